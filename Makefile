@@ -1,0 +1,57 @@
+# `make run` and `make test` need only make and Python 3.11: everything else is
+# set up in .venv, from the versions in requirements.lock.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test check lint types layers cover bench lock schema libvirt clean
+
+run: $(VENV)/ready
+	$(BIN)/opendrs demo
+
+test: $(VENV)/ready
+	$(BIN)/pytest
+
+check: lint types layers cover
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/ready
+	$(BIN)/mypy src tests
+
+layers: $(VENV)/ready
+	$(BIN)/lint-imports
+
+cover: $(VENV)/ready
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+bench: $(VENV)/ready
+	$(BIN)/python benchmarks/best_migration.py
+
+# The published schema of the snapshot file, from the code that reads it.
+schema: $(VENV)/ready
+	$(BIN)/python -m opendrs.platforms.file.schema > docs/reference/opendrs-snapshot-1.schema.json
+
+# The optional adapter for libvirt: needs libvirt-dev, pkg-config and a compiler.
+libvirt: $(VENV)/ready
+	$(BIN)/pip install --quiet "libvirt-python>=9.0"
+
+lock: $(VENV)/ready
+	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	    --no-header --annotation-style=line \
+	    --extra dev --build-deps-for wheel \
+	    --output-file requirements.lock pyproject.toml
+
+$(VENV)/ready: pyproject.toml requirements.lock
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

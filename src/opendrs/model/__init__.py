@@ -1,0 +1,34 @@
+"""The cluster as plain, immutable values. Imports only the errors."""
+
+from opendrs.model.guest import Guest as Guest
+from opendrs.model.guest import GuestKind as GuestKind
+from opendrs.model.guest import GuestState as GuestState
+from opendrs.model.guest import Mobility as Mobility
+from opendrs.model.identifiers import GuestId as GuestId
+from opendrs.model.identifiers import NodeId as NodeId
+from opendrs.model.identifiers import StepId as StepId
+from opendrs.model.limits import DEFAULT_LIMITS as DEFAULT_LIMITS
+from opendrs.model.limits import Limits as Limits
+from opendrs.model.node import Node as Node
+from opendrs.model.node import NodeState as NodeState
+from opendrs.model.plan import EMPTY_PLAN as EMPTY_PLAN
+from opendrs.model.plan import Action as Action
+from opendrs.model.plan import Migration as Migration
+from opendrs.model.plan import Move as Move
+from opendrs.model.plan import Plan as Plan
+from opendrs.model.plan import PowerOff as PowerOff
+from opendrs.model.plan import PowerOn as PowerOn
+from opendrs.model.plan import Relocation as Relocation
+from opendrs.model.plan import Step as Step
+from opendrs.model.pressure import Pressure as Pressure
+from opendrs.model.pressure import Stall as Stall
+from opendrs.model.resources import GIB as GIB
+from opendrs.model.resources import Resources as Resources
+from opendrs.model.resources import Usage as Usage
+from opendrs.model.rule import Affinity as Affinity
+from opendrs.model.rule import AntiAffinity as AntiAffinity
+from opendrs.model.rule import Exclusion as Exclusion
+from opendrs.model.rule import NodeAffinity as NodeAffinity
+from opendrs.model.rule import Pin as Pin
+from opendrs.model.rule import Rule as Rule
+from opendrs.model.snapshot import Snapshot as Snapshot

@@ -1,0 +1,112 @@
+"""A virtual machine or a system container."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from opendrs.errors import ModelError
+from opendrs.model.identifiers import GuestId, NodeId
+from opendrs.model.pressure import NO_PRESSURE_KNOWN, Pressure
+from opendrs.model.resources import (
+    NOT_MEASURED,
+    Resources,
+    Usage,
+    require_amount,
+)
+
+
+class GuestKind(StrEnum):
+    """What kind of guest it is."""
+
+    VM = "vm"
+    CONTAINER = "container"
+
+
+class GuestState(StrEnum):
+    """Whether a guest runs."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    UNKNOWN = "unknown"
+
+
+class Mobility(StrEnum):
+    """How a guest can get to another node."""
+
+    LIVE = "live"
+    STOPPED = "stopped"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """A virtual machine or a system container.
+
+    Attributes:
+        id: Its name, unique in the cluster.
+        node: The node it is on.
+        kind: Virtual machine or container.
+        state: Only a running guest is moved; a stopped one takes no room.
+        limit: What it may use at most; None when unknown, cpu 0 without limit.
+        usage: What it uses now, as far as it was measured.
+        pressure: Pressure stall information of the guest.
+        uptime: Seconds since it started; None when unknown.
+        moves: How it can move; None when the platform did not say.
+        obstacle: Why it cannot move live, in words for the operator.
+        ha_managed: Whether an HA manager restarts it; None when unknown.
+        tags: What the operator says about the guest.
+        cpu_model: The node's processor model it depends on; None for any.
+        migrating_to: The target while a migration is under way.
+
+    Raises:
+        ModelError: The uptime is negative or not finite, or the guest migrates
+            to the node it is on.
+    """
+
+    id: GuestId
+    node: NodeId
+    kind: GuestKind
+    state: GuestState = GuestState.UNKNOWN
+    limit: Resources | None = None
+    usage: Usage = NOT_MEASURED
+    pressure: Pressure = NO_PRESSURE_KNOWN
+    uptime: float | None = None
+    moves: Mobility | None = None
+    obstacle: str | None = None
+    ha_managed: bool | None = None
+    tags: frozenset[str] = frozenset()
+    cpu_model: str | None = None
+    migrating_to: NodeId | None = None
+
+    def __post_init__(self) -> None:
+        if self.uptime is not None:
+            require_amount(f"{self.id}: uptime", self.uptime)
+        if self.migrating_to == self.node:
+            raise ModelError(f"{self.id} cannot migrate to {self.node}, where it is")
+
+    @property
+    def mobility(self) -> Mobility:
+        """Return how to move it when the platform did not say otherwise.
+
+        A virtual machine is then taken to move live and a container only
+        stopped; the platform has the last word when the step starts.
+        """
+        if self.moves is not None:
+            return self.moves
+        return Mobility.LIVE if self.kind is GuestKind.VM else Mobility.STOPPED
+
+    @property
+    def present(self) -> bool:
+        """Return whether it takes room on its node: all but stopped guests do."""
+        return self.state is not GuestState.STOPPED
+
+    @property
+    def locations(self) -> tuple[NodeId, ...]:
+        """Return the nodes it counts on: two while it moves, none when stopped."""
+        if not self.present:
+            return ()
+        if self.migrating_to is None:
+            return (self.node,)
+        return (self.node, self.migrating_to)

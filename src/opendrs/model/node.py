@@ -1,0 +1,71 @@
+"""A hypervisor host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from opendrs.errors import ModelError
+from opendrs.model.identifiers import NodeId
+from opendrs.model.pressure import NO_PRESSURE_KNOWN, Pressure
+from opendrs.model.resources import (
+    NOT_MEASURED,
+    Resources,
+    Usage,
+    require_amount,
+)
+
+
+class NodeState(StrEnum):
+    """Whether a node takes part in the cluster."""
+
+    ONLINE = "online"
+    OFFLINE = "offline"
+    MAINTENANCE = "maintenance"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A hypervisor host.
+
+    Attributes:
+        id: Its name, unique in the cluster.
+        capacity: What the host has in all; None when it could not be asked.
+        usage: What is in use now, as far as it was measured.
+        state: Only an online node receives guests.
+        architecture: Instruction set such as x86_64; None when unknown.
+        cpu_model: Processor model as the hypervisor names it.
+        labels: What the operator says about the host (ssd, rack-3).
+        load_average: Runnable tasks, averaged over one minute.
+        pressure: Pressure stall information of the whole host.
+        ksm_shared: Bytes of memory saved by merging equal pages (KSM).
+
+    Raises:
+        ModelError: A capacity is 0, or an amount negative or not finite.
+    """
+
+    id: NodeId
+    capacity: Resources | None = None
+    usage: Usage = NOT_MEASURED
+    state: NodeState = NodeState.UNKNOWN
+    architecture: str | None = None
+    cpu_model: str | None = None
+    labels: frozenset[str] = frozenset()
+    load_average: float | None = None
+    pressure: Pressure = NO_PRESSURE_KNOWN
+    ksm_shared: int | None = None
+
+    def __post_init__(self) -> None:
+        capacity = self.capacity
+        if capacity is not None and not (capacity.cpu > 0 and capacity.memory > 0):
+            raise ModelError(f"{self.id}: capacity must be more than 0: {capacity}")
+        for name in ("load_average", "ksm_shared"):
+            value = getattr(self, name)
+            if value is not None:
+                require_amount(f"{self.id}: {name}", value)
+
+    @property
+    def online(self) -> bool:
+        """Return whether the node takes part and may receive guests."""
+        return self.state is NodeState.ONLINE

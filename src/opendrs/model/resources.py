@@ -1,0 +1,96 @@
+"""Amounts of processor time and memory."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from opendrs.errors import ModelError
+
+GIB = 1 << 30
+
+
+def require_amount(name: str, value: float) -> None:
+    """Check that *value* is an amount: finite, and not negative.
+
+    Raises:
+        ModelError: It is not; the message begins with *name*.
+    """
+    if not math.isfinite(value) or value < 0:
+        raise ModelError(f"{name} must be a finite number, 0 or more, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """A known amount of each resource.
+
+    Attributes:
+        cpu: Processor time in cores; 1.5 is one and a half busy cores. As the
+            limit of a guest, 0 means that it has none.
+        memory: Memory in bytes.
+
+    Raises:
+        ModelError: An amount is negative or not finite.
+    """
+
+    cpu: float
+    memory: int
+
+    def __post_init__(self) -> None:
+        require_amount("cpu", self.cpu)
+        require_amount("memory", self.memory)
+
+    def plus(self, other: Resources) -> Resources:
+        """Return the sum of both amounts."""
+        return Resources(self.cpu + other.cpu, self.memory + other.memory)
+
+    def minus(self, other: Resources) -> Resources:
+        """Return what is left, and never less than nothing.
+
+        A node and its guests are sampled at slightly different instants, so a
+        guest may seem to use more than the node it runs on.
+        """
+        return Resources(
+            max(0.0, self.cpu - other.cpu),
+            max(0, self.memory - other.memory),
+        )
+
+
+NOTHING = Resources(0.0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What was measured of each resource; None where nothing was.
+
+    Attributes:
+        cpu: Busy cores.
+        memory: Memory in use, in bytes.
+
+    Raises:
+        ModelError: An amount is negative or not finite.
+    """
+
+    cpu: float | None = None
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cpu", "memory"):
+            value = getattr(self, name)
+            if value is not None:
+                require_amount(name, value)
+
+    @property
+    def known(self) -> Resources | None:
+        """Return both amounts, or None unless both were measured."""
+        if self.cpu is None or self.memory is None:
+            return None
+        return Resources(self.cpu, self.memory)
+
+    @classmethod
+    def of(cls, resources: Resources) -> Usage:
+        """Return *resources* as a complete measurement."""
+        return cls(resources.cpu, resources.memory)
+
+
+NOT_MEASURED = Usage()

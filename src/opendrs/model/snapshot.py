@@ -1,0 +1,126 @@
+"""One cluster at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
+from opendrs.model.guest import Guest
+from opendrs.model.identifiers import GuestId, NodeId
+from opendrs.model.node import Node, NodeState
+from opendrs.model.plan import Action, Move, PowerOff, PowerOn
+from opendrs.model.resources import Usage
+from opendrs.model.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a decision may depend on, taken at one instant.
+
+    Attributes:
+        taken_at: When the platform was asked; always aware.
+        nodes: Every node by id.
+        guests: Every guest by id.
+        rules: The placement rules in force, in the operator's order.
+
+    Raises:
+        ModelError: A guest is on, or migrates to, a node the snapshot does not
+            have; or the time has no time zone.
+    """
+
+    taken_at: datetime
+    nodes: Mapping[NodeId, Node]
+    guests: Mapping[GuestId, Guest]
+    rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.taken_at.tzinfo is None:
+            raise ModelError(f"taken_at has no time zone: {self.taken_at}")
+        for guest in self.guests.values():
+            if guest.node not in self.nodes:
+                raise ModelError(
+                    f"{guest.id} is on {guest.node}, which is not a node of the cluster"
+                )
+            if guest.migrating_to is not None and guest.migrating_to not in self.nodes:
+                raise ModelError(
+                    f"{guest.id} migrates to {guest.migrating_to}, which is not a "
+                    "node of the cluster"
+                )
+
+    def after(self, action: Action) -> Snapshot:
+        """Return the cluster as it would be once *action* is done.
+
+        A guest is taken to use on the target what it used on the source.
+
+        Raises:
+            UnknownGuestError: The guest is not in the snapshot.
+            UnknownNodeError: A node is not in the snapshot.
+            ModelError: The guest is not on the source.
+        """
+        if isinstance(action, PowerOn | PowerOff):
+            return self._with_power(action)
+        guest = self._moving(action)
+        source, target = self.nodes[action.source], self.nodes[action.target]
+        moved = replace(guest, node=target.id, migrating_to=None)
+        return replace(
+            self,
+            nodes={
+                **self.nodes,
+                source.id: replace(source, usage=_less(source.usage, guest.usage)),
+                target.id: replace(target, usage=_more(target.usage, guest.usage)),
+            },
+            guests={**self.guests, moved.id: moved},
+        )
+
+    def during(self, move: Move) -> Snapshot:
+        """Return the cluster while *move* is under way.
+
+        The guest then counts on both nodes.
+
+        Raises:
+            UnknownGuestError: The guest is not in the snapshot.
+            UnknownNodeError: A node is not in the snapshot.
+            ModelError: The guest is not on the source.
+        """
+        moving = replace(self._moving(move), migrating_to=move.target)
+        return replace(self, guests={**self.guests, moving.id: moving})
+
+    def _moving(self, move: Move) -> Guest:
+        guest = self.guests.get(move.guest)
+        if guest is None:
+            raise UnknownGuestError(f"{move.guest} is not a guest of the cluster")
+        for name in (move.source, move.target):
+            if name not in self.nodes:
+                raise UnknownNodeError(f"{name} is not a node of the cluster")
+        if guest.node != move.source:
+            raise ModelError(f"{guest.id} is on {guest.node}, not on {move.source}")
+        return guest
+
+    def _with_power(self, action: PowerOn | PowerOff) -> Snapshot:
+        node = self.nodes.get(action.node)
+        if node is None:
+            raise UnknownNodeError(f"{action.node} is not a node of the cluster")
+        on = isinstance(action, PowerOn)
+        switched = replace(node, state=NodeState.ONLINE if on else NodeState.OFFLINE)
+        return replace(self, nodes={**self.nodes, node.id: switched})
+
+
+def _less(usage: Usage, part: Usage) -> Usage:
+    """Return *usage* without *part*; unknown where either is."""
+    return _combined(usage, part, sign=-1)
+
+
+def _more(usage: Usage, part: Usage) -> Usage:
+    """Return *usage* and *part* together; unknown where either is."""
+    return _combined(usage, part, sign=1)
+
+
+def _combined(usage: Usage, part: Usage, sign: int) -> Usage:
+    cpu, memory = None, None
+    if usage.cpu is not None and part.cpu is not None:
+        cpu = max(0.0, usage.cpu + sign * part.cpu)
+    if usage.memory is not None and part.memory is not None:
+        memory = max(0, usage.memory + sign * part.memory)
+    return Usage(cpu, memory)

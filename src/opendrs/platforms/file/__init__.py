@@ -1,0 +1,1 @@
+"""A snapshot in a file, as a platform."""

@@ -1,0 +1,74 @@
+"""What a policy is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from opendrs.model import EMPTY_PLAN, Limits, Plan, Snapshot
+
+MemoryT = TypeVar("MemoryT")
+MemoryT_co = TypeVar("MemoryT_co", covariant=True)
+
+
+class Reason(StrEnum):
+    """Why a policy decided as it did; shown to operators, so never renamed."""
+
+    BALANCED = "balanced"
+    MIGRATION_UNDER_WAY = "migration-under-way"
+    NOT_MEASURED = "not-measured"
+    NOT_YET_SUSTAINED = "not-yet-sustained"
+    NO_CANDIDATE = "no-candidate"
+    GAIN_BELOW_MARGIN = "gain-below-margin"
+    RULES_CONTRADICT = "rules-contradict"
+    IMPROVES_BALANCE = "improves-balance"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision(Generic[MemoryT_co]):
+    """What a policy wants done, why, and what it wants to remember.
+
+    Attributes:
+        reason: Why.
+        memory: Given back to the policy in the next cycle; JSON-able.
+        plan: What to do; empty to leave the cluster alone.
+        detail: The reason in a sentence, with the numbers.
+        before: The cluster as it is, in the policy's own measures by name.
+        after: The same once the plan is done.
+        notes: What else the operator should know: who was left alone and why.
+    """
+
+    reason: Reason
+    memory: MemoryT_co
+    plan: Plan = EMPTY_PLAN
+    detail: str = ""
+    before: Mapping[str, float] = field(default_factory=dict)
+    after: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Policy(Protocol[MemoryT]):
+    """Decides what to do about a snapshot.
+
+    The same snapshot and memory always give the same decision: a policy reads
+    no clock, draws no unseeded random number, and does no input or output. It
+    is a frozen dataclass whose fields are its settings.
+
+    Attributes:
+        name: What operators call it; never renamed.
+        limits: What the operator allows, whatever the policy would like.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def limits(self) -> Limits:
+        """Return what the operator allows."""
+
+    def initial_memory(self) -> MemoryT:
+        """Return the memory of a policy that has seen nothing yet."""
+
+    def decide(self, snapshot: Snapshot, memory: MemoryT) -> Decision[MemoryT]:
+        """Return what to do about *snapshot*."""

@@ -1,0 +1,117 @@
+"""What is broken here.
+
+Judges a snapshot rule by rule, as the operator wrote them. It shares nothing
+with compilation and targets, which build placements, so that each can be
+checked against the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    Guest,
+    GuestId,
+    NodeAffinity,
+    NodeId,
+    Rule,
+    Snapshot,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that does not hold, and where.
+
+    Attributes:
+        rule: The rule.
+        guests: The guests that break it.
+        nodes: The nodes on which they do.
+    """
+
+    rule: Rule
+    guests: frozenset[GuestId]
+    nodes: frozenset[NodeId]
+
+    @property
+    def strict(self) -> bool:
+        """Return whether the rule had to be kept."""
+        return getattr(self.rule, "strict", True)
+
+    def __str__(self) -> str:
+        guests, nodes = ", ".join(sorted(self.guests)), ", ".join(sorted(self.nodes))
+        return f"{self.rule}: broken by {guests} on {nodes}"
+
+
+def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
+    """Return what is broken, in the order of the rules.
+
+    A guest that is moving counts on both nodes, a stopped one on none. Each
+    anti-affinity rule gives one violation per pair of guests, each affinity
+    rule one for all guests that are apart, each node affinity one per guest.
+    Pins and exclusions concern moves, not places, and are never broken here.
+    """
+    found: list[Violation] = []
+    for rule in snapshot.rules:
+        if isinstance(rule, AntiAffinity):
+            found += _too_close(rule, snapshot)
+        elif isinstance(rule, Affinity):
+            found += _too_far(rule, snapshot)
+        elif isinstance(rule, NodeAffinity):
+            found += _misplaced(rule, snapshot)
+    return tuple(found)
+
+
+def newly_broken(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
+    """Return the strict rules broken in *after* more than they were in *before*.
+
+    A guest that breaks a rule may go on breaking it, on any node: what counts
+    is which guests break which rule.
+    """
+    known = Counter(_signature(found) for found in violations(before) if found.strict)
+    fresh: list[Violation] = []
+    for found in violations(after):
+        if not found.strict:
+            continue
+        if known[_signature(found)] > 0:
+            known[_signature(found)] -= 1
+        else:
+            fresh.append(found)
+    return tuple(fresh)
+
+
+def _signature(found: Violation) -> tuple[str, str, frozenset[GuestId]]:
+    return type(found.rule).__name__, str(found.rule), found.guests
+
+
+def _present(rule: Affinity | AntiAffinity | NodeAffinity, at: Snapshot) -> list[Guest]:
+    known = (at.guests.get(name) for name in sorted(rule.guests))
+    return [guest for guest in known if guest is not None and guest.present]
+
+
+def _too_close(rule: AntiAffinity, snapshot: Snapshot) -> list[Violation]:
+    return [
+        Violation(rule, frozenset({one.id, other.id}), frozenset(shared))
+        for one, other in combinations(_present(rule, snapshot), 2)
+        if (shared := set(one.locations) & set(other.locations))
+    ]
+
+
+def _too_far(rule: Affinity, snapshot: Snapshot) -> list[Violation]:
+    guests = _present(rule, snapshot)
+    if not guests or set.intersection(*(set(guest.locations) for guest in guests)):
+        return []
+    nodes = frozenset(node for guest in guests for node in guest.locations)
+    return [Violation(rule, frozenset(guest.id for guest in guests), nodes)]
+
+
+def _misplaced(rule: NodeAffinity, snapshot: Snapshot) -> list[Violation]:
+    return [
+        Violation(rule, frozenset({guest.id}), frozenset(wrong))
+        for guest in _present(rule, snapshot)
+        if (wrong := set(guest.locations) - set(rule.nodes))
+    ]
