@@ -1,5 +1,8 @@
 """What to do about a snapshot."""
 
+from opendrs.policies.auto_rebalance import AutoRebalance as AutoRebalance
+from opendrs.policies.balance import Balance as Balance
 from opendrs.policies.base import Decision as Decision
 from opendrs.policies.base import Policy as Policy
 from opendrs.policies.base import Reason as Reason
+from opendrs.policies.built_in import BUILT_IN as BUILT_IN

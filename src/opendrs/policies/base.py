@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,7 +23,7 @@ class Reason(StrEnum):
     NOT_YET_SUSTAINED = "not-yet-sustained"
     NO_CANDIDATE = "no-candidate"
     GAIN_BELOW_MARGIN = "gain-below-margin"
-    RULES_CONTRADICT = "rules-contradict"
+    LIMIT_REACHED = "limit-reached"
     IMPROVES_BALANCE = "improves-balance"
 
 
@@ -72,3 +73,14 @@ class Policy(Protocol[MemoryT]):
 
     def decide(self, snapshot: Snapshot, memory: MemoryT) -> Decision[MemoryT]:
         """Return what to do about *snapshot*."""
+
+
+def require_ratio(name: str, value: float, most: float = math.inf) -> None:
+    """Check a setting that is a ratio, from 0 up to *most*.
+
+    Raises:
+        ValueError: It is negative, larger, or not a number.
+    """
+    if not 0 <= value <= most or math.isinf(value):
+        bound = "0 or more" if math.isinf(most) else f"in [0, {most:g}]"
+        raise ValueError(f"{name} must be a finite number {bound}, not {value}")

@@ -1,5 +1,12 @@
 """What the placement rules mean."""
 
+from opendrs.rules.compilation import NOBODY as NOBODY
+from opendrs.rules.compilation import CompiledRules as CompiledRules
+from opendrs.rules.compilation import Contradiction as Contradiction
+from opendrs.rules.compilation import compile_rules as compile_rules
+from opendrs.rules.room import Room as Room
+from opendrs.rules.room import need as need
+from opendrs.rules.targets import Targets as Targets
 from opendrs.rules.violations import Violation as Violation
 from opendrs.rules.violations import newly_broken as newly_broken
 from opendrs.rules.violations import violations as violations

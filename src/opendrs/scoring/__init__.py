@@ -1,1 +1,30 @@
 """Numbers that say how good a placement is."""
+
+from opendrs.scoring.ahp import AhpMethod as AhpMethod
+from opendrs.scoring.ahp import Weighting as Weighting
+from opendrs.scoring.ahp import ahp as ahp
+from opendrs.scoring.ahp import ahp_columns as ahp_columns
+from opendrs.scoring.ahp import judgements as judgements
+from opendrs.scoring.candidates import Candidate as Candidate
+from opendrs.scoring.candidates import imbalance_after as imbalance_after
+from opendrs.scoring.candidates import loads_after as loads_after
+from opendrs.scoring.candidates import rank_by_imbalance as rank_by_imbalance
+from opendrs.scoring.candidates import rank_by_topsis as rank_by_topsis
+from opendrs.scoring.columns import Best as Best
+from opendrs.scoring.columns import Columns as Columns
+from opendrs.scoring.columns import best_by_imbalance as best_by_imbalance
+from opendrs.scoring.columns import best_by_topsis as best_by_topsis
+from opendrs.scoring.columns import exact_imbalances as exact_imbalances
+from opendrs.scoring.imbalance import ImbalanceForm as ImbalanceForm
+from opendrs.scoring.imbalance import imbalance as imbalance
+from opendrs.scoring.imbalance import imbalances as imbalances
+from opendrs.scoring.load import NodeLoad as NodeLoad
+from opendrs.scoring.load import criteria as criteria
+from opendrs.scoring.load import start_scores as start_scores
+from opendrs.scoring.topsis import ranking as ranking
+from opendrs.scoring.topsis import topsis as topsis
+from opendrs.scoring.topsis import topsis_columns as topsis_columns
+from opendrs.scoring.usage import UsageMode as UsageMode
+from opendrs.scoring.usage import demand as demand
+from opendrs.scoring.usage import node_loads as node_loads
+from opendrs.scoring.usage import unmeasured as unmeasured

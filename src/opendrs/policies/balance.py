@@ -1,0 +1,126 @@
+"""Migrate as many guests as it takes, the best first.
+
+The measure of `auto-rebalance`, and its choice of a move, again and again on
+what the moves before leave. Where one migration per decision takes a cluster
+of a hundred nodes hours to settle, this plans the way at once, so that an
+operator sees all of it, and steps with nothing between them run together.
+
+Two defaults differ, so that they mean the same for three nodes and for a
+thousand: imbalance is the raw coefficient of variation, which does not shrink
+as nodes are added, and the margin is shared among the nodes, since a migration
+changes only two of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.policies.base import Decision, Reason, require_ratio
+from opendrs.policies.board import Board, moves_of
+from opendrs.policies.measures import (
+    Method,
+    best_move,
+    explanation,
+    load_imbalance,
+    measures,
+)
+from opendrs.policies.order import Choice, ordered
+from opendrs.policies.outlook import not_ready, notes
+from opendrs.policies.units import Selection
+from opendrs.scoring import ImbalanceForm, UsageMode, node_loads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balance:
+    """Make the best move, and the best after it, while that is worth it.
+
+    Attributes:
+        mode: What counts as load: measured use, or the guests' limits.
+        method: How the best move is chosen.
+        threshold: Imbalance up to which nothing (more) is done.
+        margin: Least part of the imbalance, in [0, 1], that a move must take
+            away where there are two nodes; among n nodes, 2/n of it.
+        moves: How many guests are moved at most.
+        relocate: Whether containers may be stopped, moved and started.
+        form: The imbalance in [0, 1], or the raw coefficient of variation.
+        limits: What the operator allows.
+
+    Raises:
+        ValueError: A setting is out of range.
+    """
+
+    name: ClassVar[str] = "balance"
+    mode: UsageMode = UsageMode.DYNAMIC
+    method: Method = Method.BRUTEFORCE
+    threshold: float = 0.1
+    margin: float = 0.1
+    moves: int = 100
+    relocate: bool = False
+    form: ImbalanceForm = ImbalanceForm.RAW
+    limits: Limits = DEFAULT_LIMITS
+
+    def __post_init__(self) -> None:
+        require_ratio("margin", self.margin, 1.0)
+        require_ratio("threshold", self.threshold)
+        if self.moves < 0:
+            raise ValueError(f"moves must be at least 0, not {self.moves}")
+
+    def initial_memory(self) -> None:
+        """Return None: each decision stands by itself."""
+
+    def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
+        """Return the moves that even the load, and why no more of them."""
+        waiting = not_ready(snapshot, self.mode)
+        if waiting is not None:
+            return Decision(waiting[0], memory, detail=waiting[1])
+        before = measures(node_loads(snapshot, self.mode), self.form)
+        if before["imbalance"] <= self.threshold:
+            why = (
+                f"imbalance {before['imbalance']:.3f} is not above the threshold "
+                f"{self.threshold:g}"
+            )
+            return Decision(
+                Reason.BALANCED, memory, detail=why, before=before, after=before
+            )
+        board = Board(
+            snapshot, self.limits, Selection(mode=self.mode, relocate=self.relocate)
+        )
+        told = notes(board)
+        choices, reason, why = self._choose(board)
+        after = measures(board.current_loads(), self.form)
+        return Decision(
+            Reason.IMPROVES_BALANCE if choices else reason,
+            memory,
+            ordered(choices, snapshot, board.rules, self.limits),
+            f"imbalance {before['imbalance']:.3f} → {after['imbalance']:.3f}; {why}",
+            before,
+            after,
+            told,
+        )
+
+    def _choose(self, board: Board) -> tuple[list[Choice], Reason, str]:
+        """Make moves on *board*; return them, and why there are no more."""
+        choices: list[Choice] = []
+        left = self.moves
+        margin = self.margin * min(1.0, 2 / max(1, len(board.loads)))
+        while True:
+            before = load_imbalance(board.current_loads(), self.form)
+            if before <= self.threshold:
+                return choices, Reason.BALANCED, f"below {self.threshold:g}: enough"
+            best = best_move(board, self.method, self.form)
+            if best is None:
+                return choices, Reason.NO_CANDIDATE, "no further guest may move"
+            gain = (before - best.imbalance) / before
+            if gain <= 0 or gain < margin:
+                why = f"the next move would take away only {max(gain, 0):.1%} of it"
+                return choices, Reason.GAIN_BELOW_MARGIN, why
+            moves = moves_of(board.unit(best), board.target(best))
+            if len(moves) > left:
+                why = f"the limit of {self.moves} moves is reached"
+                return choices, Reason.LIMIT_REACHED, why
+            left -= len(moves)
+            said = explanation(board, best, before, self.mode, self.form)
+            choices.append(Choice(moves, said))
+            board.make(best)

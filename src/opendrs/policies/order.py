@@ -1,0 +1,118 @@
+"""The order in which steps are safe, whatever runs at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from opendrs.model import Limits, Move, NodeId, Plan, Snapshot, Step, StepId
+from opendrs.rules import NOBODY, CompiledRules, Room, Targets, need
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Moves that are made together, and why.
+
+    Attributes:
+        moves: One for each guest that goes along; all from one node to one.
+        why: The reason, in words for the operator.
+    """
+
+    moves: tuple[Move, ...]
+    why: str
+
+
+def ordered(
+    choices: Sequence[Choice],
+    snapshot: Snapshot,
+    rules: CompiledRules,
+    limits: Limits,
+) -> Plan:
+    """Return *choices* as a plan in which every interleaving is safe.
+
+    Each choice must be safe once all before it are done, and no guest may move
+    twice. A step waits only where it must: where there is not room on the
+    target until somebody has left it, or somebody whom its guest must be apart
+    from, it and all later arrivals there wait for all that has gone on there.
+    """
+    return _Order(snapshot, rules, limits).plan(choices)
+
+
+class _Order:
+    """The plan so far.
+
+    Attributes:
+        worst: The room of each node while all that was let go on there since
+            the last wait is under way: arrivals have come, nobody has left.
+        gone: Who has left each node since then.
+        touching: The steps from or to each node since then.
+        waits: The steps that all later arrivals on a node wait for.
+        ancestors: All steps that each step waits for, directly or not.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, rules: CompiledRules, limits: Limits
+    ) -> None:
+        self.now = snapshot
+        self.rules = rules
+        self.worst = dict(Targets(snapshot, rules, limits).room)
+        self.exact = dict(self.worst)
+        self.gone: dict[NodeId, set[str]] = {name: set() for name in snapshot.nodes}
+        self.touching: dict[NodeId, list[StepId]] = {
+            name: [] for name in snapshot.nodes
+        }
+        self.waits: dict[NodeId, tuple[StepId, ...]] = dict.fromkeys(snapshot.nodes, ())
+        self.ancestors: dict[StepId, frozenset[StepId]] = {}
+        self.steps: list[Step] = []
+
+    def plan(self, choices: Iterable[Choice]) -> Plan:
+        for choice in choices:
+            self._add(choice)
+        return Plan(tuple(self.steps))
+
+    def _add(self, choice: Choice) -> None:
+        source, target = choice.moves[0].source, choice.moves[0].target
+        guests = [self.now.guests[move.guest] for move in choice.moves]
+        asked = need(guests)
+        if self._must_wait(choice, target, asked):
+            self._wait(target)
+        for move in choice.moves:
+            step = Step(
+                StepId(str(len(self.steps) + 1)), move, self.waits[target], choice.why
+            )
+            self.steps.append(step)
+            self.ancestors[step.id] = frozenset(step.after).union(
+                *(self.ancestors[earlier] for earlier in step.after)
+            )
+            self.touching[source].append(step.id)
+            self.touching[target].append(step.id)
+            self.gone[source].add(move.guest)
+        self.worst[target] = self.worst[target].minus(asked)
+        self.exact[target] = self.exact[target].minus(asked)
+        self.exact[source] = self.exact[source].minus(_freed(asked))
+
+    def _must_wait(self, choice: Choice, target: NodeId, asked: Room) -> bool:
+        left = self.worst[target].minus(asked)
+        if min(left.used or 0.0, left.promised or 0.0) < 0:
+            return True
+        return any(
+            self.rules.apart.get(move.guest, NOBODY) & self.gone[target]
+            for move in choice.moves
+        )
+
+    def _wait(self, target: NodeId) -> None:
+        earlier = {*self.touching[target], *self.waits[target]}
+        implied = frozenset[StepId]().union(*(self.ancestors[each] for each in earlier))
+        self.waits[target] = tuple(
+            step.id for step in self.steps if step.id in earlier - implied
+        )
+        self.worst[target] = self.exact[target]
+        self.gone[target] = set()
+        self.touching[target] = []
+
+
+def _freed(asked: Room) -> Room:
+    return Room(
+        None if asked.used is None else -asked.used,
+        None if asked.promised is None else -asked.promised,
+    )

@@ -1,0 +1,167 @@
+"""Which guests may be moved, and which move as one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from opendrs.model import (
+    Guest,
+    GuestId,
+    GuestKind,
+    GuestState,
+    Limits,
+    Mobility,
+    Snapshot,
+)
+from opendrs.rules import CompiledRules
+from opendrs.scoring import UsageMode, demand
+
+Unit = tuple[Guest, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which guests a policy is willing to move.
+
+    Attributes:
+        mode: What counts as their usage; it must be known.
+        relocate: Whether containers may be stopped, moved and started.
+        only_ha_managed: Whether guests that no HA manager knows stay.
+    """
+
+    mode: UsageMode
+    relocate: bool
+    only_ha_managed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """What may be moved, and who stays for what reason.
+
+    Attributes:
+        movable: Guests that move as one, by the smallest of their names.
+        left_alone: Why each running guest that stays does so.
+    """
+
+    movable: Mapping[GuestId, Unit]
+    left_alone: Mapping[GuestId, str]
+
+
+def units(
+    snapshot: Snapshot, rules: CompiledRules, limits: Limits, selection: Selection
+) -> Units:
+    """Return what may be moved in *snapshot*.
+
+    Guests that a strict affinity rule joins move as one, if all of them that
+    run are on one node and may be moved; as the bundles of Proxmox VE do.
+    """
+    running = {
+        name: guest
+        for name, guest in sorted(snapshot.guests.items())
+        if guest.state is not GuestState.STOPPED
+    }
+    left_alone = {
+        name: why
+        for name, guest in running.items()
+        if (why := _why_not(guest, snapshot, rules, limits, selection)) is not None
+    }
+    movable: dict[GuestId, Unit] = {}
+    for bundle in _bundles(running, rules):
+        leader = bundle[0].id
+        why = _why_not_together(bundle, left_alone)
+        if why is None:
+            movable[leader] = bundle
+        else:
+            left_alone.update(
+                {guest.id: why for guest in bundle if guest.id not in left_alone}
+            )
+    return Units(movable, left_alone)
+
+
+def summary(left_alone: Mapping[GuestId, str]) -> tuple[str, ...]:
+    """Return a line for each reason to leave guests alone, and who they are."""
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for guest, why in sorted(left_alone.items()):
+        by_reason[why].append(guest)
+    return tuple(
+        f"left alone: {_some(guests)}: {why}" for why, guests in by_reason.items()
+    )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def _why_not(
+    guest: Guest,
+    snapshot: Snapshot,
+    rules: CompiledRules,
+    limits: Limits,
+    selection: Selection,
+) -> str | None:
+    return (
+        _unfit(guest, snapshot)
+        or rules.fixed.get(guest.id)
+        or _unwilling(guest, limits, selection)
+        or _immobility(guest, relocate=selection.relocate)
+    )
+
+
+def _unfit(guest: Guest, snapshot: Snapshot) -> str | None:
+    node = snapshot.nodes[guest.node]
+    if guest.state is not GuestState.RUNNING:
+        return f"it is {guest.state}"
+    if guest.migrating_to is not None:
+        return "it is on the move"
+    return None if node.online else f"its node {node.id} is {node.state}"
+
+
+def _unwilling(guest: Guest, limits: Limits, selection: Selection) -> str | None:
+    if selection.only_ha_managed and guest.ha_managed is False:
+        return "it is not managed by the HA manager"
+    if guest.uptime is not None and guest.uptime < limits.quiet_time:
+        return f"it started less than {limits.quiet_time:g} s ago"
+    if demand(guest, selection.mode) is None:
+        return "its usage is not known"
+    return None
+
+
+def _immobility(guest: Guest, *, relocate: bool) -> str | None:
+    because = f": {guest.obstacle}" if guest.obstacle else ""
+    if guest.mobility is Mobility.NEVER:
+        return f"it cannot move{because}"
+    if guest.mobility is Mobility.STOPPED:
+        if guest.kind is not GuestKind.CONTAINER:
+            return f"it cannot move live{because}"
+        if not relocate:
+            return "it is a container, which would have to be stopped to move"
+    return None
+
+
+def _bundles(running: Mapping[GuestId, Guest], rules: CompiledRules) -> Iterable[Unit]:
+    seen: set[GuestId] = set()
+    for name, guest in running.items():
+        if name in seen:
+            continue
+        group = rules.together.get(name)
+        bundle = (
+            (guest,)
+            if group is None
+            else tuple(running[member] for member in sorted(group) if member in running)
+        )
+        seen.update(member.id for member in bundle)
+        yield bundle
+
+
+def _why_not_together(bundle: Unit, left_alone: Mapping[GuestId, str]) -> str | None:
+    for guest in bundle:
+        if guest.id in left_alone:
+            if len(bundle) == 1:
+                return left_alone[guest.id]
+            return f"it moves only with {guest.id}, and {left_alone[guest.id]}"
+    if len({guest.node for guest in bundle}) > 1:
+        return "it must be together with guests that are on other nodes"
+    return None

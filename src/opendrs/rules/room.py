@@ -1,0 +1,86 @@
+"""How much memory a node can still take in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from opendrs.model import Guest, Limits, Node, NodeId, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory of a node that is free, or what a guest asks of it; in bytes.
+
+    Attributes:
+        used: By measured use; None when that is not known.
+        promised: By the limits of the guests; None when one is not known.
+    """
+
+    used: float | None
+    promised: float | None
+
+    def minus(self, need: Room) -> Room:
+        """Return what is left once *need* is met; less than 0 if it is not."""
+        return Room(
+            _difference(self.used, need.used),
+            _difference(self.promised, need.promised),
+        )
+
+
+def room(snapshot: Snapshot, limits: Limits) -> dict[NodeId, Room]:
+    """Return the room of every node.
+
+    A guest on the way to a node already takes its room there.
+    """
+    held: dict[NodeId, list[Guest]] = {name: [] for name in snapshot.nodes}
+    for guest in snapshot.guests.values():
+        for where in guest.locations:
+            held[where].append(guest)
+    return {
+        name: _room(node, held[name], limits) for name, node in snapshot.nodes.items()
+    }
+
+
+def need(guests: Iterable[Guest]) -> Room:
+    """Return the room that *guests* ask of a node.
+
+    Where only the limit of a guest or only its use is known, it stands for
+    the other.
+    """
+    used: float | None = 0.0
+    promised: float | None = 0.0
+    for guest in guests:
+        used = _sum(used, _used(guest))
+        promised = _sum(promised, _promised(guest))
+    return Room(used, promised)
+
+
+def _room(node: Node, held: Iterable[Guest], limits: Limits) -> Room:
+    if node.capacity is None:
+        return Room(None, None)
+    memory = node.capacity.memory
+    arriving = need(guest for guest in held if guest.node != node.id)
+    used = _sum(node.usage.memory, arriving.used)
+    return Room(
+        _difference(memory * (1 - limits.memory_headroom), used),
+        _difference(memory * limits.memory_overbooking, need(held).promised),
+    )
+
+
+def _used(guest: Guest) -> float | None:
+    if guest.usage.memory is not None:
+        return guest.usage.memory
+    return None if guest.limit is None else guest.limit.memory
+
+
+def _promised(guest: Guest) -> float | None:
+    return guest.usage.memory if guest.limit is None else guest.limit.memory
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _difference(whole: float | None, part: float | None) -> float | None:
+    return None if whole is None or part is None else whole - part
