@@ -1,0 +1,132 @@
+"""From the bytes of a file to plain values, or one clear complaint."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from opendrs.errors import InvalidFileError
+from opendrs.platforms.file.complaints import Complaint, Location
+
+DEEPEST_KEY = 100  # parts; tomllib takes time in the square of their number
+LARGEST_FILE = 256 << 20  # bytes; a snapshot of 200,000 guests has some 60 million
+
+
+class RepeatedKeys(dict[str, object]):
+    """An object in which keys stand more than once; the last value is kept."""
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__(pairs)
+        keys = [key for key, _ in pairs]
+        self.repeated = sorted({key for key in keys if keys.count(key) > 1})
+
+
+def read_text(path: Path) -> str:
+    """Return the text of *path*.
+
+    Raises:
+        InvalidFileError: There is no such file, or it is not text.
+    """
+    content = _content(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidFileError(
+            f"{shown_path(path)} is not text: byte 0x{content[error.start]:02x} at "
+            f"position {error.start} is not UTF-8"
+        ) from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidFileError(f"cannot read {shown_path(path)}: {reason}") from error
+    if len(content) > LARGEST_FILE:
+        raise InvalidFileError(
+            f"{shown_path(path)} is larger than {LARGEST_FILE >> 20} MiB"
+        )
+    return content
+
+
+def shown_path(path: Path) -> str:
+    """Return *path* on one line, whatever it holds."""
+    text = str(path)
+    return text if text.isprintable() else ascii(text)
+
+
+def parse(text: str, source: str, suffix: str) -> object:
+    """Return the values that *text* holds.
+
+    Args:
+        text: JSON or TOML.
+        source: Where it comes from, to begin complaints with.
+        suffix: ".json", ".toml", or anything else to go by the first character.
+
+    Raises:
+        InvalidFileError: It is neither; the message says in which line.
+    """
+    if suffix == ".toml":
+        return parse_toml(text, source)
+    if suffix == ".json" or text.lstrip()[:1] in ("{", "["):
+        return parse_json(text, source)
+    try:
+        return parse_toml(text, source)
+    except InvalidFileError as error:
+        raise InvalidFileError(f"{source} is neither JSON nor TOML") from error
+
+
+def parse_json(text: str, source: str) -> object:
+    """Return the values that *text* holds; see `RepeatedKeys`."""
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        reason = error.msg[:1].lower() + error.msg[1:]
+        if reason == "extra data":
+            reason = "more than one value (a history has one snapshot a line)"
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InvalidFileError(f"{source} is not JSON: {reason} ({where})") from error
+    except RecursionError as error:
+        raise InvalidFileError(f"{source} is nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidFileError(f"{source} holds too long a number") from error
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    plain = dict(pairs)
+    return plain if len(plain) == len(pairs) else RepeatedKeys(pairs)
+
+
+def parse_toml(text: str, source: str) -> dict[str, object]:
+    """Return the values that *text* holds."""
+    if any(_key_depth(line) > DEEPEST_KEY for line in text.splitlines()):
+        raise InvalidFileError(f"{source} is nested too deeply")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidFileError(f"{source} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise InvalidFileError(f"{source} is nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidFileError(f"{source} holds too long a number") from error
+
+
+def _key_depth(line: str) -> int:
+    return line.partition("#")[0].partition("=")[0].count(".")
+
+
+def repeated_keys(value: object, at: Location = ()) -> Iterator[Complaint]:
+    """Yield a complaint about each key that stands more than once."""
+    if isinstance(value, RepeatedKeys):
+        for key in value.repeated:
+            yield Complaint((*at, key), "this key stands more than once")
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from repeated_keys(part, (*at, key))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from repeated_keys(part, (*at, index))

@@ -1,0 +1,78 @@
+"""A snapshot in a file as a platform on which nothing can be started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from opendrs.errors import UnsupportedError
+from opendrs.model import Action, Rule, Snapshot
+from opendrs.platforms.file.reading import read_snapshot
+from opendrs.ports import TaskId, TaskState, TaskStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSettings:
+    """Where the snapshot is.
+
+    Attributes:
+        path: The file, in the format opendrs-snapshot/1.
+    """
+
+    path: Path
+
+
+class FilePlatform:
+    """The cluster that a snapshot file describes."""
+
+    def __init__(
+        self, path: Path, *, name: str | None = None, rules: Iterable[Rule] = ()
+    ) -> None:
+        """Use the snapshot in *path*, in which *rules* hold as well.
+
+        Args:
+            path: The file; read anew by each `observe`.
+            name: What to call the cluster; the name of the file when None.
+            rules: Rules in force besides those in the file.
+        """
+        self._path = path
+        self._name = path.stem if name is None else name
+        self._rules = tuple(rules)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the cluster."""
+        return self._name
+
+    def observe(self) -> Snapshot:
+        """Return the snapshot in the file.
+
+        Raises:
+            InvalidFileError: It holds none.
+        """
+        snapshot = read_snapshot(self._path)
+        return replace(snapshot, rules=(*snapshot.rules, *self._rules))
+
+    def start(self, action: Action) -> TaskId:
+        """Refuse: a file cannot do anything."""
+        self._refuse(action)
+
+    def find(self, action: Action) -> TaskId:
+        """Refuse: a file cannot do anything."""
+        self._refuse(action)
+
+    def status(self, task: TaskId) -> TaskStatus:
+        """Return that *task* is lost: none was ever started here."""
+        return TaskStatus(TaskState.LOST, f"{self._name} is a file: no task {task}")
+
+    def abort(self, task: TaskId) -> None:
+        """Refuse: there is nothing to abort."""
+        self._refuse(task)
+
+    def _refuse(self, what: object) -> NoReturn:
+        raise UnsupportedError(
+            f"{self._name} is a snapshot in a file: it can be planned for, not "
+            f"changed ({what})"
+        )
