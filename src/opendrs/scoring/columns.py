@@ -182,7 +182,7 @@ class _Futures:
         sums = grow + total[:, None]
         squares = grow * (grow + 2 * self._deviation)
         squares += square[:, None]
-        variance = squares / n
+        variance: Floats = squares / n
         sums /= n
         variance -= np.square(sums)
         sums += self._centre
