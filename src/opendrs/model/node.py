@@ -16,6 +16,9 @@ from opendrs.model.resources import (
 )
 
 
+LEAST_CPU = 0.001  # cores; less would make any load look endless
+
+
 class NodeState(StrEnum):
     """Whether a node takes part in the cluster."""
 
@@ -42,7 +45,7 @@ class Node:
         ksm_shared: Bytes of memory saved by merging equal pages (KSM).
 
     Raises:
-        ModelError: A capacity is 0, or an amount negative or not finite.
+        ModelError: A capacity is next to nothing, or an amount negative or not finite.
     """
 
     id: NodeId
@@ -58,8 +61,11 @@ class Node:
 
     def __post_init__(self) -> None:
         capacity = self.capacity
-        if capacity is not None and not (capacity.cpu > 0 and capacity.memory > 0):
-            raise ModelError(f"{self.id}: capacity must be more than 0: {capacity}")
+        if capacity is not None and (capacity.cpu < LEAST_CPU or capacity.memory < 1):
+            raise ModelError(
+                f"{self.id}: capacity must be at least {LEAST_CPU} cores and 1 byte, "
+                f"not {capacity.cpu} and {capacity.memory}"
+            )
         for name in ("load_average", "ksm_shared"):
             value = getattr(self, name)
             if value is not None:

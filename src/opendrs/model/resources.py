@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from opendrs.errors import ModelError
 
 GIB = 1 << 30
+LARGEST_AMOUNT = 10**18  # an exabyte; beyond it, sums of squares lose their meaning
 
 
 def require_amount(name: str, value: float) -> None:
-    """Check that *value* is an amount: finite, and not negative.
+    """Check that *value* is an amount: a number from 0 to `LARGEST_AMOUNT`.
 
     Raises:
         ModelError: It is not; the message begins with *name*.
     """
     if not math.isfinite(value) or value < 0:
         raise ModelError(f"{name} must be a finite number, 0 or more, not {value}")
+    if value > LARGEST_AMOUNT:
+        raise ModelError(f"{name} must be at most {LARGEST_AMOUNT:.0e}, not {value}")
 
 
 @dataclass(frozen=True, slots=True)
