@@ -1,0 +1,42 @@
+"""The record in memory: for the simulator, dry runs and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from opendrs.controller.stores.encoding import value_as_text, value_from_text
+from opendrs.model import StepId
+from opendrs.ports import StepRecord
+
+
+class MemoryStore:
+    """What a controller remembers, for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+        self._records: dict[tuple[str, StepId], StepRecord] = {}
+
+    def load(self, key: str) -> Mapping[str, object] | None:
+        """Return what was saved under *key*, or None."""
+        text = self._values.get(key)
+        return None if text is None else value_from_text(text)
+
+    def save(self, key: str, value: Mapping[str, object]) -> None:
+        """Save *value* under *key*."""
+        self._values[key] = value_as_text(value)
+
+    def write(self, record: StepRecord) -> None:
+        """Add *record*, or replace the one of the same run and step."""
+        self._records[record.run, record.step] = record
+
+    def unfinished(self) -> tuple[StepRecord, ...]:
+        """Return the records without an outcome, the oldest first."""
+        return tuple(r for r in self._oldest_first() if r.outcome is None)
+
+    def recent(self, since: datetime) -> tuple[StepRecord, ...]:
+        """Return the records intended at or after *since*, the oldest first."""
+        return tuple(r for r in self._oldest_first() if r.intended_at >= since)
+
+    def _oldest_first(self) -> list[StepRecord]:
+        return sorted(self._records.values(), key=lambda record: record.intended_at)

@@ -1,0 +1,156 @@
+"""What every store keeps to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from builders import NOON
+from opendrs.controller.stores import MemoryStore, SqliteStore
+from opendrs.errors import StoreError
+from opendrs.model import (
+    Action,
+    GuestId,
+    Migration,
+    NodeId,
+    PowerOff,
+    PowerOn,
+    Relocation,
+    StepId,
+)
+from opendrs.ports import Outcome, StepRecord, Store, TaskId
+
+A, B = NodeId("a"), NodeId("b")
+MOVE = Migration(GuestId("vm:1"), A, B)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    if request.param == "memory":
+        yield MemoryStore()
+    else:
+        with SqliteStore(tmp_path / "record.db") as opened:
+            yield opened
+
+
+def record(step: str, minute: int = 0, *, run: str = "run") -> StepRecord:
+    return StepRecord(
+        run=run,
+        step=StepId(step),
+        action=MOVE,
+        intended_at=NOON + timedelta(minutes=minute),
+    )
+
+
+def test_knows_nothing_in_the_beginning(store: Store) -> None:
+    assert store.load("key") is None
+    assert store.unfinished() == ()
+    assert store.recent(NOON) == ()
+
+
+def test_gives_back_what_was_saved_last(store: Store) -> None:
+    store.save("key", {"old": 1})
+    store.save("other", {})
+    store.save("key", {"count": 3, "names": ["a", "ä"], "deep": {"none": None}})
+
+    assert store.load("key") == {
+        "count": 3,
+        "names": ["a", "ä"],
+        "deep": {"none": None},
+    }
+
+
+def test_what_was_saved_does_not_change_with_what_was_given(store: Store) -> None:
+    names = ["a"]
+    store.save("key", {"names": names})
+
+    names.append("b")
+
+    assert store.load("key") == {"names": ["a"]}
+
+
+@pytest.mark.parametrize("value", [object(), float("nan")])
+def test_refuses_what_is_not_json(store: Store, value: object) -> None:
+    with pytest.raises(StoreError, match="not JSON"):
+        store.save("key", {"value": value})
+
+
+@pytest.mark.parametrize(
+    "action", [MOVE, Relocation(GuestId("ct 'x'"), A, B), PowerOn(A), PowerOff(B)]
+)
+def test_gives_back_every_kind_of_step_as_it_was_written(
+    store: Store, action: Action
+) -> None:
+    whole = StepRecord(
+        run="run",
+        step=StepId("1"),
+        action=action,
+        intended_at=NOON + timedelta(microseconds=1),
+        task=TaskId("task / 1"),
+        ended_at=NOON + timedelta(seconds=5),
+        outcome=Outcome.ABORTED,
+        detail="a 'word' or \"two\"\nand a line",
+    )
+    store.write(whole)
+
+    assert store.recent(NOON) == (whole,)
+
+
+def test_a_record_of_the_same_run_and_step_replaces_the_first(store: Store) -> None:
+    store.write(record("1"))
+    store.write(replace(record("1"), task=TaskId("task")))
+
+    assert store.unfinished() == (replace(record("1"), task=TaskId("task")),)
+
+
+def test_the_same_step_of_another_run_is_another(store: Store) -> None:
+    store.write(record("1", run="first"))
+    store.write(record("1", run="second"))
+
+    assert len(store.unfinished()) == 2
+
+
+def test_a_record_with_an_outcome_is_finished(store: Store) -> None:
+    store.write(record("1"))
+    store.write(record("2"))
+    store.write(replace(record("1"), outcome=Outcome.DONE, ended_at=NOON))
+
+    assert store.unfinished() == (record("2"),)
+
+
+def test_tells_the_oldest_first(store: Store) -> None:
+    for step, minute in (("late", 9), ("early", 1), ("middle", 5)):
+        store.write(record(step, minute))
+
+    assert [found.step for found in store.unfinished()] == ["early", "middle", "late"]
+    assert [found.step for found in store.recent(NOON)] == ["early", "middle", "late"]
+
+
+def test_keeps_the_order_of_records_of_one_instant(store: Store) -> None:
+    for step in ("b", "c", "a"):
+        store.write(record(step))
+    store.write(replace(record("b"), task=TaskId("task")))
+
+    assert [found.step for found in store.unfinished()] == ["b", "c", "a"]
+
+
+def test_tells_only_what_was_intended_since(store: Store) -> None:
+    store.write(record("before", 4))
+    store.write(record("then", 5))
+    store.write(record("after", 6))
+
+    found = store.recent(NOON + timedelta(minutes=5))
+
+    assert [record.step for record in found] == ["then", "after"]
+
+
+def test_compares_times_and_not_their_zones(store: Store) -> None:
+    east = timezone(timedelta(hours=5))
+    store.write(replace(record("1"), intended_at=NOON.astimezone(east)))
+
+    assert len(store.recent(NOON)) == 1
+    assert store.recent(NOON + timedelta(seconds=1)) == ()

@@ -1,0 +1,204 @@
+"""The record in a file: safe, private, and one process at a time."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from builders import NOON
+from opendrs.controller.stores import SqliteStore
+from opendrs.errors import LeaseLostError, StoreError
+from opendrs.model import GuestId, Migration, NodeId, StepId
+from opendrs.ports import StepRecord
+
+RECORD = StepRecord(
+    run="run",
+    step=StepId("1"),
+    action=Migration(GuestId("vm"), NodeId("a"), NodeId("b")),
+    intended_at=NOON,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "record.db"
+
+
+@contextmanager
+def no_file_larger_than(size: int) -> Iterator[None]:
+    """Let writing beyond *size* bytes fail, as it does on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def change(path: Path, *statements: str) -> None:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_what_was_written_is_there_for_the_next_process(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.write(RECORD)
+        store.save("key", {"value": 1})
+
+    with SqliteStore(path) as store:
+        assert store.unfinished() == (RECORD,)
+        assert store.load("key") == {"value": 1}
+
+
+def test_what_was_written_outlives_a_process_that_is_killed(path: Path) -> None:
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from opendrs.controller.stores import SqliteStore\n"
+        "with SqliteStore(Path(sys.argv[1])) as store:\n"
+        "    store.save('key', {'value': 1})\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run(  # noqa: S603 - our own interpreter and program
+        [sys.executable, "-c", program, str(path)], check=False
+    )
+
+    # The lease of the dead is free as well.
+    with SqliteStore(path) as store:
+        assert store.load("key") == {"value": 1}
+    assert ended.returncode == -signal.SIGKILL
+
+
+def test_nobody_else_may_read_it(path: Path) -> None:
+    nested = path.parent / "state" / "record.db"
+    with SqliteStore(nested):
+        modes = [entry.stat().st_mode & 0o777 for entry in nested.parent.iterdir()]
+
+    assert modes == [0o600] * len(modes)
+    assert nested.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_second_process_is_told_who_is_at_work(path: Path) -> None:
+    with (
+        SqliteStore(path),
+        pytest.raises(LeaseLostError, match=f"process {os.getpid()} is at work"),
+        SqliteStore(path),
+    ):
+        pytest.fail("two were let in")
+
+
+def test_the_second_does_not_take_the_lease_from_the_first(path: Path) -> None:
+    with SqliteStore(path):
+        for _ in range(2):
+            with pytest.raises(LeaseLostError):
+                SqliteStore(path).__enter__()
+
+
+def test_the_lease_is_free_after_use(path: Path) -> None:
+    with SqliteStore(path):
+        pass
+
+    with SqliteStore(path) as again:
+        assert again.unfinished() == ()
+
+
+def test_the_lease_is_free_after_a_failure(path: Path) -> None:
+    path.write_bytes(b"not a database, but long enough to look at " * 50)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="not a database"):
+            SqliteStore(path).__enter__()
+
+
+def test_does_not_touch_what_a_newer_version_wrote(path: Path) -> None:
+    with SqliteStore(path):
+        pass
+    change(path, "PRAGMA user_version = 99")
+
+    with pytest.raises(StoreError, match=r"newer opendrs: version 99") as raised:
+        SqliteStore(path).__enter__()
+    assert str(path) in str(raised.value)
+
+
+def test_does_not_touch_a_database_of_somebody_else(path: Path) -> None:
+    change(path, "CREATE TABLE theirs (x)")
+
+    with pytest.raises(StoreError, match="not one of opendrs"):
+        SqliteStore(path).__enter__()
+
+
+def test_says_so_when_the_path_is_a_directory(path: Path) -> None:
+    path.mkdir()
+
+    with pytest.raises(StoreError, match="Is a directory"):
+        SqliteStore(path).__enter__()
+
+
+def test_says_so_when_the_directory_cannot_be_made(path: Path) -> None:
+    path.write_text("in the way")
+
+    with pytest.raises(StoreError, match="cannot make"):
+        SqliteStore(path / "record.db").__enter__()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_says_so_when_it_may_not_write(path: Path) -> None:
+    path.parent.chmod(0o500)
+
+    with pytest.raises(StoreError, match="Permission denied"):
+        SqliteStore(path).__enter__()
+
+
+def test_says_so_when_the_disk_is_full(path: Path) -> None:
+    with SqliteStore(path) as store:
+        store.save("key", {"value": "small"})
+        with no_file_larger_than(100_000), pytest.raises(StoreError) as raised:
+            store.save("key", {"value": "large" * 100_000})
+
+        assert str(path) in str(raised.value)
+        assert store.load("key") == {"value": "small"}
+
+
+def test_refuses_to_work_when_it_is_not_open(path: Path) -> None:
+    with pytest.raises(StoreError, match="not open"):
+        SqliteStore(path).unfinished()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE records SET action = '{}'",
+        "UPDATE records SET action = 'x'",
+        'UPDATE records SET action = \'{"kind": "migrate", "guest": "vm"}\'',
+        "UPDATE records SET intended_at = 'yesterday'",
+        "UPDATE records SET task = '1', detail = 'x', ended_at = 'never'",
+    ],
+)
+def test_says_so_when_a_record_makes_no_sense(path: Path, damage: str) -> None:
+    with SqliteStore(path) as store:
+        store.write(RECORD)
+    change(path, damage)
+
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
+        store.unfinished()
+
+
+@pytest.mark.parametrize("damage", ["x", "[1]"])
+def test_says_so_when_a_value_makes_no_sense(path: Path, damage: str) -> None:
+    with SqliteStore(path) as store:
+        store.save("key", {})
+    change(path, f"UPDATE saved SET value = '{damage}'")  # noqa: S608 - our own words
+
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
+        store.load("key")
