@@ -6,12 +6,15 @@ from opendrs.platforms.file.complaints import complain as complain
 from opendrs.platforms.file.complaints import shown as shown
 from opendrs.platforms.file.complaints import suggestion as suggestion
 from opendrs.platforms.file.complaints import translated as translated
-from opendrs.platforms.file.documents import parse_toml as parse_toml
+from opendrs.platforms.file.documents import parse as parse
 from opendrs.platforms.file.documents import read_text as read_text
+from opendrs.platforms.file.documents import repeated_keys as repeated_keys
 from opendrs.platforms.file.documents import shown_path as shown_path
 from opendrs.platforms.file.platform import FilePlatform as FilePlatform
 from opendrs.platforms.file.platform import FileSettings as FileSettings
+from opendrs.platforms.file.reading import check_rules as check_rules
 from opendrs.platforms.file.reading import read_snapshot as read_snapshot
+from opendrs.platforms.file.reading import snapshot_from as snapshot_from
 from opendrs.platforms.file.writing import json_line as json_line
 from opendrs.platforms.file.writing import json_text as json_text
 from opendrs.platforms.file.writing import write_snapshot as write_snapshot

@@ -151,6 +151,8 @@ def _message(found: ErrorDetails, at: Location, known: Iterable[str]) -> str:
         return f"no such field{suggestion(str(at[-1]), known)}"
     if kind in ("missing", "union_tag_not_found"):
         return "is missing"
+    if kind == "value_error":
+        return str(context["error"])
     wanted = _EXPECTED.get(kind)
     expected = f"expected {wanted.format(**context)}" if wanted else found["msg"]
     return f"{expected}, found {shown(context.get('tag', found['input']))}"

@@ -29,7 +29,7 @@ from opendrs.model import (
 )
 from opendrs.model.pressure import NO_PRESSURE_KNOWN
 from opendrs.model.resources import NOT_MEASURED
-from opendrs.platforms.file.complaints import Complaint, complain, translated
+from opendrs.platforms.file.complaints import Complaint, Location, complain, translated
 from opendrs.platforms.file.documents import (
     parse,
     read_text,
@@ -39,6 +39,7 @@ from opendrs.platforms.file.documents import (
 from opendrs.platforms.file.references import dangling
 from opendrs.platforms.file.wire import (
     FIELDS,
+    RULES,
     SNAPSHOT,
     Capacity,
     GuestEntry,
@@ -83,6 +84,22 @@ def snapshot_from(document: object, source: str) -> Snapshot:
         return _snapshot(entry)
     except ModelError as error:
         raise InvalidFileError(f"{source}: {error}") from error
+
+
+def check_rules(
+    entries: object, at: Location
+) -> tuple[tuple[Rule, ...], tuple[Complaint, ...]]:
+    """Return the rules that *entries* describe, or what is wrong with them.
+
+    Args:
+        entries: Plain values in the form the rules of a snapshot have.
+        at: Where they are in their document; ends in "rules".
+    """
+    try:
+        rules = RULES.validate_python(entries)
+    except ValidationError as error:
+        return (), tuple(translated(error, at, FIELDS))
+    return tuple(rule_from(rule) for rule in rules), ()
 
 
 def _snapshot(entry: SnapshotEntry) -> Snapshot:

@@ -1,0 +1,317 @@
+"""A configuration file becomes settings, or everything wrong is said at once."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from builders import guest_ids
+from opendrs.controller.selection import build_policy, parse_assignments
+from opendrs.controller.settings import (
+    NO_SETTINGS,
+    Settings,
+    default_store_path,
+    read_settings,
+)
+from opendrs.errors import (
+    ConfigurationError,
+    InvalidSettingError,
+    UnknownPlatformError,
+    UnknownPolicyError,
+)
+from opendrs.model import DEFAULT_LIMITS, AntiAffinity, Limits
+from opendrs.platforms.file import FileSettings
+from opendrs.platforms.libvirt import LibvirtSettings
+from opendrs.policies import AutoRebalance, Balance
+from opendrs.scoring import UsageMode
+
+Read = Callable[[str], Settings]
+Complaints = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def settings(text: str) -> Settings:
+        path = tmp_path / "opendrs.toml"
+        path.write_text(text)
+        return read_settings(path)
+
+    return settings
+
+
+@pytest.fixture
+def complaints(read: Read, tmp_path: Path) -> Complaints:
+    def lines(text: str) -> list[str]:
+        with pytest.raises(ConfigurationError) as raised:
+            read(text)
+        return str(raised.value).replace(f"{tmp_path}/opendrs.toml", "FILE").split("\n")
+
+    return lines
+
+
+def test_an_empty_file_gives_the_defaults(read: Read) -> None:
+    assert read("") == NO_SETTINGS
+
+
+def test_reads_platforms(read: Read, tmp_path: Path) -> None:
+    settings = read(
+        '[platform.lab]\nkind = "libvirt"\nbandwidth = 104857600\n'
+        'nodes = {h1 = "qemu+tls://h1/system", h2 = "qemu+tls://h2/system"}\n'
+        'labels = {h1 = ["ssd"]}\n'
+        '[platform.saved]\nkind = "file"\npath = "cluster.json"\n'
+    )
+
+    assert settings.connection("lab").settings == LibvirtSettings(
+        nodes={"h1": "qemu+tls://h1/system", "h2": "qemu+tls://h2/system"},
+        labels={"h1": ("ssd",)},
+        bandwidth=104857600,
+    )
+    assert settings.connection("saved").settings == FileSettings(
+        path=tmp_path / "cluster.json"
+    )
+
+
+def test_reads_the_policy_and_its_settings(read: Read) -> None:
+    settings = read(
+        '[policy]\nname = "auto-rebalance"\n'
+        '[policy.auto-rebalance]\nhold = 5\nmode = "static"\nmargin = 0\n'
+        "[policy.balance]\nmoves = 3\n"
+    )
+
+    assert settings.chosen_policy() == AutoRebalance(
+        hold=5, mode=UsageMode.STATIC, margin=0.0
+    )
+    assert settings.chosen_policy("balance") == Balance(moves=3)
+
+
+def test_the_command_line_changes_what_is_configured(read: Read) -> None:
+    settings = read("[policy.balance]\nmoves = 3\nthreshold = 0.5\n")
+
+    policy = settings.chosen_policy(changes={"threshold": 0.25})
+
+    assert policy == Balance(moves=3, threshold=0.25)
+
+
+def test_limits_bind_every_policy(read: Read) -> None:
+    settings = read("[limits]\ncooldown = 0\nmoves_at_once = 1\n")
+
+    limits = Limits(cooldown=0, moves_at_once=1)
+    assert settings.limits == limits
+    assert settings.chosen_policy("auto-rebalance").limits == limits
+
+
+def test_reads_rules(read: Read) -> None:
+    settings = read('[[rules]]\nkind = "anti-affinity"\nguests = ["a", "b"]\n')
+
+    assert settings.rules == (AntiAffinity(guests=guest_ids("a", "b"), strict=True),)
+
+
+def test_reads_where_records_are_kept(read: Read, tmp_path: Path) -> None:
+    settings = read('[store]\npath = "records/lab.sqlite"\n')
+
+    assert settings.store_path("lab") == tmp_path / "records/lab.sqlite"
+
+
+def test_records_are_kept_in_the_state_directory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/op")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    usual = default_store_path("lab")
+    monkeypatch.setenv("XDG_STATE_HOME", "/var/state")
+    chosen = default_store_path("lab")
+    monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
+    invalid = default_store_path("lab")
+
+    assert usual == Path("/home/op/.local/state/opendrs/lab.sqlite")
+    assert chosen == Path("/var/state/opendrs/lab.sqlite")
+    assert invalid == usual
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            "[limit]\n",
+            (
+                "limit: no such table; did you mean limits? "
+                "(there is: limits, platform, policy, rules, store)"
+            ),
+        ),
+        ("limits = 3", "limits: expected a table, found 3"),
+        (
+            "[limits]\ncooldwon = 3",
+            (
+                "limits.cooldwon: no such setting; did you mean cooldown? (there is: "
+                "cooldown, memory_headroom, memory_overbooking, moves_at_once, "
+                "moves_per_node, patience, quiet_time)"
+            ),
+        ),
+        (
+            '[limits]\ncooldown = "3"',
+            'limits.cooldown: expected a number, found "3"',
+        ),
+        (
+            "[limits]\nmoves_at_once = 1.5",
+            "limits.moves_at_once: expected a whole number, found 1.5",
+        ),
+        (
+            "[limits]\nmoves_at_once = true",
+            "limits.moves_at_once: expected a whole number, found true",
+        ),
+        (
+            "[limits]\nmoves_at_once = 0",
+            "limits: moves_at_once must be at least 1, not 0",
+        ),
+        (
+            '[policy]\nname = "ballance"',
+            (
+                'policy.name: "ballance": no such policy; did you mean balance? '
+                "(there is: auto-rebalance, balance)"
+            ),
+        ),
+        ("[policy]\nname = 1", "policy.name: expected a text, found 1"),
+        (
+            "[policy]\nthreshold = 1",
+            (
+                "policy.threshold: expected a table, found 1; settings of a policy are "
+                "in [policy.NAME]"
+            ),
+        ),
+        (
+            "[policy.balance]\nmargin = 2",
+            "policy.balance: margin must be a finite number in [0, 1], not 2.0",
+        ),
+        (
+            "[policy.balance]\nlimits = {}",
+            (
+                "policy.balance.limits: no such setting (there is: form, margin, "
+                "method, mode, moves, relocate, threshold)"
+            ),
+        ),
+        (
+            '[policy.balance]\nmode = "guess"',
+            "policy.balance.mode: expected 'static' or 'dynamic', found \"guess\"",
+        ),
+        (
+            "[platform.lab]\n",
+            'platform.lab.kind: expected "file" or "libvirt", which is missing',
+        ),
+        (
+            '[platform.lab]\nkind = "vmware"',
+            'platform.lab.kind: expected "file" or "libvirt", found "vmware"',
+        ),
+        ('[platform.lab]\nkind = "file"', "platform.lab.path: is missing"),
+        (
+            '[platform.lab]\nkind = "libvirt"\nnodes = {}',
+            "platform.lab: nodes: name at least one node and its URI",
+        ),
+        (
+            '[platform.demo]\nkind = "file"\npath = "x"',
+            'platform.demo: a platform cannot be called "demo"',
+        ),
+        (
+            '[platform."../x"]\nkind = "file"\npath = "x"',
+            'platform."../x": a platform cannot be called "../x"',
+        ),
+        ("[store]\n", "store.path: is missing"),
+        (
+            '[[rules]]\nkind = "affinity"\nguests = ["a"]',
+            'rules[0].guests: expected at least 2, found ["a"]',
+        ),
+        ("rules = 3", "rules: expected a list, found 3"),
+    ],
+)
+def test_says_where_what_was_found_and_what_was_expected(
+    complaints: Complaints, text: str, complaint: str
+) -> None:
+    assert complaints(text) == [f"FILE: {complaint}"]
+
+
+def test_says_everything_that_is_wrong_at_once(complaints: Complaints) -> None:
+    found = complaints(
+        '[limits]\ncooldown = "x"\n'
+        "[policy.nothing]\n"
+        '[platform.lab]\nkind = "file"\npath = 3\n'
+        "[[rules]]\n"
+        "[store]\npath = 1\n"
+    )
+
+    places = [re.sub(r"^FILE: ([\w.\[\]]+).*", r"\1", line) for line in found]
+    assert sorted(places) == [
+        "limits.cooldown",
+        "platform.lab.path",
+        "policy.nothing",
+        "rules[0].kind",
+        "store.path",
+    ]
+
+
+def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        read_settings(tmp_path / "opendrs.toml")
+
+
+def test_an_unknown_platform_is_told_with_those_there_are(read: Read) -> None:
+    settings = read('[platform.lab]\nkind = "file"\npath = "x"\n')
+
+    with pytest.raises(UnknownPlatformError, match=r"did you mean lab\?"):
+        settings.connection("labb")
+
+
+def test_builds_a_policy_with_its_defaults() -> None:
+    assert build_policy("balance") == Balance(limits=DEFAULT_LIMITS)
+
+
+def test_an_unknown_policy_is_told_with_those_there_are() -> None:
+    with pytest.raises(UnknownPolicyError) as raised:
+        build_policy("balanc")
+
+    assert str(raised.value) == (
+        '"balanc": no such policy; did you mean balance? '
+        "(there is: auto-rebalance, balance)"
+    )
+
+
+def test_an_unknown_setting_is_told_with_those_there_are() -> None:
+    with pytest.raises(InvalidSettingError) as raised:
+        build_policy("auto-rebalance", {"treshold": 1, "hold": "x"})
+
+    assert str(raised.value).splitlines() == [
+        (
+            "policy auto-rebalance: treshold: no such setting; did you mean threshold? "
+            "(there is: form, hold, margin, method, mode, threshold)"
+        ),
+        'policy auto-rebalance: hold: expected a whole number, found "x"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("hold=3", 3),
+        ("hold=0.5", 0.5),
+        ("hold = true", True),
+        ('hold="3"', "3"),
+        ("hold=static", "static"),
+        ("hold=a=b", "a=b"),
+        ("hold=", ""),
+        ("hold=1\nother = 2", "1\nother = 2"),
+        ("hold=" + "[" * 10_000, "[" * 10_000),
+    ],
+)
+def test_an_assignment_is_taken_as_toml_or_else_as_text(
+    text: str, value: object
+) -> None:
+    assert parse_assignments([text]) == {"hold": value}
+
+
+def test_the_last_assignment_counts() -> None:
+    assert parse_assignments(["hold=1", "hold=2"]) == {"hold": 2}
+
+
+@pytest.mark.parametrize("text", ["hold", "=3", ""])
+def test_an_assignment_needs_a_name_and_a_value(text: str) -> None:
+    with pytest.raises(InvalidSettingError, match="expected KEY=VALUE"):
+        parse_assignments([text])
