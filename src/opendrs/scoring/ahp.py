@@ -14,6 +14,8 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from opendrs.scoring.sums import sum_in_order, sum_of_rows
+
 # Saaty's mean consistency index of random judgements of 1 to 10 criteria.
 RANDOM_INDEX = (0.0, 0.0, 0.58, 0.90, 1.12, 1.24, 1.32, 1.41, 1.45, 1.49)
 
@@ -62,8 +64,8 @@ def judgements(
         The criteria in the order of *preferences*, and the matrix; shape (n, n).
 
     Raises:
-        ValueError: A pair is given in neither direction, or names something
-            that is no criterion.
+        ValueError: A pair is given in neither direction, with a preference of 0,
+            or names something that is no criterion.
     """
     names = tuple(preferences)
     for row in preferences.values():
@@ -107,7 +109,9 @@ def ahp_columns(stack: Stack, method: AhpMethod = AhpMethod.ROW_MEANS) -> Stack:
         Weights, one row per matrix; shape (k, n).
     """
     if method is AhpMethod.ROW_MEANS:
-        means: Stack = (stack / stack.sum(axis=1, keepdims=True)).mean(axis=2)
+        columns = sum_of_rows(stack.transpose(1, 0, 2))
+        parts = stack / columns[:, None, :]
+        means: Stack = sum_of_rows(parts.transpose(2, 0, 1)) / stack.shape[1]
         return means
     values, vectors = np.linalg.eig(stack)
     principal = values.real.argmax(axis=1)
@@ -119,7 +123,7 @@ def ahp_columns(stack: Stack, method: AhpMethod = AhpMethod.ROW_MEANS) -> Stack:
 def _judgement(preferences: Mapping[str, Mapping[str, float]], a: str, b: str) -> float:
     if b in preferences[a]:
         return float(preferences[a][b])
-    if a in preferences[b]:
+    if preferences[b].get(a, 0.0) != 0:
         return 1 / preferences[b][a]
     if a == b:
         return 1.0
@@ -141,11 +145,12 @@ def _require_reciprocal(matrix: Judgements) -> int:
 
 
 def _row_means(matrix: Judgements) -> list[float]:
-    sums = [sum(column) for column in zip(*matrix, strict=True)]
-    return [
-        sum(value / total for value, total in zip(row, sums, strict=True)) / len(sums)
+    sums = [sum_in_order(column) for column in zip(*matrix, strict=True)]
+    parts = [
+        [value / total for value, total in zip(row, sums, strict=True)]
         for row in matrix
     ]
+    return [sum_in_order(row) / len(sums) for row in parts]
 
 
 def _principal(matrix: Judgements) -> tuple[list[float], float]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.scoring.sums import sum_in_order
+from opendrs.scoring.sums import sum_in_order, sum_of_rows
 
 Loads = npt.NDArray[np.float64]
 
@@ -62,8 +62,7 @@ def imbalances(
     """Return the `imbalance` of each of many clusters, to the last digit.
 
     Args:
-        loads: One column per cluster, one row per node; shape (n, k). Adding
-            along the first axis is what keeps NumPy to the order of the rows.
+        loads: One column per cluster, one row per node; shape (n, k).
         form: As for `imbalance`.
 
     Returns:
@@ -72,9 +71,9 @@ def imbalances(
     n, k = loads.shape
     if n == 0 or (form is ImbalanceForm.NORMALISED and n < 2):
         return np.zeros(k)
-    total = loads.sum(axis=0)
+    total = sum_of_rows(loads)
     mean = np.where(total == 0, 1.0, total / n)
-    deviation = np.sqrt(np.square(loads - mean).sum(axis=0) / n)
+    deviation = np.sqrt(sum_of_rows(np.square(loads - mean)) / n)
     return np.where(total == 0, 0.0, deviation / mean / divisor(n, form))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.scoring.sums import sum_in_order
+from opendrs.scoring.sums import sum_in_order, sum_of_rows
 
 Matrix = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -79,7 +79,7 @@ def topsis_columns(matrix: Matrix, weights: Sequence[float]) -> Vector:
         raise ValueError("the matrix holds a number that is not finite")
     if len(matrix) == 0:
         return np.zeros(0)
-    norm = np.sqrt(np.square(matrix).sum(axis=0))
+    norm = np.sqrt(sum_of_rows(np.square(matrix)))
     scaled = matrix / np.where(norm == 0, 1.0, norm)
     low, high = scaled.min(axis=0), scaled.max(axis=0)
     to_worst = _distances(scaled, np.where(shares > 0, low, high), shares)
@@ -93,7 +93,7 @@ def ranking(scores: Sequence[float] | Vector) -> list[int]:
 
 
 def _shares(weights: Sequence[float]) -> list[float]:
-    total = sum(abs(weight) for weight in weights)
+    total = sum_in_order(abs(weight) for weight in weights)
     if not math.isfinite(total) or total == 0:
         raise ValueError(f"weights must be finite and not all 0: {list(weights)}")
     return [weight / total for weight in weights]
