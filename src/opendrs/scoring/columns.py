@@ -3,7 +3,7 @@
 A move changes two rows, so each future is scored by what it changes: with the
 sum and the sum of squares of the loads, any of the U x N moves costs the same
 few operations, whatever the size of the cluster. That loses the last digits,
-so the moves that come within `NEAR` of the best are scored once more, to the
+so the moves that may be the best for all we know are scored once more, to the
 last digit and in Proxmox's order of operations; `candidates.py` has the plain
 form, with which this one agrees.
 """
@@ -18,12 +18,14 @@ import numpy.typing as npt
 
 from opendrs.scoring.imbalance import ImbalanceForm, imbalances
 from opendrs.scoring.load import WEIGHTS
+from opendrs.scoring.sums import sum_of_rows
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 NEAR = 1e-9  # relative; rounding of the short form stays below 1e-11
+NOISE = 1e-13  # rounding of the short form, relative to the squares it adds
 CELLS = 1 << 16  # moves scored at once: 512 KiB a temporary stays in cache
 
 
@@ -82,11 +84,11 @@ def best_by_imbalance(columns: Columns, form: ImbalanceForm) -> Best | None:
     Source:
         Proxmox VE 9, ha-auto-rebalance-method bruteforce.
     """
-    score = _Futures(columns).squared_variations
+    score = _Futures(columns).least_variations
     nearest = _least_of_each_unit(columns, score)
     if not np.isfinite(nearest).any():
         return None
-    limit = nearest.min() * (1 + NEAR) + NEAR * NEAR
+    limit = _variation_of_best(columns, score, nearest) * (1 + NEAR)
     units, targets = _within(columns, score, nearest, limit)
     exact = _cut(exact_imbalances(columns, units, targets, form))
     first = np.lexsort((targets, units, exact))[0]
@@ -153,9 +155,10 @@ class _Futures:
         self._loads = columns.taken / columns.capacity
         self._mean = self._loads.mean(axis=1)
         # Deviations, so that squares do not swallow small differences.
-        self._centre = float(self._mean.mean())
+        self._centre = float(self._mean.sum()) / max(1, self._n)
         self._deviation = self._mean - self._centre
         self._squares = np.square(self._loads).sum(axis=0)
+        self._noise = NOISE * float(np.square(self._mean).sum()) / max(1, self._n)
 
     def permitted(self, units: Indices) -> Mask:
         """Return which node each unit may go to; shape (k, N)."""
@@ -166,10 +169,12 @@ class _Futures:
         mask[np.arange(len(units)), c.node_of[units]] = False
         return mask
 
-    def squared_variations(self, units: Indices) -> Floats:
-        """Return the squared coefficient of variation after each move.
+    def least_variations(self, units: Indices) -> Floats:
+        """Return the least squared coefficient of variation after each move.
 
-        The shape is (k, N); infinite where a move is not permitted.
+        That is a lower bound of what it is, near to it but for rounding: where
+        hardly any imbalance is left, rounding is all there is. The shape is
+        (k, N); infinite where a move is not permitted.
         """
         c, n = self._columns, self._n
         source = c.node_of[units]
@@ -185,10 +190,11 @@ class _Futures:
         variance: Floats = squares / n
         sums /= n
         variance -= np.square(sums)
+        variance -= self._noise
         sums += self._centre
         np.square(sums, out=sums)
         np.divide(variance, sums, out=variance, where=sums > 0)
-        np.maximum(variance, 0.0, out=variance)
+        variance -= NOISE
         variance[~self.permitted(units)] = np.inf
         return variance
 
@@ -294,7 +300,7 @@ def _exact_criteria(columns: Columns, units: Indices, targets: Indices) -> Float
     parts = []
     for few in _pieces(len(units), len(columns.capacity)):
         loads = _exact_loads(columns, units[few], targets[few])
-        average = 1.0 + np.sqrt(np.square(loads).sum(axis=0) / len(loads))
+        average = 1.0 + np.sqrt(sum_of_rows(np.square(loads)) / len(loads))
         highest = 1.0 + np.maximum(loads.max(axis=0), 0.0)
         parts.append(np.stack((average, highest), axis=2).reshape(-1, len(WEIGHTS)).T)
     return np.concatenate(parts, axis=1)
@@ -305,6 +311,16 @@ def _least_of_each_unit(columns: Columns, score: Callable[[Indices], Floats]) ->
         return np.full(len(columns.demand), np.inf)
     parts = [score(units).min(axis=1) for units in _chunks(columns)]
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _variation_of_best(
+    columns: Columns, score: Callable[[Indices], Floats], nearest: Floats
+) -> float:
+    """Return the exact squared variation after the move that scores best."""
+    unit = np.array([nearest.argmin()])
+    target = score(unit).argmin(axis=1)
+    raw = exact_imbalances(columns, unit, target, ImbalanceForm.RAW)
+    return float(raw[0] ** 2)
 
 
 def _within(

@@ -1,0 +1,364 @@
+"""The best move over columns is the best of the plain form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, localcontext
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from opendrs.model import GIB, Resources
+from opendrs.scoring import (
+    Best,
+    Candidate,
+    Columns,
+    ImbalanceForm,
+    NodeLoad,
+    best_by_imbalance,
+    best_by_topsis,
+    exact_imbalances,
+    imbalance_after,
+    loads_after,
+    rank_by_imbalance,
+    rank_by_topsis,
+)
+from opendrs.scoring.load import WEIGHTS
+
+Unit = tuple[Resources, int]
+Move = Candidate[int, int]
+
+FORMS = st.sampled_from(ImbalanceForm)
+
+
+class Scene:
+    """A cluster in both forms: columns, and loads with candidates."""
+
+    def __init__(
+        self,
+        nodes: Sequence[NodeLoad],
+        units: Sequence[Unit],
+        allowed: Sequence[Sequence[bool]] | None = None,
+    ) -> None:
+        self.loads = dict(enumerate(nodes))
+        every = np.ones((len(units), len(nodes)), bool)
+        mask = every if allowed is None else np.array(allowed, bool)
+        self.moves = [
+            Candidate(unit, (usage,), source, target)
+            for unit, (usage, source) in enumerate(units)
+            for target in range(len(nodes))
+            if target != source and mask[unit, target]
+        ]
+        self.columns = Columns(
+            capacity=pairs([load.capacity for load in nodes]),
+            taken=pairs([load.taken for load in nodes]),
+            demand=pairs([usage for usage, _ in units]),
+            node_of=np.array([source for _, source in units], np.intp),
+            class_of=np.arange(len(units)),
+            allowed=mask.reshape(len(units), len(nodes)),
+            room=np.full((len(nodes), 2), np.inf),
+            need=np.zeros((len(units), 2)),
+        )
+
+
+def pairs(amounts: Sequence[Resources]) -> npt.NDArray[np.float64]:
+    return np.array([(each.cpu, each.memory) for each in amounts], float).reshape(-1, 2)
+
+
+@st.composite
+def scenes(draw: st.DrawFn) -> Scene:
+    """Draw clusters in which many moves are equally good, and others.
+
+    Nodes of up to 2**53 bytes, beyond which doubles cannot count bytes.
+    """
+    scale = draw(st.sampled_from([1e-3, 1.0, 1.0, 1.0, 1e3]))
+    sizes = st.sampled_from([(16, 64), (16, 64), (32, 128), (24, 96)])
+    if draw(st.booleans()):
+        sizes = st.just((16, 64))
+    if draw(st.booleans()):
+        amounts = st.integers(0, 3).map(float)
+    elif draw(st.booleans()):
+        amounts = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.7])
+    else:
+        amounts = st.floats(0, 4)
+
+    def resources(cpu: float, gib: float) -> Resources:
+        return Resources(cpu * scale, round(gib * scale * GIB))
+
+    n = draw(st.integers(1, 12))
+    units: list[Unit] = [
+        (resources(draw(amounts), draw(amounts)), draw(st.integers(0, n - 1)))
+        for _ in range(draw(st.integers(0, 10)))
+    ]
+    nodes = [
+        NodeLoad(
+            resources(*draw(sizes)), resources(draw(amounts) * 3, draw(amounts) * 3)
+        )
+        for _ in range(n)
+    ]
+    if draw(st.booleans()):
+        return Scene(nodes, units)
+    row = st.lists(st.booleans(), min_size=n, max_size=n)
+    return Scene(nodes, units, [draw(row) for _ in units])
+
+
+@st.composite
+def close_calls(draw: st.DrawFn) -> Scene:
+    """Draw clusters that each of some guests would balance all but perfectly."""
+    cores = draw(st.lists(st.sampled_from([16, 24, 32]), min_size=2, max_size=9))
+    level, excess = draw(st.floats(0.2, 0.5)), draw(st.floats(0.01, 0.4))
+    hot, cold = cores[0], cores[-1]
+    cpu, memory = hot * excess, round(hot * 4 * GIB * excess)
+    taken = [Resources(size * level, round(size * 4 * GIB * level)) for size in cores]
+    taken[0] = taken[0].plus(Resources(cpu, memory))
+    taken[-1] = taken[-1].minus(Resources(cpu, memory))
+    nodes = [
+        NodeLoad(Resources(size, size * 4 * GIB), used)
+        for size, used in zip(cores, taken, strict=True)
+    ]
+    off = st.sampled_from([0.0, 0.0, 1e-9, 1e-8, -1e-9, 3e-10])
+    tilt = st.sampled_from([0.0, 0.1, -0.1, 0.2])
+    units = [
+        (
+            Resources(
+                cpu * (1 + more) + error * cold,
+                round(memory * (1 - more) + error * cold * 4 * GIB),
+            ),
+            0,
+        )
+        for more, error in draw(st.lists(st.tuples(tilt, off), min_size=2, max_size=6))
+    ]
+    return Scene(nodes, units)
+
+
+@given(scenes(), FORMS)
+def test_the_least_imbalance_is_found_as_by_the_plain_form(
+    scene: Scene, form: ImbalanceForm
+) -> None:
+    ranked = rank_by_imbalance(scene.loads, scene.moves, form)
+
+    best = best_by_imbalance(scene.columns, form)
+
+    event("no move" if best is None else "a move")
+    assert best == (best_of(scene, ranked[0], form) if ranked else None)
+
+
+@given(scenes(), FORMS)
+def test_imbalances_after_moves_are_those_of_the_plain_form(
+    scene: Scene, form: ImbalanceForm
+) -> None:
+    units = np.array([move.unit for move in scene.moves], np.intp)
+    targets = np.array([move.target for move in scene.moves], np.intp)
+
+    exact = exact_imbalances(scene.columns, units, targets, form)
+
+    assert [math.trunc(1e15 * each) / 1e15 for each in exact] == [
+        imbalance_after(scene.loads, move, form) for move in scene.moves
+    ]
+
+
+@given(scenes(), FORMS)
+def test_topsis_finds_what_the_plain_form_finds_but_for_rounding(
+    scene: Scene, form: ImbalanceForm
+) -> None:
+    ranked = rank_by_topsis(scene.loads, scene.moves)
+
+    best = best_by_topsis(scene.columns, form)
+
+    if best is None:
+        assert not ranked
+        return
+    plain = best_of(scene, ranked[0], form)
+    event("the same" if best == plain else "another, by rounding")
+    if best != plain:
+        chosen = next(
+            move
+            for move in scene.moves
+            if (move.unit, move.target) == (best.unit, best.target)
+        )
+        assert best == best_of(scene, chosen, form)
+        assert indistinguishable(scene, chosen, ranked[0])
+
+
+def best_of(scene: Scene, move: Move, form: ImbalanceForm) -> Best:
+    left = imbalance_after(scene.loads, move, form)
+    return Best(move.unit, move.target, left)
+
+
+def indistinguishable(scene: Scene, one: Move, other: Move) -> bool:
+    """Return whether two moves are equal, or so near that doubles cannot tell.
+
+    TOPSIS stretches the least difference between all candidates to the whole
+    scale, so what rounding may do depends on how far they are apart.
+    """
+    with localcontext(prec=50):
+        rows = weighted([precise_criteria(scene, move) for move in scene.moves])
+        best = [min(column) for column in zip(*rows, strict=True)]
+        worst = [max(column) for column in zip(*rows, strict=True)]
+        scores = []
+        for move in (one, other):
+            row = rows[scene.moves.index(move)]
+            near, far = distance(row, best), distance(row, worst)
+            scores.append(far / (near + far) if near + far else Decimal(0))
+        span = max(b - a for a, b in zip(best, worst, strict=True))
+        return bool(abs(scores[0] - scores[1]) * span <= Decimal("1e-13"))
+
+
+def precise_criteria(scene: Scene, move: Move) -> list[Decimal]:
+    loads = list(loads_after(scene.loads, move).values())
+    cpu = [Decimal(v.taken.cpu) / Decimal(v.capacity.cpu) for v in loads]
+    memory = [Decimal(v.taken.memory) / Decimal(v.capacity.memory) for v in loads]
+    average = [length(parts) / Decimal(len(loads)).sqrt() for parts in (cpu, memory)]
+    return [1 + average[0], 1 + max(cpu), 1 + average[1], 1 + max(memory)]
+
+
+def weighted(rows: list[list[Decimal]]) -> list[list[Decimal]]:
+    norms = [length(column) for column in zip(*rows, strict=True)]
+    shares = [Decimal(abs(weight)) / 18 for weight in WEIGHTS]
+    return [
+        [v / norm * share for v, norm, share in zip(row, norms, shares, strict=True)]
+        for row in rows
+    ]
+
+
+def distance(one: list[Decimal], other: list[Decimal]) -> Decimal:
+    return length([a - b for a, b in zip(one, other, strict=True)])
+
+
+def length(parts: Iterable[Decimal]) -> Decimal:
+    return sum((part * part for part in parts), Decimal(0)).sqrt()
+
+
+def even(count: int, load: float = 0.0) -> list[NodeLoad]:
+    size = Resources(10, 100 * GIB)
+    return [
+        NodeLoad(size, Resources(size.cpu * load, int(size.memory * load)))
+        for _ in range(count)
+    ]
+
+
+Finder = Callable[[Columns, ImbalanceForm], Best | None]
+
+BOTH = pytest.mark.parametrize("find", [best_by_imbalance, best_by_topsis])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "scene",
+    [
+        Scene([], []),
+        Scene(even(3), []),
+        Scene(even(1, 0.5), [(Resources(1, GIB), 0)]),
+        Scene(even(2, 0.5), [(Resources(1, GIB), 0)], [[True, False]]),
+    ],
+    ids=["no nodes", "no guests", "one node", "nowhere to go"],
+)
+def test_where_no_move_is_allowed_there_is_no_best(find: Finder, scene: Scene) -> None:
+    assert find(scene.columns, ImbalanceForm.RAW) is None
+
+
+@BOTH
+def test_of_equal_moves_the_first_unit_and_target_is_taken(find: Finder) -> None:
+    nodes = [*even(1, 0.6), *even(3)]
+    scene = Scene(nodes, [(Resources(1, 10 * GIB), 0)] * 3)
+
+    found = find(scene.columns, ImbalanceForm.RAW)
+
+    assert found is not None
+    assert (found.unit, found.target) == (0, 1)
+
+
+@BOTH
+def test_a_cluster_without_any_load_has_a_best_move_that_changes_nothing(
+    find: Finder,
+) -> None:
+    scene = Scene(even(3), [(Resources(0, 0), 1), (Resources(0, 0), 0)])
+
+    assert find(scene.columns, ImbalanceForm.RAW) == Best(0, 0, 0.0)
+
+
+@settings(max_examples=300)
+@given(close_calls(), FORMS)
+def test_what_is_left_of_an_imbalance_is_not_lost_in_rounding(
+    scene: Scene, form: ImbalanceForm
+) -> None:
+    ranked = rank_by_imbalance(scene.loads, scene.moves, form)
+
+    best = best_by_imbalance(scene.columns, form)
+
+    assert best == best_of(scene, ranked[0], form)
+
+
+def test_a_perfect_balance_is_told_from_one_that_is_nearly_perfect() -> None:
+    # Both guests leave hardly any imbalance; squares of what they leave are
+    # far below the rounding of the loads they were computed from.
+    nodes = [*even(1, 0.8), *even(1, 0.2)]
+    near, exact = Resources(3 + 1e-9, 30 * GIB), Resources(3, 30 * GIB)
+
+    found = best_by_imbalance(
+        Scene(nodes, [(near, 0), (exact, 0)]).columns, ImbalanceForm.RAW
+    )
+
+    assert found == Best(1, 1, 0.0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("short", "expected"), [((5.0, 99.0), 1), ((99.0, 5.0), 1), ((10.0, 10.0), 2)]
+)
+def test_a_node_without_room_for_both_kinds_of_need_is_no_target(
+    find: Finder, short: tuple[float, float], expected: int
+) -> None:
+    nodes = [*even(1, 0.6), *even(1, 0.5), *even(1)]
+    scene = Scene(nodes, [(Resources(1, 10 * GIB), 0)])
+    scene.columns.room[2] = short
+    scene.columns.need[0] = 10.0
+
+    found = find(scene.columns, ImbalanceForm.RAW)
+
+    assert found is not None
+    assert found.target == expected
+
+
+@BOTH
+def test_units_of_one_class_share_the_nodes_they_may_go_to(find: Finder) -> None:
+    scene = Scene([*even(1, 0.6), *even(2)], [(Resources(1, GIB), 0)] * 2)
+    scene.columns.class_of[:] = 1
+    scene.columns.allowed[1] = [False, False, True]
+
+    found = find(scene.columns, ImbalanceForm.RAW)
+
+    assert found is not None
+    assert (found.unit, found.target) == (0, 2)
+
+
+@BOTH
+@pytest.mark.parametrize("form", ImbalanceForm)
+def test_the_imbalance_is_told_in_the_form_asked_for(
+    find: Finder, form: ImbalanceForm
+) -> None:
+    scene = Scene([*even(1, 0.6), *even(9, 0.1)], [(Resources(2, 20 * GIB), 0)])
+
+    found = find(scene.columns, form)
+
+    assert found is not None
+    assert found.imbalance == imbalance_after(scene.loads, scene.moves[0], form)
+
+
+def test_more_moves_than_are_scored_at_once_make_no_difference() -> None:
+    nodes = [*even(1, 0.6), *even(299, 0.1)]
+    units = [(Resources(1 + i / 1000, GIB), 0) for i in range(500)]
+    scene = Scene(nodes, units)
+
+    found = best_by_imbalance(scene.columns, ImbalanceForm.RAW)
+
+    # The largest guest evens most, and all targets are equal.
+    assert found is not None
+    assert (found.unit, found.target) == (499, 1)
+    by_topsis = best_by_topsis(scene.columns, ImbalanceForm.RAW)
+    assert by_topsis is not None
+    assert (by_topsis.unit, by_topsis.target) == (499, 1)
