@@ -5,7 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check lint types layers cover bench lock schema libvirt clean
+.PHONY: run test check lint types layers cover bench lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -35,6 +35,10 @@ bench: $(VENV)/ready
 # The published schema of the snapshot file, from the code that reads it.
 schema: $(VENV)/ready
 	$(BIN)/python -m opendrs.platforms.file.schema > docs/reference/opendrs-snapshot-1.schema.json
+
+# The pictures of the documentation, from what the commands print.
+pictures: $(VENV)/ready
+	$(BIN)/python docs/pictures/draw.py
 
 # The optional adapter for libvirt: needs libvirt-dev, pkg-config and a compiler.
 libvirt: $(VENV)/ready

@@ -1,0 +1,62 @@
+"""Draw the pictures of the documentation from what the commands print.
+
+make pictures
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import DIMMED_MONOKAI
+from rich.text import Text
+
+HERE = Path(__file__).parent
+OPENDRS = Path(sys.executable).with_name("opendrs")
+WIDTH = 96
+PICTURES = {"plan.svg": ("plan", "demo", "--set", "moves=6")}
+
+
+def printed(*arguments: str) -> str:
+    """Return what opendrs prints on a terminal, with its colours."""
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "FORCE_COLOR": "1",
+        "TERM": "xterm-256color",
+        "COLUMNS": str(WIDTH),
+        "PYTHONUTF8": "1",
+    }
+    done = subprocess.run(  # noqa: S603 - our own command
+        [OPENDRS, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def picture(arguments: tuple[str, ...]) -> str:
+    """Return a command and its output as SVG, with the fonts of the reader."""
+    screen = Console(record=True, width=WIDTH, file=io.StringIO())
+    screen.print(Text.from_ansi(printed(*arguments)))
+    svg = screen.export_svg(
+        title=" ".join(("opendrs", *arguments)),
+        theme=DIMMED_MONOKAI,
+        unique_id="opendrs",
+    )
+    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Draw all pictures."""
+    for name, arguments in PICTURES.items():
+        (HERE / name).write_text(picture(arguments), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
