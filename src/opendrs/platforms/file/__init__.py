@@ -15,6 +15,7 @@ from opendrs.platforms.file.platform import FileSettings as FileSettings
 from opendrs.platforms.file.reading import check_rules as check_rules
 from opendrs.platforms.file.reading import read_snapshot as read_snapshot
 from opendrs.platforms.file.reading import snapshot_from as snapshot_from
+from opendrs.platforms.file.writing import document as document
 from opendrs.platforms.file.writing import json_line as json_line
 from opendrs.platforms.file.writing import json_text as json_text
 from opendrs.platforms.file.writing import write_snapshot as write_snapshot

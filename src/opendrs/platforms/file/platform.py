@@ -53,7 +53,8 @@ class FilePlatform:
             InvalidFileError: It holds none.
         """
         snapshot = read_snapshot(self._path)
-        return replace(snapshot, rules=(*snapshot.rules, *self._rules))
+        further = [rule for rule in self._rules if rule not in snapshot.rules]
+        return replace(snapshot, rules=(*snapshot.rules, *further))
 
     def start(self, action: Action) -> TaskId:
         """Refuse: a file cannot do anything."""

@@ -22,6 +22,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import TypedDict  # pydantic refuses the one of Python 3.11
 
 from opendrs.model import GuestKind, GuestState, Mobility, NodeState
+from opendrs.model.node import LEAST_CPU
 from opendrs.model.resources import LARGEST_AMOUNT
 
 FORMAT = "opendrs-snapshot/1"
@@ -67,7 +68,7 @@ class Capacity(TypedDict):
     """What a node has in all."""
 
     cpu: Annotated[
-        float, Field(gt=0, le=LARGEST_AMOUNT, description="Processor cores.")
+        float, Field(ge=LEAST_CPU, le=LARGEST_AMOUNT, description="Processor cores.")
     ]
     memory: Annotated[
         int, Field(gt=0, le=LARGEST_AMOUNT, description="Memory in bytes.")

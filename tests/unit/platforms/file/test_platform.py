@@ -36,6 +36,13 @@ def test_adds_the_rules_of_the_configuration(path: Path) -> None:
     assert FilePlatform(path, rules=[pin]).observe().rules == (pin,)
 
 
+def test_a_rule_that_was_recorded_with_the_cluster_is_there_once(path: Path) -> None:
+    pin = Pin(guests=guest_ids("vm"))
+    write_snapshot(FilePlatform(path, rules=[pin]).observe(), path)
+
+    assert FilePlatform(path, rules=[pin]).observe().rules == (pin,)
+
+
 def test_a_file_that_is_gone_is_a_clear_error(path: Path) -> None:
     path.unlink()
 

@@ -261,7 +261,7 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             node_with(capacity={"cpu": 0, "memory": 1}),
-            "nodes.node1.capacity.cpu: expected more than 0, found 0",
+            "nodes.node1.capacity.cpu: expected 0.001 or more, found 0",
         ),
         (
             node_with(capacity={"cpu": 1, "memory": 10**400}),

@@ -1,0 +1,97 @@
+"""opendrs apply: plan, ask, and do it step by step."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import click
+
+from opendrs.cli.audience import JsonAudience, ScreenAudience
+from opendrs.cli.options import (
+    JSON,
+    config_option,
+    format_option,
+    policy_option,
+    set_option,
+    source_argument,
+)
+from opendrs.cli.performance import Task, perform
+from opendrs.cli.sources import Source, load_settings, open_source
+from opendrs.controller.selection import parse_assignments
+from opendrs.controller.settings import Settings
+from opendrs.controller.stores import MemoryStore, SqliteStore
+from opendrs.errors import ConfigurationError, UnsupportedError
+from opendrs.platforms.file import FilePlatform
+
+
+@click.command(name="apply")
+@source_argument
+@click.option("--yes", is_flag=True, help="Do not ask before acting.")
+@policy_option
+@set_option
+@config_option
+@format_option
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    source: str,
+    yes: bool,
+    policy: str | None,
+    assignments: tuple[str, ...],
+    config: Path | None,
+    form: str,
+) -> int:
+    """Plan, ask, and do it step by step.
+
+    Each step is judged once more on a fresh look at the cluster before it
+    starts. Ctrl-C starts nothing more and follows what runs to its end; a
+    second Ctrl-C gives up what runs. When this process is killed, the next
+    apply first follows what it had started.
+
+    \b
+      opendrs apply lab
+      opendrs apply lab --yes --set moves=5
+      opendrs apply lab --yes --format json      records of what was done
+
+    Exit status: 0 all done or nothing to do, 1 some was refused, skipped or
+    declined, 3 some failed.
+    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    settings = load_settings(config)
+    chosen = settings.chosen_policy(policy, parse_assignments(assignments))
+    _require_an_answer(yes=yes, form=form)
+    opened = open_source(source, settings)
+    if isinstance(opened.platform, FilePlatform):
+        raise UnsupportedError(
+            f"{opened.platform.name} is a snapshot in a file: it can be planned for, "
+            "not changed"
+        )
+    with _store(opened, settings) as store:
+        task = Task(source=opened, policy=chosen, store=store)
+        audience = JsonAudience() if form == JSON else ScreenAudience()
+        return perform(task, audience, consent=(lambda: True) if yes else _ask)
+
+
+def _require_an_answer(*, yes: bool, form: str) -> None:
+    if not yes and form == JSON:
+        raise ConfigurationError("apply --format json cannot ask; add --yes")
+    if not yes and not sys.stdin.isatty():
+        raise ConfigurationError(
+            "apply asks before it acts, and there is no terminal to ask on; add --yes"
+        )
+
+
+def _ask() -> bool:
+    click.echo()
+    if click.confirm("Do this?", default=False):
+        return True
+    click.echo("Nothing was started.")
+    return False
+
+
+def _store(
+    source: Source, settings: Settings
+) -> AbstractContextManager[MemoryStore | SqliteStore]:
+    if not source.lasting:
+        return nullcontext(MemoryStore())
+    return SqliteStore(settings.store_path(source.platform.name))

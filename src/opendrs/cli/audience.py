@@ -1,0 +1,121 @@
+"""Who is shown a performance: a person at a screen, or a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from opendrs.cli.cluster import node_table, title
+from opendrs.cli.deeds import deed
+from opendrs.cli.performance import Performance
+from opendrs.cli.progress import Reporter, record_document
+from opendrs.cli.proposal import (
+    load_picture,
+    measure_table,
+    plan_document,
+    print_decision,
+)
+from opendrs.cli.screen import console, print_json, visible
+from opendrs.controller import Brake, SilentWatcher, Watcher
+from opendrs.model import Snapshot
+from opendrs.ports import Outcome, StepRecord
+
+
+class ScreenAudience:
+    """A person; who reads tables and watches bars.
+
+    Args:
+        cluster: Whether to show the nodes before the plan.
+    """
+
+    def __init__(self, *, cluster: bool = False) -> None:
+        self._screen = console()
+        self._cluster = cluster
+
+    def interrupted(self, records: Sequence[StepRecord]) -> None:
+        """Say that an earlier run is followed to its end first."""
+        count = len(records)
+        steps = "one step" if count == 1 else f"{count} steps"
+        self._screen.print(
+            f"An earlier run was interrupted with {steps} under way; following "
+            "to the end what it started."
+        )
+
+    def decided(self, performance: Performance) -> None:
+        """Show the cluster, if wanted, and the plan."""
+        task, before = performance.task, performance.before
+        if self._cluster:
+            self._screen.print(title(before, task.source.platform.name))
+            self._screen.print()
+            self._screen.print(node_table(before))
+            self._screen.print()
+        print_decision(self._screen, task.policy.name, performance.decision, before)
+
+    def watcher(self, brake: Brake) -> AbstractContextManager[Watcher]:
+        """Return bars on a terminal, lines elsewhere."""
+        self._screen.print()
+        return Reporter(self._screen, brake)
+
+    def finished(self, performance: Performance) -> None:
+        """Show what was done, what was not and why, and the nodes."""
+        report, after = performance.report, performance.after
+        self._screen.print()
+        if report is None:
+            self._screen.print("There is nothing to do.")
+            return
+        if after is None:
+            self._screen.print("The cluster cannot be seen now.")
+        else:
+            self._show_nodes(performance, after)
+        self._screen.print()
+        self._screen.print(f"Result: {report.summary}.")
+        for line in _undone(report.records):
+            self._screen.print(line)
+
+    def _show_nodes(self, performance: Performance, after: Snapshot) -> None:
+        self._screen.print(load_picture(performance.before, after))
+        measures = measure_table(performance.decision.before, performance.measures)
+        if measures is not None:
+            self._screen.print()
+            self._screen.print(measures)
+
+
+def _undone(records: Iterable[StepRecord]) -> Iterator[str]:
+    """Yield what was not done and why; what has one reason, in one line."""
+    alike: dict[tuple[str, str], list[StepRecord]] = {}
+    for record in records:
+        if record.outcome not in (None, Outcome.DONE):
+            alike.setdefault((record.outcome, record.detail), []).append(record)
+    for (outcome, why), those in alike.items():
+        names = ", ".join(record.step for record in those)
+        what = f": {deed(those[0].action)}" if len(those) == 1 else ""
+        yield visible(f"  {outcome} {names}{what}: {why}")
+
+
+class JsonAudience:
+    """A program, which reads one JSON object at the end."""
+
+    def interrupted(self, records: Sequence[StepRecord]) -> None:
+        """Say nothing: the records are in the object."""
+
+    def decided(self, performance: Performance) -> None:
+        """Say nothing: the plan is in the object."""
+
+    def watcher(self, brake: Brake) -> AbstractContextManager[Watcher]:
+        """Return a watcher that says nothing."""
+        del brake
+        return nullcontext(SilentWatcher())
+
+    def finished(self, performance: Performance) -> None:
+        """Print the plan, and the records of what was done."""
+        records = performance.report.records if performance.report else ()
+        print_json(
+            {
+                "resumed": [record_document(each) for each in performance.resumed],
+                "plan": plan_document(
+                    performance.task.policy.name, performance.decision
+                ),
+                "records": [record_document(each) for each in records],
+                "measures": dict(performance.measures),
+            }
+        )

@@ -1,0 +1,83 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.text import Text
+
+from opendrs.model import Resources
+
+UNKNOWN = "?"
+BUSY, FULL = 0.7, 0.9  # parts of a capacity from which a bar changes its colour
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def amount(size: float | None) -> str:
+    """Return a number of bytes as in `7.5 GiB`."""
+    if size is None:
+        return UNKNOWN
+    value, unit = float(size), 0
+    while value >= 1023.95 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.0f} {_UNITS[0]}" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def cores(count: float | None) -> str:
+    """Return a number of cores, with as many digits as matter."""
+    return (
+        UNKNOWN if count is None else f"{count:.3g}" if count < 1000 else f"{count:.0f}"
+    )
+
+
+def seconds(time: float | None) -> str:
+    """Return a time as in `250 ms`, `12 s` or `3 min 5 s`."""
+    if time is None:
+        return UNKNOWN
+    if time < 1:
+        return f"{time * 1000:.0f} ms"
+    minutes, rest = divmod(round(time), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def percent(part: float | None) -> str:
+    """Return a fraction in percent, as wide as `100%`."""
+    if part is None:
+        return f"{UNKNOWN:>4}"
+    return f"{min(part, 9.99):4.0%}"
+
+
+def fraction(used: float | None, total: float | None) -> float | None:
+    """Return what part of *total* is in use; None when that is not known."""
+    return None if used is None or total is None or total <= 0 else used / total
+
+
+def bar(part: float | None, width: int = 8) -> Text:
+    """Return a bar that is filled to *part*, and the figure after it."""
+    full, rest = ("█", "░") if _draws_blocks() else ("#", ".")
+    if part is None:
+        return Text(f"{' ' * width} {percent(None)}")
+    filled = min(width, round(part * width))
+    drawn = Text(full * filled, style=_colour(part))
+    drawn.append(rest * (width - filled), style="dim")
+    return drawn.append(f" {percent(part)}", style="")
+
+
+def _colour(part: float) -> str:
+    return "red" if part >= FULL else "yellow" if part >= BUSY else "green"
+
+
+def _draws_blocks() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+def arrow() -> str:
+    """Return the sign between before and after."""
+    return "→" if _draws_blocks() else "->"
+
+
+def size(used: Resources | None) -> str:
+    """Return how large a guest is, as in `1.5 cores, 4.0 GiB`."""
+    if used is None:
+        return UNKNOWN
+    return f"{cores(used.cpu)} cores, {amount(used.memory)}"

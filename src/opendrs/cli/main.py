@@ -1,0 +1,137 @@
+"""The command `opendrs`: which commands there are, and how errors are told.
+
+A command is loaded when it is called, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from opendrs import __version__
+from opendrs.errors import ConfigurationError, ModelError, OpenDRSError
+
+BAD_INPUT = 2
+FAILURE = 3
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+
+COMMANDS = {
+    "demo": "See it work on a simulated cluster.",
+    "show": "Show nodes, guests, rules, and what is broken.",
+    "plan": "Say what to move where, and why; change nothing.",
+    "apply": "Plan, ask, and do it step by step.",
+    "record": "Write a snapshot, or a history, to a file.",
+    "check": "Find everything wrong in a file, at once.",
+}
+
+HELP = """Keep virtual machines spread over their hosts, by live migration.
+
+SOURCE is a snapshot file, a platform named in the configuration, or the word
+demo for a simulated cluster.
+
+\b
+  opendrs demo                      watch a cluster being balanced
+  opendrs plan cluster.json         what would move where, and why
+  opendrs apply lab                 do it, on the platform named lab
+
+\b
+Exit status: 0 done, 1 the answer is no, 2 bad input, 3 a platform or the
+store did not do what was asked.
+"""
+
+
+class Commands(click.Group):
+    """The commands of the table above, each in a file of its name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order of the table."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command called *cmd_name*, loaded now."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"opendrs.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
+        return command
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the commands without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option("--debug", is_flag=True, help="Show where an unexpected error is from.")
+@click.version_option(__version__, prog_name="opendrs")
+def opendrs(*, debug: bool) -> None:
+    """Keep virtual machines spread over their hosts."""
+    del debug  # looked for in the arguments, since it matters when parsing fails
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what *arguments* say and return the exit status; raise nothing."""
+    try:
+        status = opendrs.main(list(arguments), "opendrs", standalone_mode=False)
+        sys.stdout.flush()
+    except Exception as error:  # noqa: BLE001 - here each error becomes a status
+        return _told(error, debug="--debug" in arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status if isinstance(status, int) else 0
+
+
+def _told(error: Exception, *, debug: bool) -> int:
+    """Tell the operator about *error* and return the exit status."""
+    if isinstance(error, BrokenPipeError):
+        _close_output()
+        return PIPE_CLOSED
+    if isinstance(error, click.Abort):
+        return INTERRUPTED
+    if isinstance(error, click.ClickException):
+        error.show()
+        return BAD_INPUT
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, OpenDRSError):
+        bad = isinstance(error, ConfigurationError | ModelError)
+        _say(str(error))
+        return BAD_INPUT if bad else FAILURE
+    if isinstance(error, OSError):  # such as a full disk below standard output
+        _say(error.strerror or str(error))
+        return FAILURE
+    _say(f"{type(error).__name__}: {error}"[:300])
+    _say("this is a bug in opendrs; please report it, with the output of --debug")
+    return FAILURE
+
+
+def _say(message: str) -> None:
+    for line in message.splitlines():
+        click.echo(f"opendrs: {line}", err=True)
+
+
+def _close_output() -> None:
+    """Keep Python from writing to the closed pipe once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that knows few characters is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,44 @@
+"""The arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+TABLE, JSON = "table", "json"
+
+source_argument = click.argument("source", metavar="SOURCE")
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice([TABLE, JSON]),
+    default=TABLE,
+    help="Tables for people (the default), or JSON for programs.",
+)
+config_option = click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Configuration; ./opendrs.toml when it is there.",
+)
+policy_option = click.option(
+    "--policy",
+    metavar="NAME",
+    help="The policy that decides: balance, auto-rebalance, or a further one. "
+    "Default: the configured one, or else balance.",
+)
+set_option = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the policy, such as threshold=0.2; may be repeated.",
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=1,
+    help="Draws the simulated cluster; the same one for the same seed.",
+)

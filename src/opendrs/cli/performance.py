@@ -1,0 +1,174 @@
+"""Planning and carrying out, as `apply` and `demo` do it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from opendrs.cli.signals import pulled_by_signals
+from opendrs.cli.sources import Source, observe
+from opendrs.controller import Brake, Report, Watcher, execute, resume
+from opendrs.errors import PlatformError
+from opendrs.model import Snapshot
+from opendrs.policies import Decision, Policy
+from opendrs.ports import Outcome, StepRecord, Store
+
+NOT_DONE, FAILURE = 1, 3
+_FAILURES = (Outcome.FAILED, Outcome.LOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be performed.
+
+    Attributes:
+        source: Where.
+        policy: What decides.
+        store: Where it is recorded.
+        poll: Seconds between two looks at what runs.
+    """
+
+    source: Source
+    policy: Policy[Any]
+    store: Store
+    poll: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performance:
+    """What was seen, decided and done.
+
+    Attributes:
+        task: What was to be performed.
+        resumed: What an interrupted run had started, and what came of it.
+        before: The cluster that was decided about.
+        decision: What was decided.
+        report: What came of it; None when it was not carried out.
+        after: The cluster afterwards; None when nothing was done, or when it
+            could not be seen.
+        measures: What the policy measures afterwards.
+    """
+
+    task: Task
+    resumed: tuple[StepRecord, ...]
+    before: Snapshot
+    decision: Decision[Any]
+    report: Report | None = None
+    after: Snapshot | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+
+
+class Audience(Protocol):
+    """Who is shown the performance."""
+
+    def interrupted(self, records: Sequence[StepRecord]) -> None:
+        """Take note that an interrupted run had started *records*."""
+
+    def decided(self, performance: Performance) -> None:
+        """Take note of the decision."""
+
+    def watcher(self, brake: Brake) -> AbstractContextManager[Watcher]:
+        """Return whom to tell what happens."""
+
+    def finished(self, performance: Performance) -> None:
+        """Take note of the end."""
+
+
+def perform(task: Task, audience: Audience, consent: Callable[[], bool]) -> int:
+    """Resume, plan, ask, act; return the exit status.
+
+    Args:
+        task: What to perform.
+        audience: Who is shown it.
+        consent: Asked before anything is started.
+
+    Raises:
+        ConfigurationError: A rule of the configuration does not fit the cluster.
+        PlatformError: The cluster cannot be seen.
+        StoreError: The record could not be kept.
+    """
+    resumed = _resume(task, audience)
+    decided = _decide(task, resumed)
+    audience.decided(decided)
+    if not decided.decision.plan.steps:
+        audience.finished(decided)
+        return 0
+    if not consent():
+        return NOT_DONE
+    brake = Brake()
+    with pulled_by_signals(brake), audience.watcher(brake) as watcher:
+        report = _execute(decided, watcher, brake)
+    audience.finished(_seen_again(decided, report))
+    return _exit_status(report, brake)
+
+
+def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
+    """Follow to its end what an interrupted run has started."""
+    unfinished = task.store.unfinished()
+    if not unfinished:
+        return ()
+    audience.interrupted(unfinished)
+    brake = Brake()
+    with pulled_by_signals(brake), audience.watcher(brake) as watcher:
+        return resume(
+            task.source.platform,
+            clock=task.source.clock,
+            store=task.store,
+            watcher=watcher,
+            brake=brake,
+            limits=task.policy.limits,
+            poll=task.poll,
+        )
+
+
+def _decide(task: Task, resumed: tuple[StepRecord, ...]) -> Performance:
+    """Return what is seen now, and what to do about it.
+
+    What the policy remembers is kept in the store: each call is a cycle.
+    """
+    snapshot = observe(task.source)
+    key = f"memory of {task.policy.name}"
+    saved = task.store.load(key)
+    memory = task.policy.initial_memory() if saved is None else saved["memory"]
+    decision = task.policy.decide(snapshot, memory)
+    if decision.memory is not None:
+        task.store.save(key, {"memory": decision.memory})
+    return Performance(task=task, resumed=resumed, before=snapshot, decision=decision)
+
+
+def _execute(decided: Performance, watcher: Watcher, brake: Brake) -> Report:
+    task = decided.task
+    now = task.source.clock.now()
+    return execute(
+        decided.decision.plan,
+        task.source.platform,
+        clock=task.source.clock,
+        store=task.store,
+        limits=task.policy.limits,
+        run=f"apply {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()}",
+        watcher=watcher,
+        brake=brake,
+        poll=task.poll,
+    )
+
+
+def _seen_again(decided: Performance, report: Report) -> Performance:
+    policy = decided.task.policy
+    try:
+        after = decided.task.source.platform.observe()
+    except PlatformError:  # what was done must be told all the same
+        return replace(decided, report=report)
+    measures = policy.decide(after, policy.initial_memory()).before
+    return replace(decided, report=report, after=after, measures=measures)
+
+
+def _exit_status(report: Report, brake: Brake) -> int:
+    """Return 0 when all was done, 1 when some was not, 3 when some failed."""
+    if report.complete:
+        return 0
+    # What the operator gave up did not fail.
+    failures = _FAILURES if brake.aborting else (*_FAILURES, Outcome.ABORTED)
+    return FAILURE if any(map(report.count, failures)) else NOT_DONE

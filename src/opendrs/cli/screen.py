@@ -1,0 +1,61 @@
+"""What all output has in common: one console, one kind of table, one JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+NARROWEST = 60  # columns; what is less than this cannot hold a table
+
+
+def console(*, errors: bool = False) -> Console:
+    """Return the console to write to: what is in names is never markup.
+
+    A narrow window is written to as if it were wider: lines then wrap.
+    """
+    found = Console(stderr=errors, markup=False, highlight=False, emoji=False)
+    found.width = max(found.width, NARROWEST)
+    return found
+
+
+def visible(text: str) -> str:
+    """Return *text* on one line with nothing that a terminal would obey."""
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() else _escaped(mark) for mark in text)
+
+
+def _escaped(mark: str) -> str:
+    return mark.encode("unicode_escape").decode("ascii")
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """Return an empty table with these headings.
+
+    Args:
+        columns: The headings.
+        right: Those of them under which figures stand, at the right.
+    """
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        made.add_column(
+            column,
+            justify="right" if column in right else "left",
+            overflow="fold",
+        )
+    return made
+
+
+def add_row(to: Table, *cells: str | Text) -> None:
+    """Add a row to a table; texts are made visible first."""
+    to.add_row(*(visible(cell) if isinstance(cell, str) else cell for cell in cells))
+
+
+def print_json(value: object) -> None:
+    """Print *value* as JSON on standard output."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")

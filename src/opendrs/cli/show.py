@@ -1,0 +1,71 @@
+"""opendrs show: what there is, how loaded, and what is broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from opendrs.cli.cluster import (
+    faults_document,
+    guest_table,
+    node_table,
+    print_faults,
+    rule_table,
+    title,
+)
+from opendrs.cli.options import JSON, config_option, format_option, source_argument
+from opendrs.cli.screen import console, print_json
+from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.model import Snapshot
+from opendrs.platforms.file import document
+from opendrs.rules import compile_rules, violations
+
+FEW = 20  # guests that are shown without being asked for
+
+
+@click.command(name="show")
+@source_argument
+@click.option("--guests", is_flag=True, help="List the guests, however many.")
+@config_option
+@format_option
+def command(*, source: str, guests: bool, config: Path | None, form: str) -> None:
+    """Show nodes, guests, loads, rules, and what is broken.
+
+    A question mark stands where nothing was measured. The guests are listed
+    when there are few of them, or with --guests.
+
+    \b
+      opendrs show cluster.json            a snapshot in a file
+      opendrs show lab --guests            a platform of the configuration
+      opendrs show demo --format json      everything, for a program
+    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    opened = open_source(source, load_settings(config))
+    snapshot = observe(opened)
+    if form == JSON:
+        faults = faults_document(
+            compile_rules(snapshot).contradictions, violations(snapshot)
+        )
+        print_json({"snapshot": document(snapshot), **faults})
+    else:
+        _print(snapshot, opened.platform.name, guests=guests)
+
+
+def _print(snapshot: Snapshot, name: str, *, guests: bool) -> None:
+    screen = console()
+    screen.print(title(snapshot, name))
+    screen.print()
+    screen.print(node_table(snapshot))
+    if guests or 0 < len(snapshot.guests) <= FEW:
+        screen.print()
+        screen.print(guest_table(snapshot))
+    if snapshot.rules:
+        screen.print()
+        screen.print(rule_table(snapshot.rules))
+    contradictions, broken = (
+        compile_rules(snapshot).contradictions,
+        violations(snapshot),
+    )
+    if contradictions or broken:
+        screen.print()
+        print_faults(screen, contradictions, broken)

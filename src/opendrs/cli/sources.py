@@ -1,0 +1,132 @@
+"""From the word SOURCE to a platform, and what is observed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opendrs.controller.clock import SystemClock
+from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
+from opendrs.errors import ConfigurationError, UnknownPlatformError
+from opendrs.model import GuestId, NodeAffinity, NodeId, Rule, Snapshot
+from opendrs.platforms.connect import connect
+from opendrs.platforms.file import FilePlatform, complain, shown
+from opendrs.platforms.file.complaints import Complaint
+from opendrs.ports import Clock, Platform
+from opendrs.sim import SimulatedClock, SimulatedPlatform, draw_cluster
+
+DEFAULT_CONFIG = Path("opendrs.toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A platform, and what goes with it.
+
+    Attributes:
+        platform: The platform.
+        clock: The time that passes there.
+        rules: The rules that the configuration adds there.
+        lasting: Whether what happens there outlasts this process, so that
+            records of it must be kept.
+    """
+
+    platform: Platform
+    clock: Clock
+    rules: tuple[Rule, ...] = ()
+    lasting: bool = True
+
+
+def load_settings(config: Path | None) -> Settings:
+    """Return what the configuration file says.
+
+    Args:
+        config: The file; None for the default one, which need not exist.
+
+    Raises:
+        ConfigurationError: Something in it is wrong; with all that is.
+    """
+    if config is not None:
+        return read_settings(config)
+    return read_settings(DEFAULT_CONFIG) if DEFAULT_CONFIG.exists() else NO_SETTINGS
+
+
+def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
+    """Return what *word* means.
+
+    Args:
+        word: The name of a platform, a file, or `demo`.
+        settings: Where platforms are named.
+        pace: Real seconds for each second on a simulated platform.
+
+    Raises:
+        UnknownPlatformError: It is nothing of that.
+        PlatformError: The platform cannot be reached.
+    """
+    if word == RESERVED:
+        return simulation(seed=1, pace=pace)
+    if word in settings.platforms:
+        platform = connect(settings.connection(word), settings.rules)
+        return Source(platform=platform, clock=SystemClock(), rules=settings.rules)
+    path = Path(word)
+    if not _is_meant_as_file(path):
+        names = ", ".join(sorted(settings.platforms)) or "none"
+        raise UnknownPlatformError(
+            f"{shown(word)} is neither a file nor a configured platform "
+            f"(there is: {names})"
+        )
+    return Source(platform=FilePlatform(path), clock=SystemClock())
+
+
+def _is_meant_as_file(path: Path) -> bool:
+    try:
+        return path.exists() or bool(path.suffix) or len(path.parts) > 1
+    except (OSError, ValueError):  # a name too long, or with a zero byte
+        return True
+
+
+def simulation(*, seed: int, pace: float = 0.0) -> Source:
+    """Return a simulated cluster.
+
+    Args:
+        seed: Draws the cluster.
+        pace: Real seconds for each simulated one; 0 to wait for none.
+    """
+    clock = SimulatedClock(pace=pace, real=SystemClock())
+    platform = SimulatedPlatform(draw_cluster(seed), clock, name="demo", seed=seed)
+    return Source(platform=platform, clock=clock, lasting=False)
+
+
+def observe(source: Source) -> Snapshot:
+    """Return the cluster as it is now, once the rules fit it.
+
+    Raises:
+        ConfigurationError: A rule of the configuration names a guest or a node
+            that is not there.
+        PlatformError: The platform cannot be asked.
+    """
+    snapshot = source.platform.observe()
+    where = f"the configuration, on {source.platform.name}"
+    complain(where, misfits(source.rules, snapshot), ConfigurationError)
+    return snapshot
+
+
+def misfits(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Complaint]:
+    """Yield a complaint for each name in *rules* that *snapshot* does not have.
+
+    While a node is not online, a guest that is not there may be on that node.
+    """
+    complete = all(node.online for node in snapshot.nodes.values())
+    for index, rule in enumerate(rules):
+        guests: frozenset[GuestId] = getattr(rule, "guests", frozenset())
+        for guest in sorted(guests - snapshot.guests.keys() if complete else ()):
+            yield Complaint(
+                ("rules", index, "guests"), f"there is no guest {shown(guest)}"
+            )
+        nodes: frozenset[NodeId] = frozenset()
+        if isinstance(rule, NodeAffinity):
+            nodes = frozenset(rule.nodes)
+        for node in sorted(nodes - snapshot.nodes.keys()):
+            yield Complaint(
+                ("rules", index, "nodes"), f"there is no node {shown(node)}"
+            )
