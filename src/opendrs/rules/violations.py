@@ -84,8 +84,11 @@ def newly_broken(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
     return tuple(fresh)
 
 
-def _signature(found: Violation) -> tuple[str, str, frozenset[GuestId]]:
-    return type(found.rule).__name__, str(found.rule), found.guests
+def _signature(found: Violation) -> tuple[object, ...]:
+    """Return which guests break which rule; two rules may bear one name."""
+    rule = found.rule
+    nodes = frozenset(rule.nodes) if isinstance(rule, NodeAffinity) else None
+    return type(rule), str(rule), nodes, found.guests
 
 
 def _present(rule: Affinity | AntiAffinity | NodeAffinity, at: Snapshot) -> list[Guest]:
