@@ -13,8 +13,9 @@ class Room:
     """Memory of a node that is free, or what a guest asks of it; in bytes.
 
     Attributes:
-        used: By measured use; None when that is not known.
-        promised: By the limits of the guests; None when one is not known.
+        used: By measured use; None when something was not measured.
+        promised: By the limits of the guests, or by the use of one without a
+            limit; None when neither is known.
     """
 
     used: float | None
@@ -43,15 +44,11 @@ def room(snapshot: Snapshot, limits: Limits) -> dict[NodeId, Room]:
 
 
 def need(guests: Iterable[Guest]) -> Room:
-    """Return the room that *guests* ask of a node.
-
-    Where only the limit of a guest or only its use is known, it stands for
-    the other.
-    """
+    """Return the room that *guests* ask of a node."""
     used: float | None = 0.0
     promised: float | None = 0.0
     for guest in guests:
-        used = _sum(used, _used(guest))
+        used = _sum(used, guest.usage.memory)
         promised = _sum(promised, _promised(guest))
     return Room(used, promised)
 
@@ -68,14 +65,10 @@ def _room(node: Node, held: Iterable[Guest], limits: Limits) -> Room:
     )
 
 
-def _used(guest: Guest) -> float | None:
-    if guest.usage.memory is not None:
-        return guest.usage.memory
-    return None if guest.limit is None else guest.limit.memory
-
-
 def _promised(guest: Guest) -> float | None:
-    return guest.usage.memory if guest.limit is None else guest.limit.memory
+    if guest.limit is None or guest.limit.memory == 0:
+        return guest.usage.memory
+    return guest.limit.memory
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -1,0 +1,406 @@
+"""What the rules mean together: groups, consequences, contradictions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from builders import cluster, guest_ids
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    Exclusion,
+    GuestId,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    Pin,
+    Rule,
+    Snapshot,
+)
+from opendrs.rules import CompiledRules, Contradiction, compile_rules
+from oracles.placement import keepable
+from strategies import snapshots
+
+NODES = [NodeId(name) for name in ("a", "b", "c")]
+A, B, C = NODES
+V, W, X, Y, Z = (GuestId(name) for name in "vwxyz")
+
+
+def together(*names: str, strict: bool = True) -> Affinity:
+    return Affinity(guests=guest_ids(*names), strict=strict)
+
+
+def apart(*names: str, strict: bool = True) -> AntiAffinity:
+    return AntiAffinity(guests=guest_ids(*names), strict=strict)
+
+
+def belong(*names: str, strict: bool = True, **nodes: int) -> NodeAffinity:
+    priorities = {NodeId(name): priority for name, priority in nodes.items()}
+    return NodeAffinity(guests=guest_ids(*names), nodes=priorities, strict=strict)
+
+
+def five(*rules: Rule, nodes: int = 3) -> Snapshot:
+    """Return guests v to z, all on node a."""
+    places: dict[str, float | None] = dict.fromkeys(NODES[:nodes], 0.1)
+    return cluster(places, dict.fromkeys("vwxyz", ("a", 0.01)), rules)
+
+
+def compiled(*rules: Rule) -> CompiledRules:
+    return compile_rules(five(*rules))
+
+
+def contradictions(*rules: Rule, nodes: int = 3) -> list[Contradiction]:
+    return list(compile_rules(five(*rules, nodes=nodes)).contradictions)
+
+
+def test_a_guest_that_no_rule_binds_is_absent() -> None:
+    rules = compiled(together("v", "w"), apart("v", "x"), belong("v", a=1))
+
+    for binding in (rules.together, rules.apart, rules.nodes, rules.rankings):
+        assert Z not in binding
+    assert Z not in rules.fixed
+
+
+def test_groups_that_share_a_guest_become_one() -> None:
+    rules = compiled(together("v", "w"), together("w", "x"))
+
+    assert rules.together == dict.fromkeys((V, W, X), frozenset({V, W, X}))
+
+
+def test_a_rule_that_bridges_two_groups_joins_them() -> None:
+    # Proxmox's single pass would leave them apart in some orders.
+    rules = compiled(together("v", "w"), together("x", "y"), together("w", "x"))
+
+    assert rules.together == dict.fromkeys((V, W, X, Y), frozenset({V, W, X, Y}))
+
+
+def test_groups_that_share_nobody_stay_two() -> None:
+    rules = compiled(together("v", "w"), together("x", "y"))
+
+    assert rules.together == {V: {V, W}, W: {V, W}, X: {X, Y}, Y: {X, Y}}
+
+
+def test_guests_are_apart_both_ways() -> None:
+    rules = compiled(apart("v", "w", "x"), apart("x", "y"))
+
+    assert rules.apart == {V: {W, X}, W: {V, X}, X: {V, W, Y}, Y: {X}}
+
+
+def test_who_is_apart_from_one_of_a_group_is_apart_from_all_of_it() -> None:
+    # Proxmox: _implicit-negative rules, in both directions.
+    rules = compiled(together("v", "w"), apart("w", "x"))
+
+    assert rules.apart == {V: {X}, W: {X}, X: {V, W}}
+
+
+def test_a_group_is_apart_from_all_of_another_group() -> None:
+    rules = compiled(together("v", "w"), together("x", "y"), apart("w", "x"))
+
+    assert rules.apart == {V: {X, Y}, W: {X, Y}, X: {V, W}, Y: {V, W}}
+
+
+def test_what_keeps_one_of_a_group_from_a_node_keeps_all_of_it() -> None:
+    rules = compiled(together("v", "w"), belong("v", a=1, b=1))
+
+    assert rules.nodes == {V: {A, B}, W: {A, B}}
+
+
+def test_of_several_node_affinities_all_must_hold() -> None:
+    rules = compiled(together("v", "w"), belong("v", a=1, b=1), belong("w", b=1, c=1))
+
+    assert rules.nodes == {V: {B}, W: {B}}
+
+
+def test_a_soft_node_affinity_forbids_no_node_and_ranks_them() -> None:
+    soft = belong("v", strict=False, a=1)
+
+    rules = compiled(soft)
+
+    assert rules.nodes == {}
+    assert rules.rankings == {V: (soft,)}
+
+
+def test_a_strict_node_affinity_ranks_only_with_unequal_priorities() -> None:
+    unequal = belong("v", a=1, b=2)
+
+    assert compiled(belong("v", a=1, b=1)).rankings == {}
+    assert compiled(unequal).rankings == {V: (unequal,)}
+
+
+def test_what_ranks_nodes_for_one_of_a_group_does_so_for_all_of_it() -> None:
+    first, second = belong("v", strict=False, a=1), belong("w", strict=False, b=1)
+
+    rules = compiled(first, together("v", "w"), second)
+
+    assert rules.rankings == dict.fromkeys((V, W), (first, second))
+
+
+def test_soft_rules_bind_softly_and_only_whom_they_name() -> None:
+    rules = compiled(
+        together("v", "w", strict=False),
+        together("w", "x", strict=False),
+        apart("x", "y", strict=False),
+    )
+
+    assert rules.soft_together == {V: {W}, W: {V, X}, X: {W}}
+    assert rules.soft_apart == {X: {Y}, Y: {X}}
+    assert rules.together == rules.apart == {}
+    assert rules.fixed == {}
+
+
+def test_guests_that_do_not_exist_are_passed_over() -> None:
+    rules = compiled(
+        together("v", "gone"),
+        apart("w", "gone"),
+        belong("gone", a=1),
+        Pin(guests=guest_ids("gone")),
+        apart("x", "y", "gone"),
+        apart("z", "gone", strict=False),
+    )
+
+    assert rules == compiled(apart("x", "y"))
+
+
+def test_pinned_and_excluded_guests_are_fixed_by_their_rule() -> None:
+    snapshot = five(
+        Pin(guests=guest_ids("v"), name="licence"),
+        Exclusion(tags=frozenset({"lab", "db"}), name="not these"),
+    )
+    tagged = replace(snapshot.guests[W], tags=frozenset({"db", "web"}))
+
+    rules = compile_rules(replace(snapshot, guests={**snapshot.guests, W: tagged}))
+
+    assert rules.fixed == {V: "rule: licence", W: "rule: not these"}
+
+
+def test_guests_together_and_apart_contradict_each_other() -> None:
+    chain = (together("v", "w"), together("w", "x"))
+    far = apart("x", "v", "z")
+
+    (found,) = contradictions(*chain, far)
+
+    assert found.rules == (*chain, far)
+    assert found.guests == {V, W, X}
+    assert found.why == "v and x must be together and apart"
+
+
+def test_a_guest_whose_nodes_exclude_each_other_has_no_home() -> None:
+    rules = (belong("v", a=1), belong("v", b=1))
+
+    (found,) = contradictions(*rules, belong("w", a=1))
+
+    assert found.rules == rules
+    assert found.guests == {V}
+    assert found.why == "no node of the cluster may hold v"
+
+
+def test_a_guest_whose_only_node_does_not_exist_has_no_home() -> None:
+    rule = belong("v", nowhere=1)
+
+    (found,) = contradictions(rule)
+
+    assert found.rules == (rule,)
+    assert found.guests == {V}
+
+
+def test_a_group_whose_nodes_exclude_each_other_is_told_once() -> None:
+    rules = (belong("v", a=1), belong("w", b=1), together("v", "w", "x"))
+
+    (found,) = contradictions(*rules)
+
+    assert found.rules == rules
+    assert found.guests == {V, W, X}
+    assert found.why == "no node of the cluster may hold v and w and x"
+
+
+def test_more_guests_apart_than_nodes_are_a_crowd() -> None:
+    crowd = apart("v", "w", "x", "y")
+
+    (found,) = contradictions(crowd)
+
+    assert found.rules == (crowd,)
+    assert found.guests == {V, W, X, Y}
+    assert found.why == "4 guests must be apart and their nodes suffice for 3"
+
+
+def test_as_many_guests_apart_as_nodes_are_none() -> None:
+    assert contradictions(apart("v", "w", "x")) == []
+
+
+def test_guests_apart_with_too_few_nodes_for_some_are_a_crowd() -> None:
+    pair = belong("v", "w", "x", a=1, b=1)
+    crowd = apart("v", "w", "x")
+
+    (found,) = contradictions(pair, crowd)
+
+    assert found.rules == (crowd, pair)
+    assert found.guests == {V, W, X}
+    assert found.why == "3 guests must be apart and their nodes suffice for 2"
+
+
+def test_a_crowd_may_come_from_the_nodes_of_whole_groups() -> None:
+    rules = (
+        together("v", "z"),
+        belong("z", a=1),
+        belong("w", a=1),
+        apart("v", "w"),
+    )
+
+    (found,) = contradictions(*rules)
+
+    assert found.guests == {V, W}
+    assert found.rules == (rules[3], rules[1], rules[2])
+
+
+def test_guests_apart_fit_when_some_give_way_to_others() -> None:
+    # v may go anywhere, w to a or b, x only to a: c, b and a.
+    assert (
+        contradictions(apart("v", "w", "x"), belong("w", a=1, b=1), belong("x", a=1))
+        == []
+    )
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_soft_rules_contradict_nobody(*, strict: bool) -> None:
+    others = (belong("v", strict=strict, a=1), belong("v", strict=False, b=1))
+    soft = (apart("v", "w", strict=False), apart("v", "w", "x", "y", strict=False))
+
+    assert contradictions(together("v", "w"), *others, *soft) == []
+
+
+def test_members_of_a_group_that_cannot_leave_different_nodes_are_told() -> None:
+    rule = together("v", "w", "x")
+    snapshot = five(rule, Pin(guests=guest_ids("v")))
+    stuck = replace(snapshot.guests[W], node=B, moves=Mobility.NEVER)
+
+    (found,) = compile_rules(
+        replace(snapshot, guests={**snapshot.guests, W: stuck})
+    ).contradictions
+
+    assert found.rules == (rule,)
+    assert found.guests == {V, W, X}
+    assert found.why == (
+        "v and w and x must be together, and some of them cannot leave a and b"
+    )
+
+
+def test_members_that_cannot_leave_the_same_node_contradict_nothing() -> None:
+    assert (
+        contradictions(together("v", "w", "x"), Pin(guests=guest_ids("v", "w"))) == []
+    )
+
+
+def test_a_contradiction_names_its_rules() -> None:
+    (found,) = contradictions(belong("v", nowhere=1))
+
+    assert str(found) == 'no node of the cluster may hold v ("v belong on nowhere")'
+
+
+def test_guests_of_a_contradiction_are_left_alone() -> None:
+    rules = compiled(together("v", "w"), apart("v", "w"), belong("x", a=1))
+
+    why = "its rules contradict each other: v and w must be together and apart"
+    assert rules.fixed == {V: why, W: why}
+
+
+def test_a_pin_says_more_than_a_contradiction() -> None:
+    pin = Pin(guests=guest_ids("v"), name="licence")
+
+    fixed = compiled(together("v", "w"), apart("v", "w"), pin).fixed
+
+    assert fixed[V] == "rule: licence"
+    assert "contradict" in fixed[W]
+
+
+NAMES = st.frozensets(st.sampled_from("vwxyz"), min_size=1, max_size=4)
+PLACES = st.frozensets(st.sampled_from("abc"), min_size=1, max_size=2)
+
+
+@st.composite
+def rule_sets(draw: st.DrawFn) -> Snapshot:
+    """Draw strict rules about five guests and two or three nodes."""
+    rules: list[Rule] = []
+    for _ in range(draw(st.integers(1, 5))):
+        names = draw(NAMES)
+        kind = draw(st.sampled_from("tahh"))
+        if kind == "h":
+            nodes = dict.fromkeys(map(NodeId, draw(PLACES)), 0)
+            rules.append(NodeAffinity(guests=guest_ids(*names), nodes=nodes))
+        elif len(names) > 1:
+            rules.append(together(*names) if kind == "t" else apart(*names))
+    return five(*rules, nodes=draw(st.integers(2, 3)))
+
+
+@settings(max_examples=200)
+@given(rule_sets())
+def test_rules_that_can_be_kept_contradict_nobody(snapshot: Snapshot) -> None:
+    assume(keepable(snapshot))
+    event(f"{len(snapshot.rules)} rules")
+
+    assert compile_rules(snapshot).contradictions == ()
+
+
+@settings(max_examples=200)
+@given(rule_sets())
+def test_a_rule_that_cannot_be_kept_beside_the_others_is_told(
+    snapshot: Snapshot,
+) -> None:
+    """Each anti-affinity is judged by itself, beside groups and nodes.
+
+    Several of them together may leave too few nodes as well, as when the map of
+    who is apart from whom has no colouring; that is not looked for.
+    """
+    rest = [rule for rule in snapshot.rules if not isinstance(rule, AntiAffinity)]
+    spreads = [rule for rule in snapshot.rules if isinstance(rule, AntiAffinity)]
+    alone = [replace(snapshot, rules=(*rest, rule)) for rule in spreads]
+    assume(not all(map(keepable, [*alone, replace(snapshot, rules=tuple(rest))])))
+
+    found = compile_rules(snapshot).contradictions
+
+    event(found[0].why.split(" must ")[-1].split(" may ")[0] if found else "none")
+    assert found
+
+
+@given(snapshots())
+def test_what_binds_one_guest_to_another_binds_both(snapshot: Snapshot) -> None:
+    rules = compile_rules(snapshot)
+
+    for bond in (rules.together, rules.apart, rules.soft_together, rules.soft_apart):
+        for guest, others in bond.items():
+            assert others
+            assert all(guest in bond[other] for other in others)
+
+
+@given(snapshots())
+def test_nobody_is_apart_from_itself_or_its_group(snapshot: Snapshot) -> None:
+    rules = compile_rules(snapshot)
+
+    for guest, others in rules.apart.items():
+        assert not others & (rules.together.get(guest, frozenset()) | {guest})
+
+
+@given(snapshots())
+def test_every_guest_of_a_contradiction_is_fixed(snapshot: Snapshot) -> None:
+    rules = compile_rules(snapshot)
+
+    for found in rules.contradictions:
+        assert found.rules
+        assert found.guests <= set(rules.fixed)
+
+
+@given(snapshots(), st.randoms(use_true_random=False))
+def test_the_order_of_guests_and_nodes_does_not_matter(
+    snapshot: Snapshot, random: Random
+) -> None:
+    guests, nodes = list(snapshot.guests.items()), list(snapshot.nodes.items())
+    random.shuffle(guests)
+    random.shuffle(nodes)
+
+    shuffled = replace(snapshot, guests=dict(guests), nodes=dict(nodes))
+
+    assert compile_rules(shuffled) == compile_rules(snapshot)
