@@ -19,7 +19,15 @@ from opendrs.model import (
 )
 from opendrs.model.resources import NOTHING
 from opendrs.policies.units import Selection, Unit, Units, units
-from opendrs.rules import NOBODY, CompiledRules, Room, Targets, compile_rules, need
+from opendrs.rules import (
+    NOBODY,
+    CompiledRules,
+    Room,
+    Targets,
+    compile_rules,
+    need,
+    room_when_empty,
+)
 from opendrs.scoring import (
     Best,
     Columns,
@@ -74,6 +82,10 @@ class Board:
         self._index = {name: index for index, name in enumerate(self._nodes)}
         self._targets = Targets(snapshot, self.rules, limits)
         self._suitable: dict[object, Row] = {}
+        self._most_room = _pairs(
+            _known(room_when_empty(snapshot.nodes[name], limits), missing=-np.inf)
+            for name in self._nodes
+        )
         self.columns = self._compile()
 
     def unit(self, best: Best) -> Unit:
@@ -130,7 +142,7 @@ class Board:
             node_of=np.array([self._index[unit[0].node] for unit in movable], np.intp),
             class_of=np.array(class_of, np.intp),
             allowed=np.array(rows, bool),
-            room=_pairs(_known(each, missing=-1.0) for each in room),
+            room=_pairs(_known(each, missing=-np.inf) for each in room),
             need=_pairs(_known(need(unit), missing=np.inf) for unit in movable),
         )
 
@@ -222,7 +234,8 @@ class Board:
         source = c.node_of[unit]
         c.taken[source] = np.maximum(c.taken[source] - c.demand[unit], 0.0)
         c.taken[target] += c.demand[unit]
-        c.room[source] += c.need[unit]
+        freed = c.room[source] + c.need[unit]
+        c.room[source] = np.minimum(freed, self._most_room[source])
         c.room[target] -= c.need[unit]
         c.node_of[unit] = target
 

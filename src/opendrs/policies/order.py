@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opendrs.model import Limits, Move, NodeId, Plan, Snapshot, Step, StepId
-from opendrs.rules import NOBODY, CompiledRules, Room, Targets, need
+from opendrs.rules import NOBODY, CompiledRules, Room, Targets, need, room_when_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,9 @@ class _Order:
     """The plan so far.
 
     Attributes:
-        worst: The room of each node while all that was let go on there since
-            the last wait is under way: arrivals have come, nobody has left.
+        exact: The room of each node once all is done.
+        worst: The same while all that was let go on there since the last wait
+            is under way: arrivals have come, nobody has left.
         gone: Who has left each node since then.
         touching: The steps from or to each node since then.
         waits: The steps that all later arrivals on a node wait for.
@@ -55,8 +56,9 @@ class _Order:
     ) -> None:
         self.now = snapshot
         self.rules = rules
-        self.worst = dict(Targets(snapshot, rules, limits).room)
-        self.exact = dict(self.worst)
+        self.limits = limits
+        self.exact = dict(Targets(snapshot, rules, limits).room)
+        self.worst = dict(self.exact)
         self.gone: dict[NodeId, set[str]] = {name: set() for name in snapshot.nodes}
         self.touching: dict[NodeId, list[StepId]] = {
             name: [] for name in snapshot.nodes
@@ -89,7 +91,8 @@ class _Order:
             self.gone[source].add(move.guest)
         self.worst[target] = self.worst[target].minus(asked)
         self.exact[target] = self.exact[target].minus(asked)
-        self.exact[source] = self.exact[source].minus(_freed(asked))
+        most = room_when_empty(self.now.nodes[source], self.limits)
+        self.exact[source] = self.exact[source].plus(asked, most)
 
     def _must_wait(self, choice: Choice, target: NodeId, asked: Room) -> bool:
         left = self.worst[target].minus(asked)
@@ -109,10 +112,3 @@ class _Order:
         self.worst[target] = self.exact[target]
         self.gone[target] = set()
         self.touching[target] = []
-
-
-def _freed(asked: Room) -> Room:
-    return Room(
-        None if asked.used is None else -asked.used,
-        None if asked.promised is None else -asked.promised,
-    )

@@ -6,6 +6,7 @@ from opendrs.rules.compilation import Contradiction as Contradiction
 from opendrs.rules.compilation import compile_rules as compile_rules
 from opendrs.rules.room import Room as Room
 from opendrs.rules.room import need as need
+from opendrs.rules.room import room_when_empty as room_when_empty
 from opendrs.rules.targets import Targets as Targets
 from opendrs.rules.violations import Violation as Violation
 from opendrs.rules.violations import newly_broken as newly_broken

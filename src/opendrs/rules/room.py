@@ -28,6 +28,16 @@ class Room:
             _difference(self.promised, need.promised),
         )
 
+    def plus(self, freed: Room, most: Room) -> Room:
+        """Return the room once *freed* is free again, and never above *most*.
+
+        A guest may seem to use more than the node it leaves.
+        """
+        return Room(
+            _least(_sum(self.used, freed.used), most.used),
+            _least(_sum(self.promised, freed.promised), most.promised),
+        )
+
 
 def room(snapshot: Snapshot, limits: Limits) -> dict[NodeId, Room]:
     """Return the room of every node.
@@ -43,6 +53,16 @@ def room(snapshot: Snapshot, limits: Limits) -> dict[NodeId, Room]:
     }
 
 
+def room_when_empty(node: Node, limits: Limits) -> Room:
+    """Return the room that *node* would have if nothing of it were in use."""
+    if node.capacity is None:
+        return Room(None, None)
+    memory = node.capacity.memory
+    return Room(
+        memory * (1 - limits.memory_headroom), memory * limits.memory_overbooking
+    )
+
+
 def need(guests: Iterable[Guest]) -> Room:
     """Return the room that *guests* ask of a node."""
     used: float | None = 0.0
@@ -54,15 +74,9 @@ def need(guests: Iterable[Guest]) -> Room:
 
 
 def _room(node: Node, held: Iterable[Guest], limits: Limits) -> Room:
-    if node.capacity is None:
-        return Room(None, None)
-    memory = node.capacity.memory
     arriving = need(guest for guest in held if guest.node != node.id)
     used = _sum(node.usage.memory, arriving.used)
-    return Room(
-        _difference(memory * (1 - limits.memory_headroom), used),
-        _difference(memory * limits.memory_overbooking, need(held).promised),
-    )
+    return room_when_empty(node, limits).minus(Room(used, need(held).promised))
 
 
 def _promised(guest: Guest) -> float | None:
@@ -77,3 +91,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 def _difference(whole: float | None, part: float | None) -> float | None:
     return None if whole is None or part is None else whole - part
+
+
+def _least(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else min(one, other)
