@@ -70,7 +70,7 @@ def command(*, source: str, config: Path | None, form: str) -> int:
 def _read(source: str, config: Path | None) -> tuple[str, Snapshot]:
     """Return what *source* is, and a cluster in which its rules can be judged."""
     path = Path(source)
-    if source != RESERVED and path.is_file():
+    if source != RESERVED and _is_file(path):
         document = parse(read_text(path), shown_path(path), path.suffix)
         if not _is_snapshot(document):
             settings = settings_from(document, shown_path(path), path.parent)
@@ -78,6 +78,13 @@ def _read(source: str, config: Path | None) -> tuple[str, Snapshot]:
         return "a snapshot", snapshot_from(document, shown_path(path))
     settings = load_settings(config)
     return "a cluster", observe(open_source(source, settings))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.exists() and not path.is_dir()
+    except (OSError, ValueError):  # a name too long, or with a zero byte
+        return False
 
 
 def _is_snapshot(document: object) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from rich.text import Text
 
-from opendrs.model import Resources
+from opendrs.cli.screen import speaks_unicode
 
 UNKNOWN = "?"
 BUSY, FULL = 0.7, 0.9  # parts of a capacity from which a bar changes its colour
@@ -54,7 +52,7 @@ def fraction(used: float | None, total: float | None) -> float | None:
 
 def bar(part: float | None, width: int = 8) -> Text:
     """Return a bar that is filled to *part*, and the figure after it."""
-    full, rest = ("█", "░") if _draws_blocks() else ("#", ".")
+    full, rest = ("█", "░") if speaks_unicode() else ("#", ".")
     if part is None:
         return Text(f"{' ' * width} {percent(None)}")
     filled = min(width, round(part * width))
@@ -67,17 +65,6 @@ def _colour(part: float) -> str:
     return "red" if part >= FULL else "yellow" if part >= BUSY else "green"
 
 
-def _draws_blocks() -> bool:
-    return (sys.stdout.encoding or "").lower().startswith("utf")
-
-
 def arrow() -> str:
     """Return the sign between before and after."""
-    return "→" if _draws_blocks() else "->"
-
-
-def size(used: Resources | None) -> str:
-    """Return how large a guest is, as in `1.5 cores, 4.0 GiB`."""
-    if used is None:
-        return UNKNOWN
-    return f"{cores(used.cpu)} cores, {amount(used.memory)}"
+    return "→" if speaks_unicode() else "->"

@@ -21,6 +21,7 @@ BAD_INPUT = 2
 FAILURE = 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
+LONGEST_LINE = 600  # characters of what went wrong that are shown
 
 COMMANDS = {
     "demo": "See it work on a simulated cluster.",
@@ -103,7 +104,9 @@ def _told(error: Exception, *, debug: bool) -> int:
     if isinstance(error, click.Abort):
         return INTERRUPTED
     if isinstance(error, click.ClickException):
-        error.show()
+        usage = io.StringIO()
+        error.show(usage)
+        _say(usage.getvalue(), start="")
         return BAD_INPUT
     if debug:
         traceback.print_exception(error)
@@ -114,14 +117,14 @@ def _told(error: Exception, *, debug: bool) -> int:
     if isinstance(error, OSError):  # such as a full disk below standard output
         _say(error.strerror or str(error))
         return FAILURE
-    _say(f"{type(error).__name__}: {error}"[:300])
+    _say(f"{type(error).__name__}: {error}")
     _say("this is a bug in opendrs; please report it, with the output of --debug")
     return FAILURE
 
 
-def _say(message: str) -> None:
+def _say(message: str, start: str = "opendrs: ") -> None:
     for line in message.splitlines():
-        click.echo(f"opendrs: {line}", err=True)
+        click.echo(f"{start}{line[:LONGEST_LINE]}", err=True)
 
 
 def _close_output() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,9 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.proposal import plan_document, print_decision
-from opendrs.cli.screen import console, print_json
+from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.controller.selection import parse_assignments
-from opendrs.model import Snapshot
 from opendrs.policies import Decision, Reason
 
 
@@ -56,18 +56,27 @@ def command(
     if form == JSON:
         print_json(plan_document(chosen.name, decision))
     else:
-        _print(chosen.name, decision, snapshot, source)
+        screen = console()
+        print_decision(screen, chosen.name, decision, snapshot)
+        screen.print()
+        again = _apply(source, policy, assignments, config)
+        screen.print(visible(_advice(decision, again)))
 
 
-def _print(
-    policy: str, decision: Decision[Any], snapshot: Snapshot, source: str
-) -> None:
-    screen = console()
-    print_decision(screen, policy, decision, snapshot)
-    screen.print()
+def _apply(
+    source: str, policy: str | None, assignments: Sequence[str], config: Path | None
+) -> str:
+    """Return the command that does what was planned."""
+    words = ["opendrs", "apply", source]
+    words += [] if policy is None else ["--policy", policy]
+    words += [word for each in assignments for word in ("--set", each)]
+    words += [] if config is None else ["--config", str(config)]
+    return shlex.join(words)
+
+
+def _advice(decision: Decision[Any], again: str) -> str:
     if decision.plan.steps:
-        screen.print(f"To do this: opendrs apply {shlex.quote(source)}")
-    elif decision.reason is Reason.NOT_YET_SUSTAINED:
-        screen.print("One look is one cycle; to decide at once: --set hold=1")
-    else:
-        screen.print("There is nothing to do.")
+        return f"To do this: {again}"
+    if decision.reason is Reason.NOT_YET_SUSTAINED:
+        return "One look is one cycle; to decide at once: --set hold=1"
+    return "There is nothing to do."

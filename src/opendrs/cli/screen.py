@@ -13,21 +13,36 @@ from rich.text import Text
 NARROWEST = 60  # columns; what is less than this cannot hold a table
 
 
-def console(*, errors: bool = False) -> Console:
+class Screen(Console):
+    """A console that leaves a closed pipe to whoever called."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what rich would have turned into an exit."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
     """Return the console to write to: what is in names is never markup.
 
     A narrow window is written to as if it were wider: lines then wrap.
     """
-    found = Console(stderr=errors, markup=False, highlight=False, emoji=False)
+    found = Screen(markup=False, highlight=False, emoji=False)
     found.width = max(found.width, NARROWEST)
     return found
 
 
 def visible(text: str) -> str:
     """Return *text* on one line with nothing that a terminal would obey."""
+    if not speaks_unicode():
+        text = text.replace("→", "->")
     if text.isprintable():
         return text
     return "".join(mark if mark.isprintable() else _escaped(mark) for mark in text)
+
+
+def speaks_unicode() -> bool:
+    """Return whether standard output takes arrows and blocks."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _escaped(mark: str) -> str:

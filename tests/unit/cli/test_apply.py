@@ -1,0 +1,151 @@
+"""opendrs apply and demo: they show the plan, do it, and say what came of it."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from builders import cluster
+from opendrs.cli import apply
+from opendrs.model import Migration
+from opendrs.platforms.file import write_snapshot
+from opendrs.policies import Balance
+from opendrs.sim import draw_cluster
+from terminal import Opendrs
+
+[FIRST] = Balance(moves=1).decide(draw_cluster(1), None).plan.steps
+MOVE = FIRST.action
+assert isinstance(MOVE, Migration)
+WORDS = f"1: {MOVE.guest} {MOVE.source} → {MOVE.target}"
+PAIR = cluster(nodes={"a": 0.8, "b": 0.0}, guests={"vm": ("a", 0.4)})
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("command", [("apply", "demo", "--yes"), ("demo",)])
+def test_shows_the_plan_what_happens_and_what_came_of_it(
+    opendrs: Opendrs, command: tuple[str, ...]
+) -> None:
+    answer = opendrs(*command, "--set", "moves=1")
+
+    told = lines(answer.out)
+    assert (answer.status, answer.err) == (0, "")
+    assert f"started {WORDS}" in told
+    assert any(line.startswith(f"done {WORDS}, in ") for line in told)
+    assert told[-1] == "Result: 1 done."
+    assert any(line.startswith("balance: improves-balance") for line in told)
+    assert any(line.startswith("imbalance 0.9") for line in told)
+
+
+def test_demo_shows_the_cluster_first(opendrs: Opendrs) -> None:
+    told = lines(opendrs("demo", "--set", "moves=1").out)
+
+    assert told[0].startswith("demo: 8 nodes, 60 guests")
+
+
+def test_demo_draws_another_cluster_for_another_seed(opendrs: Opendrs) -> None:
+    one = opendrs("demo", "--format", "json").out
+    same = opendrs("demo", "--format", "json", "--seed", "1").out
+    other = opendrs("demo", "--format", "json", "--seed", "2").out
+
+    assert json.loads(one)["plan"] == json.loads(same)["plan"]
+    assert json.loads(one)["plan"] != json.loads(other)["plan"]
+
+
+def test_demo_brings_the_imbalance_down(opendrs: Opendrs) -> None:
+    found = json.loads(opendrs("demo", "--format", "json").out)
+
+    assert found["plan"]["before"]["imbalance"] > 0.5
+    assert found["measures"]["imbalance"] < 0.15
+    assert {record["outcome"] for record in found["records"]} == {"done"}
+
+
+def test_json_holds_the_records(opendrs: Opendrs) -> None:
+    answer = opendrs("apply", "demo", "--yes", "--format", "json", "--set", "moves=1")
+
+    found = json.loads(answer.out)
+    [record] = found["records"]
+    assert list(found) == ["resumed", "plan", "records", "measures"]
+    assert record["run"].startswith("apply 2026-11-21T12:00:00")
+    assert record["task"].startswith("migration ")
+    assert record["intended_at"] == "2026-11-21T12:00:00+00:00"
+    assert record["ended_at"] > record["intended_at"]
+    assert (record["step"], record["kind"]) == ("1", "migrate")
+    place = (record["guest"], record["source"], record["target"])
+    assert f"1: {place[0]} {place[1]} → {place[2]}" == WORDS
+    assert (record["outcome"], record["detail"]) == ("done", "")
+
+
+def test_nothing_to_do_is_said(opendrs: Opendrs) -> None:
+    answer = opendrs("apply", "demo", "--yes", "--set", "threshold=9")
+
+    assert answer.status == 0
+    assert answer.out.endswith("There is nothing to do.\n")
+
+
+def test_does_not_act_when_there_is_nobody_to_ask(opendrs: Opendrs) -> None:
+    answer = opendrs("apply", "demo")
+
+    assert answer.status == 2
+    assert answer.err == (
+        "opendrs: apply asks before it acts, and there is no terminal to ask on; "
+        "add --yes\n"
+    )
+
+
+def test_json_needs_consent_beforehand(opendrs: Opendrs) -> None:
+    answer = opendrs("apply", "demo", "--format", "json")
+
+    assert (answer.status, answer.out) == (2, "")
+    assert "add --yes" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "ending"),
+    [("y\n", 0, "Result: 1 done.\n"), ("n\n", 1, "Nothing was started.\n")],
+)
+def test_asks_before_it_acts(
+    opendrs: Opendrs,
+    monkeypatch: pytest.MonkeyPatch,
+    word: str,
+    status: int,
+    ending: str,
+) -> None:
+    monkeypatch.setattr(apply, "_require_an_answer", lambda **_: None)
+    monkeypatch.setattr("sys.stdin", io.StringIO(word))
+
+    answer = opendrs("apply", "demo", "--set", "moves=1")
+
+    assert "Do this? [y/N]" in answer.out
+    assert answer.out.endswith(ending)
+    assert answer.status == status
+
+
+def test_a_file_cannot_be_changed(opendrs: Opendrs) -> None:
+    write_snapshot(PAIR, Path("pair.json"))
+
+    answer = opendrs("apply", "pair.json", "--yes")
+
+    assert answer.status == 3
+    assert answer.err == (
+        "opendrs: pair is a snapshot in a file: it can be planned for, not changed\n"
+    )
+
+
+def test_hosts_that_cannot_be_reached_are_a_failure_of_the_platform(
+    opendrs: Opendrs,
+) -> None:
+    pytest.importorskip("libvirt")
+    Path("opendrs.toml").write_text(
+        '[platform.lab]\nkind = "libvirt"\ntimeout = 2\n'
+        'nodes = {a = "qemu+tcp://127.0.0.1:1/system"}\n'
+    )
+
+    answer = opendrs("apply", "lab", "--yes")
+
+    assert answer.status == 3
+    assert "127.0.0.1" in answer.err or "a:" in answer.err
+    assert len(answer.err.splitlines()) <= 3

@@ -1,0 +1,141 @@
+"""opendrs check: everything wrong in a file, at once."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builders import cluster, guest_ids
+from opendrs.model import AntiAffinity
+from opendrs.platforms.file import write_snapshot
+from terminal import Opendrs
+
+TORN = """
+[[rules]]
+kind = "affinity"
+guests = ["a", "b"]
+[[rules]]
+kind = "anti-affinity"
+guests = ["a", "b"]
+"""
+KEPT = """
+[[rules]]
+kind = "anti-affinity"
+guests = ["a", "b", "c"]
+[[rules]]
+kind = "node-affinity"
+guests = ["a", "b"]
+nodes = {n1 = 1, n2 = 1}
+[[rules]]
+kind = "pin"
+guests = ["a", "b", "c"]
+"""
+
+
+def checked(opendrs: Opendrs, text: str, *options: str) -> tuple[int, str, str]:
+    Path("opendrs.toml").write_text(text)
+    answer = opendrs("check", "opendrs.toml", *options)
+    return answer.status, answer.out, answer.err
+
+
+def test_a_configuration_in_order_is_said_to_be(opendrs: Opendrs) -> None:
+    platform = '[platform.lab]\nkind = "file"\npath = "x.json"\n'
+
+    assert checked(opendrs, platform + KEPT) == (
+        0,
+        "opendrs.toml: a configuration with 1 platforms and 3 rules, in order.\n",
+        "",
+    )
+
+
+def test_rules_that_contradict_one_another_are_found_without_a_cluster(
+    opendrs: Opendrs,
+) -> None:
+    status, out, _ = checked(opendrs, TORN)
+
+    assert status == 1
+    assert out.startswith("contradiction: a and b must be together and apart")
+    assert out.endswith("not in order.\n")
+
+
+def test_too_few_nodes_for_guests_that_must_be_apart_are_found(
+    opendrs: Opendrs,
+) -> None:
+    crowded = KEPT.replace('guests = ["a", "b"]', 'guests = ["a", "b", "c"]')
+
+    status, out, _ = checked(opendrs, crowded)
+
+    assert status == 1
+    assert "3 guests must be apart" in out
+
+
+def test_everything_wrong_in_a_configuration_is_told(opendrs: Opendrs) -> None:
+    status, _, err = checked(opendrs, "[limits]\ncooldown = -1\n[limit]\n" + TORN)
+
+    assert status == 2
+    assert len(err.splitlines()) == 2
+
+
+def test_everything_wrong_in_a_snapshot_is_told(opendrs: Opendrs) -> None:
+    Path("c.json").write_text('{"nodes": {"a": {"state": 3}}, "guests": []}')
+
+    answer = opendrs("check", "c.json")
+
+    assert answer.status == 2
+    assert len(answer.err.splitlines()) == 4
+
+
+def broken(*, strict: bool) -> None:
+    rule = AntiAffinity(guests=guest_ids("vm1", "vm2"), strict=strict, name="apart")
+    pair = cluster(
+        nodes={"a": 0.5, "b": 0.1},
+        guests={"vm1": ("a", 0.2), "vm2": ("a", 0.2)},
+        rules=[rule],
+    )
+    write_snapshot(pair, Path("pair.json"))
+
+
+@pytest.mark.parametrize(
+    ("strict", "status", "word"), [(True, 1, "broken"), (False, 0, "not kept (soft)")]
+)
+def test_a_broken_rule_counts_when_it_is_strict(
+    opendrs: Opendrs, *, strict: bool, status: int, word: str
+) -> None:
+    broken(strict=strict)
+
+    answer = opendrs("check", "pair.json")
+
+    assert answer.status == status
+    assert answer.out.startswith(f"{word}: apart: broken by vm1, vm2 on a")
+
+
+def test_json_holds_the_verdict_and_the_faults(opendrs: Opendrs) -> None:
+    broken(strict=True)
+
+    found = json.loads(opendrs("check", "pair.json", "--format", "json").out)
+
+    assert found["what"] == "a snapshot"
+    assert found["in_order"] is False
+    assert [fault["rule"] for fault in found["violations"]] == ["apart"]
+    assert found["contradictions"] == []
+
+
+def test_a_cluster_can_be_checked(opendrs: Opendrs) -> None:
+    answer = opendrs("check", "demo")
+
+    assert (answer.status, answer.out) == (0, "demo: a cluster, in order.\n")
+
+
+def test_rules_in_json_are_rules_too(opendrs: Opendrs) -> None:
+    rules = [{"kind": "pin", "guests": ["a"]}]
+    Path("rules.json").write_text(json.dumps({"rules": rules}))
+
+    answer = opendrs("check", "rules.json")
+
+    assert answer.out == (
+        "rules.json: a configuration with 0 platforms and 1 rules, in order.\n"
+    )
+
+
+def test_a_file_that_is_not_there_is_bad_input(opendrs: Opendrs) -> None:
+    assert opendrs("check", "none.toml").status == 2

@@ -1,0 +1,182 @@
+"""Errors become an exit status and a line or two; never a traceback."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from subprocess import PIPE
+
+import click
+import pytest
+
+from opendrs.cli import main as entry
+from opendrs.errors import (
+    InvalidFileError,
+    ModelError,
+    PermissionDeniedError,
+    StoreError,
+)
+from terminal import Opendrs
+
+PROGRAM = Path(sys.executable).with_name("opendrs")
+
+
+def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `opendrs show` fail with *error*."""
+
+    @click.command()
+    @click.argument("source")
+    def command(*, source: str) -> None:
+        del source
+        raise error
+
+    monkeypatch.setattr("opendrs.cli.show.command", command)
+
+
+def test_help_names_every_command(opendrs: Opendrs) -> None:
+    answer = opendrs("--help")
+
+    assert answer.status == 0
+    for name in ("demo", "show", "plan", "apply", "record", "check"):
+        assert f"\n  {name} " in answer.out
+
+
+@pytest.mark.parametrize("command", list(entry.COMMANDS))
+def test_every_command_teaches_with_examples(opendrs: Opendrs, command: str) -> None:
+    answer = opendrs(command, "--help")
+
+    assert answer.status == 0
+    assert f"    opendrs {command}" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidFileError("first", "second"), 2),
+        (ModelError("first\nsecond"), 2),
+        (PermissionDeniedError("first\nsecond"), 3),
+        (StoreError("first\nsecond"), 3),
+    ],
+)
+def test_an_expected_error_is_told_in_its_lines(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+) -> None:
+    failing(error, monkeypatch)
+
+    answer = opendrs("show", "x")
+
+    assert answer.status == status
+    assert answer.err == "opendrs: first\nopendrs: second\n"
+
+
+def test_an_unexpected_error_is_told_as_a_bug(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(ZeroDivisionError("division by zero"), monkeypatch)
+
+    answer = opendrs("show", "x")
+
+    assert answer.status == 3
+    assert answer.err.splitlines() == [
+        "opendrs: ZeroDivisionError: division by zero",
+        (
+            "opendrs: this is a bug in opendrs; please report it, with the output of "
+            "--debug"
+        ),
+    ]
+
+
+def test_debug_shows_where_an_error_is_from(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(ZeroDivisionError(), monkeypatch)
+
+    answer = opendrs("--debug", "show", "x")
+
+    assert "Traceback" in answer.err
+
+
+def test_a_full_disk_is_no_bug(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(OSError(28, "No space left on device"), monkeypatch)
+
+    answer = opendrs("show", "x")
+
+    assert (answer.status, answer.err) == (3, "opendrs: No space left on device\n")
+
+
+def test_an_interruption_is_told_by_the_status_alone(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(KeyboardInterrupt(), monkeypatch)
+
+    answer = opendrs("show", "x")
+
+    assert (answer.status, answer.err.strip()) == (130, "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("plot",), ("plan",), ("plan", "--no-such"), ("show", "a", "b"), ("--no",)],
+)
+def test_a_wrong_command_line_is_bad_input(
+    opendrs: Opendrs, arguments: tuple[str, ...]
+) -> None:
+    answer = opendrs(*arguments)
+
+    assert answer.status == 2
+    assert "Traceback" not in answer.err
+
+
+def called(
+    *command: str | Path, environment: Mapping[str, str] | None = None, out: int = PIPE
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(  # noqa: S603 - our own program
+        command,
+        check=False,
+        stdout=out,
+        stderr=PIPE,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+def test_help_costs_less_than_three_tenths_of_a_second() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    called(PROGRAM, "--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    assert used < 0.3
+
+
+def test_help_loads_no_large_library() -> None:
+    program = (
+        "import sys; from opendrs.cli.main import run; run(['--help']);"
+        "print({'numpy', 'pydantic', 'rich'} & set(sys.modules))"
+    )
+
+    done = called(sys.executable, "-c", program)
+
+    assert done.stdout.endswith(b"set()\n")
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    read, write = os.pipe()
+    os.close(read)
+
+    done = called(PROGRAM, "plan", "demo", out=write)
+    os.close(write)
+
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def test_a_terminal_of_few_characters_is_written_to() -> None:
+    done = called(PROGRAM, "plan", "demo", environment={"PYTHONIOENCODING": "ascii"})
+
+    assert done.returncode == 0
+    assert b"->" in done.stdout
+    assert b"#" in done.stdout

@@ -1,0 +1,97 @@
+"""From the word SOURCE to a platform, and the rules that must fit it."""
+
+from pathlib import Path
+
+import pytest
+
+from builders import cluster, guest_ids, node
+from opendrs.cli.sources import Source, observe, open_source, simulation
+from opendrs.controller import SystemClock
+from opendrs.controller.settings import NO_SETTINGS, Settings
+from opendrs.errors import ConfigurationError, UnknownPlatformError
+from opendrs.model import NodeAffinity, NodeId, NodeState, Pin, Rule, Snapshot
+from opendrs.platforms.connect import Connection
+from opendrs.platforms.file import FilePlatform, FileSettings, write_snapshot
+from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
+
+PAIR = cluster(nodes={"a": 0.5, "b": 0.1}, guests={"vm": ("a", 0.4)})
+NOBODY = Pin(guests=guest_ids("vm", "nobody"))
+
+
+def source(snapshot: Snapshot, path: Path, *rules: Rule) -> Source:
+    write_snapshot(snapshot, path / "pair.json")
+    platform = FilePlatform(path / "pair.json", rules=rules)
+    return Source(platform=platform, clock=SystemClock(), rules=rules)
+
+
+def test_a_file_is_a_platform(tmp_path: Path) -> None:
+    write_snapshot(PAIR, tmp_path / "pair.json")
+
+    opened = open_source(str(tmp_path / "pair.json"), NO_SETTINGS)
+
+    assert observe(opened) == PAIR
+
+
+def test_a_configured_platform_has_the_rules_of_the_configuration(
+    tmp_path: Path,
+) -> None:
+    write_snapshot(PAIR, tmp_path / "pair.json")
+    saved = FileSettings(path=tmp_path / "pair.json")
+    connection = Connection(name="saved", kind="file", settings=saved)
+    rule = Pin(guests=guest_ids("vm"))
+
+    opened = open_source(
+        "saved", Settings(platforms={"saved": connection}, rules=(rule,))
+    )
+
+    assert opened.platform.name == "saved"
+    assert observe(opened).rules == (rule,)
+
+
+def test_a_libvirt_platform_is_opened_without_being_asked() -> None:
+    settings = LibvirtSettings(nodes={"a": "qemu+tls://a/system"})
+    connection = Connection(name="lab", kind="libvirt", settings=settings)
+
+    opened = open_source("lab", Settings(platforms={"lab": connection}))
+
+    assert isinstance(opened.platform, LibvirtPlatform)
+    assert opened.platform.name == "lab"
+
+
+def test_demo_is_a_simulated_cluster_the_same_for_the_same_seed() -> None:
+    opened = open_source("demo", NO_SETTINGS)
+
+    assert not opened.lasting
+    assert len(observe(opened).guests) == 60
+    assert observe(opened) == observe(simulation(seed=1))
+    assert observe(opened) != observe(simulation(seed=2))
+
+
+def test_a_word_that_is_nothing_is_refused() -> None:
+    with pytest.raises(UnknownPlatformError, match="neither a file nor"):
+        open_source("nothing", NO_SETTINGS)
+
+
+def test_a_rule_about_a_guest_that_is_nowhere_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        observe(source(PAIR, tmp_path, NOBODY))
+
+    assert str(raised.value) == (
+        'the configuration, on pair: rules[0].guests: there is no guest "nobody"'
+    )
+
+
+def test_a_guest_may_be_on_a_node_that_does_not_answer(tmp_path: Path) -> None:
+    away = node("b", None, state=NodeState.UNKNOWN)
+    partly = Snapshot(
+        PAIR.taken_at, nodes={**PAIR.nodes, away.id: away}, guests=PAIR.guests
+    )
+
+    assert observe(source(partly, tmp_path, NOBODY)).rules == (NOBODY,)
+
+
+def test_a_rule_about_a_node_that_is_nowhere_is_a_mistake(tmp_path: Path) -> None:
+    rule = NodeAffinity(guests=guest_ids("vm"), nodes={NodeId("c"): 1})
+
+    with pytest.raises(ConfigurationError, match='there is no node "c"'):
+        observe(source(PAIR, tmp_path, rule))
