@@ -97,7 +97,9 @@ class AutoRebalance:
         return self._best(snapshot, loads, before)
 
     def _best(self, snapshot: Snapshot, loads: Loads, before: float) -> Decision[int]:
-        selection = Selection(mode=self.mode, relocate=True, only_ha_managed=True)
+        selection = Selection(
+            mode=self.mode, relocate=True, only_ha_managed=True, unlimited=True
+        )
         board = Board(snapshot, self.limits, selection)
         best = best_move(board, self.method, self.form)
         told = notes(board)

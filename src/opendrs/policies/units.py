@@ -29,11 +29,15 @@ class Selection:
         mode: What counts as their usage; it must be known.
         relocate: Whether containers may be stopped, moved and started.
         only_ha_managed: Whether guests that no HA manager knows stay.
+        unlimited: Whether guests without cpu limit may move in STATIC mode. They
+            weigh a whole node before and after, and nothing on the way, so that
+            what a move is expected to change does not come true.
     """
 
     mode: UsageMode
     relocate: bool
     only_ha_managed: bool = False
+    unlimited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,11 @@ def _unwilling(guest: Guest, limits: Limits, selection: Selection) -> str | None
         return "it is not managed by the HA manager"
     if guest.uptime is not None and guest.uptime < limits.quiet_time:
         return f"it started less than {limits.quiet_time:g} s ago"
-    if demand(guest, selection.mode) is None:
+    taken = demand(guest, selection.mode)
+    if taken is None:
         return "its usage is not known"
+    if selection.mode is UsageMode.STATIC and not (taken.cpu or selection.unlimited):
+        return "it has no cpu limit to be weighed by"
     return None
 
 

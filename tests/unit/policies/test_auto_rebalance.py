@@ -1,0 +1,429 @@
+"""AutoRebalance moves one guest once an imbalance has lasted, as Proxmox does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import cluster, guest_ids, node
+from opendrs.model import (
+    EMPTY_PLAN,
+    GIB,
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    GuestKind,
+    Limits,
+    Migration,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Relocation,
+    Resources,
+    Rule,
+    Snapshot,
+    Usage,
+)
+from opendrs.policies import AutoRebalance, Decision, Reason
+from opendrs.policies.measures import Method
+from opendrs.scoring import ImbalanceForm, UsageMode, imbalance, node_loads
+
+AT_ONCE = AutoRebalance(hold=1)
+A, B, C = (NodeId(name) for name in "abc")
+LOPSIDED = cluster({"a": 0.8, "b": 0.2}, {"big": ("a", 0.3), "small": ("a", 0.1)})
+LEVEL = cluster({"a": 0.5, "b": 0.5}, {"vm": ("a", 0.3)})
+STUCK = cluster({"a": 0.8, "b": 0.2}, {})
+
+
+def migration(guest: str, source: str, target: str) -> Migration:
+    return Migration(GuestId(guest), NodeId(source), NodeId(target))
+
+
+def actions(decision: Decision[Any]) -> list[object]:
+    return [step.action for step in decision.plan.steps]
+
+
+def with_guest(snapshot: Snapshot, name: str, **changes: Any) -> Snapshot:  # noqa: ANN401
+    changed = replace(snapshot.guests[GuestId(name)], **changes)
+    return replace(snapshot, guests={**snapshot.guests, changed.id: changed})
+
+
+def with_node(snapshot: Snapshot, name: str, **changes: Any) -> Snapshot:  # noqa: ANN401
+    changed = replace(snapshot.nodes[NodeId(name)], **changes)
+    return replace(snapshot, nodes={**snapshot.nodes, changed.id: changed})
+
+
+def current(snapshot: Snapshot) -> float:
+    loads = node_loads(snapshot, UsageMode.DYNAMIC).values()
+    return imbalance([load.mean for load in loads])
+
+
+def test_the_defaults_are_those_of_proxmox() -> None:
+    # PVE 9: ha-auto-rebalance-threshold, -hold-duration, -margin, -method;
+    # crs ha dynamic; proxmox-resource-scheduling 2.1 normalises.
+    policy = AutoRebalance()
+
+    assert (policy.threshold, policy.hold, policy.margin) == (0.3, 3, 0.1)
+    assert policy.method is Method.BRUTEFORCE
+    assert policy.mode is UsageMode.DYNAMIC
+    assert policy.form is ImbalanceForm.NORMALISED
+    assert policy.initial_memory() == 0
+
+
+def test_moves_the_guest_that_evens_the_load_most() -> None:
+    decision = AT_ONCE.decide(LOPSIDED, 0)
+
+    assert decision.reason is Reason.IMPROVES_BALANCE
+    assert actions(decision) == [migration("big", "a", "b")]
+    assert decision.memory == 0
+
+
+def test_tells_the_cluster_before_and_after_in_its_own_measures() -> None:
+    decision = AT_ONCE.decide(LOPSIDED, 0)
+
+    # By hand: loads 0.8 and 0.2 become 0.5 and 0.5.
+    assert decision.before == pytest.approx(
+        {
+            "imbalance": 0.6,
+            "cpu_imbalance": 0.6,
+            "memory_imbalance": 0.6,
+            "highest_cpu": 0.8,
+            "highest_memory": 0.8,
+        }
+    )
+    assert decision.after["imbalance"] == pytest.approx(0, abs=1e-9)
+    assert decision.after["highest_memory"] == pytest.approx(0.5)
+    assert decision.detail == "imbalance 0.600 → 0.000"
+
+
+def test_leaves_a_balanced_cluster_alone_and_starts_counting_anew() -> None:
+    decision = AT_ONCE.decide(LEVEL, 2)
+
+    assert decision.reason is Reason.BALANCED
+    assert (decision.memory, decision.plan) == (0, EMPTY_PLAN)
+    assert decision.before == decision.after
+
+
+def test_an_imbalance_at_the_threshold_is_balanced() -> None:
+    exact = current(LOPSIDED)
+
+    assert AutoRebalance(threshold=exact).decide(LOPSIDED, 2).memory == 0
+    below = AutoRebalance(threshold=math.nextafter(exact, 0)).decide(LOPSIDED, 0)
+    assert below.reason is Reason.NOT_YET_SUSTAINED
+
+
+def test_a_threshold_of_0_leaves_perfect_balance_alone() -> None:
+    even = cluster({"a": 0.5, "b": 0.5}, {"x": ("a", 0.1)})
+
+    assert AutoRebalance(threshold=0).decide(even, 9).reason is Reason.BALANCED
+
+
+def test_acts_in_the_cycle_in_which_the_hold_is_reached() -> None:
+    policy = AutoRebalance(hold=3)
+    memory, reasons = policy.initial_memory(), []
+
+    for _ in range(4):
+        decision = policy.decide(LOPSIDED, memory)
+        memory = decision.memory
+        reasons.append((decision.reason, memory))
+
+    assert reasons == [
+        (Reason.NOT_YET_SUSTAINED, 1),
+        (Reason.NOT_YET_SUSTAINED, 2),
+        (Reason.IMPROVES_BALANCE, 0),
+        (Reason.NOT_YET_SUSTAINED, 1),
+    ]
+
+
+@pytest.mark.parametrize("hold", [0, 1])
+def test_a_hold_of_0_or_1_acts_at_once(hold: int) -> None:
+    decision = AutoRebalance(hold=hold).decide(LOPSIDED, 0)
+
+    assert decision.reason is Reason.IMPROVES_BALANCE
+
+
+def test_a_spike_shorter_than_the_hold_is_forgotten() -> None:
+    policy = AutoRebalance(hold=2)
+    after_spike = policy.decide(LEVEL, policy.decide(LOPSIDED, 0).memory)
+
+    assert policy.decide(LOPSIDED, after_spike.memory).reason is (
+        Reason.NOT_YET_SUSTAINED
+    )
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "policy", "reason"),
+    [
+        (STUCK, AutoRebalance(hold=3), Reason.NO_CANDIDATE),
+        (LOPSIDED, AutoRebalance(margin=1.0), Reason.GAIN_BELOW_MARGIN),
+    ],
+)
+def test_starts_counting_anew_also_when_no_move_is_worth_it(
+    snapshot: Snapshot, policy: AutoRebalance, reason: Reason
+) -> None:
+    snapshot = snapshot if reason is Reason.NO_CANDIDATE else MARGINAL
+    decision = policy.decide(snapshot, 2)
+
+    assert (decision.reason, decision.memory) == (reason, 0)
+    assert decision.plan == EMPTY_PLAN
+
+
+# By hand: loads 0.9, 0.1 have imbalance 0.8; moving 0.1 leaves 0.8 and 0.2: 0.6.
+MARGINAL = cluster({"a": 0.9, "b": 0.1}, {"vm": ("a", 0.1)})
+
+
+def test_a_gain_of_exactly_the_margin_is_enough() -> None:
+    before = current(MARGINAL)
+    after = current(MARGINAL.after(migration("vm", "a", "b")))
+    # Proxmox: the current value as it is, the expected one cut to 15 decimals.
+    gain = (before - math.trunc(after * 1e15) / 1e15) / before
+
+    enough = AutoRebalance(hold=0, margin=gain).decide(MARGINAL, 0)
+    not_enough = AutoRebalance(hold=0, margin=math.nextafter(gain, 1))
+
+    assert gain != (before - after) / before
+    assert enough.reason is Reason.IMPROVES_BALANCE
+    assert not_enough.decide(MARGINAL, 0).reason is Reason.GAIN_BELOW_MARGIN
+
+
+@pytest.mark.parametrize("memory", [0, 1, 2])
+def test_waits_while_a_migration_is_under_way(memory: int) -> None:
+    busy = cluster(
+        {"a": 0.8, "b": 0.2},
+        {"big": ("a", 0.3), "small": ("a", 0.1)},
+        moving={"small": "b"},
+    )
+
+    decision = AT_ONCE.decide(busy, memory)
+
+    assert decision.reason is Reason.MIGRATION_UNDER_WAY
+    assert (decision.memory, decision.plan) == (memory, EMPTY_PLAN)
+    assert decision.detail == "on the move: small"
+
+
+def test_does_not_decide_about_a_node_it_cannot_see() -> None:
+    blind = cluster({"a": 0.8, "b": None, "c": 0.2}, {"vm": ("a", 0.3)})
+
+    decision = AT_ONCE.decide(blind, 2)
+
+    assert decision.reason is Reason.NOT_MEASURED
+    assert decision.detail == "not measured: b"
+    assert (decision.memory, decision.plan) == (2, EMPTY_PLAN)
+
+
+def test_a_cluster_without_online_nodes_is_not_measured() -> None:
+    down = with_node(STUCK, "a", state=NodeState.OFFLINE)
+    down = with_node(down, "b", state=NodeState.UNKNOWN)
+
+    assert AT_ONCE.decide(down, 0).reason is Reason.NOT_MEASURED
+    assert AT_ONCE.decide(cluster({}, {}), 0).detail == "no node is online"
+
+
+def test_nodes_that_are_not_online_do_not_count_and_receive_nothing() -> None:
+    away = node("c", 0.0, state=NodeState.MAINTENANCE)
+    snapshot = replace(LOPSIDED, nodes={**LOPSIDED.nodes, C: away})
+
+    decision = AT_ONCE.decide(snapshot, 0)
+
+    assert decision.before == AT_ONCE.decide(LOPSIDED, 0).before
+    assert actions(decision) == [migration("big", "a", "b")]
+
+
+def test_a_node_that_cannot_be_reached_is_mentioned() -> None:
+    lost = replace(
+        LOPSIDED, nodes={**LOPSIDED.nodes, C: node("c", None, state=NodeState.UNKNOWN)}
+    )
+
+    assert "node c is unknown and left out" in AT_ONCE.decide(lost, 0).notes
+
+
+def test_a_single_node_is_balanced() -> None:
+    assert AT_ONCE.decide(cluster({"a": 0.9}, {"x": ("a", 0.5)}), 0).reason is (
+        Reason.BALANCED
+    )
+
+
+def test_static_mode_weighs_guests_by_their_limits() -> None:
+    # By hand: of 10 cores and 100 GiB, big may use 0.3 and 0.3, small 0.8 and
+    # 0.1, third 0.1 and 0.1: loads 0.85 and 0, of which small is about half.
+    plain = cluster(
+        {"a": 0.8, "b": 0.2},
+        {"big": ("a", 0.3), "small": ("a", 0.1), "third": ("a", 0.1)},
+    )
+    snapshot = with_guest(plain, "small", limit=Resources(8, 10 * GIB))
+
+    decision = AutoRebalance(hold=0, mode=UsageMode.STATIC).decide(snapshot, 0)
+
+    assert decision.before["highest_cpu"] == pytest.approx(1.2)
+    assert decision.before["highest_memory"] == pytest.approx(0.5)
+    assert actions(decision) == [migration("small", "a", "b")]
+
+
+def test_topsis_weighs_memory_more_than_cpu() -> None:
+    # Moving `cpu` evens the mean of both loads better, `memory` that of memory.
+    plain = cluster({"a": 0.8, "b": 0.2}, {"cpu": ("a", 0.1), "memory": ("a", 0.1)})
+    heavy = Usage(4.5, 10 * GIB), Usage(1.0, 40 * GIB)
+    snapshot = with_guest(plain, "cpu", usage=heavy[0])
+    snapshot = with_guest(snapshot, "memory", usage=heavy[1])
+
+    brute = AT_ONCE.decide(snapshot, 0)
+    topsis = replace(AT_ONCE, method=Method.TOPSIS).decide(snapshot, 0)
+
+    assert actions(brute) == [migration("cpu", "a", "b")]
+    assert actions(topsis) == [migration("memory", "a", "b")]
+
+
+def test_the_raw_form_is_larger_by_the_root_of_n_less_1() -> None:
+    three = cluster({"a": 0.8, "b": 0.2, "c": 0.2}, {"big": ("a", 0.3)})
+
+    normalised = AT_ONCE.decide(three, 0).before["imbalance"]
+    raw = replace(AT_ONCE, form=ImbalanceForm.RAW).decide(three, 0)
+
+    assert raw.before["imbalance"] == pytest.approx(normalised * math.sqrt(2))
+
+
+def test_guests_that_stay_together_move_as_one() -> None:
+    rule = Affinity(guests=guest_ids("big", "small"))
+
+    decision = AT_ONCE.decide(replace(LOPSIDED, rules=(rule,)), 0)
+
+    assert actions(decision) == [
+        migration("big", "a", "b"),
+        migration("small", "a", "b"),
+    ]
+    assert [step.after for step in decision.plan.steps] == [(), ()]
+    assert decision.after["highest_memory"] == pytest.approx(0.6)
+
+
+def test_a_container_is_relocated() -> None:
+    snapshot = with_guest(
+        LOPSIDED, "big", kind=GuestKind.CONTAINER, moves=Mobility.STOPPED
+    )
+
+    assert actions(AT_ONCE.decide(snapshot, 0)) == [Relocation(GuestId("big"), A, B)]
+
+
+def test_a_guest_that_no_ha_manager_knows_stays() -> None:
+    snapshot = with_guest(LOPSIDED, "big", ha_managed=False)
+
+    assert actions(AT_ONCE.decide(snapshot, 0)) == [migration("small", "a", "b")]
+    unknown = with_guest(LOPSIDED, "big", ha_managed=None)
+    assert actions(AT_ONCE.decide(unknown, 0)) == [migration("big", "a", "b")]
+
+
+def test_a_guest_whose_usage_is_not_known_stays() -> None:
+    snapshot = with_guest(LOPSIDED, "big", usage=Usage(None, 1))
+
+    decision = AT_ONCE.decide(snapshot, 0)
+
+    assert actions(decision) == [migration("small", "a", "b")]
+    assert "left alone: big: its usage is not known" in decision.notes
+
+
+def test_a_target_without_room_in_memory_is_passed_over() -> None:
+    three = cluster({"a": 0.8, "b": 0.0, "c": 0.2}, {"vm": ("a", 0.3)})
+    full = with_node(three, "b", usage=Usage(0.0, 70 * GIB))
+
+    assert actions(AT_ONCE.decide(full, 0)) == [migration("vm", "a", "c")]
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([NodeAffinity(guests=guest_ids("vm"), nodes={A: 0, C: 0})], "c"),
+        ([NodeAffinity(guests=guest_ids("vm"), nodes={A: 0, B: 1, C: 2})], "c"),
+        ([NodeAffinity(guests=guest_ids("vm"), nodes={C: 0}, strict=False)], "c"),
+        ([AntiAffinity(guests=guest_ids("vm", "other"))], "c"),
+        ([AntiAffinity(guests=guest_ids("vm", "other"), strict=False)], "c"),
+        ([], "b"),
+    ],
+)
+def test_rules_prune_the_targets(rules: list[Rule], expected: str) -> None:
+    snapshot = cluster(
+        {"a": 0.8, "b": 0.1, "c": 0.2}, {"vm": ("a", 0.2), "other": ("b", 0.1)}, rules
+    )
+
+    decision = AT_ONCE.decide(snapshot, 0)
+
+    assert actions(decision) == [migration("vm", "a", expected)]
+
+
+def test_contradictions_are_told() -> None:
+    rules = (
+        Affinity(guests=guest_ids("big", "small")),
+        AntiAffinity(guests=guest_ids("big", "small")),
+    )
+
+    decision = AT_ONCE.decide(replace(LOPSIDED, rules=rules), 0)
+
+    assert decision.reason is Reason.NO_CANDIDATE
+    assert decision.notes[0].startswith(
+        "contradiction: big and small must be together and apart ("
+    )
+
+
+def test_says_why_this_guest_and_that_node() -> None:
+    (step,) = AT_ONCE.decide(LOPSIDED, 0).plan.steps
+
+    assert step.why == (
+        "takes 3.00 cores and 30.00 GiB from a (80% loaded) to b (20%): "
+        "imbalance 0.600 → 0.000"
+    )
+
+
+def test_says_which_nearer_choices_a_rule_excluded() -> None:
+    apart = AntiAffinity(guests=guest_ids("vm", "other"))
+    snapshot = cluster(
+        {"a": 0.8, "b": 0.1, "c": 0.2, "d": 0.3},
+        {"vm": ("a", 0.2), "other": ("b", 0.1)},
+        [apart],
+    )
+    snapshot = with_node(snapshot, "c", state=NodeState.ONLINE, architecture="arm")
+    snapshot = with_node(snapshot, "a", architecture="x86")
+
+    (step,) = AT_ONCE.decide(snapshot, 0).plan.steps
+
+    assert step.action == migration("vm", "a", "d")
+    assert step.why.split("; ")[1:] == [
+        "b would be better (0.247), but vm must be apart from other",
+        "c would be better (0.297), but its architecture is arm",
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"threshold": -0.1},
+        {"threshold": math.nan},
+        {"threshold": math.inf},
+        {"margin": -0.1},
+        {"margin": 1.1},
+        {"margin": math.nan},
+        {"hold": -1},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+    (name,) = settings
+
+    with pytest.raises(ValueError, match=f"^{name} must be "):
+        AutoRebalance(**settings)
+
+
+def test_a_threshold_above_1_is_possible_for_the_raw_form() -> None:
+    assert AutoRebalance(threshold=1.5, form=ImbalanceForm.RAW).threshold == 1.5
+
+
+def test_a_bundle_moves_even_where_its_leader_alone_would_not_fit() -> None:
+    roomy = Limits(memory_headroom=0.0)
+    rule = Affinity(guests=guest_ids("big", "small"))
+    tight = with_node(LOPSIDED, "b", usage=Usage(2.0, 65 * GIB))
+
+    alone = replace(AT_ONCE, limits=roomy).decide(tight, 0)
+    together = replace(AT_ONCE, limits=roomy).decide(replace(tight, rules=(rule,)), 0)
+
+    assert alone.reason is Reason.IMPROVES_BALANCE
+    assert together.reason is Reason.NO_CANDIDATE

@@ -1,0 +1,225 @@
+"""Balance makes the best move, and the best after it, while that is worth it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import cluster, guest_ids
+from opendrs.model import (
+    EMPTY_PLAN,
+    GIB,
+    Affinity,
+    GuestId,
+    GuestKind,
+    Migration,
+    Mobility,
+    NodeId,
+    Relocation,
+    Resources,
+    Snapshot,
+    Usage,
+)
+from opendrs.policies import Balance, Decision, Reason
+from opendrs.policies.measures import Method
+from opendrs.scoring import ImbalanceForm, UsageMode
+
+A, B, C = (NodeId(name) for name in "abc")
+FOUR = {f"g{i}": ("a", 0.2) for i in range(1, 5)}
+PILED = cluster({"a": 0.8, "b": 0.0, "c": 0.0, "d": 0.0}, {**FOUR})
+
+
+def migration(guest: str, source: str, target: str) -> Migration:
+    return Migration(GuestId(guest), NodeId(source), NodeId(target))
+
+
+def actions(decision: Decision[Any]) -> list[object]:
+    return [step.action for step in decision.plan.steps]
+
+
+def with_guest(snapshot: Snapshot, name: str, **changes: Any) -> Snapshot:  # noqa: ANN401
+    changed = replace(snapshot.guests[GuestId(name)], **changes)
+    return replace(snapshot, guests={**snapshot.guests, changed.id: changed})
+
+
+def test_the_defaults_mean_the_same_at_any_size() -> None:
+    # docs/decisions/0003
+    policy = Balance()
+
+    assert policy.form is ImbalanceForm.RAW
+    assert (policy.threshold, policy.margin) == (0.1, 0.1)
+
+
+def test_makes_as_many_moves_as_it_takes() -> None:
+    decision = Balance().decide(PILED, None)
+
+    assert decision.reason is Reason.IMPROVES_BALANCE
+    assert actions(decision) == [
+        migration("g1", "a", "b"),
+        migration("g2", "a", "c"),
+        migration("g3", "a", "d"),
+    ]
+    assert decision.after["imbalance"] == pytest.approx(0, abs=1e-9)
+    assert decision.detail == "imbalance 1.732 → 0.000; below 0.1: enough"
+
+
+def test_leaves_a_balanced_cluster_alone() -> None:
+    # By hand: loads 0.55 and 0.45 have a coefficient of variation of 0.1.
+    level = cluster({"a": 0.5625, "b": 0.4375}, {"vm": ("a", 0.05)})
+
+    decision = Balance(threshold=0.125).decide(level, None)
+
+    assert (decision.reason, decision.plan) == (Reason.BALANCED, EMPTY_PLAN)
+    assert decision.before == decision.after
+    assert decision.detail == "imbalance 0.125 is not above the threshold 0.125"
+
+
+def test_stops_when_a_move_gains_less_than_the_margin() -> None:
+    # By hand: 0.9 and 0.1 have imbalance 0.8; after 0.1 moved, 0.6: a quarter less.
+    snapshot = cluster({"a": 0.9, "b": 0.1}, {"vm": ("a", 0.1)})
+
+    enough = Balance(margin=0.24).decide(snapshot, None)
+    not_enough = Balance(margin=0.26).decide(snapshot, None)
+
+    assert enough.reason is Reason.IMPROVES_BALANCE
+    assert not_enough.reason is Reason.GAIN_BELOW_MARGIN
+    assert not_enough.detail.endswith(
+        "; the next move would take away only 25.0% of it"
+    )
+
+
+def test_the_margin_is_shared_among_the_nodes() -> None:
+    # By hand: 0.8 against three times 0.2 has mean 0.35 and deviation 0.26;
+    # after 0.05 moved it is 0.232, 10.8 % less: half of a margin of 21.5 %.
+    snapshot = cluster({"a": 0.8, "b": 0.2, "c": 0.2, "d": 0.2}, {"vm": ("a", 0.05)})
+
+    def reason(margin: float) -> Reason:
+        return Balance(margin=margin).decide(snapshot, None).reason
+
+    gain = 1 - 0.23184 / 0.25981
+    assert reason(2 * gain - 0.01) is Reason.IMPROVES_BALANCE
+    assert reason(2 * gain + 0.01) is Reason.GAIN_BELOW_MARGIN
+
+
+def test_a_margin_of_0_still_wants_a_gain() -> None:
+    # Moving the only guest would but exchange the nodes.
+    snapshot = cluster({"a": 0.5, "b": 0.0}, {"vm": ("a", 0.5)})
+
+    assert Balance(margin=0.0).decide(snapshot, None).reason is (
+        Reason.GAIN_BELOW_MARGIN
+    )
+
+
+@pytest.mark.parametrize(("moves", "expected"), [(0, 0), (1, 1), (2, 2), (3, 3)])
+def test_moves_no_more_guests_than_the_limit(moves: int, expected: int) -> None:
+    decision = Balance(moves=moves).decide(PILED, None)
+
+    assert len(decision.plan.steps) == expected
+    assert (f"the limit of {moves} moves is reached" in decision.detail) is (moves < 3)
+    if not moves:
+        assert decision.reason is Reason.LIMIT_REACHED
+
+
+def test_guests_that_stay_together_count_one_by_one() -> None:
+    pair = replace(PILED, rules=(Affinity(guests=guest_ids("g1", "g2")),))
+
+    assert actions(Balance(moves=1).decide(pair, None)) == []
+    assert len(Balance(moves=2).decide(pair, None).plan.steps) == 2
+
+
+def test_where_nobody_may_move_there_is_no_candidate() -> None:
+    decision = Balance().decide(cluster({"a": 0.8, "b": 0.2}, {}), None)
+
+    assert (decision.reason, decision.plan) == (Reason.NO_CANDIDATE, EMPTY_PLAN)
+    assert decision.detail == "imbalance 0.600 → 0.600; no further guest may move"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "reason"),
+    [
+        (cluster({"a": None, "b": 0.1}, {}), Reason.NOT_MEASURED),
+        (
+            cluster({"a": 0.8, "b": 0.1}, {"x": ("a", 0.2)}, moving={"x": "b"}),
+            Reason.MIGRATION_UNDER_WAY,
+        ),
+    ],
+)
+def test_waits_for_a_cluster_that_can_be_judged(
+    snapshot: Snapshot, reason: Reason
+) -> None:
+    decision = Balance().decide(snapshot, None)
+
+    assert (decision.reason, decision.plan) == (reason, EMPTY_PLAN)
+    assert decision.before == decision.after == {}
+
+
+def test_containers_stay_unless_they_may_be_relocated() -> None:
+    container = {"kind": GuestKind.CONTAINER, "moves": Mobility.STOPPED}
+    snapshot = cluster({"a": 0.8, "b": 0.2}, {"ct": ("a", 0.3)})
+    snapshot = with_guest(snapshot, "ct", **container)
+
+    stays = Balance().decide(snapshot, None)
+    goes = Balance(relocate=True).decide(snapshot, None)
+
+    assert stays.reason is Reason.NO_CANDIDATE
+    assert stays.notes == (
+        "left alone: ct: it is a container, which would have to be stopped to move",
+    )
+    assert actions(goes) == [Relocation(GuestId("ct"), A, B)]
+
+
+def test_guests_without_ha_are_moved() -> None:
+    snapshot = with_guest(PILED, "g1", ha_managed=False)
+
+    assert migration("g1", "a", "b") in actions(Balance().decide(snapshot, None))
+
+
+def test_each_guest_moves_at_most_once() -> None:
+    decision = Balance(margin=0.0, threshold=0.0).decide(PILED, None)
+
+    guests = [step.action.guest for step in decision.plan.steps]  # type: ignore[union-attr]
+    assert len(set(guests)) == len(guests)
+
+
+def test_topsis_prefers_what_evens_memory() -> None:
+    plain = cluster({"a": 0.8, "b": 0.2}, {"cpu": ("a", 0.1), "memory": ("a", 0.1)})
+    snapshot = with_guest(plain, "cpu", usage=Usage(4.5, 10 * GIB))
+    snapshot = with_guest(snapshot, "memory", usage=Usage(1.0, 40 * GIB))
+
+    brute = Balance(moves=1).decide(snapshot, None)
+    topsis = Balance(moves=1, method=Method.TOPSIS).decide(snapshot, None)
+
+    assert actions(brute) == [migration("cpu", "a", "b")]
+    assert actions(topsis) == [migration("memory", "a", "b")]
+
+
+def test_static_mode_does_not_count_on_a_guest_without_cpu_limit() -> None:
+    # Such a guest weighs a whole node wherever it is, so that moving it changes
+    # nothing: taken to be light, it would go to and fro for ever.
+    plain = cluster({"a": 0.5, "b": 0.0}, {"free": ("a", 0.4)})
+    snapshot = with_guest(plain, "free", limit=Resources(0, 40 * GIB))
+
+    decision = Balance(mode=UsageMode.STATIC, margin=0.0).decide(snapshot, None)
+
+    assert decision.plan == EMPTY_PLAN
+    assert decision.notes == ("left alone: free: it has no cpu limit to be weighed by",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"threshold": -0.1},
+        {"threshold": math.nan},
+        {"margin": 1.1},
+        {"margin": -0.1},
+        {"moves": -1},
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+    (name,) = settings
+
+    with pytest.raises(ValueError, match=f"^{name} must be "):
+        Balance(**settings)
