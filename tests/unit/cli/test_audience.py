@@ -1,0 +1,114 @@
+"""A person is told what was interrupted, what was not done and why."""
+
+from dataclasses import replace
+
+import pytest
+
+from builders import NOON, cluster
+from opendrs.cli.audience import ScreenAudience
+from opendrs.cli.performance import Performance, Task
+from opendrs.cli.sources import simulation
+from opendrs.controller import Report
+from opendrs.controller.stores import MemoryStore
+from opendrs.model import (
+    GuestId,
+    Migration,
+    NodeId,
+    Plan,
+    PowerOn,
+    Relocation,
+    Step,
+    StepId,
+)
+from opendrs.policies import Balance, Decision, Reason
+from opendrs.ports import Outcome, StepRecord
+
+PAIR = cluster(nodes={"a": 0.8, "b": 0.0}, guests={"vm": ("a", 0.4), "ct": ("a", None)})
+WAKE = Step(StepId("1"), PowerOn(NodeId("b")), why="room is needed")
+MOVE = Step(
+    StepId("2"),
+    Relocation(GuestId("ct"), NodeId("a"), NodeId("b")),
+    after=(StepId("1"),),
+    why="it is the largest",
+)
+DECISION = Decision(Reason.IMPROVES_BALANCE, None, Plan((WAKE, MOVE)), "because")
+
+
+def performance(*outcomes: tuple[Outcome, str]) -> Performance:
+    task = Task(source=simulation(seed=1), policy=Balance(), store=MemoryStore())
+    records = tuple(
+        StepRecord(
+            run="test",
+            step=StepId(str(number)),
+            action=Migration(GuestId("vm"), NodeId("a"), NodeId("b")),
+            intended_at=NOON,
+            outcome=outcome,
+            detail=detail,
+        )
+        for number, (outcome, detail) in enumerate(outcomes, 1)
+    )
+    return Performance(
+        task=task,
+        resumed=(),
+        before=PAIR,
+        decision=DECISION,
+        report=Report(records),
+        after=PAIR,
+    )
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_shows_waking_waiting_and_relocating(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ScreenAudience().decided(performance())
+
+    lines = told(capsys)
+    assert "step guest from to cores memory waits for" in lines
+    assert "1 power-on b" in lines
+    assert "2 ct (stop, start) a b ? ? 1" in lines
+    assert "it is the largest" in lines
+
+
+def test_tells_what_was_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
+    records = performance((Outcome.LOST, "")).report
+    assert records is not None
+
+    ScreenAudience().interrupted(records.records)
+
+    assert " ".join(told(capsys)) == (
+        "An earlier run was interrupted with one step under way; following to the "
+        "end what it started."
+    )
+
+
+def test_tells_what_was_not_done_and_one_reason_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = performance(
+        (Outcome.DONE, ""),
+        (Outcome.FAILED, "no route"),
+        (Outcome.SKIPPED, "stopped by the operator"),
+        (Outcome.SKIPPED, "stopped by the operator"),
+    )
+
+    ScreenAudience().finished(found)
+
+    assert told(capsys)[-3:] == [
+        "Result: 1 done, 1 failed, 2 skipped.",
+        "failed 2: vm a → b: no route",
+        "skipped 3, 4: stopped by the operator",
+    ]
+
+
+def test_says_when_the_cluster_cannot_be_seen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ScreenAudience().finished(replace(performance((Outcome.DONE, "")), after=None))
+
+    lines = told(capsys)
+    assert "The cluster cannot be seen now." in lines
+    assert lines[-1] == "Result: 1 done."
