@@ -36,7 +36,7 @@ from opendrs.sim.observation import demand, stall_at
 from opendrs.sim.roles import cast, draw_guest
 
 OLD_ONES = 4  # one node in so many is old, and full
-FAVOUR = 10.0  # how much rather than a new one an old node was chosen
+FAVOUR = 5.0  # how much rather than a new one an old node was chosen
 FULLEST = 0.97  # part of a node's memory that was promised at most
 BUSIEST = 0.9  # part of a node's cores that was in use at most
 OWN_MEMORY = 3 * GIB  # what a host needs for itself

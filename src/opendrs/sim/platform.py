@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import Action, GuestId, NodeId, PowerOff, PowerOn, Snapshot
@@ -36,8 +37,12 @@ class SimulatedPlatform:
         self._clock = clock
         self._reachable = True
         self._tasks: dict[TaskId, Action] = {}
+        # The snapshot may be old: the simulated world begins now.
         self._datacentre = Datacentre(
-            origin, seed=seed, bandwidth=bandwidth, swing=swing
+            replace(origin, taken_at=clock.now()),
+            seed=seed,
+            bandwidth=bandwidth,
+            swing=swing,
         )
 
     @property

@@ -357,3 +357,14 @@ def test_guests_that_were_under_way_in_the_beginning_arrive() -> None:
 
     assert whereabouts(platform) == B
     assert platform.observe().taken_at == NOON + timedelta(seconds=100)
+
+
+def test_an_old_snapshot_begins_its_life_anew() -> None:
+    clock = SimulatedClock(NOON + timedelta(days=1000))
+    platform = SimulatedPlatform(three_nodes(), clock, bandwidth=SLOW)
+    task = platform.start(MOVE)
+
+    clock.sleep(60)
+
+    assert platform.status(task).state is TaskState.DONE
+    assert platform.observe().taken_at == clock.now()

@@ -1,0 +1,43 @@
+"""How often, and for how long, to ask somebody who does not answer."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+LONGEST_WAIT = 60.0  # seconds between two attempts, however many there were
+
+
+class Patience:
+    """Counts failures in a row; each time it waits twice as long as before.
+
+    Args:
+        first: Seconds to wait after the first failure.
+        lasting: Seconds after which it is at its end.
+    """
+
+    def __init__(self, first: float, lasting: float) -> None:
+        self._first = first
+        self._lasting = timedelta(seconds=lasting)
+        self._failures = 0
+        self._since: datetime | None = None
+        self._next: datetime | None = None
+
+    def waits(self, now: datetime) -> bool:
+        """Return whether it is too early for the next attempt."""
+        return self._next is not None and now < self._next
+
+    def failed(self, now: datetime) -> None:
+        """Take note of an attempt that failed."""
+        # Beyond 2 ** 10 the longest wait has long been reached.
+        wait = min(LONGEST_WAIT, self._first * 2 ** min(self._failures, 10))
+        self._failures += 1
+        self._since = self._since or now
+        self._next = now + timedelta(seconds=wait)
+
+    def succeeded(self) -> None:
+        """Take note of an attempt that did not fail: all is forgotten."""
+        self._failures, self._since, self._next = 0, None, None
+
+    def exhausted(self, now: datetime) -> bool:
+        """Return whether failures have gone on for too long."""
+        return self._since is not None and now - self._since >= self._lasting
