@@ -1,0 +1,1 @@
+"""The HA manager of Proxmox VE as machines without input, output or clock."""

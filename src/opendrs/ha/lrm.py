@@ -1,0 +1,211 @@
+"""The agent of a node: the only one that starts, stops and moves services."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+
+from opendrs.ha import events
+from opendrs.ha.commands import PublishReport
+from opendrs.ha.documents import AgentReport, ManagerStatus
+from opendrs.ha.identifiers import ServiceId
+from opendrs.ha.jobs import Job, JobEnd
+from opendrs.ha.locks import agent_lock
+from opendrs.ha.observation import FilesUnreadableError, Observation
+from opendrs.ha.states import ExitCode, LrmMode, LrmState, NodeState, ServiceState
+from opendrs.ha.turn import Turn
+from opendrs.model import NodeId
+
+LEFT_ALONE = frozenset(
+    {ServiceState.RECOVERY, ServiceState.FREEZE, ServiceState.REQUEST_START}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lrm:
+    """An agent, between two of its turns.
+
+    Attributes:
+        node: The node it works on.
+        state: Where it stands.
+        mode: What it is about.
+        state_since: When it passed to its state.
+        known: What the manager told, as far as the agent has heard.
+        queue: What is to be done, by service.
+        results: How jobs ended, by the uid the manager gave them.
+        tries: How often each service was started again in vain.
+        ending: Whether it was asked to end.
+        failed_stops: How many services could not be stopped for the shutdown.
+        idle_rounds: For how many rounds there has been no service here.
+    """
+
+    node: NodeId
+    state: LrmState = LrmState.WAIT_FOR_AGENT_LOCK
+    mode: LrmMode = LrmMode.ACTIVE
+    state_since: int = 0
+    known: ManagerStatus = field(default_factory=ManagerStatus)
+    queue: Mapping[ServiceId, Job] = field(default_factory=dict)
+    results: Mapping[str, int] = field(default_factory=dict)
+    tries: Mapping[ServiceId, int] = field(default_factory=dict)
+    ending: bool = False
+    failed_stops: int = 0
+    idle_rounds: int = 0
+
+    @property
+    def to_be_fenced(self) -> bool:
+        """Return whether the manager is fencing the node."""
+        fenced = self.known.nodes.get(self.node) is NodeState.FENCE
+        return fenced or self.known.wants_fencing(self.node)
+
+    @property
+    def active_services(self) -> int:
+        """Return how many services keep the agent busy."""
+        return self.known.active_services(self.node)
+
+    def with_job(self, job: Job) -> Lrm:
+        """Return the agent with something to do, unless it has done it."""
+        done = job.uid is not None and job.uid in self.results
+        if done and job.command is not ServiceState.STOPPED:
+            return self
+        return replace(self, queue={**self.queue, job.service: job})
+
+
+Jobs = Generator[Job, JobEnd, None]
+"""Yields what is to be done, and is sent how it ended."""
+
+
+class LrmTurn(Turn):
+    """A turn of an agent under way."""
+
+    def __init__(self, lrm: Lrm, seen: Observation) -> None:
+        super().__init__(seen)
+        self.lrm = lrm
+        self.exits = False
+
+    @property
+    def lock(self) -> str:
+        """Return the name of the lock of this agent."""
+        return agent_lock(self.lrm.node)
+
+    def set(self, lrm: Lrm) -> None:
+        """Be another agent from now on."""
+        self.lrm = lrm
+
+    def pass_to(self, state: LrmState) -> None:
+        """Pass to another state."""
+        self.say(events.StatusChanged(self.lrm.state, state))
+        self.lrm = replace(self.lrm, state=state, state_since=self.now)
+
+    def acquire_with_watchdog(self) -> bool:
+        """Take or keep the lock of the agent, and a watchdog along with it."""
+        if not self.acquire_own(self.lock):
+            return False
+        self.feed_watchdog()
+        return True
+
+    def let_go(self) -> None:
+        """Give back the lock, and close the watchdog."""
+        self.release(self.lock)
+        self.close_watchdog()
+
+    def listen(self) -> bool:
+        """Learn what the manager wants, and return whether that worked."""
+        try:
+            known = self.seen.readable_files().status
+        except FilesUnreadableError as error:
+            self.say(events.StatusNotUpdated(str(error)))
+            return False
+        self.lrm = replace(self.lrm, known=known, mode=self._mode(known))
+        return True
+
+    def report(self) -> bool:
+        """Tell the manager how things stand, and return whether that worked."""
+        if not self.seen.quorate:
+            return False
+        try:
+            self.seen.readable_files()
+        except FilesUnreadableError as error:
+            self.say(events.ReportUnwritable(str(error)))
+            return False
+        lrm = self.lrm
+        self.do(PublishReport(AgentReport(lrm.state, lrm.mode, lrm.results)))
+        return True
+
+    def manage_services(self) -> Jobs:
+        """Do for each service of the node what the manager wants."""
+        lrm = self.lrm
+        known = lrm.known.services
+        tries = {s: count for s, count in lrm.tries.items() if s in known}
+        lrm = replace(lrm, tries=tries)
+        for service, status in lrm.known.services_on(lrm.node).items():
+            if status.uid is not None and status.state not in LEFT_ALONE:
+                lrm = lrm.with_job(
+                    Job(
+                        service,
+                        status.state,
+                        status.uid,
+                        status.target or None,
+                        status.timeout,
+                    )
+                )
+        self.lrm = lrm
+        yield from self.work()
+
+    def work(self) -> Jobs:
+        """Do all that is queued; in the simulation nothing is left undone.
+
+        Raises:
+            FilesUnreadableError: The cluster file system does not answer.
+        """
+        self.seen.readable_files()
+        queue, self.lrm = self.lrm.queue, replace(self.lrm, queue={})
+        for _, job in sorted(queue.items()):
+            end = yield job
+            self.effects.extend(end.told)
+            self.wait(end.delay)
+            self._finish(job, end.code)
+
+    def _mode(self, known: ManagerStatus) -> LrmMode:
+        mode = self.lrm.mode
+        if self.lrm.ending:
+            return mode
+        if self.lrm.node in known.maintenance_requests:
+            return LrmMode.MAINTENANCE
+        if known.disarm is not None:
+            return LrmMode.DISARM
+        if mode in (LrmMode.MAINTENANCE, LrmMode.DISARM):
+            return LrmMode.ACTIVE
+        return mode
+
+    def _finish(self, job: Job, code: int) -> None:
+        if job.uid is None:
+            failed = self.lrm.failed_stops + (code != ExitCode.SUCCESS)
+            self.lrm = replace(self.lrm, failed_stops=failed)
+            return
+        if job.command is ServiceState.STARTED:
+            code = self._after_start(job.service, code)
+        if code != ExitCode.RETRY:
+            uids = self.lrm.known.uids
+            results = {u: c for u, c in self.lrm.results.items() if u in uids}
+            if job.uid in uids:
+                results[job.uid] = code
+            self.lrm = replace(self.lrm, results=results)
+
+    def _after_start(self, service: ServiceId, code: int) -> int:
+        """Return what becomes of a start that ended with *code*."""
+        tries = self.lrm.tries.get(service, 0)
+        if code == ExitCode.SUCCESS:
+            self._note_tries(service, 0)
+        if code != ExitCode.ERROR:
+            return code
+        config = self.seen.readable_files().services.get(service)
+        if config is None or tries >= config.max_restart:
+            self.say(events.RetriesExhausted(service, tries))
+            self._note_tries(service, 0)
+            return code
+        self._note_tries(service, tries + 1)
+        self.say(events.StartRetried(service, tries + 1))
+        return ExitCode.RETRY
+
+    def _note_tries(self, service: ServiceId, tries: int) -> None:
+        self.lrm = replace(self.lrm, tries={**self.lrm.tries, service: tries})

@@ -1,0 +1,114 @@
+"""The rules of one configuration, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from opendrs.ha.identifiers import ServiceId
+from opendrs.model import NodeId
+
+Services = frozenset[ServiceId]
+
+
+class Affinity(StrEnum):
+    """Whether services are to be together or apart."""
+
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeAffinityRule:
+    """The nodes some services are to be on.
+
+    Attributes:
+        resources: The services it binds.
+        nodes: The priority of each node; more is better.
+        strict: Whether no other node will do; None when the rule does not say.
+        disable: What the rule says of being disabled. That it says anything at
+            all disables it, even 0: so does Proxmox VE.
+        comment: The operator's words.
+    """
+
+    resources: Services
+    nodes: Mapping[NodeId, int]
+    strict: bool | None = None
+    disable: bool | None = None
+    comment: str | None = None
+
+    @property
+    def has_priorities(self) -> bool:
+        """Return whether some of its nodes are better than others."""
+        return len(set(self.nodes.values())) > 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceAffinityRule:
+    """Services that are to be together, or apart.
+
+    Attributes:
+        resources: The services it binds.
+        affinity: Which of both.
+        disable: As for `NodeAffinityRule`.
+        comment: The operator's words.
+    """
+
+    resources: Services
+    affinity: Affinity
+    disable: bool | None = None
+    comment: str | None = None
+
+
+Rule = NodeAffinityRule | ResourceAffinityRule
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """All rules of a configuration.
+
+    Attributes:
+        rules: The rules by their names; None for a name whose rule could not
+            be understood and binds nobody.
+        order: The place of each name in the file, from 1.
+        digest: The SHA-1 of the text it was read from, in hexadecimal.
+        warnings: What was passed over while reading.
+    """
+
+    rules: Mapping[str, Rule | None] = field(default_factory=dict)
+    order: Mapping[str, int] = field(default_factory=dict)
+    digest: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def node_affinities(self) -> dict[str, NodeAffinityRule]:
+        """Return the enabled node affinity rules, by name in order of name."""
+        return {
+            name: rule
+            for name, rule in self._enabled()
+            if isinstance(rule, NodeAffinityRule)
+        }
+
+    def affinities(
+        self, affinity: Affinity | None = None
+    ) -> dict[str, ResourceAffinityRule]:
+        """Return the enabled rules about services together, apart, or both."""
+        return {
+            name: rule
+            for name, rule in self._enabled()
+            if isinstance(rule, ResourceAffinityRule)
+            and affinity in (None, rule.affinity)
+        }
+
+    @property
+    def next_order(self) -> int:
+        """Return the place of a rule that is added.
+
+        One more than the smallest, as in Proxmox VE; so it need not be unique.
+        """
+        return min(self.order.values(), default=0) + 1
+
+    def _enabled(self) -> Iterator[tuple[str, Rule]]:
+        for name, rule in sorted(self.rules.items()):
+            if rule is not None and rule.disable is None:
+                yield name, rule

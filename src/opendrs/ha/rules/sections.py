@@ -1,0 +1,147 @@
+"""Proxmox VE's section files: headers, and properties below them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+HEADER = re.compile(r"(\S+):\s*(\S+)\s*")
+PROPERTY = re.compile(r"\s+(\S+)(?:\s+(.*\S))?\s*")
+NAME = re.compile(r"[a-z][a-z0-9_-]+", re.IGNORECASE | re.ASCII)
+SERVICE = re.compile(r"[a-z]+:\S+")
+NODE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(:\d+)?", re.ASCII)
+SEPARATORS = re.compile(r"[,;\s]+")
+
+
+class Kind(Enum):
+    """What a property holds."""
+
+    TEXT = auto()
+    FLAG = auto()
+    AFFINITY = auto()
+    SERVICES = auto()
+    NODES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class SectionType:
+    """The properties a section may have, and those it must have."""
+
+    properties: Mapping[str, Kind]
+    mandatory: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of a file.
+
+    Attributes:
+        kind: Its type.
+        name: Its name.
+        properties: What it says; None when something is missing that it must
+            say.
+    """
+
+    kind: str
+    name: str
+    properties: Mapping[str, str] | None
+
+
+@dataclass(slots=True)
+class SectionFile:
+    """The sections of a file, in order, and what was passed over in it."""
+
+    sections: list[Section] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def listed(value: str) -> list[str]:
+    """Return the entries of a list, which commas, semicolons and blanks part."""
+    return [entry for entry in SEPARATORS.split(value) if entry]
+
+
+def read_sections(text: str, types: Mapping[str, SectionType]) -> SectionFile:
+    """Return the sections of *text*; what is wrong is passed over with a warning."""
+    result = SectionFile()
+    lines = _numbered(text)
+    for number, line in lines:
+        if not line.strip():
+            continue
+        header = HEADER.fullmatch(line)
+        if header is None:
+            result.warnings.append(f"line {number}: ignored: {line.strip()}")
+            continue
+        kind, name = header[1].lower(), header[2]
+        body = _body(lines)
+        if kind not in types or not NAME.fullmatch(name):
+            result.warnings.append(f"line {number}: no section may be {kind}: {name}")
+            continue
+        properties = _properties(body, types[kind], result.warnings)
+        result.sections.append(Section(kind, name, properties))
+    return result
+
+
+def _numbered(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.lstrip().startswith("#"):
+            yield number, line
+
+
+def _body(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return the lines up to the next one that is empty or a mere 0."""
+    body = []
+    for number, line in lines:
+        if line in ("", "0"):
+            break
+        body.append((number, line))
+    return body
+
+
+def _properties(
+    body: list[tuple[int, str]], section: SectionType, warnings: list[str]
+) -> dict[str, str] | None:
+    properties: dict[str, str] = {}
+    for number, line in body:
+        if complaint := _take(line, section, properties):
+            warnings.append(f"line {number}: {complaint}")
+    missing = [key for key in section.mandatory if key not in properties]
+    if missing:
+        first = body[0][0] - 1 if body else 0
+        warnings.append(f"section at line {first}: {', '.join(missing)} is missing")
+        return None
+    return properties
+
+
+def _take(line: str, section: SectionType, properties: dict[str, str]) -> str | None:
+    """Add the property of *line* to *properties*, or return what is wrong."""
+    match = PROPERTY.fullmatch(line)
+    if match is None:
+        return f"ignored: {line.strip()}"
+    key, value = match[1], match[2]
+    kind = section.properties.get(key)
+    if kind is None:
+        return f"unknown property {key}"
+    if key in properties:
+        return f"duplicate attribute {key}"
+    if value is None and kind is Kind.FLAG:
+        value = "1"
+    if value is None or not _fits(value, kind):
+        return f"bad value of {key}: {value}"
+    properties[key] = value
+    return None
+
+
+def _fits(value: str, kind: Kind) -> bool:
+    match kind:
+        case Kind.TEXT:
+            return True
+        case Kind.FLAG:
+            return value in ("0", "1")
+        case Kind.AFFINITY:
+            return value in ("positive", "negative")
+        case Kind.SERVICES:
+            return all(SERVICE.fullmatch(entry) for entry in listed(value))
+        case Kind.NODES:
+            return all(NODE.fullmatch(entry) for entry in listed(value))

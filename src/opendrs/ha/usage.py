@@ -1,0 +1,250 @@
+"""How much of each node its services take, and what that says of a placement.
+
+The arithmetic is that of `opendrs.scoring`; here is what counts where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from opendrs.ha.documents import ServiceStatus
+from opendrs.ha.identifiers import ServiceId
+from opendrs.ha.observation import HaError
+from opendrs.ha.states import MOVING, ServiceState
+from opendrs.model import NodeId, Resources
+from opendrs.scoring import (
+    Candidate,
+    ImbalanceForm,
+    NodeLoad,
+    imbalance,
+    start_scores,
+)
+
+SETTLED = MOVING | {
+    ServiceState.STARTED,
+    ServiceState.REQUEST_STOP,
+    ServiceState.FENCE,
+    ServiceState.FREEZE,
+    ServiceState.ERROR,
+    ServiceState.RECOVERY,
+}
+ARRIVING = MOVING | {ServiceState.REQUEST_START_BALANCE}
+
+
+class UsageUnknownError(HaError):
+    """What a service uses is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a service takes up room.
+
+    Attributes:
+        current: The node it is on, if it is online and the service is settled.
+        target: The online node it moves to.
+        running: Whether it is known to run.
+    """
+
+    current: NodeId | None = None
+    target: NodeId | None = None
+    running: bool = False
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        """Return the nodes on which it takes up room, the current one first."""
+        both = (self.current, self.target if self.target != self.current else None)
+        return tuple(node for node in both if node is not None)
+
+
+NOWHERE = Places()
+
+
+def places_of(status: ServiceStatus, is_online: Mapping[NodeId, object]) -> Places:
+    """Return where a service takes up room.
+
+    Args:
+        status: Where it stands.
+        is_online: The nodes that are online, as its keys.
+    """
+    state = status.state
+    current = status.node if state in SETTLED and status.node in is_online else None
+    target = status.target if state in ARRIVING and status.target in is_online else None
+    if state is ServiceState.STARTED:
+        return Places(current, target, status.running)
+    return Places(current, target, current is not None)
+
+
+class UsageModel(Protocol):
+    """What services take of the nodes that are online, in one round."""
+
+    @property
+    def nodes(self) -> Sequence[NodeId]:
+        """Return the nodes that are online, in order of name."""
+
+    def add(self, service: ServiceId, places: Places) -> None:
+        """Count *service*.
+
+        Raises:
+            UsageUnknownError: What it uses is not known.
+        """
+
+    def remove(self, service: ServiceId) -> None:
+        """Count *service* no more."""
+
+    def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
+        """Return what starting *service* costs on each node; less is better.
+
+        Raises:
+            UsageUnknownError: What it uses is not known.
+        """
+
+    def imbalance(self) -> float:
+        """Return how unevenly the nodes are loaded."""
+
+
+class BasicUsage:
+    """Counts services, and knows nothing of their size.
+
+    Args:
+        nodes: The nodes that are online, in order of name.
+    """
+
+    def __init__(self, nodes: Sequence[NodeId]) -> None:
+        self.nodes = nodes
+        self._places: dict[ServiceId, Places] = {}
+        self._counts = dict.fromkeys(nodes, 0)
+
+    def add(self, service: ServiceId, places: Places) -> None:
+        """Count *service* wherever it takes up room."""
+        self._places[service] = places
+        self._count(places, 1)
+
+    def remove(self, service: ServiceId) -> None:
+        """Count *service* no more."""
+        self._count(self._places.pop(service, NOWHERE), -1)
+
+    def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
+        """Return how many services there are on each node, whatever *service*."""
+        del service
+        return self._counts
+
+    def imbalance(self) -> float:
+        """Return 0: counts do not say how uneven a load is."""
+        return 0.0
+
+    def _count(self, places: Places, change: int) -> None:
+        for node in places.nodes:
+            if node in self._counts:
+                self._counts[node] += change
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a service takes.
+
+    Attributes:
+        limit: What it may use; counts when it starts.
+        usage: What it uses; counts when it moves.
+    """
+
+    limit: Resources
+    usage: Resources
+
+
+class Demands(Protocol):
+    """Knows what services take."""
+
+    def of(self, service: ServiceId) -> Demand:
+        """Return what *service* takes.
+
+        Raises:
+            UsageUnknownError: It is not known.
+        """
+
+
+class LoadUsage:
+    """Weighs services by what they may use, or use.
+
+    Args:
+        loads: What is taken of each online node before services are counted,
+            in order of name.
+        demands: What each service takes.
+        measured: Whether *loads* holds what running services use. Then only
+            those that do not run yet count on top, when one starts.
+        form: How uneven loads become one number.
+    """
+
+    def __init__(
+        self,
+        loads: Mapping[NodeId, NodeLoad],
+        demands: Demands,
+        *,
+        measured: bool,
+        form: ImbalanceForm,
+    ) -> None:
+        self.nodes = tuple(loads)
+        self.form = form
+        self._base = loads
+        self._demands = demands
+        self.measured = measured
+        self._places: dict[ServiceId, Places] = {}
+        self._residents: dict[NodeId, set[ServiceId]] = {node: set() for node in loads}
+        self._started: dict[NodeId, NodeLoad] = {}
+
+    def add(self, service: ServiceId, places: Places) -> None:
+        """Count *service* wherever it takes up room."""
+        here = [node for node in places.nodes if node in self._residents]
+        if not here:
+            return
+        self._demands.of(service)
+        self._places[service] = places
+        for node in here:
+            self._residents[node].add(service)
+            self._started.pop(node, None)
+
+    def remove(self, service: ServiceId) -> None:
+        """Count *service* no more."""
+        for node in self._places.pop(service, NOWHERE).nodes:
+            if node in self._residents:
+                self._residents[node].discard(service)
+                self._started.pop(node, None)
+
+    def counts(self, service: ServiceId) -> bool:
+        """Return whether *service* takes up room anywhere."""
+        return service in self._places
+
+    def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
+        """Return what starting *service* costs on each node."""
+        limit = self._demands.of(service).limit
+        loads = [self._load_for_starts(node) for node in self.nodes]
+        scores = start_scores(loads, limit)
+        return {node: -score for node, score in zip(self.nodes, scores, strict=True)}
+
+    def imbalance(self) -> float:
+        """Return how unevenly the nodes are loaded."""
+        return imbalance([load.mean for load in self.loads().values()], self.form)
+
+    def loads(self) -> dict[NodeId, NodeLoad]:
+        """Return what is taken of each node, for moves between them."""
+        if self.measured:
+            return dict(self._base)
+        return {node: self._load_for_starts(node) for node in self.nodes}
+
+    def candidate(
+        self, services: Iterable[ServiceId], source: NodeId, target: NodeId
+    ) -> Candidate[ServiceId, NodeId]:
+        """Return the move of *services*, led by the first of them."""
+        members = list(services)
+        usages = tuple(self._demands.of(service).usage for service in members)
+        return Candidate(members[0], usages, source, target)
+
+    def _load_for_starts(self, node: NodeId) -> NodeLoad:
+        if node not in self._started:
+            load = self._base[node]
+            for service in sorted(self._residents[node]):
+                if not (self.measured and self._places[service].running):
+                    load = load.with_started(self._demands.of(service).limit)
+            self._started[node] = load
+        return self._started[node]

@@ -1,0 +1,69 @@
+"""Services that fail on purpose: what the digits of their names say."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from opendrs.ha.identifiers import FAILING, ServiceId, kind_of
+from opendrs.model import NodeId
+
+DIGITS = re.compile(r"\d(\d)(\d)(\d)?(\d)?(\d)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """How a service fails.
+
+    Attributes:
+        starts: How many starts fail before one succeeds.
+        moves: How many moves fail before one succeeds.
+        never_stops: Whether it cannot be stopped.
+        node: Where starts and moves fail; None for everywhere.
+    """
+
+    starts: int = 0
+    moves: int = 0
+    never_stops: bool = False
+    node: NodeId | None = None
+
+
+def failures_of(service: ServiceId) -> Failures:
+    """Return how *service* fails: not at all unless it is of the failing kind."""
+    match = DIGITS.match(service.partition(":")[2])
+    if kind_of(service) != FAILING or match is None:
+        return Failures()
+    starts, moves, stuck, _, where = (int(digit or 0) for digit in match.groups())
+    node = NodeId(f"node{where}") if where else None
+    return Failures(starts, moves, bool(stuck), node)
+
+
+class Counters:
+    """Counts the attempts that failed, over all nodes and the whole drill."""
+
+    def __init__(self) -> None:
+        self._starts: dict[ServiceId, int] = {}
+        self._moves: dict[ServiceId, int] = {}
+
+    def start_fails(self, service: ServiceId, node: NodeId) -> bool:
+        """Return whether this attempt to start *service* on *node* fails."""
+        failures = failures_of(service)
+        return _fails(self._starts, service, failures.starts, failures, node)
+
+    def move_fails(self, service: ServiceId, node: NodeId) -> bool:
+        """Return whether this attempt to move *service* from *node* fails."""
+        failures = failures_of(service)
+        return _fails(self._moves, service, failures.moves, failures, node)
+
+
+def _fails(
+    counts: dict[ServiceId, int],
+    service: ServiceId,
+    limit: int,
+    failures: Failures,
+    node: NodeId,
+) -> bool:
+    count = counts.get(service, 0) + 1
+    fails = failures.node in (None, node) and count <= limit
+    counts[service] = count if fails else 0
+    return fails

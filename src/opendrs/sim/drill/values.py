@@ -1,0 +1,122 @@
+"""Values of a scenario's files, which know where they stand.
+
+They mean what they mean in Perl: a number may be a string, and nothing, the
+empty string and 0 are false.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from opendrs.errors import InvalidFileError
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value, and its place.
+
+    Attributes:
+        raw: What JSON says.
+        place: The file, and the keys on the way to the value.
+    """
+
+    raw: object
+    place: str
+
+    def complaint(self, what: str) -> InvalidFileError:
+        """Return an error about this value."""
+        return InvalidFileError(f"{self.place}: {what}")
+
+    @property
+    def missing(self) -> bool:
+        """Return whether there is no value."""
+        return self.raw is None
+
+    @property
+    def true(self) -> bool:
+        """Return whether Perl takes it for true."""
+        return self.raw not in (None, "", "0", 0, False)
+
+    def text(self) -> str:
+        """Return it as a string."""
+        if isinstance(self.raw, bool) or not isinstance(self.raw, str | int | float):
+            raise self.complaint(f"must be a string, not {self._shown()}")
+        return str(self.raw)
+
+    def number(self) -> float:
+        """Return it as a number."""
+        if not isinstance(self.raw, bool) and isinstance(self.raw, str | int | float):
+            try:
+                return float(self.raw)
+            except (ValueError, OverflowError):
+                pass
+        raise self.complaint(f"must be a number, not {self._shown()}")
+
+    def integer(self) -> int:
+        """Return it as a whole number; what is behind the point is cut off."""
+        try:
+            return int(self.number())
+        except (ValueError, OverflowError) as error:
+            raise self.complaint(f"must be finite, not {self._shown()}") from error
+
+    def items(self) -> Iterator[tuple[str, Value]]:
+        """Yield what it holds, if it is an object; nothing if it is missing."""
+        if self.missing:
+            return
+        if not isinstance(self.raw, dict):
+            raise self.complaint(f"must be an object, not {self._shown()}")
+        for key, raw in self.raw.items():
+            yield key, Value(raw, f"{self.place}: {key}")
+
+    def entries(self) -> Iterator[Value]:
+        """Yield what it holds, if it is a list."""
+        if not isinstance(self.raw, list):
+            raise self.complaint(f"must be a list, not {self._shown()}")
+        for number, raw in enumerate(self.raw, start=1):
+            yield Value(raw, f"{self.place}: entry {number}")
+
+    def get(self, key: str) -> Value:
+        """Return what it holds under *key*, which may be missing."""
+        return dict(self.items()).get(key, Value(None, f"{self.place}: {key}"))
+
+    def _shown(self) -> str:
+        shown = json.dumps(self.raw)
+        return shown if len(shown) < 40 else f"{shown[:36]}..."
+
+
+def read_value(path: Path) -> Value | None:
+    """Return what the JSON file *path* says, or None if there is no such file.
+
+    Raises:
+        InvalidFileError: It cannot be read, or is not JSON.
+    """
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        return Value(json.loads(text), str(path))
+    except json.JSONDecodeError as error:
+        raise InvalidFileError(
+            f"{path}: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
+    except RecursionError as error:
+        raise InvalidFileError(f"{path}: nested too deeply") from error
+
+
+def read_text(path: Path) -> str | None:
+    """Return the text of *path*, or None if there is no such file.
+
+    Raises:
+        InvalidFileError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidFileError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidFileError(f"{path}: not UTF-8 at byte {error.start}") from error
