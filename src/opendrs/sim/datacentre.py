@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import (
     Action,
     GuestId,
     GuestState,
     Migration,
-    Mobility,
     Move,
     NodeId,
     NodeState,
@@ -25,6 +23,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.ports import TaskState
+from opendrs.sim.admission import require_possible
 from opendrs.sim.journey import Journey, work_for
 from opendrs.sim.observation import Instruments
 from opendrs.sim.temper import temper_of
@@ -102,10 +101,7 @@ class Datacentre:
             PlatformError: It is not possible as things are.
             UnsupportedError: The guest cannot be moved in this way.
         """
-        if isinstance(action, PowerOn | PowerOff):
-            self._check_power(action)
-        else:
-            self._check_move(action)
+        require_possible(action, self._nodes, self._guests)
         self._set_out(action)
 
     def journey(self, action: Action) -> Journey | None:
@@ -220,28 +216,6 @@ class Datacentre:
             memory, temper = guest.usage.memory, self._tempers[guest.id]
         self._journeys[action] = Journey(action, work_for(action, memory, temper))
         self._attend()
-
-    def _check_move(self, move: Move) -> None:
-        guest = self._guests.get(move.guest)
-        if guest is None or guest.node != move.source:
-            raise PlatformError(f"{move.guest} is not on {move.source}")
-        if guest.migrating_to is not None:
-            raise PlatformError(f"{guest.id} is being moved already")
-        if guest.state is not GuestState.RUNNING:
-            raise PlatformError(f"{guest.id} does not run: {guest.state}")
-        stuck = isinstance(move, Migration) and guest.mobility is Mobility.STOPPED
-        if stuck or guest.mobility is Mobility.NEVER:
-            raise UnsupportedError(f"{guest.id} cannot be moved: {guest.obstacle}")
-        target = self._nodes.get(move.target)
-        if target is None or not target.online or target.id == move.source:
-            raise PlatformError(f"{guest.id} cannot be moved to {move.target}")
-
-    def _check_power(self, action: PowerOn | PowerOff) -> None:
-        if action.node not in self._nodes:
-            raise PlatformError(f"{action.node} is not known")
-        there = [g for g in self._guests.values() if action.node in g.locations]
-        if isinstance(action, PowerOff) and there:
-            raise PlatformError(f"{action.node} is not empty")
 
     def _links(self) -> Counter[NodeId]:
         """Return how many transfers share the link of each node, at least one."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from opendrs.model import GIB, Migration, Plan, Snapshot, Step, StepId
+from opendrs.model import GIB, Affinity, Migration, Plan, Snapshot, Step, StepId
 from opendrs.policies.balance import Balance
 from opendrs.ports import Outcome
 from opendrs.rules import newly_broken
@@ -93,6 +94,26 @@ def test_nothing_fails_in_a_world_without_faults(drawn: tuple[Snapshot, Plan]) -
     report = Stage(origin).play(*plan.steps)
 
     assert set(outcomes(report)) <= {Outcome.DONE, Outcome.REFUSED, Outcome.SKIPPED}
+
+
+@FEW
+@given(plans(), st.integers(1, 3))
+def test_guests_that_do_not_converge_break_no_rule_about_nodes_or_keeping_apart(
+    drawn: tuple[Snapshot, Plan], which: int
+) -> None:
+    # Affinity is left out: who stays behind is reported, and cannot be helped.
+    origin, plan = drawn
+    bound = [rule for rule in origin.rules if not isinstance(rule, Affinity)]
+    origin = replace(origin, rules=tuple(bound))
+    stage = Stage(origin, limits=replace(HASTY, patience=25))
+    for guest in sorted(origin.guests)[::which]:
+        stage.world.agitate(guest)
+    watched(stage, origin)
+
+    report = stage.play(*plan.steps)
+
+    assert stage.store.unfinished() == ()
+    assert Outcome.LOST not in outcomes(report)
 
 
 def test_the_plan_for_the_demonstration_is_carried_out_to_the_last_step() -> None:

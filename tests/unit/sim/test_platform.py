@@ -368,3 +368,12 @@ def test_an_old_snapshot_begins_its_life_anew() -> None:
 
     assert platform.status(task).state is TaskState.DONE
     assert platform.observe().taken_at == clock.now()
+
+
+def test_a_guest_that_does_not_run_is_not_moved() -> None:
+    origin = cluster({"a": 0.6, "b": 0.1}, {})
+    stopped = guest("vm", "a", 0.3, state=GuestState.STOPPED)
+    platform, _ = world(replace(origin, guests={VM: stopped}))
+
+    with pytest.raises(PlatformError, match="its state is stopped"):
+        platform.start(MOVE)

@@ -202,3 +202,17 @@ def test_says_so_when_a_value_makes_no_sense(path: Path, damage: str) -> None:
 
     with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
         store.load("key")
+
+
+def test_says_so_when_the_lease_cannot_be_opened(path: Path) -> None:
+    path.with_name(f"{path.name}.lock").mkdir()
+
+    with pytest.raises(StoreError, match=r"cannot open .*record\.db\.lock"):
+        SqliteStore(path).__enter__()
+
+
+def test_a_holder_that_did_not_sign_is_unknown(path: Path) -> None:
+    with SqliteStore(path):
+        path.with_name(f"{path.name}.lock").write_text("")
+        with pytest.raises(LeaseLostError, match="process unknown"):
+            SqliteStore(path).__enter__()
