@@ -1,0 +1,155 @@
+"""One cluster at one instant, and what it would be after a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+
+from builders import NOON, cluster, guest, node
+from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
+from opendrs.model import (
+    GIB,
+    Action,
+    GuestId,
+    GuestState,
+    Migration,
+    NodeId,
+    NodeState,
+    PowerOff,
+    PowerOn,
+    Relocation,
+    Snapshot,
+    Usage,
+)
+from strategies import snapshots
+
+A, B = NodeId("a"), NodeId("b")
+VM = GuestId("vm")
+PLAIN = cluster({"a": 0.5, "b": 0.1}, {"vm": ("a", 0.2)})
+MOVE = Migration(VM, A, B)
+
+
+def used(snapshot: Snapshot, name: NodeId) -> float | None:
+    return snapshot.nodes[name].usage.cpu
+
+
+@pytest.mark.parametrize("move", [MOVE, Relocation(VM, A, B)])
+def test_after_a_move_the_guest_and_its_usage_are_on_the_target(move: Action) -> None:
+    after = PLAIN.after(move)
+
+    assert after.guests[VM].node == B
+    assert after.nodes[A].usage.cpu == pytest.approx(3.0)
+    assert after.nodes[A].usage.memory == 30 * GIB
+    assert after.nodes[B].usage.cpu == pytest.approx(3.0)
+    assert after.nodes[B].usage.memory == 30 * GIB
+
+
+def test_the_snapshot_itself_does_not_change() -> None:
+    PLAIN.after(MOVE)
+
+    assert cluster({"a": 0.5, "b": 0.1}, {"vm": ("a", 0.2)}) == PLAIN
+
+
+def test_while_it_moves_a_guest_is_on_both_nodes() -> None:
+    during = PLAIN.during(MOVE)
+
+    assert during.guests[VM].locations == (A, B)
+    assert during.nodes == PLAIN.nodes
+
+
+def test_a_guest_that_has_arrived_is_no_longer_on_the_move() -> None:
+    assert PLAIN.during(MOVE).after(MOVE).guests[VM].migrating_to is None
+
+
+def test_a_stopped_guest_is_nowhere_even_while_it_moves() -> None:
+    stopped = guest("vm", "a", 0.2, state=GuestState.STOPPED, migrating_to=B)
+
+    assert stopped.locations == ()
+    assert not stopped.present
+
+
+@pytest.mark.parametrize("blind", [A, B, VM])
+def test_what_is_not_known_stays_so(blind: str) -> None:
+    unknown = {
+        A: {"nodes": {**PLAIN.nodes, A: node("a", None)}},
+        B: {"nodes": {**PLAIN.nodes, B: node("b", None)}},
+        VM: {"guests": {VM: guest("vm", "a", None)}},
+    }
+    after = replace(PLAIN, **unknown[blind]).after(MOVE)  # type: ignore[arg-type]
+
+    for name in (A, B):
+        assert (after.nodes[name].usage == Usage()) is (blind in (name, VM))
+
+
+def test_a_node_never_uses_less_than_nothing() -> None:
+    busy = cluster({"a": 0.1, "b": 0.1}, {"vm": ("a", 0.2)})
+
+    assert busy.after(MOVE).nodes[A].usage == Usage(0.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("move", "error"),
+    [
+        (Migration(GuestId("gone"), A, B), UnknownGuestError),
+        (Migration(VM, A, NodeId("gone")), UnknownNodeError),
+        (Migration(VM, NodeId("gone"), B), UnknownNodeError),
+        (Migration(VM, B, A), ModelError),
+        (PowerOn(NodeId("gone")), UnknownNodeError),
+    ],
+)
+def test_a_step_that_does_not_fit_the_cluster_is_refused(
+    move: Action, error: type[ModelError]
+) -> None:
+    with pytest.raises(error):
+        PLAIN.after(move)
+
+
+def test_a_move_to_where_the_guest_is_cannot_be_under_way() -> None:
+    with pytest.raises(ModelError, match="cannot migrate to a, where it is"):
+        PLAIN.during(Migration(VM, A, A))
+
+
+def test_a_node_is_put_to_sleep_and_woken() -> None:
+    asleep = PLAIN.after(PowerOff(B))
+
+    assert asleep.nodes[B].state is NodeState.OFFLINE
+    assert asleep.after(PowerOn(B)).nodes[B].state is NodeState.ONLINE
+
+
+def test_a_guest_on_an_unknown_node_is_refused() -> None:
+    lost = {VM: guest("vm", "gone", 0.1)}
+    bound = {VM: guest("vm", "a", 0.1, migrating_to=NodeId("gone"))}
+
+    for guests in (lost, bound):
+        with pytest.raises(ModelError, match="gone, which is not a node"):
+            replace(PLAIN, guests=guests)
+
+
+def test_a_time_without_zone_is_refused() -> None:
+    with pytest.raises(ModelError, match="time zone"):
+        replace(PLAIN, taken_at=datetime(2026, 11, 21))  # noqa: DTZ001
+
+    assert replace(PLAIN, taken_at=NOON).taken_at.tzinfo is UTC
+
+
+@given(snapshots(measured=True, settled=True, rules=False))
+def test_moves_there_and_back_change_nothing_but_the_last_digit(
+    snapshot: Snapshot,
+) -> None:
+    nodes = list(snapshot.nodes)
+    for vm in snapshot.guests.values():
+        source = snapshot.nodes[vm.node].usage
+        assert source.cpu is not None
+        assert source.memory is not None
+        if source.cpu < (vm.usage.cpu or 0) or source.memory < (vm.usage.memory or 0):
+            continue  # the node was measured at another instant
+        target = nodes[(nodes.index(vm.node) + 1) % len(nodes)]
+        forth = snapshot.after(Migration(vm.id, vm.node, target))
+        back = forth.after(Migration(vm.id, target, vm.node))
+        assert back.guests == snapshot.guests
+        for name in nodes:
+            assert used(back, name) == pytest.approx(used(snapshot, name))
+            assert back.nodes[name].usage.memory == snapshot.nodes[name].usage.memory

@@ -1,0 +1,200 @@
+"""A value that cannot exist cannot be built."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from builders import guest, guest_ids, node
+from opendrs.errors import ModelError
+from opendrs.model import (
+    EMPTY_PLAN,
+    Affinity,
+    AntiAffinity,
+    Exclusion,
+    GuestId,
+    GuestKind,
+    GuestState,
+    Limits,
+    Migration,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Plan,
+    Resources,
+    Stall,
+    Step,
+    StepId,
+    Usage,
+)
+from opendrs.model.resources import LARGEST_AMOUNT
+
+BAD = [-1.0, -1e-9, math.nan, math.inf, 2.0 * LARGEST_AMOUNT]
+A = NodeId("a")
+MOVE = Migration(GuestId("vm"), A, NodeId("b"))
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
+    for build in (
+        lambda: Resources(bad, 1),
+        lambda: Resources(1, bad),  # type: ignore[arg-type]
+        lambda: Usage(bad, None),
+        lambda: Usage(None, bad),  # type: ignore[arg-type]
+        lambda: guest("vm", "a", 0.1, uptime=bad),
+        lambda: node("a", 0.1, load_average=bad),
+        lambda: node("a", 0.1, ksm_shared=bad),
+        lambda: Limits(memory_overbooking=bad),
+        lambda: Limits(cooldown=bad),
+        lambda: Limits(quiet_time=bad),
+        lambda: Limits(patience=bad),
+    ):
+        with pytest.raises(ModelError, match="must be"):
+            build()
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"memory_headroom": -0.1},
+        {"memory_headroom": 1.0},
+        {"memory_headroom": math.nan},
+        {"moves_per_node": 0},
+        {"moves_at_once": 0},
+    ],
+)
+def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:
+    (name,) = limits
+
+    with pytest.raises(ModelError, match=f"{name} must be"):
+        Limits(**limits)
+
+
+@pytest.mark.parametrize(
+    "capacity", [Resources(0, 1), Resources(1e-9, 1), Resources(1, 0)]
+)
+def test_a_node_without_capacity_is_refused(capacity: Resources) -> None:
+    with pytest.raises(ModelError, match="a: capacity must be at least"):
+        node("a", 0.1, capacity=capacity)
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan])
+def test_a_stall_is_a_fraction_of_time(fraction: float) -> None:
+    with pytest.raises(ModelError, match="some must be in"):
+        Stall(some=fraction)
+    with pytest.raises(ModelError, match="full must be in"):
+        Stall(full=fraction)
+
+
+@pytest.mark.parametrize("kind", [Affinity, AntiAffinity])
+def test_one_guest_cannot_be_together_or_apart(
+    kind: type[Affinity | AntiAffinity],
+) -> None:
+    with pytest.raises(ModelError, match="must name at least 2, not 1"):
+        kind(guests=guest_ids("x"))
+
+
+def test_rules_about_nobody_are_refused() -> None:
+    with pytest.raises(ModelError, match="guests of a node-affinity"):
+        NodeAffinity(guests=frozenset(), nodes={A: 0})
+    with pytest.raises(ModelError, match="nodes of a node-affinity"):
+        NodeAffinity(guests=guest_ids("x"), nodes={})
+    with pytest.raises(ModelError, match="guests of a pin"):
+        Pin(guests=frozenset())
+    with pytest.raises(ModelError, match="tags of an exclusion"):
+        Exclusion(tags=frozenset())
+
+
+def test_a_rule_keeps_its_own_priorities() -> None:
+    priorities = {A: 1}
+    rule = NodeAffinity(guests=guest_ids("x"), nodes=priorities)
+
+    priorities[A] = 2
+
+    assert rule.nodes == {A: 1}
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Affinity(guests=guest_ids("y", "x")), "keep x, y together"),
+        (AntiAffinity(guests=guest_ids("y", "x")), "keep x, y apart"),
+        (Pin(guests=guest_ids("x")), "leave x where they are"),
+        (Exclusion(tags=frozenset({"t"})), "leave guests tagged t alone"),
+        (
+            NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 1, A: 0}),
+            "x belong on a, b",
+        ),
+        (Affinity(guests=guest_ids("y", "x"), name="pair"), "pair"),
+    ],
+)
+def test_a_rule_reads_as_its_name_or_what_it_says(rule: object, text: str) -> None:
+    assert str(rule) == text
+
+
+def test_what_is_left_of_an_amount_is_never_less_than_nothing() -> None:
+    assert Resources(1, 5).minus(Resources(2, 3)) == Resources(0, 2)
+    assert Resources(1, 5).plus(Resources(2, 3)) == Resources(3, 8)
+
+
+def test_usage_is_known_when_all_of_it_is() -> None:
+    assert Usage(1.0, 2).known == Resources(1.0, 2)
+    assert Usage(1.0, None).known is None
+    assert Usage(None, 2).known is None
+    assert Usage.of(Resources(0, 0)).known == Resources(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "moves", "expected"),
+    [
+        (GuestKind.VM, None, Mobility.LIVE),
+        (GuestKind.CONTAINER, None, Mobility.STOPPED),
+        (GuestKind.VM, Mobility.NEVER, Mobility.NEVER),
+        (GuestKind.CONTAINER, Mobility.LIVE, Mobility.LIVE),
+    ],
+)
+def test_how_a_guest_moves_follows_its_kind_unless_it_is_told(
+    kind: GuestKind, moves: Mobility | None, expected: Mobility
+) -> None:
+    assert guest("vm", "a", 0.1, kind=kind, moves=moves).mobility is expected
+
+
+@pytest.mark.parametrize("state", GuestState)
+def test_all_but_stopped_guests_are_present(state: GuestState) -> None:
+    there = guest("vm", "a", 0.1, state=state)
+
+    assert there.present is (state is not GuestState.STOPPED)
+    assert there.locations == ((A,) if there.present else ())
+
+
+@pytest.mark.parametrize("state", NodeState)
+def test_only_an_online_node_takes_part(state: NodeState) -> None:
+    assert node("a", 0.1, state=state).online is (state is NodeState.ONLINE)
+
+
+def step(name: str, *after: str) -> Step:
+    return Step(StepId(name), MOVE, tuple(StepId(each) for each in after))
+
+
+def test_a_plan_has_its_steps_in_an_order_that_is_safe() -> None:
+    plan = Plan((step("1"), step("2", "1"), step("3", "1", "2")))
+
+    assert [each.id for each in plan.steps] == ["1", "2", "3"]
+    assert Plan(()) == EMPTY_PLAN
+
+
+def test_two_steps_of_one_name_are_refused() -> None:
+    with pytest.raises(ModelError, match="two steps are called 1"):
+        Plan((step("1"), step("1")))
+
+
+@pytest.mark.parametrize(
+    "steps", [(step("1", "1"),), (step("1", "2"), step("2")), (step("1", "gone"),)]
+)
+def test_a_step_waits_only_for_those_before_it(steps: tuple[Step, ...]) -> None:
+    with pytest.raises(ModelError, match="which is not before it"):
+        Plan(steps)

@@ -1,0 +1,65 @@
+"""The tree of errors follows the question what the caller does now."""
+
+from __future__ import annotations
+
+import pytest
+
+from opendrs import errors
+from opendrs.errors import (
+    ConfigurationError,
+    InvalidFileError,
+    InvalidSettingError,
+    LeaseLostError,
+    ModelError,
+    OpenDRSError,
+    PermissionDeniedError,
+    PlatformError,
+    PlatformUnavailableError,
+    StoreError,
+    UnexpectedResponseError,
+    UnknownGuestError,
+    UnknownNodeError,
+    UnknownPlatformError,
+    UnknownPolicyError,
+    UnsupportedError,
+)
+
+BRANCHES: dict[type[OpenDRSError], set[type[OpenDRSError]]] = {
+    ConfigurationError: {
+        UnknownPolicyError,
+        UnknownPlatformError,
+        InvalidSettingError,
+        InvalidFileError,
+    },
+    ModelError: {UnknownNodeError, UnknownGuestError},
+    PlatformError: {
+        PlatformUnavailableError,
+        PermissionDeniedError,
+        UnsupportedError,
+        UnexpectedResponseError,
+    },
+    StoreError: {LeaseLostError},
+}
+
+
+@pytest.mark.parametrize("branch", BRANCHES)
+def test_every_branch_holds_its_errors(branch: type[OpenDRSError]) -> None:
+    assert BRANCHES[branch] <= set(branch.__subclasses__())
+    assert issubclass(branch, OpenDRSError)
+
+
+def test_every_error_of_the_house_has_one_base() -> None:
+    found = [each for each in vars(errors).values() if isinstance(each, type)]
+
+    assert all(issubclass(each, OpenDRSError) for each in found)
+
+
+def test_a_cluster_that_cannot_exist_is_a_bad_value() -> None:
+    assert issubclass(ModelError, ValueError)
+
+
+def test_all_complaints_are_told_one_a_line() -> None:
+    error = InvalidFileError("nodes: missing", "rules: not a list")
+
+    assert error.complaints == ("nodes: missing", "rules: not a list")
+    assert str(error) == "nodes: missing\nrules: not a list"
