@@ -1,9 +1,9 @@
 """What the placement rules mean."""
 
-from opendrs.rules.compilation import NOBODY as NOBODY
 from opendrs.rules.compilation import CompiledRules as CompiledRules
-from opendrs.rules.compilation import Contradiction as Contradiction
 from opendrs.rules.compilation import compile_rules as compile_rules
+from opendrs.rules.contradictions import Contradiction as Contradiction
+from opendrs.rules.groups import NOBODY as NOBODY
 from opendrs.rules.room import Room as Room
 from opendrs.rules.room import need as need
 from opendrs.rules.room import room_when_empty as room_when_empty

@@ -8,44 +8,21 @@ cannot hold together are named, and the guests they bind are left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
 from opendrs.model import (
     Affinity,
     AntiAffinity,
     Exclusion,
     GuestId,
-    Mobility,
     NodeAffinity,
     NodeId,
     Pin,
-    Rule,
     Snapshot,
 )
-
-Guests = frozenset[GuestId]
-NOBODY: Guests = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """Rules that cannot all be kept, wherever the guests go.
-
-    Attributes:
-        rules: The rules that stand in each other's way.
-        guests: The guests they bind, and that are therefore left alone.
-        why: What is impossible, in words for the operator.
-    """
-
-    rules: tuple[Rule, ...]
-    guests: Guests
-    why: str
-
-    def __str__(self) -> str:
-        names = "; ".join(f'"{rule}"' for rule in self.rules)
-        return f"{self.why} ({names})"
+from opendrs.rules.contradictions import Contradiction, contradictions
+from opendrs.rules.groups import NOBODY, Guests, known, merged, named_by, pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,76 +58,22 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     Guests that the snapshot does not have are passed over; an anti-affinity
     rule among fewer than two guests then binds nobody.
     """
-    groups = _merged(_groups(snapshot, strict=True))
+    groups = merged(named_by(snapshot, Affinity, strict=True))
     together = {guest: group for group in groups for guest in group}
-    apart = _shared(together, _pairs(_separated(snapshot, strict=True)))
+    apart = pairs(named_by(snapshot, AntiAffinity, strict=True))
     nodes = _shared_nodes(together, _allowed_nodes(snapshot))
-    contradictions = (
-        *_torn_groups(snapshot, together),
-        *_homeless(snapshot, together, nodes),
-        *_crowded(snapshot, together, nodes),
-        *_fixed_apart(snapshot, groups),
-    )
+    fixed = _fixed(snapshot)
+    found = contradictions(snapshot, together, nodes, fixed)
     return CompiledRules(
         together=together,
-        apart=apart,
+        apart=_shared(together, apart),
         nodes=nodes,
         rankings=_rankings(snapshot, together),
-        soft_together=_pairs(_groups(snapshot, strict=False)),
-        soft_apart=_pairs(_separated(snapshot, strict=False)),
-        fixed=_fixed(snapshot, contradictions),
-        contradictions=contradictions,
+        soft_together=pairs(named_by(snapshot, Affinity, strict=False)),
+        soft_apart=pairs(named_by(snapshot, AntiAffinity, strict=False)),
+        fixed={**_entangled(found), **fixed},
+        contradictions=found,
     )
-
-
-def _known(guests: Guests, snapshot: Snapshot) -> Guests:
-    return frozenset(guest for guest in guests if guest in snapshot.guests)
-
-
-def _groups(snapshot: Snapshot, *, strict: bool) -> list[Guests]:
-    return [
-        known
-        for rule in snapshot.rules
-        if isinstance(rule, Affinity) and rule.strict is strict
-        for known in [_known(rule.guests, snapshot)]
-        if len(known) > 1
-    ]
-
-
-def _separated(snapshot: Snapshot, *, strict: bool) -> list[Guests]:
-    return [
-        known
-        for rule in snapshot.rules
-        if isinstance(rule, AntiAffinity) and rule.strict is strict
-        for known in [_known(rule.guests, snapshot)]
-        if len(known) > 1
-    ]
-
-
-def _node_affinities(snapshot: Snapshot) -> Iterator[tuple[NodeAffinity, Guests]]:
-    for rule in snapshot.rules:
-        if isinstance(rule, NodeAffinity):
-            yield rule, _known(rule.guests, snapshot)
-
-
-def _merged(groups: Sequence[Guests]) -> list[Guests]:
-    """Return the connected components of *groups*."""
-    component: dict[GuestId, set[GuestId]] = {}
-    for group in groups:
-        merged = set(group)
-        for guest in group:
-            merged |= component.get(guest, set())
-        component.update(dict.fromkeys(merged, merged))
-    return [frozenset(each) for each in {id(c): c for c in component.values()}.values()]
-
-
-def _pairs(groups: Iterable[Guests]) -> dict[GuestId, Guests]:
-    """Return for each guest all others that share one of *groups* with it."""
-    others: dict[GuestId, Guests] = {}
-    for group in groups:
-        for guest in group:
-            others[guest] = others.get(guest, NOBODY) | group - {guest}
-    return others
 
 
 def _shared(
@@ -168,11 +91,13 @@ def _shared(
         implied = direct.union(*(together.get(other, NOBODY) for other in direct))
         if implied - group:
             result[guest] = implied - group
-    others = {other for guests in result.values() for other in guests} - set(result)
-    for other in others:
-        group = together.get(other, frozenset({other}))
-        result[other] = frozenset(g for g in result if result[g] & group)
     return result
+
+
+def _node_affinities(snapshot: Snapshot) -> Iterator[tuple[NodeAffinity, Guests]]:
+    for rule in snapshot.rules:
+        if isinstance(rule, NodeAffinity):
+            yield rule, known(rule.guests, snapshot)
 
 
 def _allowed_nodes(snapshot: Snapshot) -> dict[GuestId, frozenset[NodeId]]:
@@ -209,140 +134,11 @@ def _rankings(
     return result
 
 
-def _torn_groups(
-    snapshot: Snapshot, together: Mapping[GuestId, Guests]
-) -> Iterator[Contradiction]:
-    for rule in snapshot.rules:
-        if not (isinstance(rule, AntiAffinity) and rule.strict):
-            continue
-        for one, other in combinations(sorted(_known(rule.guests, snapshot)), 2):
-            if other in together.get(one, NOBODY):
-                binding = _rules_about(snapshot, together[one], Affinity)
-                yield Contradiction(
-                    (*binding, rule),
-                    together[one],
-                    f"{one} and {other} must be together and apart",
-                )
-
-
-def _homeless(
-    snapshot: Snapshot,
-    together: Mapping[GuestId, Guests],
-    nodes: Mapping[GuestId, frozenset[NodeId]],
-) -> Iterator[Contradiction]:
-    told: set[Guests] = set()
-    for guest in sorted(nodes):
-        group = together.get(guest, frozenset({guest}))
-        if group in told or nodes[guest] & set(snapshot.nodes):
-            continue
-        told.add(group)
-        binding = _rules_about(snapshot, group, NodeAffinity)
-        if len(group) > 1:
-            binding = (*binding, *_rules_about(snapshot, group, Affinity))
-        names = " and ".join(sorted(group))
-        yield Contradiction(binding, group, f"no node of the cluster may hold {names}")
-
-
-def _crowded(
-    snapshot: Snapshot,
-    together: Mapping[GuestId, Guests],
-    nodes: Mapping[GuestId, frozenset[NodeId]],
-) -> Iterator[Contradiction]:
-    everywhere = frozenset(snapshot.nodes)
-    for rule in snapshot.rules:
-        if not (isinstance(rule, AntiAffinity) and rule.strict):
-            continue
-        guests = _known(rule.guests, snapshot)
-        choices = {g: nodes.get(g, everywhere) & everywhere for g in sorted(guests)}
-        if not all(choices.values()):
-            continue  # told as homeless
-        placed = _most_apart(choices)
-        if placed < len(guests):
-            bound = NOBODY.union(*(together.get(g, frozenset({g})) for g in guests))
-            yield Contradiction(
-                (rule, *_rules_about(snapshot, bound, NodeAffinity)),
-                guests,
-                f"{len(guests)} guests must be apart and their nodes suffice for "
-                f"{placed}",
-            )
-
-
-def _most_apart(choices: Mapping[GuestId, frozenset[NodeId]]) -> int:
-    """Return how many guests can have a node of their own (Kuhn's matching)."""
-    if len(choices) <= min(map(len, choices.values()), default=0):
-        return len(choices)
-    holder: dict[NodeId, GuestId] = {}
-    return sum(_place(guest, choices, holder) for guest in choices)
-
-
-def _place(
-    guest: GuestId,
-    choices: Mapping[GuestId, frozenset[NodeId]],
-    holder: dict[NodeId, GuestId],
-) -> bool:
-    """Give *guest* a node of its own, moving others if need be; say whether."""
-    reached: dict[NodeId, GuestId] = {}
-    waiting = [guest]
-    for asking in waiting:
-        for node in sorted(choices[asking] - set(reached)):
-            reached[node] = asking
-            if node in holder:
-                waiting.append(holder[node])
-                continue
-            _shift(node, guest, reached, holder)
-            return True
-    return False
-
-
-def _shift(
-    free: NodeId,
-    guest: GuestId,
-    reached: Mapping[NodeId, GuestId],
-    holder: dict[NodeId, GuestId],
-) -> None:
-    """Move each guest on the way to *free* one node on, the last one *guest*."""
-    mover = reached[free]
-    while mover != guest:
-        left = next(node for node, held in holder.items() if held == mover)
-        holder[free] = mover
-        free, mover = left, reached[left]
-    holder[free] = guest
-
-
-def _fixed_apart(
-    snapshot: Snapshot, groups: Iterable[Guests]
-) -> Iterator[Contradiction]:
-    fixed = _fixed_by_rule(snapshot)
-    for group in groups:
-        held = {
-            snapshot.guests[guest].node
-            for guest in group
-            if guest in fixed or snapshot.guests[guest].mobility is Mobility.NEVER
-        }
-        if len(held) > 1:
-            yield Contradiction(
-                _rules_about(snapshot, group, Affinity),
-                group,
-                f"{' and '.join(sorted(group))} must be together, and some of them "
-                f"cannot leave {' and '.join(sorted(held))}",
-            )
-
-
-def _rules_about(
-    snapshot: Snapshot, guests: Guests, kind: type[Affinity | NodeAffinity]
-) -> tuple[Rule, ...]:
-    return tuple(
-        rule
-        for rule in snapshot.rules
-        if isinstance(rule, kind) and rule.strict and rule.guests & guests
-    )
-
-
-def _fixed_by_rule(snapshot: Snapshot) -> dict[GuestId, str]:
+def _fixed(snapshot: Snapshot) -> dict[GuestId, str]:
     fixed: dict[GuestId, str] = {}
     for rule in snapshot.rules:
         if isinstance(rule, Pin):
-            fixed.update(dict.fromkeys(_known(rule.guests, snapshot), f"rule: {rule}"))
+            fixed.update(dict.fromkeys(known(rule.guests, snapshot), f"rule: {rule}"))
         elif isinstance(rule, Exclusion):
             for guest in snapshot.guests.values():
                 if guest.tags & rule.tags:
@@ -350,11 +146,10 @@ def _fixed_by_rule(snapshot: Snapshot) -> dict[GuestId, str]:
     return fixed
 
 
-def _fixed(
-    snapshot: Snapshot, contradictions: Iterable[Contradiction]
-) -> dict[GuestId, str]:
-    fixed = _fixed_by_rule(snapshot)
-    for found in contradictions:
-        for guest in found.guests:
-            fixed.setdefault(guest, f"its rules contradict each other: {found.why}")
-    return fixed
+def _entangled(found: Iterable[Contradiction]) -> dict[GuestId, str]:
+    entangled: dict[GuestId, str] = {}
+    for each in found:
+        for guest in each.guests:
+            why = f"its rules contradict each other: {each.why}"
+            entangled.setdefault(guest, why)
+    return entangled

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from opendrs.model import GIB, Guest, GuestId, Limits, Node, NodeId, Snapshot
-from opendrs.rules.compilation import NOBODY, CompiledRules
+from opendrs.rules.compilation import CompiledRules
+from opendrs.rules.groups import NOBODY
 from opendrs.rules.room import Room, need, room
 
 Unit = Sequence[Guest]
