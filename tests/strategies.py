@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -231,4 +231,5 @@ def _detailed_guest(guest: Guest) -> st.SearchStrategy[Guest]:
         ha_managed=_optional(st.booleans()),
         tags=_LABELS,
         cpu_model=_optional(_WORDS),
+        moved_at=_optional(st.datetimes(timezones=st.just(UTC))),
     )

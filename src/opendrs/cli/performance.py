@@ -10,7 +10,15 @@ from typing import Any, Protocol
 
 from opendrs.cli.signals import pulled_by_signals
 from opendrs.cli.sources import Source, observe
-from opendrs.controller import Brake, Report, Watcher, execute, resume
+from opendrs.controller import (
+    Brake,
+    Report,
+    Watcher,
+    decide,
+    execute,
+    remembered,
+    resume,
+)
 from opendrs.errors import PlatformError
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
@@ -125,17 +133,9 @@ def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
 
 
 def _decide(task: Task, resumed: tuple[StepRecord, ...]) -> Performance:
-    """Return what is seen now, and what to do about it.
-
-    What the policy remembers is kept in the store: each call is a cycle.
-    """
-    snapshot = observe(task.source)
-    key = f"memory of {task.policy.name}"
-    saved = task.store.load(key)
-    memory = task.policy.initial_memory() if saved is None else saved["memory"]
-    decision = task.policy.decide(snapshot, memory)
-    if decision.memory is not None:
-        task.store.save(key, {"memory": decision.memory})
+    """Return what is seen now, and what to do about it."""
+    snapshot = remembered(observe(task.source), task.policy, task.store)
+    decision = decide(snapshot, task.policy, task.store)
     return Performance(task=task, resumed=resumed, before=snapshot, decision=decision)
 
 

@@ -19,7 +19,7 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.proposal import plan_document, print_decision
 from opendrs.cli.screen import console, print_json, visible
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import load_settings, observe, open_source, with_record
 from opendrs.controller.selection import parse_assignments
 from opendrs.policies import Decision, Reason
 
@@ -51,7 +51,8 @@ def command(
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
     chosen = settings.chosen_policy(policy, parse_assignments(assignments))
-    snapshot = observe(open_source(source, settings))
+    opened = open_source(source, settings)
+    snapshot = with_record(observe(opened), chosen, opened, settings)
     decision = chosen.decide(snapshot, chosen.initial_memory())
     if form == JSON:
         print_json(plan_document(chosen.name, decision))

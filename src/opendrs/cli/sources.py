@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from opendrs.controller import remembered
 from opendrs.controller.clock import SystemClock
 from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
+from opendrs.controller.stores import SqliteStore
 from opendrs.errors import ConfigurationError, UnknownPlatformError
 from opendrs.model import GuestId, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.connect import connect
 from opendrs.platforms.file import FilePlatform, complain, shown
 from opendrs.platforms.file.complaints import Complaint
+from opendrs.policies import Policy
 from opendrs.ports import Clock, Platform
 from opendrs.sim import SimulatedClock, SimulatedPlatform, draw_cluster
 
@@ -109,6 +113,21 @@ def observe(source: Source) -> Snapshot:
     where = f"the configuration, on {source.platform.name}"
     complain(where, misfits(source.rules, snapshot), ConfigurationError)
     return snapshot
+
+
+def with_record(
+    snapshot: Snapshot, policy: Policy[Any], source: Source, settings: Settings
+) -> Snapshot:
+    """Return *snapshot* with what the record of *source* knows, if there is one.
+
+    Raises:
+        StoreError: The record cannot be read.
+    """
+    path = settings.store_path(source.platform.name)
+    if not source.lasting or not path.exists():
+        return snapshot
+    with SqliteStore(path, reading=True) as store:
+        return remembered(snapshot, policy, store)
 
 
 def misfits(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Complaint]:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from opendrs.controller.band import Band
 from opendrs.controller.brake import Brake
-from opendrs.controller.history import last_moves
+from opendrs.controller.history import last_moves, recalled
 from opendrs.controller.ledger import Ledger
 from opendrs.controller.means import Means
 from opendrs.controller.patience import Patience
@@ -148,7 +148,7 @@ class _Execution:
             self._ledger.skip(waiting, f"the cluster cannot be seen: {error}")
             return None
         self._sight.succeeded()
-        return self._with_what_runs(fresh)
+        return self._with_what_runs(recalled(fresh, self._last_moved))
 
     def _with_what_runs(self, fresh: Snapshot) -> Snapshot:
         """Return *fresh* with what was started and does not show yet."""
@@ -175,7 +175,7 @@ class _Execution:
         """Return the cluster with what was started."""
         actions = [step.action for step in unit]
         limits = self._means.limits
-        against = objection(actions, fresh, limits, self._last_moved)
+        against = objection(actions, fresh, limits)
         if against is not None and not self._may_pass(against):
             self._ledger.refuse(unit, against.detail)
         elif (hindrance := against or room_for(actions, fresh, limits)) is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from opendrs.model import GuestId, Limits, PowerOff, PowerOn
+from opendrs.model import GuestId, Limits, PowerOff, PowerOn, Snapshot
 from opendrs.ports import Outcome, Store
 
 
@@ -25,3 +27,16 @@ def last_moves(store: Store, limits: Limits, now: datetime) -> dict[GuestId, dat
             guest = record.action.guest
             found[guest] = max(ended_at, found.get(guest, ended_at))
     return found
+
+
+def recalled(snapshot: Snapshot, moves: Mapping[GuestId, datetime]) -> Snapshot:
+    """Return *snapshot* with the times at which its guests were last moved.
+
+    A platform that knows of a later move is believed.
+    """
+    known = {
+        name: replace(guest, moved_at=max(moves[name], guest.moved_at or moves[name]))
+        for name, guest in snapshot.guests.items()
+        if name in moves
+    }
+    return replace(snapshot, guests={**snapshot.guests, **known})

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
-from opendrs.model import Guest, GuestId, Limits, Move, NodeId, Snapshot
+from opendrs.model import Guest, Limits, Move, NodeId, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +15,11 @@ class Case:
         moves: The moves; at least one.
         fresh: The cluster as it is now.
         limits: What the operator allows.
-        last_moved: When each guest was last moved, as far as it is known.
     """
 
     moves: tuple[Move, ...]
     fresh: Snapshot
     limits: Limits
-    last_moved: Mapping[GuestId, datetime]
 
     @property
     def targets(self) -> tuple[NodeId, ...]:

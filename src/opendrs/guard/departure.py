@@ -8,7 +8,6 @@ from opendrs.guard.case import Case
 from opendrs.model import (
     Exclusion,
     Guest,
-    GuestId,
     GuestState,
     Migration,
     Mobility,
@@ -37,7 +36,7 @@ def may_not_move(case: Case) -> str | None:
 
 def cooling_down(case: Case) -> str | None:
     """Return which guest was moved too short a time ago, and when."""
-    return _first(_hot(guest.id, case) for guest in case.guests)
+    return _first(_hot(guest, case) for guest in case.guests)
 
 
 def just_started(case: Case) -> str | None:
@@ -97,14 +96,13 @@ def _held(guest: Guest, rule: Rule) -> str | None:
     return None
 
 
-def _hot(guest: GuestId, case: Case) -> str | None:
-    moved = case.last_moved.get(guest)
-    if moved is None:
+def _hot(guest: Guest, case: Case) -> str | None:
+    if guest.moved_at is None:
         return None
-    elapsed = (case.fresh.taken_at - moved).total_seconds()
+    elapsed = (case.fresh.taken_at - guest.moved_at).total_seconds()
     if elapsed >= case.limits.cooldown:
         return None
     return (
-        f"{guest} was moved {max(0.0, elapsed):.0f} s ago and is left alone for "
+        f"{guest.id} was moved {max(0.0, elapsed):.0f} s ago and is left alone for "
         f"{case.limits.cooldown:.0f} s"
     )

@@ -6,8 +6,7 @@ shares nothing with the code that chose the actions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
 
 from opendrs.guard import arrival, departure, memory, order
 from opendrs.guard.case import Case
@@ -15,7 +14,6 @@ from opendrs.guard.power import power_objection
 from opendrs.guard.refusal import Objection, Refusal
 from opendrs.model import (
     Action,
-    GuestId,
     Limits,
     PowerOff,
     PowerOn,
@@ -42,7 +40,6 @@ def objection(
     moves: Sequence[Action],
     fresh: Snapshot,
     limits: Limits,
-    last_moved: Mapping[GuestId, datetime],
 ) -> Objection | None:
     """Return what speaks against starting *moves* together, or None.
 
@@ -51,14 +48,13 @@ def objection(
             strict rule keeps together.
         fresh: The cluster as it is now.
         limits: What the operator allows.
-        last_moved: When each guest was last moved, as far as it is known.
     """
     switches = [action for action in moves if isinstance(action, PowerOn | PowerOff)]
     for switch in switches:
         if found := power_objection(switch, fresh):
             return found
     travels = tuple(a for a in moves if not isinstance(a, PowerOn | PowerOff))
-    return _against(Case(travels, fresh, limits, last_moved)) if travels else None
+    return _against(Case(travels, fresh, limits)) if travels else None
 
 
 def _against(case: Case) -> Objection | None:

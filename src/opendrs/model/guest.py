@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from opendrs.errors import ModelError
@@ -59,10 +60,11 @@ class Guest:
         tags: What the operator says about the guest.
         cpu_model: The node's processor model it depends on; None for any.
         migrating_to: The target while a migration is under way.
+        moved_at: When it was last moved, always aware; None when not known.
 
     Raises:
-        ModelError: The uptime is negative or not finite, or the guest migrates
-            to the node it is on.
+        ModelError: The uptime is negative or not finite, the guest migrates to
+            the node it is on, or the time it was moved has no time zone.
     """
 
     id: GuestId
@@ -79,12 +81,15 @@ class Guest:
     tags: frozenset[str] = frozenset()
     cpu_model: str | None = None
     migrating_to: NodeId | None = None
+    moved_at: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.uptime is not None:
             require_amount(f"{self.id}: uptime", self.uptime)
         if self.migrating_to == self.node:
             raise ModelError(f"{self.id} cannot migrate to {self.node}, where it is")
+        if self.moved_at is not None and self.moved_at.tzinfo is None:
+            raise ModelError(f"{self.id}: moved_at has no time zone: {self.moved_at}")
 
     @property
     def mobility(self) -> Mobility:

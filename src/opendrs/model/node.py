@@ -15,7 +15,6 @@ from opendrs.model.resources import (
     require_amount,
 )
 
-
 LEAST_CPU = 0.001  # cores; less would make any load look endless
 
 

@@ -109,7 +109,8 @@ def _why_not(
     return (
         _unfit(guest, snapshot)
         or rules.fixed.get(guest.id)
-        or _unwilling(guest, limits, selection)
+        or _resting(guest, snapshot, limits)
+        or _unwilling(guest, selection)
         or _immobility(guest, relocate=selection.relocate)
     )
 
@@ -123,11 +124,19 @@ def _unfit(guest: Guest, snapshot: Snapshot) -> str | None:
     return None if node.online else f"its node {node.id} is {node.state}"
 
 
-def _unwilling(guest: Guest, limits: Limits, selection: Selection) -> str | None:
-    if selection.only_ha_managed and guest.ha_managed is False:
-        return "it is not managed by the HA manager"
+def _resting(guest: Guest, snapshot: Snapshot, limits: Limits) -> str | None:
     if guest.uptime is not None and guest.uptime < limits.quiet_time:
         return f"it started less than {limits.quiet_time:g} s ago"
+    if guest.moved_at is not None:
+        since = (snapshot.taken_at - guest.moved_at).total_seconds()
+        if since < limits.cooldown:
+            return f"it was moved less than {limits.cooldown:g} s ago"
+    return None
+
+
+def _unwilling(guest: Guest, selection: Selection) -> str | None:
+    if selection.only_ha_managed and guest.ha_managed is False:
+        return "it is not managed by the HA manager"
     taken = demand(guest, selection.mode)
     if taken is None:
         return "its usage is not known"

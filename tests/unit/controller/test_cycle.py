@@ -1,88 +1,80 @@
-"""A cycle goes one way: platform, snapshot, plan, guard, platform, record."""
+"""A decision rests on a look at the cluster and on what is remembered."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
+from datetime import timedelta
 
 from builders import NOON, cluster
-from opendrs.controller import Cycle, run_cycle
-from opendrs.model import DEFAULT_LIMITS, Limits, Plan, Snapshot, Step
-from opendrs.policies import Decision, Reason
-from opendrs.ports import Outcome
-from stage import Stage, migration, step
+from opendrs.controller import decide, remembered
+from opendrs.controller.stores import MemoryStore
+from opendrs.model import GuestId
+from opendrs.policies import AutoRebalance, Balance, Reason
+from opendrs.ports import Outcome, StepRecord
+from stage import migration, step
 
 LOPSIDED = cluster({"a": 0.9, "b": 0.1}, {"vm1": ("a", 0.3)})
+VM = GuestId("vm1")
 MOVE = step("1", migration("vm1", "a", "b"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
-    """A policy that always wants the same, and counts its cycles."""
-
-    name: ClassVar[str] = "fixed"
-    steps: tuple[Step, ...] = ()
-    limits: Limits = DEFAULT_LIMITS
-
-    def initial_memory(self) -> int:
-        return 0
-
-    def decide(self, snapshot: Snapshot, memory: int) -> Decision[int]:
-        reason = Reason.IMPROVES_BALANCE if self.steps else Reason.BALANCED
-        return Decision(reason, memory + len(snapshot.nodes), Plan(self.steps))
-
-
-def cycle(stage: Stage, policy: Fixed, *, agreed: bool) -> Cycle[int]:
-    """Run one cycle of *policy*; the operator agrees or does not."""
-    return run_cycle(
-        stage.platform,
-        policy,
-        5,
-        consent=lambda _, decision: agreed and bool(decision.plan.steps),
-        clock=stage.clock,
-        store=stage.store,
-        run="run",
-        watcher=stage.diary,
-        brake=stage.brake,
+def moved(seconds_ago: float, outcome: Outcome = Outcome.DONE) -> StepRecord:
+    """Return the record of a move of vm1 that ended so many seconds ago."""
+    ended = NOON - timedelta(seconds=seconds_ago)
+    return StepRecord(
+        run="earlier",
+        step=MOVE.id,
+        action=MOVE.action,
+        intended_at=ended - timedelta(seconds=30),
+        ended_at=ended,
+        outcome=outcome,
     )
 
 
-def test_a_plan_that_finds_consent_is_carried_out() -> None:
-    stage = Stage(LOPSIDED)
+def test_a_guest_that_the_record_knows_was_moved_bears_the_time() -> None:
+    store = MemoryStore()
+    store.write(moved(seconds_ago=20))
 
-    found = cycle(stage, Fixed(steps=(MOVE,)), agreed=True)
+    found = remembered(LOPSIDED, Balance(), store)
 
-    assert found.report is not None
-    assert found.report.count(Outcome.DONE) == 1
-    assert found.decision.memory == 7
-    assert found.snapshot.taken_at == NOON
-    assert stage.node_of("vm1") == "b"
+    assert found.guests[VM].moved_at == NOON - timedelta(seconds=20)
 
 
-def test_without_consent_nothing_is_done_or_recorded() -> None:
-    stage = Stage(LOPSIDED)
+def test_a_move_that_failed_is_none() -> None:
+    store = MemoryStore()
+    store.write(moved(seconds_ago=20, outcome=Outcome.FAILED))
 
-    found = cycle(stage, Fixed(steps=(MOVE,)), agreed=False)
-
-    assert found.report is None
-    assert stage.node_of("vm1") == "a"
-    assert stage.store.recent(NOON) == ()
+    assert remembered(LOPSIDED, Balance(), store) == LOPSIDED
 
 
-def test_nobody_is_asked_about_an_empty_plan() -> None:
-    stage = Stage(LOPSIDED)
+def test_the_later_of_what_record_and_platform_know_counts() -> None:
+    store = MemoryStore()
+    store.write(moved(seconds_ago=20))
+    told = replace(LOPSIDED.guests[VM], moved_at=NOON - timedelta(seconds=5))
+    seen = replace(LOPSIDED, guests={VM: told})
 
-    found = cycle(stage, Fixed(), agreed=True)
-
-    assert found.report is None
-    assert found.decision.reason is Reason.BALANCED
+    assert remembered(seen, Balance(), store) == seen
 
 
-def test_the_limits_of_the_policy_bind_the_execution() -> None:
-    stage = Stage(LOPSIDED)
-    strict = Limits(memory_headroom=0.7)
+def test_no_guest_is_proposed_that_the_guard_would_send_back() -> None:
+    store = MemoryStore()
+    store.write(moved(seconds_ago=20))
+    snapshot = remembered(LOPSIDED, Balance(), store)
 
-    found = cycle(stage, Fixed(steps=(MOVE,), limits=strict), agreed=True)
+    decision = decide(snapshot, Balance(), store)
 
-    assert found.report is not None
-    assert found.report.count(Outcome.REFUSED) == 1
+    assert decision.reason is Reason.NO_CANDIDATE
+    assert any("moved less than 600 s ago" in note for note in decision.notes)
+
+
+def test_each_call_is_one_cycle_of_the_policy() -> None:
+    store, policy = MemoryStore(), AutoRebalance(hold=3)
+
+    reasons = [decide(LOPSIDED, policy, store).reason for _ in range(4)]
+
+    assert reasons == [
+        Reason.NOT_YET_SUSTAINED,
+        Reason.NOT_YET_SUSTAINED,
+        Reason.IMPROVES_BALANCE,
+        Reason.NOT_YET_SUSTAINED,
+    ]

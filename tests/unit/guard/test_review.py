@@ -68,7 +68,7 @@ def with_node(snapshot: Snapshot, changed: Node) -> Snapshot:
 def judged(
     fresh: Snapshot, *moves: Action, limits: Limits = DEFAULT_LIMITS
 ) -> Refusal | None:
-    found = objection(moves or (MOVE,), fresh, limits, {})
+    found = objection(moves or (MOVE,), fresh, limits)
     return found.refusal if found else None
 
 
@@ -132,7 +132,7 @@ def test_refuses_to_move_who_may_not_move(fresh: Snapshot) -> None:
 def test_says_why_a_guest_cannot_move() -> None:
     tied = guest("vm", "a", 0.3, moves=Mobility.STOPPED, obstacle="a local disk")
 
-    found = objection((MOVE,), with_guest(plain(), tied), DEFAULT_LIMITS, {})
+    found = objection((MOVE,), with_guest(plain(), tied), DEFAULT_LIMITS)
 
     assert found is not None
     assert found.detail == "vm cannot be moved while it runs: a local disk"
@@ -226,7 +226,7 @@ def test_guests_on_their_way_take_room_already() -> None:
 
 
 def test_names_what_is_there_and_what_would_come() -> None:
-    found = objection((MOVE,), with_node(plain(), node("b", 0.7)), DEFAULT_LIMITS, {})
+    found = objection((MOVE,), with_node(plain(), node("b", 0.7)), DEFAULT_LIMITS)
 
     assert found is not None
     assert found.detail == (
@@ -307,9 +307,9 @@ def test_does_not_pass_a_companion_that_is_coming() -> None:
 
 @pytest.mark.parametrize(("ago", "refusal"), [(599, Refusal.COOLING_DOWN), (600, None)])
 def test_leaves_alone_who_was_just_moved(ago: int, refusal: Refusal | None) -> None:
-    moved = {VM: NOON - timedelta(seconds=ago)}
+    moved = replace(plain().guests[VM], moved_at=NOON - timedelta(seconds=ago))
 
-    found = objection((MOVE,), plain(), DEFAULT_LIMITS, moved)
+    found = objection((MOVE,), with_guest(plain(), moved), DEFAULT_LIMITS)
 
     assert (found.refusal if found else None) == refusal
 
@@ -364,7 +364,7 @@ def test_what_it_lets_start_breaks_no_strict_rule_and_fills_no_node(
     drawn: tuple[Snapshot, tuple[Migration, ...]],
 ) -> None:
     fresh, moves = drawn
-    found = objection(moves, fresh, DEFAULT_LIMITS, {})
+    found = objection(moves, fresh, DEFAULT_LIMITS)
     event("refused" if found else "accepted")
     if found:
         return
@@ -387,8 +387,8 @@ def test_more_freedom_never_makes_an_objection(
 ) -> None:
     fresh, moves = drawn
     free = Limits(memory_headroom=0, memory_overbooking=100, cooldown=0, quiet_time=0)
-    if objection(moves, fresh, DEFAULT_LIMITS, {}) is None:
-        assert objection(moves, fresh, free, {}) is None
+    if objection(moves, fresh, DEFAULT_LIMITS) is None:
+        assert objection(moves, fresh, free) is None
 
 
 @given(units())
@@ -396,7 +396,7 @@ def test_every_objection_says_why(
     drawn: tuple[Snapshot, tuple[Migration, ...]],
 ) -> None:
     fresh, moves = drawn
-    found = objection(moves, fresh, DEFAULT_LIMITS, {})
+    found = objection(moves, fresh, DEFAULT_LIMITS)
     if found is not None:
         assert len(found.detail) > 10
         assert str(found).startswith(found.refusal)

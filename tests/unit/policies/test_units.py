@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from builders import cluster, guest, guest_ids
+from builders import NOON, cluster, guest, guest_ids
 from opendrs.model import (
     DEFAULT_LIMITS,
     Affinity,
@@ -128,6 +129,10 @@ def test_soft_affinity_makes_no_bundle() -> None:
             "it cannot move live: a GPU",
         ),
         ({"uptime": 59.9}, "it started less than 60 s ago"),
+        (
+            {"moved_at": NOON - timedelta(seconds=599)},
+            "it was moved less than 600 s ago",
+        ),
         ({"usage": Usage(1.0, None)}, "its usage is not known"),
         ({"usage": Usage(None, 1)}, "its usage is not known"),
     ],
@@ -146,6 +151,7 @@ def test_a_guest_that_cannot_be_moved_now_is_left_alone(
     [
         {"uptime": 60.0},
         {"uptime": None},
+        {"moved_at": NOON - timedelta(seconds=600)},
         {"moves": None},
         {"moves": Mobility.STOPPED, "kind": GuestKind.CONTAINER},
         {"ha_managed": False},

@@ -65,10 +65,13 @@ class SqliteStore:
     Args:
         path: The file; it and its directory are made when they are not there,
             for nobody but the user to read.
+        reading: Whether only to read a file that is there, while another
+            process may be at work on it. No lease is taken then.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, reading: bool = False) -> None:
         self._path = path
+        self._reading = reading
         self._lease = Lease(path.with_name(path.name + ".lock"))
         self._connection: sqlite3.Connection | None = None
 
@@ -79,8 +82,9 @@ class SqliteStore:
             LeaseLostError: Another process works with the file.
             StoreError: It is not such a file, or cannot be opened.
         """
-        self._make_directory()
-        self._lease.take()
+        if not self._reading:
+            self._make_directory()
+            self._lease.take()
         try:
             self._open()
         except BaseException:
@@ -135,9 +139,10 @@ class SqliteStore:
             ) from error
 
     def _open(self) -> None:
+        create = 0 if self._reading else os.O_CREAT
         try:
             # SQLite itself would let the whole group read it.
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+            os.close(os.open(self._path, os.O_RDWR | create, 0o600))
         except OSError as error:
             raise StoreError(f"cannot open {self._path}: {error.strerror}") from error
         with self._translated():

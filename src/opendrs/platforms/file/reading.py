@@ -148,6 +148,7 @@ def _guest(name: str, entry: GuestEntry) -> Guest:
         tags=frozenset(entry.get("tags", ())),
         cpu_model=entry.get("cpu_model"),
         migrating_to=None if target is None else NodeId(target),
+        moved_at=entry.get("moved_at"),
     )
 
 

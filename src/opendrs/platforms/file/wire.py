@@ -184,6 +184,9 @@ class GuestEntry(TypedDict):
             Name, Field(description="The target, while a migration is under way.")
         ]
     ]
+    moved_at: NotRequired[
+        Annotated[Moment, Field(description="When it was last moved.")]
+    ]
 
 
 Strict = Annotated[

@@ -154,6 +154,7 @@ def _guest(guest: Guest) -> Document:
         tags=sorted(guest.tags) or None,
         cpu_model=guest.cpu_model,
         migrating_to=guest.migrating_to,
+        moved_at=None if guest.moved_at is None else _moment(guest.moved_at),
     )
 
 

@@ -216,3 +216,21 @@ def test_a_holder_that_did_not_sign_is_unknown(path: Path) -> None:
         path.with_name(f"{path.name}.lock").write_text("")
         with pytest.raises(LeaseLostError, match="process unknown"):
             SqliteStore(path).__enter__()
+
+
+def test_it_can_be_read_while_another_is_at_work_on_it(path: Path) -> None:
+    with SqliteStore(path) as working:
+        working.save("key", {"count": 1})
+
+        with SqliteStore(path, reading=True) as reading:
+            assert reading.load("key") == {"count": 1}
+
+
+def test_reading_makes_no_record_where_there_is_none(path: Path) -> None:
+    with (
+        pytest.raises(StoreError, match="cannot open"),
+        SqliteStore(path, reading=True),
+    ):
+        pass
+
+    assert not path.exists()
