@@ -214,8 +214,8 @@ class _Futures:
         squares = np.square(grown)
         squares += kept[:, None] - np.square(loads)
         average = 1.0 + np.sqrt(np.maximum(squares, 0.0) / self._n)
-        others = _highest_of_others(loads, source)
-        highest = np.maximum(np.maximum(grown, left[:, None]), others)
+        others = np.maximum(left, _highest_elsewhere(loads, source))
+        highest = np.maximum(grown, others[:, None])
         return average, 1.0 + np.maximum(highest, 0.0)
 
     def _left(self, units: Indices) -> Floats:
@@ -271,16 +271,15 @@ class _Ideal:
         return ratio
 
 
-def _highest_of_others(loads: Floats, source: Indices) -> Floats:
-    """Return the highest load but for the source and the target; shape (k, N)."""
-    order = np.argsort(-loads, kind="stable")[:3]
-    result = np.zeros((len(source), len(loads)))
-    for row, node in enumerate(source):
-        others = [int(index) for index in order if index != node]
-        if others:
-            result[row] = loads[others[0]]
-            result[row, others[0]] = loads[others[1]] if len(others) > 1 else 0.0
-    return result
+def _highest_elsewhere(loads: Floats, source: Indices) -> Floats:
+    """Return the highest load but for that of the source; shape (k,).
+
+    The target is not left out: its load can only grow.
+    """
+    first = int(loads.argmax())
+    second = np.delete(loads, first).max(initial=0.0)
+    highest: Floats = np.where(source == first, second, loads[first])
+    return highest
 
 
 def _exact_loads(columns: Columns, units: Indices, targets: Indices) -> Floats:

@@ -273,6 +273,18 @@ def test_of_equal_moves_the_first_unit_and_target_is_taken(find: Finder) -> None
 
 
 @BOTH
+def test_of_equal_moves_the_unit_counts_before_the_target(find: Finder) -> None:
+    nodes = [*even(1, 0.6), *even(2)]
+    units = [(Resources(1, 10 * GIB), 0)] * 2
+    scene = Scene(nodes, units, [[False, False, True], [False, True, False]])
+
+    found = find(scene.columns, ImbalanceForm.RAW)
+
+    assert found is not None
+    assert (found.unit, found.target) == (0, 2)
+
+
+@BOTH
 def test_a_cluster_without_any_load_has_a_best_move_that_changes_nothing(
     find: Finder,
 ) -> None:
