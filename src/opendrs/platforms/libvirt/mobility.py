@@ -1,0 +1,105 @@
+"""Whether a guest can move live, read from its description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from xml.etree.ElementTree import Element
+
+_PINS = ("cputune/vcpupin", "cputune/emulatorpin", "cputune/iothreadpin")
+
+
+def obstacles(domain: Element, shared: tuple[str, ...]) -> tuple[str, ...]:
+    """Return all that holds the guest on its node, in words.
+
+    Args:
+        domain: The guest's description.
+        shared: Paths below which all nodes see the same files.
+    """
+    found = [words for check in _CHECKS for words in check(domain)]
+    return (*_local_disks(domain, shared), *dict.fromkeys(found))
+
+
+def needs_same_processor(domain: Element) -> bool:
+    """Return whether the guest sees the very processor of its node."""
+    cpu = domain.find("cpu")
+    return cpu is not None and cpu.get("mode") in {"host-passthrough", "maximum"}
+
+
+def _local_disks(domain: Element, shared: tuple[str, ...]) -> Iterator[str]:
+    for disk in domain.iterfind("devices/disk"):
+        source = disk.find("source")
+        if source is None or disk.get("type") == "network":
+            continue
+        place = _place(source)
+        if place and not _below(place, shared):
+            yield f"{_medium(disk)} {place} is not on shared storage"
+
+
+def _place(source: Element) -> str:
+    """Return the file, device or volume a disk is on; empty for none."""
+    if pool := source.get("pool"):
+        return f"{pool}:{source.get('volume', '')}"
+    keys = ("file", "dev", "dir", "path")
+    found = next((source.get(key, "") for key in keys if source.get(key)), "")
+    return found or ("of the host" if source.attrib.keys() - {"index"} else "")
+
+
+def _medium(disk: Element) -> str:
+    return "disk" if disk.get("device", "disk") in {"disk", "lun"} else "medium"
+
+
+def _below(place: str, prefixes: tuple[str, ...]) -> bool:
+    if ".." in place.split("/"):
+        return False
+    return any(f"{place}/".startswith(f"{top.rstrip('/')}/") for top in prefixes)
+
+
+def _devices(domain: Element) -> Iterator[str]:
+    for device in domain.iterfind("devices/hostdev"):
+        kind = device.get("type") or device.get("mode") or "host"
+        yield f"a {kind} device of its node is passed through"
+    for interface in domain.iterfind("devices/interface"):
+        if interface.get("type") in {"hostdev", "vdpa"}:
+            yield "a network device of its node is passed through"
+    if domain.find("devices/tpm/backend[@type='passthrough']") is not None:
+        yield "the TPM of its node is passed through"
+
+
+def _directories(domain: Element) -> Iterator[str]:
+    for directory in domain.iterfind("devices/filesystem"):
+        source = directory.find("source")
+        place = "" if source is None else f" {source.get('dir', '')}".rstrip()
+        yield f"it shares the directory{place} with its node"
+
+
+def _memory(domain: Element) -> Iterator[str]:
+    if domain.find("devices/shmem") is not None:
+        yield "it shares memory with another process on its node"
+    for module in domain.iterfind("devices/memory"):
+        if module.get("model") in {"nvdimm", "virtio-pmem"}:
+            yield "it has persistent memory, which lies on its node"
+    if domain.find("launchSecurity") is not None:
+        yield "its memory is encrypted by the processor of its node"
+
+
+def _pins(domain: Element) -> Iterator[str]:
+    vcpu = domain.find("vcpu")
+    pinned = any(domain.find(path) is not None for path in _PINS)
+    if pinned or (vcpu is not None and vcpu.get("cpuset")):
+        yield "it is pinned to processors of its node"
+    if domain.find("numatune//*[@nodeset]") is not None:
+        yield "it is pinned to NUMA nodes of its node"
+
+
+def _kind(domain: Element) -> Iterator[str]:
+    if domain.get("type") in {"lxc", "openvz"}:
+        yield "libvirt cannot migrate containers"
+
+
+_CHECKS: tuple[Callable[[Element], Iterator[str]], ...] = (
+    _kind,
+    _devices,
+    _directories,
+    _memory,
+    _pins,
+)

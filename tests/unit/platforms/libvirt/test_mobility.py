@@ -1,0 +1,155 @@
+"""What holds a guest on its node, read from its description."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from opendrs.platforms.libvirt.mobility import needs_same_processor, obstacles
+from unit.platforms.libvirt.recorded import XML
+
+SHARED = ("/srv/vms", "/dev/san/")
+
+
+def found(device: str = "", beside: str = "") -> tuple[str, ...]:
+    text = XML.replace("</devices>", f"{device}</devices>{beside}")
+    return obstacles(ET.fromstring(text), SHARED)  # noqa: S314
+
+
+def disk(source: str, kind: str = "file", device: str = "disk") -> str:
+    return f"<disk type='{kind}' device='{device}'>{source}<target dev='vda'/></disk>"
+
+
+def test_a_guest_without_ties_moves_live() -> None:
+    assert found() == ()
+
+
+@pytest.mark.parametrize(
+    ("device", "why"),
+    [
+        (
+            disk("<source file='/var/lib/a.img'/>"),
+            "disk /var/lib/a.img is not on shared storage",
+        ),
+        (
+            disk("<source file='/srv/vms2/a.img'/>"),
+            "disk /srv/vms2/a.img is not on shared storage",
+        ),
+        (
+            disk("<source file='/srv/vms/../a.img'/>"),
+            "disk /srv/vms/../a.img is not on shared storage",
+        ),
+        (
+            disk("<source file='/iso/a.iso' index='1'/>", device="cdrom"),
+            "medium /iso/a.iso is not on shared storage",
+        ),
+        (
+            disk("<source dev='/dev/sda'/>", "block"),
+            "disk /dev/sda is not on shared storage",
+        ),
+        (
+            disk("<source pool='default' volume='a'/>", "volume"),
+            "disk default:a is not on shared storage",
+        ),
+        (
+            disk("<source type='pci' namespace='1'/>", "nvme"),
+            "disk of the host is not on shared storage",
+        ),
+        (
+            "<hostdev mode='subsystem' type='pci'/><hostdev type='pci'/>",
+            "a pci device of its node is passed through",
+        ),
+        (
+            "<interface type='hostdev'/>",
+            "a network device of its node is passed through",
+        ),
+        (
+            "<filesystem type='mount'><source dir='/data'/></filesystem>",
+            "it shares the directory /data with its node",
+        ),
+        (
+            "<shmem name='x'/>",
+            "it shares memory with another process on its node",
+        ),
+        (
+            "<memory model='nvdimm'/>",
+            "it has persistent memory, which lies on its node",
+        ),
+        (
+            "<tpm><backend type='passthrough'/></tpm>",
+            "the TPM of its node is passed through",
+        ),
+    ],
+)
+def test_says_what_device_ties_it_to_its_node(device: str, why: str) -> None:
+    assert found(device) == (why,)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        disk("<source file='/srv/vms/a.img'/>"),
+        disk("<source dev='/dev/san/a'/>", "block"),
+        disk("<source protocol='rbd' name='pool/a'/>", "network"),
+        disk("", device="cdrom"),
+        disk("<source index='2'/>", device="cdrom"),
+        "<interface type='bridge'><source bridge='br0'/></interface>",
+        "<tpm><backend type='emulator'/></tpm>",
+    ],
+)
+def test_what_every_node_can_reach_does_not_tie(device: str) -> None:
+    assert found(device) == ()
+
+
+@pytest.mark.parametrize(
+    ("beside", "why"),
+    [
+        (
+            "<cputune><vcpupin vcpu='0' cpuset='1'/></cputune>",
+            "it is pinned to processors of its node",
+        ),
+        (
+            "<numatune><memory mode='strict' nodeset='0'/></numatune>",
+            "it is pinned to NUMA nodes of its node",
+        ),
+        (
+            "<launchSecurity type='sev'/>",
+            "its memory is encrypted by the processor of its node",
+        ),
+    ],
+)
+def test_says_what_else_ties_it(beside: str, why: str) -> None:
+    assert found(beside=beside) == (why,)
+
+
+def test_processors_in_the_element_vcpu_are_a_pin() -> None:
+    text = XML.replace("<vcpu placement", "<vcpu cpuset='0-1' placement")
+
+    assert obstacles(ET.fromstring(text), ()) == (  # noqa: S314
+        "it is pinned to processors of its node",
+    )
+
+
+def test_limits_of_processor_time_are_no_pin() -> None:
+    assert found(beside="<cputune><shares>1024</shares></cputune>") == ()
+
+
+@pytest.mark.parametrize(
+    ("mode", "bound"),
+    [("host-passthrough", True), ("host-model", False), ("custom", False)],
+)
+def test_only_a_processor_passed_through_must_be_the_same(
+    mode: str, *, bound: bool
+) -> None:
+    text = XML.replace("mode='custom'", f"mode='{mode}'")
+
+    assert needs_same_processor(ET.fromstring(text)) is bound  # noqa: S314
+
+
+def test_a_container_cannot_be_migrated() -> None:
+    text = XML.replace("type='qemu'", "type='lxc'")
+
+    assert obstacles(ET.fromstring(text), ()) == (  # noqa: S314
+        "libvirt cannot migrate containers",
+    )

@@ -1,0 +1,127 @@
+"""Settings that cannot be are refused at once, all together, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opendrs.errors import InvalidSettingError
+from opendrs.platforms.libvirt import LibvirtSettings
+
+NODES = {"h1": "qemu+ssh://root@h1/system", "h2": "qemu+tls://h2:16514/system"}
+
+
+def complaints(**changes: Any) -> tuple[str, ...]:  # noqa: ANN401
+    with pytest.raises(InvalidSettingError) as caught:
+        LibvirtSettings(**{"nodes": NODES, **changes})
+    return caught.value.complaints
+
+
+def test_needs_nothing_but_nodes() -> None:
+    settings = LibvirtSettings(nodes=NODES)
+
+    assert settings.auto_converge
+    assert not settings.post_copy
+    assert settings.bandwidth is None
+
+
+def test_peers_use_the_connection_uri_unless_another_is_given() -> None:
+    settings = LibvirtSettings(
+        nodes=NODES, migration_uris={"h2": "qemu+tcp://10.0.0.2/system"}
+    )
+
+    assert settings.peer_uri("h1") == NODES["h1"]
+    assert settings.peer_uri("h2") == "qemu+tcp://10.0.0.2/system"
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"nodes": {}}, "nodes: name at least one node and its URI"),
+        ({"nodes": {"": "qemu:///system"}}, "nodes: a node has an empty name"),
+        (
+            {"nodes": {"a": "qemu:///system", "b": "qemu:///system"}},
+            "nodes.b: is the same URI as that of a",
+        ),
+        (
+            {"nodes": {"a": "my host"}},
+            "nodes.a: is not a URI such as qemu+ssh://root@host/system",
+        ),
+        (
+            {"migration_uris": {"h3": "qemu+tcp://h3/system"}},
+            "migration_uris.h3: no node has this name",
+        ),
+        ({"labels": {"h3": ("ssd",)}}, "labels.h3: no node has this name"),
+        (
+            {"bandwidth": 1000},
+            (
+                "bandwidth: must be at least 1048576 bytes a second, the least that "
+                "libvirt can keep to, not 1000"
+            ),
+        ),
+        ({"sample": 0.0}, "sample: must be more than 0 seconds, not 0.0"),
+        (
+            {"timeout": float("nan")},
+            "timeout: must be more than 0 seconds, not nan",
+        ),
+        (
+            {"post_copy_after": float("inf")},
+            "post_copy_after: must be more than 0 seconds, not inf",
+        ),
+        (
+            {"shared_storage": ("srv/vms",)},
+            "shared_storage: 'srv/vms' is not an absolute path",
+        ),
+    ],
+)
+def test_says_what_is_wrong(changes: Mapping[str, Any], complaint: str) -> None:
+    assert complaints(**changes) == (complaint,)
+
+
+def test_complains_about_everything_at_once() -> None:
+    assert len(complaints(bandwidth=0, sample=-1, labels={"h3": ()})) == 3
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "qemu+ssh://root:sesame@h1/system",
+        "qemu+ssh://root:ses@me@h1/system",
+        "qemu+ssh://root:ses/ame@h1:22/system",
+        "qemu+tcp://h1/system?password=sesame",
+        "esx://h1/?auth_token=sesame",
+    ],
+)
+@pytest.mark.parametrize("where", ["nodes", "migration_uris"])
+def test_refuses_a_password_without_repeating_it(uri: str, where: str) -> None:
+    (complaint,) = complaints(**{where: {**NODES, "h1": uri}})
+
+    assert "holds a password" in complaint
+    assert "ses" not in complaint
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "qemu:///system?socket=/run/a@b:c/libvirt-sock",
+        "qemu+ssh://root@h1:22/system?keyfile=/home/a@b/id",
+        "qemu+ssh://h1:2222/system?keyfile=/home/a@b/id",
+        "qemu+tcp://[2001:db8::1]:16509/system",
+        "test:///default",
+    ],
+)
+def test_takes_uris_that_hold_no_password(uri: str) -> None:
+    assert LibvirtSettings(nodes={"h1": uri}).nodes["h1"] == uri
+
+
+@given(password=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=9))
+def test_no_password_is_ever_repeated(password: str) -> None:
+    uri = f"qemu+ssh://root:{password}@host/system"
+    try:
+        LibvirtSettings(nodes={"h1": uri})
+    except InvalidSettingError as error:
+        assert password not in str(error)  # noqa: PT017
