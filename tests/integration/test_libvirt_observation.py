@@ -1,0 +1,149 @@
+"""What the libvirt platform sees of real hosts and guests."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from integration.lab import HOSTS, Lab, eventually
+from opendrs.errors import PermissionDeniedError, PlatformUnavailableError
+from opendrs.model import GuestId, GuestState, Mobility, NodeId, NodeState, Resources
+from opendrs.platforms.libvirt.library import library
+
+pytestmark = [pytest.mark.shared, pytest.mark.lab]
+
+H1, H2 = NodeId("h1"), NodeId("h2")
+VM = GuestId("vm")
+MIB = 1 << 20
+
+
+def test_sees_hosts_and_guests_with_what_they_have_and_use(lab: Lab) -> None:
+    lab.vm(1, "busy", duty=50)
+    lab.vm(2, "idle", memory=24)
+    eventually(lambda: len(lab.heartbeats("busy")) > 2, 20, "busy has started")
+
+    seen = lab.platform(sample=2.0).observe()
+    node = seen.nodes[H1]
+    busy, idle = seen.guests[GuestId("busy")], seen.guests[GuestId("idle")]
+
+    assert set(seen.nodes) == {f"h{host}" for host in HOSTS}
+    assert node.state is NodeState.ONLINE
+    assert node.capacity == Resources(os.cpu_count() or 0, 2048 * MIB)
+    assert node.architecture == os.uname().machine
+    assert node.cpu_model
+    assert node.load_average is None
+    assert (busy.node, busy.state, busy.moves) == (
+        H1,
+        GuestState.RUNNING,
+        Mobility.LIVE,
+    )
+    assert busy.limit == Resources(1, 16 * MIB)
+    assert idle.limit == Resources(1, 24 * MIB)
+    assert busy.usage.cpu == pytest.approx(0.5, abs=0.25)
+    assert idle.usage.cpu == pytest.approx(0.0, abs=0.1)
+    assert node.usage.cpu == pytest.approx(busy.usage.cpu, abs=0.4)
+    assert node.usage.memory is not None
+    assert busy.usage.memory is not None
+    assert 16 * MIB < busy.usage.memory < node.usage.memory < 1024 * MIB
+
+
+def test_sees_a_guest_that_is_shut_off_and_one_that_is_paused(lab: Lab) -> None:
+    lab.vm(1, "off")
+    lab.vm(1, "paused")
+    lab.virsh(1, "suspend", "paused")
+    lab.virsh(1, "destroy", "off")
+    lab.define(1, lab.description("off"))
+
+    seen = lab.platform().observe().guests
+    off, paused = seen[GuestId("off")], seen[GuestId("paused")]
+
+    assert off.state is GuestState.STOPPED
+    assert off.limit == Resources(1, 16 * MIB)
+    assert off.usage.cpu is None
+    assert paused.state is GuestState.PAUSED
+
+
+def test_says_why_a_guest_cannot_move(lab: Lab) -> None:
+    lab.vm(1, "vm")
+    lab.virsh(1, "destroy", "vm")
+    disk = (
+        "<disk type='file'><source file='/tmp/vm.img'/><target dev='vda'/></disk>"
+        "</devices>"
+    )
+    lab.define(1, lab.description("vm").replace("</devices>", disk))
+
+    here = lab.platform().observe().guests[VM]
+    shared = lab.platform(shared_storage=("/tmp",)).observe().guests[VM]  # noqa: S108
+
+    assert here.moves is Mobility.NEVER
+    assert here.obstacle == "disk /tmp/vm.img is not on shared storage"
+    assert shared.moves is Mobility.LIVE
+
+
+def test_keeps_two_guests_of_one_name_apart(lab: Lab) -> None:
+    lab.vm(1, "vm")
+    lab.vm(2, "vm")
+
+    seen = lab.platform().observe().guests
+
+    assert set(seen) == {"vm@h1", "vm@h2"}
+    assert {guest.moves for guest in seen.values()} == {Mobility.NEVER}
+    assert seen[GuestId("vm@h1")].obstacle == "another guest of the same name is on h2"
+
+
+def test_says_loudly_that_one_guest_runs_on_two_hosts(lab: Lab) -> None:
+    lab.vm(1, "vm")
+    identity = lab.virsh(1, "domuuid", "vm").strip()
+    twin = lab.description("vm").replace(
+        "<name>vm</name>", f"<name>vm</name><uuid>{identity}</uuid>"
+    )
+    lab.define(2, twin, "create")
+
+    seen = lab.platform().observe().guests
+
+    assert set(seen) == {"vm@h1", "vm@h2"}
+    assert {guest.moves for guest in seen.values()} == {Mobility.NEVER}
+    assert {guest.obstacle for guest in seen.values()} == {
+        "one guest seems to run on h1, h2 at once: stop all but one"
+    }
+
+
+def test_a_dead_host_is_a_node_nobody_knows_about(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.vm(1, "vm")
+    lab.kill_host(2)
+
+    seen = lab.platform().observe()
+
+    assert seen.nodes[H2].state is NodeState.UNKNOWN
+    assert seen.nodes[H2].capacity is None
+    assert seen.guests[VM].state is GuestState.RUNNING
+    assert "h2 cannot be reached" in caplog.text
+
+
+def test_names_every_host_when_none_can_be_reached(lab: Lab) -> None:
+    nowhere = {"a": "qemu:///system?socket=/nowhere", "b": "qemu+tcp://127.0.0.1:1/"}
+
+    with pytest.raises(PlatformUnavailableError) as caught:
+        lab.platform(nodes=nowhere, migration_uris={}).observe()
+
+    assert "a cannot be reached" in str(caught.value)
+    assert "b cannot be reached" in str(caught.value)
+
+
+def test_says_that_permission_was_refused(
+    lab: Lab, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nobody = 65534
+    library()  # which refuses to be loaded by a process that has changed its user
+
+    os.seteuid(nobody)
+    try:
+        with pytest.raises(PermissionDeniedError, match="h1 refuses"):
+            lab.platform().observe()
+    finally:
+        os.seteuid(0)
+
+    assert capfd.readouterr().err == ""
