@@ -36,10 +36,11 @@ def ask_to_end(lrm: Lrm, seen: Observation) -> Outcome[Lrm]:
         return Outcome(lrm, ())
     turn = LrmTurn(lrm, seen)
     plan = plan_shutdown(seen.datacenter.shutdown_policy, seen.power_change, lrm.mode)
+    queue = dict(lrm.queue)
     if plan.stops_services:
         for service in lrm.known.services_on(lrm.node):
-            turn.set(turn.lrm.with_job(Job(service, ServiceState.REQUEST_STOP)))
-    turn.set(replace(turn.lrm, mode=plan.mode, ending=True))
+            queue[service] = Job(service, ServiceState.REQUEST_STOP)
+    turn.set(replace(lrm, queue=queue, mode=plan.mode, ending=True))
     for event in plan.told:
         turn.say(event)
     if not turn.report():

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from opendrs.ha import events
 from opendrs.ha.commands import PublishReport
-from opendrs.ha.documents import AgentReport, ManagerStatus
+from opendrs.ha.documents import (
+    AgentReport,
+    ManagerStatus,
+    ServiceConfig,
+    ServiceStatus,
+)
 from opendrs.ha.identifiers import ServiceId
 from opendrs.ha.jobs import Job, JobEnd
 from opendrs.ha.locks import agent_lock
@@ -61,13 +66,6 @@ class Lrm:
     def active_services(self) -> int:
         """Return how many services keep the agent busy."""
         return self.known.active_services(self.node)
-
-    def with_job(self, job: Job) -> Lrm:
-        """Return the agent with something to do, unless it has done it."""
-        done = job.uid is not None and job.uid in self.results
-        if done and job.command is not ServiceState.STOPPED:
-            return self
-        return replace(self, queue={**self.queue, job.service: job})
 
 
 Jobs = Generator[Job, JobEnd, None]
@@ -133,22 +131,16 @@ class LrmTurn(Turn):
 
     def manage_services(self) -> Jobs:
         """Do for each service of the node what the manager wants."""
-        lrm = self.lrm
-        known = lrm.known.services
-        tries = {s: count for s, count in lrm.tries.items() if s in known}
-        lrm = replace(lrm, tries=tries)
-        for service, status in lrm.known.services_on(lrm.node).items():
-            if status.uid is not None and status.state not in LEFT_ALONE:
-                lrm = lrm.with_job(
-                    Job(
-                        service,
-                        status.state,
-                        status.uid,
-                        status.target or None,
-                        status.timeout,
-                    )
-                )
-        self.lrm = lrm
+        lrm, known = self.lrm, self.lrm.known
+        queue = dict(lrm.queue)
+        for service, status in known.services_on(lrm.node).items():
+            if status.uid is None or status.state in LEFT_ALONE:
+                continue
+            if status.uid in lrm.results and status.state is not ServiceState.STOPPED:
+                continue
+            queue[service] = _job(service, status)
+        tries = {s: count for s, count in lrm.tries.items() if s in known.services}
+        self.lrm = replace(lrm, queue=queue, tries=tries)
         yield from self.work()
 
     def work(self) -> Jobs:
@@ -157,13 +149,24 @@ class LrmTurn(Turn):
         Raises:
             FilesUnreadableError: The cluster file system does not answer.
         """
-        self.seen.readable_files()
-        queue, self.lrm = self.lrm.queue, replace(self.lrm, queue={})
-        for _, job in sorted(queue.items()):
+        services = self.seen.readable_files().services
+        lrm = self.lrm
+        if not lrm.queue:
+            return
+        work = _Work(self, dict(lrm.results), dict(lrm.tries), lrm.failed_stops)
+        for _, job in sorted(lrm.queue.items()):
             end = yield job
             self.effects.extend(end.told)
             self.wait(end.delay)
-            self._finish(job, end.code)
+            work.finish(job, end.code, services.get(job.service))
+        uids = lrm.known.uids
+        self.lrm = replace(
+            lrm,
+            queue={},
+            results={uid: c for uid, c in work.results.items() if uid in uids},
+            tries=work.tries,
+            failed_stops=work.failed_stops,
+        )
 
     def _mode(self, known: ManagerStatus) -> LrmMode:
         mode = self.lrm.mode
@@ -177,35 +180,50 @@ class LrmTurn(Turn):
             return LrmMode.ACTIVE
         return mode
 
-    def _finish(self, job: Job, code: int) -> None:
+
+def _job(service: ServiceId, status: ServiceStatus) -> Job:
+    return Job(service, status.state, status.uid, status.target or None, status.timeout)
+
+
+@dataclass(slots=True)
+class _Work:
+    """How the jobs of one turn ended so far.
+
+    Attributes:
+        turn: The turn in which they are done.
+        results: As in `Lrm`.
+        tries: As in `Lrm`.
+        failed_stops: As in `Lrm`.
+    """
+
+    turn: LrmTurn
+    results: dict[str, int]
+    tries: dict[ServiceId, int]
+    failed_stops: int
+
+    def finish(self, job: Job, code: int, config: ServiceConfig | None) -> None:
+        """Note that *job*, of a service with that *config*, ended with *code*."""
         if job.uid is None:
-            failed = self.lrm.failed_stops + (code != ExitCode.SUCCESS)
-            self.lrm = replace(self.lrm, failed_stops=failed)
+            self.failed_stops += code != ExitCode.SUCCESS
             return
         if job.command is ServiceState.STARTED:
-            code = self._after_start(job.service, code)
+            code = self._after_start(job.service, code, config)
         if code != ExitCode.RETRY:
-            uids = self.lrm.known.uids
-            results = {u: c for u, c in self.lrm.results.items() if u in uids}
-            if job.uid in uids:
-                results[job.uid] = code
-            self.lrm = replace(self.lrm, results=results)
+            self.results[job.uid] = code
 
-    def _after_start(self, service: ServiceId, code: int) -> int:
+    def _after_start(
+        self, service: ServiceId, code: int, config: ServiceConfig | None
+    ) -> int:
         """Return what becomes of a start that ended with *code*."""
-        tries = self.lrm.tries.get(service, 0)
+        tries = self.tries.get(service, 0)
         if code == ExitCode.SUCCESS:
-            self._note_tries(service, 0)
+            self.tries.pop(service, None)
         if code != ExitCode.ERROR:
             return code
-        config = self.seen.readable_files().services.get(service)
         if config is None or tries >= config.max_restart:
-            self.say(events.RetriesExhausted(service, tries))
-            self._note_tries(service, 0)
+            self.turn.say(events.RetriesExhausted(service, tries))
+            self.tries.pop(service, None)
             return code
-        self._note_tries(service, tries + 1)
-        self.say(events.StartRetried(service, tries + 1))
+        self.tries[service] = tries + 1
+        self.turn.say(events.StartRetried(service, tries + 1))
         return ExitCode.RETRY
-
-    def _note_tries(self, service: ServiceId, tries: int) -> None:
-        self.lrm = replace(self.lrm, tries={**self.lrm.tries, service: tries})

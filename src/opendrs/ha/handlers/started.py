@@ -89,7 +89,8 @@ def _note_success(round_: Round, service: ServiceId) -> None:
         round_.turn.say(
             events.RelocationSucceeded(service, status.node, Names(status.failed_nodes))
         )
-    round_.amend(service, replace(status, failed_nodes=(), running=True))
+    if status.failed_nodes or not status.running:
+        round_.amend(service, replace(status, failed_nodes=(), running=True))
 
 
 def _note_failure(round_: Round, service: ServiceId) -> tuple[NodeId, ...]:

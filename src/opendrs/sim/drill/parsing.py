@@ -191,24 +191,18 @@ def _service_action(
         action, names = _AMOUNTS[verb]
         return action(service, _amount(rest, *names))
     match [verb, *rest]:
-        case [("migrate" | "relocate" | "stop"), argument]:
-            return actions.Ask(f"{verb} {service} {_argument(verb, argument, nodes)}")
+        case [("migrate" | "relocate" | "stop"), argument] if (
+            verb != "stop" or argument.isdecimal()
+        ):
+            # A target that does not exist is for the manager to refuse.
+            return actions.Ask(f"{verb} {service} {argument}")
         case ["add", node, *options]:
             return _addition(service, _node(node, nodes), options)
-        case ["delete"]:
-            return actions.DeleteService(service)
         case ["manual-migrate", target]:
             return actions.MoveByHand(service, _node(target, nodes))
-        case words:
-            return actions.ChangeService(service, _service_change(words))
-
-
-def _argument(verb: str, argument: str, nodes: Collection[NodeId]) -> str:
-    if verb != "stop":
-        return _node(argument, nodes)
-    if not argument.isdecimal():
-        raise MalformedError(f"not a number of seconds: '{argument}'")
-    return argument
+        case ["delete"]:
+            return actions.DeleteService(service)
+    return actions.ChangeService(service, _service_change([verb, *rest]))
 
 
 _AMOUNTS: Mapping[str, tuple[Callable[[ServiceId, Usage], Action], tuple[str, str]]] = (
