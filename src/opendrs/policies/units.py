@@ -46,7 +46,8 @@ class Units:
 
     Attributes:
         movable: Guests that move as one, by the smallest of their names.
-        left_alone: Why each running guest that stays does so.
+        left_alone: Why each guest that stays does so; stopped ones are no
+            subject.
     """
 
     movable: Mapping[GuestId, Unit]
@@ -58,21 +59,19 @@ def units(
 ) -> Units:
     """Return what may be moved in *snapshot*.
 
-    Guests that a strict affinity rule joins move as one, if all of them that
-    run are on one node and may be moved; as the bundles of Proxmox VE do.
+    Guests that a strict affinity rule joins move as one, if all of them but the
+    stopped are on one node and may be moved; as the bundles of Proxmox VE do.
     """
-    running = {
-        name: guest
-        for name, guest in sorted(snapshot.guests.items())
-        if guest.state is not GuestState.STOPPED
+    present = {
+        name: guest for name, guest in sorted(snapshot.guests.items()) if guest.present
     }
     left_alone = {
         name: why
-        for name, guest in running.items()
+        for name, guest in present.items()
         if (why := _why_not(guest, snapshot, rules, limits, selection)) is not None
     }
     movable: dict[GuestId, Unit] = {}
-    for bundle in _bundles(running, rules):
+    for bundle in _bundles(present, rules):
         leader = bundle[0].id
         why = _why_not_together(bundle, left_alone)
         if why is None:
@@ -157,16 +156,16 @@ def _immobility(guest: Guest, *, relocate: bool) -> str | None:
     return None
 
 
-def _bundles(running: Mapping[GuestId, Guest], rules: CompiledRules) -> Iterable[Unit]:
+def _bundles(present: Mapping[GuestId, Guest], rules: CompiledRules) -> Iterable[Unit]:
     seen: set[GuestId] = set()
-    for name, guest in running.items():
+    for name, guest in present.items():
         if name in seen:
             continue
         group = rules.together.get(name)
         bundle = (
             (guest,)
             if group is None
-            else tuple(running[member] for member in sorted(group) if member in running)
+            else tuple(present[member] for member in sorted(group) if member in present)
         )
         seen.update(member.id for member in bundle)
         yield bundle

@@ -263,6 +263,19 @@ def test_static_mode_weighs_guests_by_their_limits() -> None:
     assert actions(decision) == [migration("small", "a", "b")]
 
 
+def test_in_static_mode_a_guest_without_cpu_limit_moves_as_in_proxmox() -> None:
+    # It weighs a whole node and is taken to bring no cpu along, so that what is
+    # expected (0.43) does not come true: a known weakness of the original.
+    plain = cluster({"a": 0.5, "b": 0.0}, {"free": ("a", 0.4)})
+    snapshot = with_guest(plain, "free", limit=Resources(0, 40 * GIB))
+
+    decision = AutoRebalance(hold=0, mode=UsageMode.STATIC).decide(snapshot, 0)
+
+    (step,) = decision.plan.steps
+    assert step.why.endswith("imbalance 1.000 → 0.429")
+    assert decision.after["imbalance"] == decision.before["imbalance"]
+
+
 def test_topsis_weighs_memory_more_than_cpu() -> None:
     # Moving `cpu` evens the mean of both loads better, `memory` that of memory.
     plain = cluster({"a": 0.8, "b": 0.2}, {"cpu": ("a", 0.1), "memory": ("a", 0.1)})
