@@ -179,7 +179,7 @@ class Board:
         if kind not in self._suitable:
             self._suitable[kind] = np.array(
                 [
-                    self._targets.suitable(unit, self.snapshot.nodes[name]) is None
+                    self._targets.unsuitable(unit, self.snapshot.nodes[name]) is None
                     for name in self._nodes
                 ],
                 bool,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from opendrs.model import GIB, Guest, GuestId, Limits, Node, NodeId, Snapshot
+from opendrs.model import (
+    GIB,
+    Guest,
+    GuestId,
+    Limits,
+    Node,
+    NodeAffinity,
+    NodeId,
+    Snapshot,
+)
 from opendrs.rules.compilation import CompiledRules
 from opendrs.rules.groups import NOBODY
 from opendrs.rules.room import Room, need, room
@@ -49,7 +58,7 @@ class Targets:
         closed = {*self.excluded(unit), unit[0].node}
         return tuple(sorted(set(self._snapshot.nodes) - closed))
 
-    def suitable(self, unit: Unit, node: Node) -> str | None:
+    def unsuitable(self, unit: Unit, node: Node) -> str | None:
         """Return why *node* can never take *unit*, whoever is on it; or None.
 
         This is what guests with the same rules have in common.
@@ -66,9 +75,10 @@ class Targets:
                 return f"its processor is not {guest.cpu_model}"
         leader = unit[0].id
         if node.id not in self._rules.nodes.get(leader, (node.id,)):
-            return "a node-affinity rule forbids it"
+            return f"a rule forbids it: {self._forbidding(leader, node.id)}"
         if node.id not in self.preferred(leader):
-            return "node-affinity rules prefer other nodes"
+            ranking = "; ".join(str(rule) for rule in self._rules.rankings[leader])
+            return f"other nodes are preferred: {ranking}"
         return None
 
     def preferred(self, guest: GuestId) -> frozenset[NodeId]:
@@ -114,9 +124,21 @@ class Targets:
 
     def _obstacle(self, unit: Unit, asked: Room, node: Node) -> str | None:
         return (
-            self.suitable(unit, node)
+            self.unsuitable(unit, node)
             or self.disturbed(unit, node.id)
             or _shortage(self.room[node.id].minus(asked))
+        )
+
+    def _forbidding(self, guest: GuestId, node: NodeId) -> NodeAffinity:
+        """Return the rule that keeps *guest*, or who stays with it, from *node*."""
+        bound = self._rules.together.get(guest, frozenset({guest}))
+        return next(
+            rule
+            for rule in self._snapshot.rules
+            if isinstance(rule, NodeAffinity)
+            and rule.strict
+            and rule.guests & bound
+            and node not in rule.nodes
         )
 
     def _present(self, guests: frozenset[GuestId], node: NodeId) -> list[GuestId]:

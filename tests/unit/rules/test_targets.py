@@ -106,19 +106,21 @@ def test_a_guest_that_needs_a_processor_goes_only_where_it_is_known_to_be() -> N
 
 
 def test_nodes_that_a_strict_rule_does_not_list_are_closed() -> None:
-    assert excluded(scene(belong(a=0, b=0))) == {C: "a node-affinity rule forbids it"}
+    rule = belong(a=0, b=0)
+
+    assert excluded(scene(rule)) == {C: f"a rule forbids it: {rule}"}
 
 
 def test_of_ranked_nodes_only_the_highest_are_open() -> None:
-    assert excluded(scene(belong(a=0, b=1, c=2))) == {
-        B: "node-affinity rules prefer other nodes"
-    }
+    rule = belong(a=0, b=1, c=2)
+
+    assert excluded(scene(rule)) == {B: f"other nodes are preferred: {rule}"}
 
 
 def test_a_soft_rule_prefers_its_nodes_to_all_others() -> None:
-    assert excluded(scene(belong(strict=False, b=0))) == {
-        C: "node-affinity rules prefer other nodes"
-    }
+    rule = belong(strict=False, b=0)
+
+    assert excluded(scene(rule)) == {C: f"other nodes are preferred: {rule}"}
 
 
 def test_where_no_preferred_node_is_online_the_next_best_are_open() -> None:
