@@ -7,6 +7,12 @@ from opendrs.policies.consolidation.detection import Tallies as Tallies
 from opendrs.policies.consolidation.detection import Tally as Tally
 from opendrs.policies.consolidation.detection import Verdict as Verdict
 from opendrs.policies.consolidation.detection import Verdicts as Verdicts
+from opendrs.policies.consolidation.dispersion import (
+    interquartile_ranges as interquartile_ranges,
+)
+from opendrs.policies.consolidation.dispersion import (
+    median_absolute_deviations as median_absolute_deviations,
+)
 from opendrs.policies.consolidation.emptying import emptied as emptied
 from opendrs.policies.consolidation.emptying import emptied_columns as emptied_columns
 from opendrs.policies.consolidation.guests import GuestLoad as GuestLoad

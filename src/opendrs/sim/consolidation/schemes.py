@@ -1,0 +1,100 @@
+"""What is simulated: the policies of the experiment, by their names in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from opendrs.errors import InvalidSettingError
+
+
+class Baseline(StrEnum):
+    """No migrations: all hosts at full power, or as much as their load needs."""
+
+    NPA = "npa"
+    DVFS = "dvfs"
+
+
+class Detector(StrEnum):
+    """How an overloaded host is told."""
+
+    THR = "thr"
+    IQR = "iqr"
+    MAD = "mad"
+    LR = "lr"
+    LRR = "lrr"
+
+
+class Selector(StrEnum):
+    """Which guest leaves it."""
+
+    MC = "mc"
+    MMT = "mmt"
+    MU = "mu"
+    RS = "rs"
+
+
+PARAMETERS = MappingProxyType(
+    {
+        Detector.THR: 0.8,
+        Detector.IQR: 1.5,
+        Detector.MAD: 2.5,
+        Detector.LR: 1.2,
+        Detector.LRR: 1.2,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Migrating:
+    """Guests leave overloaded hosts, and others that can be emptied.
+
+    Attributes:
+        detector: How an overloaded host is told.
+        selector: Which guest leaves it.
+        parameter: The threshold of THR, the safety of the others.
+        seed: Of the random selection.
+    """
+
+    detector: Detector
+    selector: Selector
+    parameter: float
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.parameter < float("inf"):
+            raise InvalidSettingError(
+                f"{self}: the parameter must be above 0, not {self.parameter}"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.detector}-{self.selector}-{self.parameter:g}"
+
+
+Scheme = Baseline | Migrating
+
+
+def scheme(name: str, seed: int = 0) -> Scheme:
+    """Return what is meant by *name*.
+
+    Args:
+        name: Such as `dvfs`, `lr-mmt` or `thr-mmt-0.9`.
+        seed: Of the random selection.
+
+    Raises:
+        InvalidSettingError: There is no such scheme.
+    """
+    if name in list(Baseline):
+        return Baseline(name)
+    detector, _, rest = name.partition("-")
+    selector, _, parameter = rest.partition("-")
+    try:
+        how = Detector(detector)
+        value = float(parameter) if parameter else PARAMETERS[how]
+        return Migrating(how, Selector(selector), value, seed)
+    except ValueError:
+        raise InvalidSettingError(
+            f"no scheme is called {name!r}: give {', '.join(Baseline)}, or one of "
+            f"{', '.join(Detector)} with one of {', '.join(Selector)}, as in lr-mmt-1.2"
+        ) from None

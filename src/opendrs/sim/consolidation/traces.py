@@ -1,0 +1,89 @@
+"""Recorded load of guests, from files."""
+
+from __future__ import annotations
+
+import tarfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from opendrs.errors import InvalidFileError, ModelError
+
+SAMPLES = 288  # a day of five minutes each
+PERCENT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The CPU load of guests over a day.
+
+    Attributes:
+        names: The guests, in the order they are numbered in.
+        percent: Load of each, sample by sample; shape (guests, samples).
+
+    Raises:
+        ModelError: There is not a row for each guest, fewer than two samples, or
+            one that is no percentage.
+    """
+
+    names: tuple[str, ...]
+    percent: npt.NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        shape = self.percent.shape
+        if len(shape) != 2 or shape[0] != len(self.names) or shape[1] < 2:
+            raise ModelError(f"{len(self.names)} guests have no samples of {shape}")
+        if ((self.percent < 0) | (self.percent > PERCENT)).any():
+            raise ModelError(f"loads must be in [0, {PERCENT}] %")
+
+
+def read_planetlab(path: Path) -> Trace:
+    """Return a day of PlanetLab, in the order of the names of its files.
+
+    Args:
+        path: A directory with a file per guest, or a tar archive of one; each
+            file holds 288 whole percentages, one a line.
+
+    Raises:
+        InvalidFileError: There is nothing, or not what there should be; every
+            file that is wrong has its line.
+    """
+    files = sorted(_files(path))
+    if not files:
+        raise InvalidFileError(f"{path}: no traces in there")
+    complaints = [why for why in (_complaint(*each) for each in files) if why]
+    if complaints:
+        raise InvalidFileError(*(f"{path}: {why}" for why in complaints))
+    rows = [np.array(text.split(), dtype=np.int64) for _, text in files]
+    return Trace(tuple(name for name, _ in files), np.array(rows))
+
+
+def _files(path: Path) -> Iterator[tuple[str, str]]:
+    try:
+        if path.is_dir():
+            for each in path.iterdir():
+                if each.is_file():
+                    yield each.name, each.read_text(errors="replace")
+            return
+        with tarfile.open(path) as archive:
+            for member in archive:
+                content = archive.extractfile(member)
+                if content is not None:
+                    name = Path(member.name).name
+                    yield name, content.read().decode(errors="replace")
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        raise InvalidFileError(f"{path}: {error}") from error
+
+
+def _complaint(name: str, text: str) -> str | None:
+    words = text.split()
+    if len(words) != SAMPLES:
+        return f"{name}: {len(words)} samples instead of {SAMPLES}"
+    for line, word in enumerate(words, 1):
+        if not word.isascii() or not word.isdigit() or int(word) > PERCENT:
+            return f"{name}, line {line}: not a percentage: {word[:20]!r}"
+    return None
