@@ -54,7 +54,6 @@ def size(board: Board) -> int:
     return len(board.columns.demand)
 
 
-@settings(max_examples=200)
 @given(
     snapshots() | snapshots(settled=True) | snapshots(settled=True, measured=True),
     st.sampled_from(UsageMode),

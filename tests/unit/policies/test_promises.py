@@ -84,7 +84,6 @@ def test_the_order_of_nodes_and_guests_does_not_matter(
     assert decided(policy, shuffled) == decided(policy, snapshot)
 
 
-@settings(max_examples=200)
 @given(POLICIES, CLUSTERS)
 def test_no_strict_rule_is_broken_nor_memory_overfilled_on_the_way(
     policy: Policy[Any], snapshot: Snapshot
@@ -96,7 +95,6 @@ def test_no_strict_rule_is_broken_nor_memory_overfilled_on_the_way(
     assert faults(snapshot, decision.plan, policy.limits) == []
 
 
-@settings(max_examples=200)
 @given(POLICIES, CLUSTERS)
 def test_the_guard_has_nothing_against_a_fresh_plan(
     policy: Policy[Any], snapshot: Snapshot
@@ -107,7 +105,7 @@ def test_the_guard_has_nothing_against_a_fresh_plan(
     event(f"{len(ready)} units may start")
     for unit in ready:
         moves = tuple(move(step) for step in unit.steps)
-        assert objection(moves, snapshot, policy.limits, {}) is None
+        assert objection(moves, snapshot, policy.limits) is None
 
 
 @given(POLICIES, CLUSTERS)

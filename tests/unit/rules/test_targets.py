@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 
 from builders import cluster, guest_ids
 from opendrs.model import (
@@ -278,7 +278,6 @@ def memory_fits(snapshot: Snapshot, name: NodeId, limits: Limits) -> bool:
     )
 
 
-@settings(max_examples=200)
 @given(snapshots())
 def test_an_open_node_breaks_no_rule_and_is_not_overfilled(snapshot: Snapshot) -> None:
     still = {
@@ -299,7 +298,6 @@ def test_an_open_node_breaks_no_rule_and_is_not_overfilled(snapshot: Snapshot) -
             assert after.nodes[name].online
 
 
-@settings(max_examples=200)
 @given(snapshots(measured=True, settled=True))
 def test_a_closed_node_would_really_break_or_overfill_something(
     snapshot: Snapshot,
