@@ -1,0 +1,59 @@
+import pytest
+
+from opendrs.ha.balancing import resource_bundles
+from opendrs.ha.documents import ServiceStatus
+from opendrs.ha.identifiers import ServiceId
+from opendrs.ha.states import ServiceState
+from opendrs.model import NodeId
+
+ONE, TWO, THREE = (ServiceId(f"vm:{number}") for number in (101, 102, 103))
+
+
+def at(node: str, state: str = "started", target: str | None = None) -> ServiceStatus:
+    return ServiceStatus(
+        state=ServiceState(state),
+        node=NodeId(node),
+        target=None if target is None else NodeId(target),
+    )
+
+
+# The cases of the original's own test of bundles.
+@pytest.mark.parametrize(
+    ("services", "together", "bundles"),
+    [
+        ({ONE: at("node1"), TWO: at("node1")}, (), {ONE: [ONE], TWO: [TWO]}),
+        ({ONE: at("node1"), TWO: at("node1")}, (ONE, TWO), {ONE: [ONE, TWO]}),
+        (
+            {ONE: at("node1", "stopped"), TWO: at("node1"), THREE: at("node1")},
+            (ONE, TWO, THREE),
+            {TWO: [TWO, THREE]},
+        ),
+        (
+            {ONE: at("node1"), TWO: at("node1", "stopped"), THREE: at("node1")},
+            (ONE, TWO, THREE),
+            {ONE: [ONE, THREE]},
+        ),
+        (
+            {
+                ONE: at("node1"),
+                TWO: at("node2", "migrate", "node1"),
+                THREE: at("node3", "relocate", "node1"),
+            },
+            (ONE, TWO, THREE),
+            {},
+        ),
+        (
+            {ONE: at("node1"), TWO: at("node2"), THREE: at("node3")},
+            (ONE, TWO, THREE),
+            {},
+        ),
+    ],
+)
+def test_what_must_be_together_moves_as_one_or_not_at_all(
+    services: dict[ServiceId, ServiceStatus],
+    together: tuple[ServiceId, ...],
+    bundles: dict[ServiceId, list[ServiceId]],
+) -> None:
+    companions = {one: frozenset(together) - {one} for one in together}
+
+    assert resource_bundles(services, companions) == bundles
