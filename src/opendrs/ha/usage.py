@@ -20,7 +20,10 @@ from opendrs.scoring import (
     NodeLoad,
     imbalance,
     start_scores,
+    start_scores_columns,
 )
+
+MANY_NODES = 12  # from here on, columns are faster
 
 SETTLED = MOVING | {
     ServiceState.STARTED,
@@ -219,7 +222,8 @@ class LoadUsage:
         """Return what starting *service* costs on each node."""
         limit = self._demands.of(service).limit
         loads = [self._load_for_starts(node) for node in self.nodes]
-        scores = start_scores(loads, limit)
+        scoring = start_scores if len(loads) < MANY_NODES else start_scores_columns
+        scores = scoring(loads, limit)
         return {node: -score for node, score in zip(self.nodes, scores, strict=True)}
 
     def imbalance(self) -> float:
