@@ -32,8 +32,8 @@ def ordered(
 
     Each choice must be safe once all before it are done, and no guest may move
     twice. A step waits only where it must: where there is not room on the
-    target until somebody has left it, or somebody whom its guest must be apart
-    from, it and all later arrivals there wait for all that has gone on there.
+    target until somebody has left it, or somebody is there still from whom its
+    guest must be apart, it and all later arrivals wait for all who leave there.
     """
     return _Order(snapshot, rules, limits).plan(choices)
 
@@ -46,7 +46,7 @@ class _Order:
         worst: The same while all that was let go on there since the last wait
             is under way: arrivals have come, nobody has left.
         gone: Who has left each node since then.
-        touching: The steps from or to each node since then.
+        leaving: The steps from each node since then.
         waits: The steps that all later arrivals on a node wait for.
         ancestors: All steps that each step waits for, directly or not.
     """
@@ -60,9 +60,7 @@ class _Order:
         self.exact = dict(Targets(snapshot, rules, limits).room)
         self.worst = dict(self.exact)
         self.gone: dict[NodeId, set[str]] = {name: set() for name in snapshot.nodes}
-        self.touching: dict[NodeId, list[StepId]] = {
-            name: [] for name in snapshot.nodes
-        }
+        self.leaving: dict[NodeId, list[StepId]] = {name: [] for name in snapshot.nodes}
         self.waits: dict[NodeId, tuple[StepId, ...]] = dict.fromkeys(snapshot.nodes, ())
         self.ancestors: dict[StepId, frozenset[StepId]] = {}
         self.steps: list[Step] = []
@@ -86,8 +84,7 @@ class _Order:
             self.ancestors[step.id] = frozenset(step.after).union(
                 *(self.ancestors[earlier] for earlier in step.after)
             )
-            self.touching[source].append(step.id)
-            self.touching[target].append(step.id)
+            self.leaving[source].append(step.id)
             self.gone[source].add(move.guest)
         self.worst[target] = self.worst[target].minus(asked)
         self.exact[target] = self.exact[target].minus(asked)
@@ -104,11 +101,11 @@ class _Order:
         )
 
     def _wait(self, target: NodeId) -> None:
-        earlier = {*self.touching[target], *self.waits[target]}
+        earlier = {*self.leaving[target], *self.waits[target]}
         implied = frozenset[StepId]().union(*(self.ancestors[each] for each in earlier))
         self.waits[target] = tuple(
             step.id for step in self.steps if step.id in earlier - implied
         )
         self.worst[target] = self.exact[target]
         self.gone[target] = set()
-        self.touching[target] = []
+        self.leaving[target] = []

@@ -23,6 +23,7 @@ from opendrs.model import (
     Resources,
     Rule,
     Snapshot,
+    Usage,
 )
 from opendrs.policies.board import moves_of
 from opendrs.policies.order import Choice, ordered
@@ -123,6 +124,35 @@ def test_later_arrivals_wait_for_the_same() -> None:
     )
 
     assert waits(plan) == {"1": (), "2": (), "3": ("1", "2"), "4": ("1", "2")}
+
+
+def test_nobody_waits_for_arrivals_whose_room_is_counted() -> None:
+    spread = AntiAffinity(guests=guest_ids("x", "y"))
+    snapshot = scene({"a": 0.6, "b": 0.3, "c": 0.0}, "x:a z:a y:b", spread)
+
+    plan = plan_of(snapshot, [("y", "b", "c")], [("z", "a", "b")], [("x", "a", "b")])
+
+    assert waits(plan) == {"1": (), "2": (), "3": ("1",)}
+
+
+def test_nobody_waits_for_those_who_leave_later_while_there_is_room() -> None:
+    spread = (
+        AntiAffinity(guests=guest_ids("x", "y")),
+        AntiAffinity(guests=guest_ids("w", "y")),
+    )
+    snapshot = scene({"a": 0.6, "b": 0.4, "c": 0.0}, "x:a w:a y:b z:b", *spread)
+    small = replace(snapshot.guests[GuestId("z")], usage=Usage(1.0, 10 * GIB))
+    snapshot = replace(snapshot, guests={**snapshot.guests, small.id: small})
+
+    plan = plan_of(
+        snapshot,
+        [("y", "b", "c")],
+        [("x", "a", "b")],
+        [("z", "b", "c")],
+        [("w", "a", "b")],
+    )
+
+    assert waits(plan) == {"1": (), "2": ("1",), "3": (), "4": ("1",)}
 
 
 def test_waits_that_others_imply_are_not_told() -> None:
