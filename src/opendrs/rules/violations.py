@@ -7,7 +7,6 @@ checked against the other.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -72,23 +71,18 @@ def newly_broken(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
     A guest that breaks a rule may go on breaking it, on any node: what counts
     is which guests break which rule.
     """
-    known = Counter(_signature(found) for found in violations(before) if found.strict)
-    fresh: list[Violation] = []
-    for found in violations(after):
-        if not found.strict:
-            continue
-        if known[_signature(found)] > 0:
-            known[_signature(found)] -= 1
-        else:
-            fresh.append(found)
-    return tuple(fresh)
+    known = {_signature(found) for found in violations(before) if found.strict}
+    return tuple(
+        found
+        for found in violations(after)
+        if found.strict and _signature(found) not in known
+    )
 
 
 def _signature(found: Violation) -> tuple[object, ...]:
-    """Return which guests break which rule; two rules may bear one name."""
-    rule = found.rule
-    nodes = frozenset(rule.nodes) if isinstance(rule, NodeAffinity) else None
-    return type(rule), str(rule), nodes, found.guests
+    """Return what is broken: of two rules that ask the same both are, or none."""
+    nodes = found.rule.nodes if isinstance(found.rule, NodeAffinity) else ()
+    return type(found.rule), frozenset(nodes), found.guests
 
 
 def _present(rule: Affinity | AntiAffinity | NodeAffinity, at: Snapshot) -> list[Guest]:
