@@ -8,24 +8,16 @@ from opendrs.ha import events
 from opendrs.ha.accounting import DYNAMIC, STATIC
 from opendrs.ha.documents import Motion, ServiceStatus
 from opendrs.ha.identifiers import VIRTUAL_MACHINE, ServiceId, kind_of
+from opendrs.ha.improvement import Movable, best_move
 from opendrs.ha.requests import queue_motion
 from opendrs.ha.round import Round
 from opendrs.ha.rules.rule import Services
 from opendrs.ha.states import MOVING, ServiceState, Task
 from opendrs.ha.usage import LoadUsage, UsageUnknownError
-from opendrs.model import NodeId
-from opendrs.scoring import (
-    Candidate,
-    imbalance_after,
-    rank_by_imbalance,
-    rank_by_topsis,
-)
+from opendrs.scoring import imbalance_after
 
 NOBODY: Services = frozenset()
-BRUTE_FORCE, TOPSIS = "bruteforce", "topsis"
-
 Bundle = Sequence[ServiceId]
-Move = Candidate[ServiceId, NodeId]
 
 
 def resource_bundles(
@@ -83,10 +75,11 @@ def _is_moving(status: ServiceStatus) -> bool:
 
 def _improve(round_: Round, usage: LoadUsage, before: float) -> None:
     try:
-        move = _best_move(usage, list(_moves(round_, usage)), round_.scheduling.method)
+        bundles = list(_movables(round_, usage))
     except UsageUnknownError as why:
         round_.turn.say(events.MovesUnscored(str(why)))
         return
+    move = best_move(usage, bundles, round_.scheduling.method)
     if move is None:
         return
     after = imbalance_after(usage.loads(), move, usage.form)
@@ -98,33 +91,21 @@ def _improve(round_: Round, usage: LoadUsage, before: float) -> None:
     queue_motion(round_, Motion(task, move.target), move.unit)
 
 
-def _best_move(usage: LoadUsage, moves: Sequence[Move], method: str) -> Move | None:
-    loads = usage.loads()
-    if not moves:
-        return None
-    if method == BRUTE_FORCE:
-        return rank_by_imbalance(loads, moves, usage.form)[0]
-    if method == TOPSIS:
-        return rank_by_topsis(loads, moves)[0]
-    return None
-
-
-def _moves(round_: Round, usage: LoadUsage) -> Iterator[Move]:
-    """Yield all moves the rules allow, by leader and target.
+def _movables(round_: Round, usage: LoadUsage) -> Iterator[Movable]:
+    """Yield the bundles that may go anywhere, in order of their leaders.
 
     Raises:
         UsageUnknownError: A service that may move is not counted.
     """
     bundles = resource_bundles(round_.services, round_.rules.together)
     for leader, members in sorted(bundles.items()):
-        here = round_.services[leader].node
         _, preferred = round_.selector.choices(leader)
         separate = round_.selector.company(leader).separate
-        targets = set(preferred) - separate - {here}
-        if targets:
+        here = round_.services[leader].node
+        bundle = Movable(members, here, preferred, separate)
+        if bundle.has_target:
             _require_counted(usage, leader, members)
-        for target in sorted(targets):
-            yield usage.candidate(members, here, target)
+            yield bundle
 
 
 def _require_counted(usage: LoadUsage, leader: ServiceId, members: Bundle) -> None:

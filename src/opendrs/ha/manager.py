@@ -13,6 +13,7 @@ from opendrs.ha.documents import ManagerStatus, ServiceStatus
 from opendrs.ha.handlers import HANDLERS
 from opendrs.ha.identifiers import ServiceId
 from opendrs.ha.migration import Texts, migrate_groups
+from opendrs.ha.places import Places, places_of
 from opendrs.ha.requests import take_requests
 from opendrs.ha.round import Manager, Round
 from opendrs.ha.rules import (
@@ -31,7 +32,6 @@ from opendrs.ha.states import (
     ServiceState,
 )
 from opendrs.ha.turn import Turn
-from opendrs.ha.usage import Places, places_of
 from opendrs.model import NodeId
 from opendrs.scoring import ImbalanceForm
 

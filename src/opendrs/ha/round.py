@@ -17,18 +17,12 @@ from opendrs.ha.documents import (
 from opendrs.ha.identifiers import Parameters, ServiceId
 from opendrs.ha.nodes import NodeTable
 from opendrs.ha.observation import HaError
+from opendrs.ha.places import Places, places_of
 from opendrs.ha.rules import NO_RULES, CompiledRules
 from opendrs.ha.selection import Selector
 from opendrs.ha.states import LrmMode, NodeState, Preference, Requested, ServiceState
 from opendrs.ha.turn import Turn
-from opendrs.ha.usage import (
-    BasicUsage,
-    LoadUsage,
-    Places,
-    UsageModel,
-    UsageUnknownError,
-    places_of,
-)
+from opendrs.ha.usage import BasicUsage, LoadUsage, UsageModel, UsageUnknownError
 from opendrs.model import NodeId
 from opendrs.scoring import ImbalanceForm
 

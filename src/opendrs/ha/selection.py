@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from opendrs.ha.documents import ServiceStatus
 from opendrs.ha.identifiers import ServiceId
+from opendrs.ha.places import Places, places_of
 from opendrs.ha.rules import CompiledRules
 from opendrs.ha.states import Preference
-from opendrs.ha.usage import Places, UsageModel, places_of
+from opendrs.ha.usage import UsageModel
 from opendrs.model import NodeId
 
 Nodes = Collection[NodeId]

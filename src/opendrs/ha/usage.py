@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from opendrs.ha.documents import ServiceStatus
 from opendrs.ha.identifiers import ServiceId
 from opendrs.ha.observation import HaError
-from opendrs.ha.states import MOVING, ServiceState
+from opendrs.ha.places import NOWHERE, Places
 from opendrs.model import NodeId, Resources
 from opendrs.scoring import (
     Candidate,
@@ -25,58 +24,9 @@ from opendrs.scoring import (
 
 MANY_NODES = 12  # from here on, columns are faster
 
-SETTLED = MOVING | {
-    ServiceState.STARTED,
-    ServiceState.REQUEST_STOP,
-    ServiceState.FENCE,
-    ServiceState.FREEZE,
-    ServiceState.ERROR,
-    ServiceState.RECOVERY,
-}
-ARRIVING = MOVING | {ServiceState.REQUEST_START_BALANCE}
-
 
 class UsageUnknownError(HaError):
     """What a service uses is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where a service takes up room.
-
-    Attributes:
-        current: The node it is on, if it is online and the service is settled.
-        target: The online node it moves to.
-        running: Whether it is known to run.
-    """
-
-    current: NodeId | None = None
-    target: NodeId | None = None
-    running: bool = False
-
-    @property
-    def nodes(self) -> tuple[NodeId, ...]:
-        """Return the nodes on which it takes up room, the current one first."""
-        both = (self.current, self.target if self.target != self.current else None)
-        return tuple(node for node in both if node is not None)
-
-
-NOWHERE = Places()
-
-
-def places_of(status: ServiceStatus, is_online: Mapping[NodeId, object]) -> Places:
-    """Return where a service takes up room.
-
-    Args:
-        status: Where it stands.
-        is_online: The nodes that are online, as its keys.
-    """
-    state = status.state
-    current = status.node if state in SETTLED and status.node in is_online else None
-    target = status.target if state in ARRIVING and status.target in is_online else None
-    if state is ServiceState.STARTED:
-        return Places(current, target, status.running)
-    return Places(current, target, current is not None)
 
 
 class UsageModel(Protocol):
@@ -217,6 +167,14 @@ class LoadUsage:
     def counts(self, service: ServiceId) -> bool:
         """Return whether *service* takes up room anywhere."""
         return service in self._places
+
+    def demand(self, service: ServiceId) -> Demand:
+        """Return what *service* takes.
+
+        Raises:
+            UsageUnknownError: It is not known.
+        """
+        return self._demands.of(service)
 
     def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
         """Return what starting *service* costs on each node."""

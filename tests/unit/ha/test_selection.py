@@ -2,10 +2,11 @@ from collections.abc import Mapping
 
 from opendrs.ha.documents import ServiceStatus
 from opendrs.ha.identifiers import ServiceId
+from opendrs.ha.places import places_of
 from opendrs.ha.rules import CompiledRules, checked, compiled, read_rules, transformed
 from opendrs.ha.selection import Selector
 from opendrs.ha.states import Preference, ServiceState
-from opendrs.ha.usage import BasicUsage, places_of
+from opendrs.ha.usage import BasicUsage
 from opendrs.model import NodeId
 
 NODES = tuple(NodeId(name) for name in ("node1", "node2", "node3"))

@@ -1,0 +1,148 @@
+"""The move that makes the load most even.
+
+Small clusters are scored move by move, as Proxmox VE does it. Those it would
+refuse for their size are scored over columns; where members of one bundle are
+added up, that may differ in the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from opendrs.ha.identifiers import ServiceId
+from opendrs.ha.usage import LoadUsage
+from opendrs.model import NodeId, Resources
+from opendrs.scoring import (
+    Best,
+    Candidate,
+    Columns,
+    ImbalanceForm,
+    best_by_imbalance,
+    best_by_topsis,
+    rank_by_imbalance,
+    rank_by_topsis,
+)
+
+BRUTE_FORCE, TOPSIS = "bruteforce", "topsis"
+MOST_LOADS = 5_000_000  # a few seconds' worth of adding up, move by move
+
+Move = Candidate[ServiceId, NodeId]
+Nodes = Collection[NodeId]
+
+
+@dataclass(frozen=True, slots=True)
+class Movable:
+    """A bundle, and where it may go.
+
+    Attributes:
+        members: Its services, the leader first.
+        source: Where they are.
+        preferred: The best nodes by the rules; the source may be among them.
+        separate: The nodes of services it must be apart from.
+    """
+
+    members: Sequence[ServiceId]
+    source: NodeId
+    preferred: Nodes
+    separate: frozenset[NodeId]
+
+    @property
+    def targets(self) -> list[NodeId]:
+        """Return where it may go, in order of name."""
+        excluded = self.separate | {self.source}
+        return sorted(node for node in self.preferred if node not in excluded)
+
+    @property
+    def has_target(self) -> bool:
+        """Return whether it may go anywhere."""
+        excluded = self.separate | {self.source}
+        return len(self.preferred) > len(excluded) or any(
+            node not in excluded for node in self.preferred
+        )
+
+
+def best_move(usage: LoadUsage, bundles: Sequence[Movable], method: str) -> Move | None:
+    """Return the best move by *method*; None if there is none, or no such method.
+
+    Args:
+        usage: What is taken of each node.
+        bundles: What may move, in order of the leaders.
+        method: bruteforce or topsis.
+    """
+    if not bundles or method not in (BRUTE_FORCE, TOPSIS):
+        return None
+    nodes = len(usage.nodes)
+    if len(bundles) * nodes * nodes > MOST_LOADS:
+        return best_move_over_columns(usage, bundles, method)
+    return best_move_by_move(usage, bundles, method)
+
+
+def best_move_by_move(
+    usage: LoadUsage, bundles: Sequence[Movable], method: str
+) -> Move | None:
+    """Return the best move, having scored one after the other."""
+    loads = usage.loads()
+    moves = [
+        usage.candidate(bundle.members, bundle.source, target)
+        for bundle in bundles
+        for target in bundle.targets
+    ]
+    if method == TOPSIS:
+        return next(iter(rank_by_topsis(loads, moves)), None)
+    return next(iter(rank_by_imbalance(loads, moves, usage.form)), None)
+
+
+def best_move_over_columns(
+    usage: LoadUsage, bundles: Sequence[Movable], method: str
+) -> Move | None:
+    """Return the best move, having scored all of them at once."""
+    best = _METHODS[method](_columns(usage, bundles), usage.form)
+    if best is None:
+        return None
+    bundle = bundles[best.unit]
+    return usage.candidate(bundle.members, bundle.source, usage.nodes[best.target])
+
+
+def _columns(usage: LoadUsage, bundles: Sequence[Movable]) -> Columns:
+    loads = list(usage.loads().values())
+    index = {node: number for number, node in enumerate(usage.nodes)}
+    classes: dict[tuple[int, frozenset[NodeId]], int] = {}
+    class_of = [
+        classes.setdefault((id(b.preferred), b.separate), len(classes)) for b in bundles
+    ]
+    allowed = np.zeros((len(classes), len(loads)), bool)
+    for bundle, number in zip(bundles, class_of, strict=True):
+        if not allowed[number].any():
+            allowed[number] = _row(bundle, index)
+    return Columns(
+        capacity=np.array([_pair(load.capacity) for load in loads]),
+        taken=np.array([_pair(load.taken) for load in loads]),
+        demand=np.array([_demand(usage, bundle) for bundle in bundles]),
+        node_of=np.array([index[bundle.source] for bundle in bundles], np.intp),
+        class_of=np.array(class_of, np.intp),
+        allowed=allowed,
+        room=np.full((len(loads), 2), np.inf),
+        need=np.zeros((len(bundles), 2)),
+    )
+
+
+def _row(bundle: Movable, index: Mapping[NodeId, int]) -> list[bool]:
+    return [node in bundle.preferred and node not in bundle.separate for node in index]
+
+
+def _pair(amount: Resources) -> tuple[float, float]:
+    return amount.cpu, float(amount.memory)
+
+
+def _demand(usage: LoadUsage, bundle: Movable) -> tuple[float, float]:
+    usages = [usage.demand(service).usage for service in bundle.members]
+    return sum(u.cpu for u in usages), float(sum(u.memory for u in usages))
+
+
+_METHODS: Mapping[str, Callable[[Columns, ImbalanceForm], Best | None]] = (
+    MappingProxyType({BRUTE_FORCE: best_by_imbalance, TOPSIS: best_by_topsis})
+)
