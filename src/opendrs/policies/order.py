@@ -46,7 +46,7 @@ class _Order:
         worst: The same while all that was let go on there since the last wait
             is under way: arrivals have come, nobody has left.
         gone: Who has left each node since then.
-        leaving: The steps from each node since then.
+        leaving: All steps from each node.
         waits: The steps that all later arrivals on a node wait for.
         ancestors: All steps that each step waits for, directly or not.
     """
@@ -101,11 +101,8 @@ class _Order:
         )
 
     def _wait(self, target: NodeId) -> None:
-        earlier = {*self.leaving[target], *self.waits[target]}
-        implied = frozenset[StepId]().union(*(self.ancestors[each] for each in earlier))
-        self.waits[target] = tuple(
-            step.id for step in self.steps if step.id in earlier - implied
-        )
+        leaving = self.leaving[target]
+        implied = frozenset[StepId]().union(*(self.ancestors[each] for each in leaving))
+        self.waits[target] = tuple(each for each in leaving if each not in implied)
         self.worst[target] = self.exact[target]
         self.gone[target] = set()
-        self.leaving[target] = []

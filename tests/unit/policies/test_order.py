@@ -155,6 +155,32 @@ def test_nobody_waits_for_those_who_leave_later_while_there_is_room() -> None:
     assert waits(plan) == {"1": (), "2": ("1",), "3": (), "4": ("1",)}
 
 
+def test_one_wave_after_another_waits_for_all_who_have_left() -> None:
+    # On b are y with 0.5, z with 0.1, u with 0.2 and 0.1 that nobody asks about.
+    sizes = {"y": 0.5, "z": 0.1, "u": 0.2, "x": 0.2, "w": 0.5, "v": 0.2}
+    places = {name: ("b" if name in "yzu" else "a", sizes[name]) for name in sizes}
+    snapshot = cluster({"a": 0.9, "b": 0.9, "c": 0.0}, {**places})
+
+    plan = plan_of(
+        snapshot,
+        [("y", "b", "c")],
+        [("x", "a", "b")],  # 0.9 - 0.5 + 0.2
+        [("z", "b", "c")],
+        [("w", "a", "b")],  # 0.6 - 0.1 + 0.5
+        [("u", "b", "c")],
+        [("v", "a", "b")],  # 1.0 - 0.2 + 0.2
+    )
+
+    assert waits(plan) == {
+        "1": (),
+        "2": ("1",),
+        "3": (),
+        "4": ("1", "3"),
+        "5": (),
+        "6": ("1", "3", "5"),
+    }
+
+
 def test_waits_that_others_imply_are_not_told() -> None:
     nodes = {"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.0}
     snapshot = scene(nodes, "v:c z:c y:b w:b x:a")
