@@ -407,6 +407,26 @@ def test_says_which_nearer_choices_a_rule_excluded() -> None:
     ]
 
 
+def test_a_closed_node_that_is_no_nearer_is_not_mentioned() -> None:
+    # By hand: 1, 0 and 0 become 0.5, 0.5 and 0, with imbalance 0.5 either way.
+    rule = NodeAffinity(guests=guest_ids("vm"), nodes={A: 0, B: 0})
+    snapshot = cluster({"a": 1.0, "b": 0.0, "c": 0.0}, {"vm": ("a", 0.5)}, [rule])
+
+    (step,) = AT_ONCE.decide(snapshot, 0).plan.steps
+
+    assert step.why.endswith("imbalance 1.000 → 0.500")
+
+
+def test_says_who_moves_as_one() -> None:
+    rule = Affinity(guests=guest_ids("big", "small"))
+
+    steps = AT_ONCE.decide(replace(LOPSIDED, rules=(rule,)), 0).plan.steps
+
+    why = "big and small must stay together and move as one"
+    assert [step.why.split("; ")[1] for step in steps] == [why, why]
+    assert steps[0].why.startswith("takes 4.00 cores and 40.00 GiB from a")
+
+
 @pytest.mark.parametrize(
     "settings",
     [

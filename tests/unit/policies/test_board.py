@@ -18,6 +18,7 @@ from opendrs.model import (
     Migration,
     Mobility,
     NodeId,
+    NodeState,
     Relocation,
     Resources,
     Snapshot,
@@ -140,9 +141,19 @@ def test_a_guest_frees_no_more_than_was_measured_on_its_node() -> None:
     assert open_to(board, 1) == set()
 
 
+def test_guests_that_need_a_processor_differ_from_those_that_do_not() -> None:
+    plain = cluster({"a": 0.5, "b": 0.1}, {"x": ("a", 0.1), "y": ("a", 0.1)})
+    picky = replace(plain.guests[GuestId("x")], cpu_model="EPYC")
+
+    board = board_of(replace(plain, guests={**plain.guests, picky.id: picky}))
+
+    assert open_to(board, 0) == set()
+    assert open_to(board, 1) == {B}
+
+
 def test_nodes_that_are_not_online_are_not_on_the_board() -> None:
     plain = cluster({"a": 0.5, "b": 0.4}, {"x": ("a", 0.3), "y": ("b", 0.1)})
-    down = {**plain.nodes, B: node("b", 0.4, state="offline")}
+    down = {**plain.nodes, B: node("b", 0.4, state=NodeState.OFFLINE)}
 
     board = board_of(replace(plain, nodes=down))
 
