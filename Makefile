@@ -42,7 +42,7 @@ pictures: $(VENV)/ready
 
 # The optional adapter for libvirt: needs libvirt-dev, pkg-config and a compiler.
 libvirt: $(VENV)/ready
-	$(BIN)/pip install --quiet "libvirt-python>=9.0"
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-libvirt.lock
 
 lock: $(VENV)/ready
 	$(BIN)/pip-compile --quiet --strip-extras --allow-unsafe --generate-hashes \
@@ -50,6 +50,9 @@ lock: $(VENV)/ready
 	    --no-header --annotation-style=line \
 	    --extra dev --build-deps-for wheel \
 	    --output-file requirements.lock pyproject.toml
+	echo "libvirt-python>=9.0" | $(BIN)/pip-compile --quiet --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	    --no-header --no-annotate --output-file requirements-libvirt.lock -
 
 $(VENV)/ready: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
