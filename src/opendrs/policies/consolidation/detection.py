@@ -39,10 +39,6 @@ class Tallies(NamedTuple):
         """Return the tallies of *hosts* hosts of which nothing is known."""
         return Tallies(np.zeros(hosts, np.int64), np.zeros(hosts, np.int64))
 
-    def after(self, overloaded: Truths) -> Tallies:
-        """Return the tallies once each host was seen once more."""
-        return Tallies(self.seen + 1, self.overloaded + overloaded)
-
 
 class Verdict(NamedTuple):
     """Whether guests should leave, and what to remember."""

@@ -188,11 +188,12 @@ class MaximumCorrelation:
 
     def key_columns(self, guests: GuestColumns) -> tuple[Floats, ...]:
         """Return how well each guest is told, negated, and its memory."""
-        told = np.zeros(len(guests.host))
-        for host in np.unique(guests.host):
-            here = np.flatnonzero(guests.host == host)
+        told, width = np.zeros(len(guests.host)), guests.histories.values.shape[1]
+        order = np.argsort(guests.host, kind="stable")
+        _, starts = np.unique(guests.host[order], return_index=True)
+        for here in np.split(order, starts[1:]) if len(order) else ():
             length = int(guests.histories.lengths[here].min())
-            samples = guests.histories.newest(length)[here]
+            samples = guests.histories.values[here, width - length :]
             found = determinations(samples) if length else None
             if found is not None:
                 told[here] = found

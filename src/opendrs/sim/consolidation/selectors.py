@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from opendrs.sim.consolidation.hardware import Floats
-from opendrs.sim.consolidation.regression import determination
+from opendrs.sim.consolidation.regression import determinations
 from opendrs.sim.consolidation.schemes import Selector
 from opendrs.sim.consolidation.watches import View
 
@@ -71,13 +71,5 @@ def _clear_best(samples: Floats) -> int | None:
 
 
 def _exact_best(samples: Floats) -> int | None:
-    rows = samples[:, ::-1].tolist()  # the newest first, as they are kept there
-    told = [
-        determination(row, rows[:place] + rows[place + 1 :])
-        for place, row in enumerate(rows)
-    ]
-    known = [each for each in told if each is not None]
-    if len(known) < len(told):
-        return None
-    best = max((each for each in known if each > 0), default=None)
-    return 0 if best is None else known.index(best)
+    told = determinations(samples[:, ::-1])  # the newest first, as they are kept there
+    return None if told is None else int(np.argmax(np.fmax(told, 0.0)))

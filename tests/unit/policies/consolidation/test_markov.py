@@ -99,3 +99,10 @@ def test_no_policy_on_the_grid_keeps_the_host_longer(
         if all(map(math.isfinite, time)) and bound.fraction(time) <= otf:
             assert best is not None
             assert sum(time) <= longest * (1 + 1e-12)
+
+
+def test_a_policy_without_any_time_is_passed_over() -> None:
+    # The estimates of a row may add up to more than 1; here the time is 0.
+    chances = [[1.5, 0.0], [0.5, 0.0]]
+
+    assert best_policy(chances, 1, Bound(1.0, 0, 0, 0.0), 1.0) == (1.0, 0)

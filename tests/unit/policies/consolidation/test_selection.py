@@ -21,6 +21,7 @@ from opendrs.policies.consolidation import (
     select,
     select_everywhere,
 )
+from opendrs.policies.consolidation.correlation import determinations
 
 SELECTIONS: tuple[Selection, ...] = (
     MinimumMigrationTime(),
@@ -97,6 +98,34 @@ def test_maximum_correlation_is_the_load_that_the_others_tell() -> None:
     guests = [alone, told, guest("c", 5, *rising), guest("d", 5, *falling)]
 
     assert select(MaximumCorrelation(), guests) in {"b", "c", "d"}
+
+
+@given(st.integers(0, 10_000), st.integers(2, 6), st.sampled_from([0, 1]))
+def test_the_determination_is_that_of_least_squares(
+    seed: int, guests: int, twins: int
+) -> None:
+    samples = np.random.default_rng(seed).random((guests, 12))
+    if twins:
+        samples[-1] = samples[0]
+    found = determinations(samples)
+
+    assert found is not None
+    for guest, told in enumerate(found.tolist()):
+        others = np.delete(samples, guest, axis=0)
+        table = np.column_stack([np.ones(12), *others])
+        weights, *_ = np.linalg.lstsq(table, samples[guest], rcond=None)
+        missed = samples[guest] - table @ weights
+        total = samples[guest] - samples[guest].mean()
+        assert told == pytest.approx(1 - (missed @ missed) / (total @ total))
+
+
+def test_who_never_changes_is_not_told_by_anybody() -> None:
+    samples = np.array([[0.5] * 6, [1, 2, 3, 4, 5, 6], [2, 1, 3, 1, 2, 9.0]])
+    found = determinations(samples)
+
+    assert found is not None
+    assert found[0] == 0
+    assert found[1] > 0
 
 
 def test_maximum_correlation_falls_back_on_memory() -> None:

@@ -150,3 +150,9 @@ def test_the_products_are_of_the_published_units() -> None:
     assert result.energy_kwh == result.energy / KWH
     assert result.slav == result.slatah * result.pdm
     assert result.esv == pytest.approx(result.energy_kwh * result.slav)
+
+
+def test_a_trace_too_short_for_an_update_costs_nothing() -> None:
+    short = Trace(("vm",), np.array([[50, 50]]))
+
+    assert simulate(short, scheme("thr-mmt"), hosts=4).energy == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendrs.sim.consolidation.hardware import Guests, Hosts
-from opendrs.sim.consolidation.regression import determination
+from opendrs.sim.consolidation.hardware import Floats, Guests, Hosts
+from opendrs.sim.consolidation.regression import determinations
 from opendrs.sim.consolidation.schemes import Selector
 from opendrs.sim.consolidation.selectors import selector
 from opendrs.sim.consolidation.sharing import Residents
@@ -31,28 +30,34 @@ def view(history: list[list[float]]) -> View:
     )
 
 
-@given(st.integers(0, 10_000), st.integers(1, 5))
-def test_the_determination_is_that_of_least_squares(seed: int, others: int) -> None:
-    numbers = np.random.default_rng(seed).random((others + 1, 12))
-    table = np.column_stack([np.ones(12), *numbers[1:]])
-    weights, *_ = np.linalg.lstsq(table, numbers[0], rcond=None)
-    missed = numbers[0] - table @ weights
-    total = numbers[0] - numbers[0].mean()
+@given(st.integers(0, 10_000), st.integers(2, 6))
+def test_determinations_are_those_of_least_squares(seed: int, guests: int) -> None:
+    samples = np.random.default_rng(seed).random((guests, 12))
+    found = determinations(samples)
 
-    found = determination(numbers[0].tolist(), numbers[1:].tolist())
+    assert found is not None
+    for guest, told in enumerate(found.tolist()):
+        assert told == pytest.approx(by_least_squares(samples, guest))
 
-    assert found == pytest.approx(1 - (missed @ missed) / (total @ total))
+
+def by_least_squares(samples: Floats, guest: int) -> float:
+    """Return R² of the regression of a row on the others, by NumPy."""
+    others = np.delete(samples, guest, axis=0)
+    table = np.column_stack([np.ones(samples.shape[1]), *others])
+    weights, *_ = np.linalg.lstsq(table, samples[guest], rcond=None)
+    missed = samples[guest] - table @ weights
+    total = samples[guest] - samples[guest].mean()
+    return float(1 - (missed @ missed) / (total @ total))
+
+
+def test_as_many_guests_as_samples_are_told_but_for_rounding() -> None:
+    found = determinations(np.random.default_rng(3).random((6, 6)))
+
+    assert found == pytest.approx([1.0] * 6)
 
 
 def test_a_singular_regression_has_no_determination() -> None:
-    assert determination([1.0, 2.0, 4.0], [[0.0, 0.0, 0.0]]) is None
-
-
-def test_a_load_that_never_changes_is_not_told() -> None:
-    found = determination([0.0, 0.0, 0.0], [[1.0, 2.0, 4.0]])
-
-    assert found is not None
-    assert math.isnan(found)
+    assert determinations(np.array([[1.0, 2.0, 4.0], [0.0, 0.0, 0.0]])) is None
 
 
 def test_minimum_migration_time_takes_the_first_with_least_memory() -> None:
@@ -75,11 +80,7 @@ def test_maximum_correlation_takes_who_is_told_best() -> None:
     loads[3] = (loads[1] + loads[2]) / 2 + 0.01 * rng.random(30)
     select = selector(Selector.MC, view(loads.tolist()), random.Random(0))  # noqa: S311
 
-    centred = [each.tolist() for each in loads[[0, 1, 2, 3, 4]]]
-    told = [
-        determination(row, centred[:place] + centred[place + 1 :]) or 0.0
-        for place, row in enumerate(centred)
-    ]
+    told = [by_least_squares(loads[:5], guest) for guest in range(5)]
     assert select([0, 1, 2, 3, 4]) == told.index(max(told))
 
 
@@ -89,3 +90,33 @@ def test_maximum_correlation_falls_back_on_memory_with_too_few_samples() -> None
 
     assert select([2, 1, 0]) == 1
     assert select([4]) == 4
+
+
+def test_maximum_correlation_falls_back_on_memory_where_nobody_ever_changes() -> None:
+    # Halves and ones: reflections are exact, and find the regression singular.
+    select = selector(Selector.MC, view([[0.5] * 12] * 8), random.Random(0))  # noqa: S311
+
+    assert select([2, 1, 0]) == 1
+
+
+def test_maximum_correlation_regresses_as_many_guests_as_samples() -> None:
+    loads = np.random.default_rng(3).random((8, 4)).tolist()
+    select = selector(Selector.MC, view(loads), random.Random(0))  # noqa: S311
+    told = determinations(np.array(loads)[[2, 3, 4, 5], ::-1])
+
+    assert told is not None
+    assert select([2, 3, 4, 5]) == 2 + int(np.argmax(told))
+
+
+def test_twins_are_told_apart_by_rounding_only() -> None:
+    loads = np.random.default_rng(3).random((8, 20))
+    loads[1] = loads[0]
+    select = selector(Selector.MC, view(loads.tolist()), random.Random(0))  # noqa: S311
+
+    assert select([0, 1, 2]) in {0, 1}
+
+
+def test_random_selection_reaches_everybody() -> None:
+    select = selector(Selector.RS, view([[0.5]] * 8), random.Random(0))  # noqa: S311
+
+    assert {select([1, 2, 3]) for _ in range(50)} == {1, 2, 3}
