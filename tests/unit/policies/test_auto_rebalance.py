@@ -407,6 +407,17 @@ def test_says_which_nearer_choices_a_rule_excluded() -> None:
     ]
 
 
+def test_at_most_three_nearer_choices_are_told() -> None:
+    near = dict.fromkeys("bcde", 0.1)
+    rule = NodeAffinity(guests=guest_ids("vm"), nodes={A: 0, NodeId("z"): 0})
+    snapshot = cluster({"a": 0.9, **near, "z": 0.2}, {"vm": ("a", 0.3)}, [rule])
+
+    (step,) = AT_ONCE.decide(snapshot, 0).plan.steps
+
+    closed = [part.split()[0] for part in step.why.split("; ")[1:]]
+    assert closed == ["b", "c", "d"]
+
+
 def test_a_closed_node_that_is_no_nearer_is_not_mentioned() -> None:
     # By hand: 1, 0 and 0 become 0.5, 0.5 and 0, with imbalance 0.5 either way.
     rule = NodeAffinity(guests=guest_ids("vm"), nodes={A: 0, B: 0})

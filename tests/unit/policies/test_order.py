@@ -203,6 +203,23 @@ def test_waits_that_others_imply_are_not_told() -> None:
     }
 
 
+def test_a_wait_that_comes_round_again_is_told_once() -> None:
+    sizes = {"y": 0.5, "w": 0.4, "z": 0.5, "x": 0.4}
+    places = {"y": "b", "w": "b", "z": "c", "x": "a"}
+    guests = {name: (places[name], sizes[name]) for name in sizes}
+    snapshot = cluster({"a": 0.4, "b": 0.9, "c": 0.9, "d": 0.0}, {**guests})
+
+    plan = plan_of(
+        snapshot,
+        [("y", "b", "d")],
+        [("z", "c", "b")],
+        [("w", "b", "c")],
+        [("x", "a", "b")],  # y and w must have left, and w waits for y by way of z
+    )
+
+    assert waits(plan) == {"1": (), "2": ("1",), "3": ("2",), "4": ("3",)}
+
+
 def test_guests_that_move_as_one_share_their_waits() -> None:
     pair = Affinity(guests=guest_ids("x", "w"))
     snapshot = scene({"a": 0.9, "b": 0.6, "c": 0.0}, "x:a w:a y:b", pair)

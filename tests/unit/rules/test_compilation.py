@@ -257,6 +257,13 @@ def test_a_crowd_may_come_from_the_nodes_of_whole_groups() -> None:
     assert found.rules == (rules[3], rules[1], rules[2])
 
 
+def test_a_guest_that_gave_way_does_not_give_way_for_nothing() -> None:
+    # v makes room on a for w, and cannot make any more of it for x.
+    (found,) = contradictions(apart("v", "w", "x"), belong("w", "x", a=1))
+
+    assert found.why == "3 guests must be apart and their nodes suffice for 2"
+
+
 def test_guests_apart_fit_when_some_give_way_to_others() -> None:
     # v may go anywhere, w to a or b, x only to a: c, b and a.
     assert (

@@ -19,7 +19,7 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.rules.room import Room, need, room
+from opendrs.rules.room import Room, need, room, room_when_empty
 
 A, B = NodeId("a"), NodeId("b")
 PLAIN = Limits(memory_headroom=0.25, memory_overbooking=1.5)
@@ -110,6 +110,18 @@ def test_a_guest_needs_what_it_uses_and_what_it_was_promised(
 def test_guests_that_move_as_one_need_the_sum() -> None:
     assert need([vm(), vm()]) == Room(4 * GIB, 16 * GIB)
     assert need([vm(), vm(usage=Usage())]) == Room(None, 16 * GIB)
+
+
+def test_no_more_is_free_again_than_there_is() -> None:
+    most = Room(10, 20)
+
+    assert Room(5, 9).plus(Room(4, 2), most) == Room(9, 11)
+    assert Room(5, 9).plus(Room(7, 30), most) == most
+    assert Room(None, 9).plus(Room(1, None), most) == Room(None, None)
+
+
+def test_the_room_of_an_empty_node_is_what_the_operator_leaves() -> None:
+    assert room_when_empty(node("a", 0.9), PLAIN) == Room(75 * GIB, 150 * GIB)
 
 
 def test_what_is_left_is_unknown_where_either_is() -> None:
