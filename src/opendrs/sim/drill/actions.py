@@ -11,6 +11,7 @@ from opendrs.ha.identifiers import ServiceId
 from opendrs.ha.observation import PowerChange
 from opendrs.ha.states import DisarmMode, Requested
 from opendrs.model import NodeId, Usage
+from opendrs.sim.drill.failing import Failures
 from opendrs.sim.drill.hosts import Host
 from opendrs.sim.drill.machinery import Kind, Machinery
 
@@ -192,6 +193,42 @@ class SetUsage:
         """Do it."""
         usages = site.cluster.usages
         usages[self.service] = _updated(usages.get(self.service), self.amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Let a service die; its node goes on."""
+
+    service: ServiceId
+
+    def perform(self, site: Machinery) -> None:
+        """Do it."""
+        _require(site, self.service)
+        for running in site.cluster.running.values():
+            running.discard(self.service)
+
+
+@dataclass(frozen=True, slots=True)
+class LetFail:
+    """Let a service fail from now on."""
+
+    service: ServiceId
+    failures: Failures
+
+    def perform(self, site: Machinery) -> None:
+        """Do it."""
+        site.counters.let_fail(self.service, self.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRules:
+    """Write other rules."""
+
+    text: str
+
+    def perform(self, site: Machinery) -> None:
+        """Do it."""
+        site.cluster.write_rules(self.text)
 
 
 @dataclass(frozen=True, slots=True)

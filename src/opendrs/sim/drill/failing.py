@@ -1,9 +1,11 @@
-"""Services that fail on purpose: what the digits of their names say."""
+"""Services that fail on purpose: as told, or as the digits of their names say."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from opendrs.ha.identifiers import FAILING, ServiceId, kind_of
 from opendrs.model import NodeId
@@ -28,6 +30,10 @@ class Failures:
     node: NodeId | None = None
 
 
+AS_NAMED: Mapping[ServiceId, Failures] = MappingProxyType({})
+"""All fail as their names say."""
+
+
 def failures_of(service: ServiceId) -> Failures:
     """Return how *service* fails: not at all unless it is of the failing kind."""
     match = DIGITS.match(service.partition(":")[2])
@@ -39,20 +45,34 @@ def failures_of(service: ServiceId) -> Failures:
 
 
 class Counters:
-    """Counts the attempts that failed, over all nodes and the whole drill."""
+    """Counts the attempts that failed, over all nodes and the whole drill.
 
-    def __init__(self) -> None:
+    Args:
+        failures: How services fail whose names do not say it.
+    """
+
+    def __init__(self, failures: Mapping[ServiceId, Failures] = AS_NAMED) -> None:
+        self._failures = dict(failures)
         self._starts: dict[ServiceId, int] = {}
         self._moves: dict[ServiceId, int] = {}
 
+    def of(self, service: ServiceId) -> Failures:
+        """Return how *service* fails."""
+        told = self._failures.get(service)
+        return failures_of(service) if told is None else told
+
+    def let_fail(self, service: ServiceId, failures: Failures) -> None:
+        """Let *service* fail so from now on."""
+        self._failures[service] = failures
+
     def start_fails(self, service: ServiceId, node: NodeId) -> bool:
         """Return whether this attempt to start *service* on *node* fails."""
-        failures = failures_of(service)
+        failures = self.of(service)
         return _fails(self._starts, service, failures.starts, failures, node)
 
     def move_fails(self, service: ServiceId, node: NodeId) -> bool:
         """Return whether this attempt to move *service* from *node* fails."""
-        failures = failures_of(service)
+        failures = self.of(service)
         return _fails(self._moves, service, failures.moves, failures, node)
 
 

@@ -52,6 +52,7 @@ class Machinery:
         time: The time of the hardware, in seconds.
         cluster: What the processes see and change.
         log: What has happened so far.
+        counters: Which services fail, and how often they did.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -62,7 +63,7 @@ class Machinery:
         self.agents: dict[NodeId, Lrm] = {}
         self._timing = scenario.timing
         self._form = scenario.form
-        self._counters = Counters()
+        self.counters = Counters(scenario.failures)
         self._clocks = {kind: dict.fromkeys(self.cluster.hosts, 0) for kind in Kind}
         self._stopping: set[NodeId] = set()
         self._restarting: set[NodeId] = set()
@@ -95,7 +96,7 @@ class Machinery:
         try:
             job = next(work)
             while True:
-                worker = Worker(self.cluster, self._counters, node)
+                worker = Worker(self.cluster, self.counters, node)
                 job = work.send(worker.carry_out(job))
         except StopIteration as end:
             outcome: Outcome[Lrm] = end.value

@@ -9,6 +9,7 @@ from opendrs.ha.documents import Datacenter, ManagerStatus, ServiceConfig
 from opendrs.ha.identifiers import ServiceId
 from opendrs.model import NodeId, Usage
 from opendrs.scoring import ImbalanceForm
+from opendrs.sim.drill.failing import Failures
 from opendrs.sim.drill.hosts import Host
 
 Batch = Sequence[str]
@@ -53,6 +54,7 @@ class Scenario:
         limits: What each service may use.
         usages: What each service uses.
         running: The services that run on each host in the beginning.
+        failures: How services fail whose names do not say it.
         timing: How time passes.
         form: How uneven loads become one number.
         origin: Where the commands stand, for complaints about them.
@@ -68,6 +70,7 @@ class Scenario:
     limits: Mapping[ServiceId, Usage] = field(default_factory=dict)
     usages: Mapping[ServiceId, Usage] = field(default_factory=dict)
     running: Mapping[NodeId, Collection[ServiceId]] = field(default_factory=dict)
+    failures: Mapping[ServiceId, Failures] = field(default_factory=dict)
     timing: Timing = LIKE_PROXMOX
     form: ImbalanceForm = ImbalanceForm.RAW
     origin: str = "cmdlist"

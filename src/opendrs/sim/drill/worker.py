@@ -20,7 +20,7 @@ from opendrs.ha.jobs import Job, JobEnd
 from opendrs.ha.states import ExitCode, ServiceState, Task
 from opendrs.model import NodeId
 from opendrs.sim.drill.cluster import Cluster
-from opendrs.sim.drill.failing import Counters, failures_of
+from opendrs.sim.drill.failing import Counters
 
 KINDS = frozenset({VIRTUAL_MACHINE, CONTAINER, FAILING})
 ACT_TIME = 2  # seconds to start, stop or move a service
@@ -141,7 +141,7 @@ class Worker:
         return True
 
     def _shut_down(self, service: ServiceId, config: ServiceConfig) -> None:
-        if failures_of(service).never_stops:
+        if self._counters.of(service).never_stops:
             return
         if self._acts(service, config, "shutdown"):
             self._cluster.running[self._node].discard(service)

@@ -1,0 +1,68 @@
+"""Drills in which things happen at times of their own, not one list a while."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opendrs.sim.drill.parsing import Step
+from opendrs.sim.drill.passes import Passes
+from opendrs.sim.drill.running import QUIET_TIME, Drill, Watcher, ignored, told
+from opendrs.sim.drill.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Appointment:
+    """Something that is done at a time.
+
+    Attributes:
+        at: Seconds from the beginning.
+        step: What is done.
+    """
+
+    at: int
+    step: Step
+
+
+Timetable = Sequence[Appointment]
+
+
+def keep_timetable(
+    scenario: Scenario,
+    timetable: Timetable,
+    until: int = 0,
+    watcher: Watcher = ignored,
+) -> Drill:
+    """Return what happens in *scenario* when things are done by a timetable.
+
+    It ends some time after the last appointment. What comes between two passes
+    of the processes is done between them, at its own time.
+
+    Args:
+        scenario: The cluster; its batches are not looked at.
+        timetable: What is done; what comes at one time is done in this order.
+        until: How long it lasts at least, in seconds.
+        watcher: Told the time after each pass.
+
+    Raises:
+        InvalidFileError: Something cannot be done; says what, and why.
+    """
+    last = max((appointment.at for appointment in timetable), default=0)
+    end = max(until, last + QUIET_TIME)
+    passes = Passes(scenario)
+    return told(scenario, passes, lambda: _keep(passes, timetable, end, watcher))
+
+
+def _keep(passes: Passes, timetable: Timetable, end: int, watcher: Watcher) -> None:
+    waiting = deque(sorted(timetable, key=lambda appointment: appointment.at))
+    due = 0
+    while due <= end:
+        while waiting and waiting[0].at <= due:
+            appointment = waiting.popleft()
+            passes.go_to(max(appointment.at, passes.site.time))
+            passes.execute(appointment.step)
+        passes.go_to(due)
+        watcher(due)
+        due = passes.hold()
+    passes.go_to(end)
