@@ -113,7 +113,7 @@ class AutoRebalance:
                 f"{before:.3f}, less than the margin {self.margin:.0%}"
             )
             return self._still(Reason.GAIN_BELOW_MARGIN, 0, loads, why, told)
-        return self._move(board, best, loads, before)
+        return self._move(board, best, loads, before, told)
 
     def _still(
         self,
@@ -129,9 +129,14 @@ class AutoRebalance:
         )
 
     def _move(
-        self, board: Board, best: Best, loads: Loads, before: float
+        self,
+        board: Board,
+        best: Best,
+        loads: Loads,
+        before: float,
+        told: tuple[str, ...],
     ) -> Decision[int]:
-        snapshot, told = board.snapshot, notes(board)
+        snapshot = board.snapshot
         why = explanation(board, best, before, self.mode, self.form)
         choice = Choice(moves_of(board.unit(best), board.target(best)), why)
         board.make(best)

@@ -36,7 +36,8 @@ class Columns:
     A unit is what moves as one: a guest, or guests that stay together. N nodes,
     U units, C classes of units that may go to the same nodes; resources are
     cpu (cores) and memory (bytes), in this order. Nodes and units are in the
-    order in which names decide between equals.
+    order in which names decide between equals. Scoring reads the arrays and
+    never writes them; a search that makes moves writes them in its own.
 
     Attributes:
         capacity: What each node has; shape (N, 2).
