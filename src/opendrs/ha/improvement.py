@@ -100,11 +100,26 @@ def best_move_over_columns(
     usage: LoadUsage, bundles: Sequence[Movable], method: str
 ) -> Move | None:
     """Return the best move, having scored all of them at once."""
+    if method == BRUTE_FORCE:
+        bundles = _distinct(usage, bundles)
     best = _METHODS[method](_columns(usage, bundles), usage.form)
     if best is None:
         return None
     bundle = bundles[best.unit]
     return usage.candidate(bundle.members, bundle.source, usage.nodes[best.target])
+
+
+def _distinct(usage: LoadUsage, bundles: Sequence[Movable]) -> list[Movable]:
+    """Return *bundles* without those that would change the load as an earlier one.
+
+    Between equal moves the first leader is taken, so these cannot be chosen.
+    (By TOPSIS they count: what is best depends on all that could be done.)
+    """
+    first: dict[object, Movable] = {}
+    for bundle in bundles:
+        nodes = (bundle.source, id(bundle.preferred), bundle.separate)
+        first.setdefault((_demand(usage, bundle), nodes), bundle)
+    return list(first.values())
 
 
 def _columns(usage: LoadUsage, bundles: Sequence[Movable]) -> Columns:
