@@ -6,3 +6,4 @@ from opendrs.policies.base import Decision as Decision
 from opendrs.policies.base import Policy as Policy
 from opendrs.policies.base import Reason as Reason
 from opendrs.policies.built_in import BUILT_IN as BUILT_IN
+from opendrs.policies.consolidation.policy import Consolidate as Consolidate

@@ -25,6 +25,9 @@ class Reason(StrEnum):
     GAIN_BELOW_MARGIN = "gain-below-margin"
     LIMIT_REACHED = "limit-reached"
     IMPROVES_BALANCE = "improves-balance"
+    PACKED = "packed"
+    RELIEVES_OVERLOAD = "relieves-overload"
+    SAVES_POWER = "saves-power"
 
 
 @dataclass(frozen=True, slots=True)

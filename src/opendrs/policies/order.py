@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from opendrs.model import Limits, Move, NodeId, Plan, Snapshot, Step, StepId
+from opendrs.model import (
+    Action,
+    Limits,
+    Move,
+    NodeId,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+    StepId,
+)
 from opendrs.rules import NOBODY, CompiledRules, Room, Targets, need, room_when_empty
 
 
@@ -22,11 +33,22 @@ class Choice:
     why: str
 
 
-def ordered(
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A node that is woken or put to sleep, and why."""
+
+    node: NodeId
+    why: str
+
+
+def ordered(  # noqa: PLR0913 - choices, the cluster they are for, and its nodes
     choices: Sequence[Choice],
     snapshot: Snapshot,
     rules: CompiledRules,
     limits: Limits,
+    *,
+    wake: Sequence[Switch] = (),
+    sleep: Sequence[Switch] = (),
 ) -> Plan:
     """Return *choices* as a plan in which every interleaving is safe.
 
@@ -34,8 +56,18 @@ def ordered(
     twice. A step waits only where it must: where there is not room on the
     target until somebody has left it, or somebody is there still from whom its
     guest must be apart, it and all later arrivals wait for all who leave there.
+
+    Args:
+        choices: The moves, in an order in which they could be made one by one.
+        snapshot: The cluster, in which nodes to wake stand as if they were.
+        rules: Its rules.
+        limits: What the operator allows.
+        wake: Nodes that are woken first: arrivals wait for that.
+        sleep: Nodes that are put to sleep once everybody has left; nobody arrives
+            there, and who stays does not run.
     """
-    return _Order(snapshot, rules, limits).plan(choices)
+    order = _Order(snapshot, rules, limits)
+    return order.plan(choices, wake, sleep)
 
 
 class _Order:
@@ -46,7 +78,7 @@ class _Order:
         worst: The same while all that was let go on there since the last wait
             is under way: arrivals have come, nobody has left.
         gone: Who has left each node since then.
-        leaving: All steps from each node.
+        leaving: All steps from each node, and the one that wakes it.
         waits: The steps that all later arrivals on a node wait for.
         ancestors: All steps that each step waits for, directly or not.
     """
@@ -65,10 +97,31 @@ class _Order:
         self.ancestors: dict[StepId, frozenset[StepId]] = {}
         self.steps: list[Step] = []
 
-    def plan(self, choices: Iterable[Choice]) -> Plan:
+    def plan(
+        self, choices: Iterable[Choice], wake: Iterable[Switch], sleep: Iterable[Switch]
+    ) -> Plan:
+        for switch in wake:
+            self._wake(switch)
         for choice in choices:
             self._add(choice)
+        for switch in sleep:
+            after = self._last(self.leaving[switch.node])
+            self._step(PowerOff(switch.node), after, switch.why)
         return Plan(tuple(self.steps))
+
+    def _wake(self, switch: Switch) -> None:
+        """Wake a node: all arrivals there wait for that, now and later."""
+        step = self._step(PowerOn(switch.node), (), switch.why)
+        self.waits[switch.node] = (step,)
+        self.leaving[switch.node].append(step)
+
+    def _step(self, action: Action, after: tuple[StepId, ...], why: str) -> StepId:
+        name = StepId(str(len(self.steps) + 1))
+        self.steps.append(Step(name, action, after, why))
+        self.ancestors[name] = frozenset(after).union(
+            *(self.ancestors[earlier] for earlier in after)
+        )
+        return name
 
     def _add(self, choice: Choice) -> None:
         source, target = choice.moves[0].source, choice.moves[0].target
@@ -77,14 +130,8 @@ class _Order:
         if self._must_wait(choice, target, asked):
             self._wait(target)
         for move in choice.moves:
-            step = Step(
-                StepId(str(len(self.steps) + 1)), move, self.waits[target], choice.why
-            )
-            self.steps.append(step)
-            self.ancestors[step.id] = frozenset(step.after).union(
-                *(self.ancestors[earlier] for earlier in step.after)
-            )
-            self.leaving[source].append(step.id)
+            step = self._step(move, self.waits[target], choice.why)
+            self.leaving[source].append(step)
             self.gone[source].add(move.guest)
         self.worst[target] = self.worst[target].minus(asked)
         self.exact[target] = self.exact[target].minus(asked)
@@ -101,8 +148,12 @@ class _Order:
         )
 
     def _wait(self, target: NodeId) -> None:
-        leaving = self.leaving[target]
-        implied = frozenset[StepId]().union(*(self.ancestors[each] for each in leaving))
-        self.waits[target] = tuple(each for each in leaving if each not in implied)
+        self.waits[target] = self._last(self.leaving[target])
         self.worst[target] = self.exact[target]
         self.gone[target] = set()
+
+    def _last(self, steps: Iterable[StepId]) -> tuple[StepId, ...]:
+        """Return those of *steps* for which none of the others waits."""
+        steps = tuple(steps)
+        implied = frozenset[StepId]().union(*(self.ancestors[each] for each in steps))
+        return tuple(each for each in steps if each not in implied)

@@ -168,7 +168,7 @@ def test_records_are_kept_in_the_state_directory(
             '[policy]\nname = "ballance"',
             (
                 'policy.name: "ballance": no such policy; did you mean balance? '
-                "(there is: auto-rebalance, balance)"
+                "(there is: auto-rebalance, balance, consolidate)"
             ),
         ),
         ("[policy]\nname = 1", "policy.name: expected a text, found 1"),
@@ -270,7 +270,7 @@ def test_an_unknown_policy_is_told_with_those_there_are() -> None:
 
     assert str(raised.value) == (
         '"balanc": no such policy; did you mean balance? '
-        "(there is: auto-rebalance, balance)"
+        "(there is: auto-rebalance, balance, consolidate)"
     )
 
 

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from opendrs.guard import objection
 from opendrs.model import DEFAULT_LIMITS, EMPTY_PLAN, Limits, Snapshot
-from opendrs.policies import BUILT_IN, AutoRebalance, Balance, Decision, Policy, Reason
+from opendrs.policies import (
+    BUILT_IN,
+    AutoRebalance,
+    Balance,
+    Consolidate,
+    Decision,
+    Policy,
+    Reason,
+)
 from opendrs.policies.measures import Method
 from opendrs.rules import newly_broken
 from opendrs.scoring import ImbalanceForm, UsageMode
@@ -182,7 +190,11 @@ def test_balance_keeps_to_its_limit_of_moves(
 
 
 def test_policies_are_found_by_name() -> None:
-    assert dict(BUILT_IN) == {"auto-rebalance": AutoRebalance, "balance": Balance}
+    assert dict(BUILT_IN) == {
+        "auto-rebalance": AutoRebalance,
+        "balance": Balance,
+        "consolidate": Consolidate,
+    }
 
 
 def test_the_drawn_clusters_meet_every_outcome() -> None:
@@ -205,5 +217,7 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
 
     look()
 
-    wanted = {*Reason, "several units", "a bundle", "a contradiction", "a closed node"}
+    others = {Reason.PACKED, Reason.RELIEVES_OVERLOAD, Reason.SAVES_POWER}
+    reasons = set(Reason) - others  # of consolidation
+    wanted = {*reasons, "several units", "a bundle", "a contradiction", "a closed node"}
     assert set(seen) >= wanted, seen

@@ -1,0 +1,203 @@
+"""From what was decided over columns to a plan with its reasons."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opendrs.model import GIB, NodeId, NodeState, Plan
+from opendrs.policies.base import Decision, Reason
+from opendrs.policies.board import moves_of
+from opendrs.policies.consolidation.decision import Moves
+from opendrs.policies.consolidation.fleet import Anywhere
+from opendrs.policies.consolidation.histories import Truths
+from opendrs.policies.consolidation.memories import Memory
+from opendrs.policies.consolidation.packing import Packing, Shift
+from opendrs.policies.consolidation.power import power_columns
+from opendrs.policies.consolidation.scene import Scene
+from opendrs.policies.consolidation.strategy import Strategy
+from opendrs.policies.order import Choice, Switch, ordered
+from opendrs.policies.units import summary
+
+NEARER = 3  # hosts that would have been fuller, and are named with what closes them
+
+
+class Proposal:
+    """A plan, and what it does for the cluster.
+
+    Args:
+        scene: The cluster.
+        moves: What was decided.
+        strategy: How.
+        power: Whether empty hosts are put to sleep.
+    """
+
+    def __init__(
+        self, scene: Scene, moves: Moves, strategy: Strategy, *, power: bool
+    ) -> None:
+        self._scene, self._moves, self._full = scene, moves, strategy.full
+        self._power = power
+        nowhere = Anywhere(np.zeros(len(scene.nodes), np.bool_))
+        self._before = Packing(strategy, scene.fleet, scene.crowd, nowhere)
+        self._after = moves.packing
+
+    def decision(self, memory: Memory) -> Decision[Memory]:
+        """Return the decision, with *memory* to keep."""
+        plan = self._plan()
+        before = self._measures(self._before, self._scene.known)
+        after = self._measures(self._after, self._on_afterwards())
+        return Decision(
+            self._reason(plan),
+            memory,
+            plan,
+            self._detail(before, after),
+            before,
+            after if plan.steps else before,
+            self._notes(),
+        )
+
+    def _plan(self) -> Plan:
+        choices = [self._choice(shift, self._relieves) for shift in self._moves.relief]
+        for shifts in self._moves.emptying:
+            choices += [self._choice(shift, self._empties) for shift in shifts]
+        return ordered(
+            choices,
+            self._scene.snapshot,
+            self._scene.rules,
+            self._scene.limits,
+            wake=self._woken(),
+            sleep=self._put_to_sleep(),
+        )
+
+    def _choice(self, shift: Shift, begin: str) -> Choice:
+        unit = self._scene.guests[shift.guest]
+        source, target = self._name(shift.source), self._name(shift.target)
+        cpu = float(self._after.need[shift.guest])
+        memory = float(self._scene.crowd.memory[shift.guest]) / GIB
+        change = (
+            f"{self._load(self._before, shift.target)} → "
+            f"{self._load(self._after, shift.target)} in the end"
+        )
+        sentences = [
+            begin.format(source=source, load=self._load(self._before, shift.source)),
+            f"takes {cpu:.2f} cores and {memory:.2f} GiB to {target} ({change})",
+        ]
+        if len(unit) > 1:
+            names = " and ".join(guest.id for guest in unit)
+            sentences.append(f"{names} must stay together and move as one")
+        sentences += self._nearer(shift)
+        return Choice(moves_of(unit, target), "; ".join(sentences))
+
+    _relieves = "{source} is overloaded ({load})"
+    _empties = "{source} ({load}) can be emptied"
+
+    def _nearer(self, shift: Shift) -> list[str]:
+        """Return which fuller hosts with enough CPU were closed, and by what."""
+        load = self._before.load / self._scene.fleet.cpu
+        most = load[shift.target]
+        closed = self._scene.targets.excluded(self._scene.guests[shift.guest])
+        fuller = [
+            (float(load[place]), name, why)
+            for name, why in closed.items()
+            for place in [self._scene.index[name]]
+            if self._scene.known[place] and load[place] > most
+        ]
+        return [
+            f"{name} is fuller ({part:.0%}), but {why}"
+            for part, name, why in sorted(fuller, reverse=True)[:NEARER]
+        ]
+
+    def _woken(self) -> list[Switch]:
+        why = "no host that runs has room"
+        return [
+            Switch(self._name(p), why)
+            for p in np.flatnonzero(self._after.woken).tolist()
+        ]
+
+    def _put_to_sleep(self) -> list[Switch]:
+        if not self._power:
+            return []
+        return [
+            Switch(self._name(place), "nobody is on it any more")
+            for place in np.flatnonzero(self._asleep_afterwards()).tolist()
+        ]
+
+    def _asleep_afterwards(self) -> Truths:
+        """Return which hosts can be put to sleep once all has moved.
+
+        One host always stays on, lest there be none to start a guest on.
+        """
+        found = np.zeros(len(self._scene.nodes), np.bool_)
+        if not self._power:
+            return found
+        left = {shifts[0].source for shifts in self._moves.emptying}
+        for place, name in enumerate(self._scene.nodes):
+            vacant = self._scene.empty(name) and not self._after.count[place]
+            found[place] = self._scene.known[place] and (place in left or vacant)
+        staying = self._scene.known & ~found
+        if not (staying | self._after.woken).any():
+            found[np.flatnonzero(found)[:1]] = False
+        return found
+
+    def _on_afterwards(self) -> Truths:
+        return (self._scene.known | self._after.woken) & ~self._asleep_afterwards()
+
+    def _measures(self, packing: Packing, on: Truths) -> dict[str, float]:
+        """Return the measures of the cluster with the hosts *on* running."""
+        fleet = self._scene.fleet
+        load = np.clip(packing.load / fleet.cpu, 0, 1)
+        active = on & ((packing.count > 0) | fleet.stuck)
+        return {
+            "active_hosts": float(active.sum()),
+            "hosts_on": float(on.sum()),
+            "overload_time_fraction": self._overload(packing, active),
+            "power_watts": float(
+                power_columns(fleet.watts, fleet.curve, load)[on].sum()
+            ),
+        }
+
+    def _overload(self, packing: Packing, active: Truths) -> float:
+        """Return the part of the remembered time that active hosts were overloaded."""
+        over: Truths = packing.rows > self._full * self._scene.fleet.cpu[:, None]
+        time = int(packing.rows.shape[1] * active.sum())
+        return float(over[active].sum() / time) if time else 0.0
+
+    def _reason(self, plan: Plan) -> Reason:
+        if self._moves.relief:
+            return Reason.RELIEVES_OVERLOAD
+        if plan.steps:
+            return Reason.SAVES_POWER
+        overloaded = bool(self._moves.overloaded.any())
+        return Reason.NO_CANDIDATE if overloaded else Reason.PACKED
+
+    def _detail(self, before: dict[str, float], after: dict[str, float]) -> str:
+        overloaded = [
+            self._name(p) for p in np.flatnonzero(self._moves.overloaded).tolist()
+        ]
+        told = f"overloaded: {', '.join(overloaded) or 'no host'}"
+        if not self._moves.relief and not self._moves.emptying:
+            return f"{told}; no host is to be emptied"
+        return (
+            f"{told}; active hosts {before['active_hosts']:.0f} → "
+            f"{after['active_hosts']:.0f}"
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        nodes = self._scene.snapshot.nodes
+        unknown = sorted(
+            name
+            for place, name in enumerate(self._scene.nodes)
+            if not self._scene.known[place]
+            and nodes[name].state in (NodeState.ONLINE, NodeState.UNKNOWN)
+            and name not in self._scene.asleep
+        )
+        return (
+            *(f"node {name} is not measured and left as it is" for name in unknown),
+            *(f"contradiction: {found}" for found in self._scene.rules.contradictions),
+            *summary(self._scene.units.left_alone),
+        )
+
+    def _name(self, place: int) -> NodeId:
+        return self._scene.nodes[place]
+
+    def _load(self, packing: Packing, place: int) -> str:
+        return f"{packing.load[place] / self._scene.fleet.cpu[place]:.0%}"

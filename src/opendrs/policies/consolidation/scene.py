@@ -1,0 +1,239 @@
+"""From a snapshot and what is remembered to columns, and back to names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from opendrs.model import Limits, Node, NodeId, NodeState, Snapshot, Usage
+from opendrs.policies.consolidation.detection import Tallies
+from opendrs.policies.consolidation.fleet import Crowd, Fleet
+from opendrs.policies.consolidation.histories import Floats, Truths
+from opendrs.policies.consolidation.memories import Memory, measured
+from opendrs.policies.consolidation.power import PowerCurve
+from opendrs.policies.units import Selection, Unit, Units, units
+from opendrs.rules import (
+    NOBODY,
+    CompiledRules,
+    Room,
+    Targets,
+    compile_rules,
+    need,
+    room_when_empty,
+)
+from opendrs.scoring import UsageMode
+
+MOVING = Selection(mode=UsageMode.DYNAMIC, relocate=False)
+
+
+class Scene:
+    """A cluster as consolidation sees it.
+
+    Attributes:
+        snapshot: The cluster; nodes that may be woken stand in it as if they were,
+            with nothing in use.
+        rules: Its rules.
+        units: Who may be moved.
+        nodes: The nodes, in the order of the columns.
+        guests: Who moves as one, in the order of the columns.
+        fleet: The nodes as columns.
+        crowd: The guests as columns.
+        asleep: The nodes that may be woken.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        memory: Memory,
+        limits: Limits,
+        curve: PowerCurve,
+        *,
+        wake: bool,
+    ) -> None:
+        self._memory = memory
+        self.asleep = frozenset(_wakeable(snapshot)) if wake else frozenset[NodeId]()
+        self.snapshot = _awake(snapshot, self.asleep)
+        self.limits = limits
+        self.rules: CompiledRules = compile_rules(self.snapshot)
+        self.units: Units = units(self.snapshot, self.rules, limits, MOVING)
+        self.nodes = tuple(sorted(snapshot.nodes))
+        self.index = {name: place for place, name in enumerate(self.nodes)}
+        self.known = np.array([measured(snapshot.nodes[n]) for n in self.nodes], bool)
+        self.guests = tuple(
+            unit
+            for unit in self.units.movable.values()
+            if self.known[self.index[unit[0].node]]
+        )
+        self.targets = Targets(self.snapshot, self.rules, limits)
+        self._width = max(map(len, memory["nodes"].values()), default=0)
+        self.crowd = self._crowd()
+        self.fleet = self._fleet(curve)
+
+    def tallies(self) -> Tallies:
+        """Return what the detector remembers of each node."""
+        kept = [self._memory["tallies"].get(name, [0, 0]) for name in self.nodes]
+        columns = np.array(kept, dtype=np.int64).reshape(-1, 2)
+        return Tallies(columns[:, 0], columns[:, 1])
+
+    def remembered(self, tallies: Tallies) -> Memory:
+        """Return the memory with *tallies* in it."""
+        found: dict[str, list[int]] = {
+            name: [int(tallies.seen[place]), int(tallies.overloaded[place])]
+            for place, name in enumerate(self.nodes)
+            if self.known[place]
+        }
+        return {**self._memory, "tallies": found}
+
+    def transfer(self) -> Floats:
+        """Return the mean memory of the guests of each node, in bytes."""
+        hosts = len(self.nodes)
+        count = np.bincount(self.crowd.host, minlength=hosts)
+        total = np.bincount(self.crowd.host, self.crowd.memory, hosts)
+        return np.asarray(total / np.maximum(count, 1), dtype=np.float64)
+
+    def empty(self, node: NodeId) -> bool:
+        """Return whether nobody is on *node*, not even stopped."""
+        return node not in self._inhabited
+
+    def _crowd(self) -> Crowd:
+        rows = [self._samples(unit) for unit in self.guests]
+        asked = [need(unit) for unit in self.guests]
+        return Crowd(
+            host=np.array([self.index[u[0].node] for u in self.guests], np.int64),
+            samples=np.array(rows, float).reshape(-1, self._width),
+            lengths=np.array([self._length(unit) for unit in self.guests], np.int64),
+            memory=np.array([each.used or 0.0 for each in asked], float),
+            need=_pairs(asked, missing=np.inf),
+            movable=np.ones(len(self.guests), np.bool_),
+        )
+
+    def _length(self, unit: Unit) -> int:
+        return max(len(self._memory["guests"].get(guest.id, ())) for guest in unit)
+
+    def _samples(self, unit: Unit) -> Floats:
+        """Return the CPU of *unit*, sample by sample, as wide as all columns."""
+        row = np.zeros(self._width)
+        for guest in unit:
+            _add(row, self._memory["guests"].get(guest.id, []))
+        return row
+
+    def _fleet(self, curve: PowerCurve) -> Fleet:
+        room = self.targets.room
+        nodes = [self.snapshot.nodes[name] for name in self.nodes]
+        moving = {guest.id for unit in self.guests for guest in unit}
+        staying = [
+            guest
+            for _, guest in sorted(self.snapshot.guests.items())
+            if guest.id not in moving
+        ]
+        self._inhabited = {guest.node for guest in self.snapshot.guests.values()}
+        own = np.zeros((len(nodes), self._width))
+        for row, node in zip(own, nodes, strict=True):
+            _add(row, self._memory["nodes"].get(node.id, []))
+        for guest in staying:
+            if guest.present:
+                row = own[self.index[guest.node]]
+                _add(row, self._memory["guests"].get(guest.id, []))
+        stays = {guest.node for guest in staying}
+        return Fleet(
+            cpu=np.array([_cores(node) for node in nodes], float),
+            own=own,
+            room=_pairs((room[name] for name in self.nodes), missing=-np.inf),
+            most=_pairs(
+                (room_when_empty(node, self.limits) for node in nodes), missing=-np.inf
+            ),
+            known=self.known,
+            wakeable=np.array([n in self.asleep for n in self.nodes], np.bool_),
+            stuck=np.array([n in stays for n in self.nodes], np.bool_),
+            watts=np.array([curve.watts], float),
+            curve=np.zeros(len(nodes), np.int64),
+        )
+
+
+class RulesOfPlaces:
+    """Where the guests of a scene may go, by its rules, as all stand by now."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._snapshot, self._targets = scene.snapshot, scene.targets
+        self._suitable: dict[int, Truths] = {}
+
+    def open_to(self, guest: int) -> Truths:
+        """Return which nodes *guest* may go to, whatever room they have."""
+        unit = self._scene.guests[guest]
+        open_ = self._suits(guest, unit)
+        if not self._has_neighbours(unit):
+            return open_
+        now = tuple(self._snapshot.guests[each.id] for each in unit)
+        open_ = open_.copy()
+        for place in np.flatnonzero(open_):
+            name = self._scene.nodes[place]
+            open_[place] = self._targets.disturbed(now, name) is None
+        return open_
+
+    def moved(self, guest: int, target: int) -> None:
+        """Take note that *guest* is on *target* now."""
+        unit = self._scene.guests[guest]
+        if not self._has_neighbours(unit):
+            return
+        name = self._scene.nodes[target]
+        guests = {each.id: replace(each, node=name) for each in unit}
+        self._snapshot = replace(
+            self._snapshot, guests={**self._snapshot.guests, **guests}
+        )
+        self._targets = Targets(self._snapshot, self._scene.rules, self._scene.limits)
+
+    def _suits(self, guest: int, unit: Unit) -> Truths:
+        if guest not in self._suitable:
+            nodes = [self._scene.snapshot.nodes[name] for name in self._scene.nodes]
+            found = [self._scene.targets.unsuitable(unit, node) for node in nodes]
+            self._suitable[guest] = np.array([why is None for why in found], bool)
+        return self._suitable[guest]
+
+    def _has_neighbours(self, unit: Unit) -> bool:
+        rules = self._scene.rules
+        members = {guest.id for guest in unit}
+        return any(
+            bond.get(guest.id, NOBODY) - members
+            for guest in unit
+            for bond in (rules.apart, rules.soft_apart, rules.soft_together)
+        )
+
+
+def _wakeable(snapshot: Snapshot) -> Iterable[NodeId]:
+    """Yield the nodes that sleep for sure, and on which nobody is."""
+    inhabited = {place for g in snapshot.guests.values() for place in g.locations}
+    for name, node in snapshot.nodes.items():
+        asleep = node.state is NodeState.OFFLINE and node.capacity is not None
+        if asleep and name not in inhabited:
+            yield name
+
+
+def _awake(snapshot: Snapshot, nodes: Iterable[NodeId]) -> Snapshot:
+    woken = {
+        name: replace(snapshot.nodes[name], state=NodeState.ONLINE, usage=Usage(0.0, 0))
+        for name in nodes
+    }
+    return replace(snapshot, nodes={**snapshot.nodes, **woken})
+
+
+def _cores(node: Node) -> float:
+    return node.capacity.cpu if node.capacity is not None else 1.0
+
+
+def _add(row: Floats, samples: Sequence[float]) -> None:
+    if samples:
+        row[row.size - len(samples) :] += samples
+
+
+def _pairs(rooms: Iterable[Room], missing: float) -> Floats:
+    pairs = [
+        (
+            missing if each.used is None else each.used,
+            missing if each.promised is None else each.promised,
+        )
+        for each in rooms
+    ]
+    return np.array(pairs, float).reshape(-1, 2)
