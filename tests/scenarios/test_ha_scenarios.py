@@ -1,0 +1,83 @@
+"""The project's own drills of the HA manager: what each shows, and the log it tells.
+
+A directory in `ha` is a scenario. After a change that is meant to change a log,
+`OPENDRS_ACCEPT=NAME` (or `all`) in the environment takes the new one over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from opendrs.sim.drill import Drill, hold_drill, read_scenario
+from opendrs.sim.drill.form import read_drill
+
+FOLDER = Path(__file__).parent / "ha"
+NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+ACCEPTED = os.environ.get("OPENDRS_ACCEPT")
+END_OF_SENTENCE = re.compile(r"[.!?](?=\s|$)")
+
+every_scenario = pytest.mark.parametrize("name", NAMES)
+
+
+@cache
+def held(name: str) -> tuple[Drill, tuple[str, ...]]:
+    """Return the drill *name*, and what came otherwise than expected in it.
+
+    What the form of a drill file cannot say, such as groups, is written in the
+    layout of Proxmox VE; nothing is expected there but the log.
+    """
+    file = FOLDER / name / "drill.toml"
+    if not file.exists():
+        return hold_drill(read_scenario(file.parent)), ()
+    written = read_drill(file)
+    drill = written.hold()
+    return drill, written.disappointments(drill)
+
+
+def accept(log: str, expected: Path) -> None:
+    expected.write_text(log, encoding="utf-8")
+    pytest.skip("the log was taken over: look at it with git diff")
+
+
+def test_there_are_scenarios() -> None:
+    assert len(NAMES) >= 30
+
+
+@every_scenario
+def test_a_scenario_comes_out_as_it_says(name: str) -> None:
+    drill, disappointments = held(name)
+
+    assert drill.failure is None
+    assert not disappointments, "\n".join(disappointments)
+
+
+@every_scenario
+def test_a_scenario_tells_its_log(name: str) -> None:
+    expected = FOLDER / name / "log.expect"
+
+    log = held(name)[0].log()
+
+    if ACCEPTED in (name, "all"):
+        accept(log, expected)
+    assert log.splitlines() == expected.read_text(encoding="utf-8").splitlines()
+
+
+@every_scenario
+def test_a_scenario_is_introduced_in_three_sentences(name: str) -> None:
+    text = (FOLDER / name / "README.md").read_text(encoding="utf-8")
+
+    assert len(END_OF_SENTENCE.findall(text)) == 3
+
+
+@every_scenario
+def test_a_scenario_states_what_is_expected_of_it(name: str) -> None:
+    file = FOLDER / name / "drill.toml"
+
+    stated = not file.exists() or read_drill(file).expectations
+
+    assert stated
