@@ -94,6 +94,7 @@ def perform(task: Task, audience: Audience, consent: Callable[[], bool]) -> int:
         consent: Asked before anything is started.
 
     Raises:
+        KeyboardInterrupt: The operator stopped it before there was a plan.
         ConfigurationError: A rule of the configuration does not fit the cluster.
         PlatformError: The cluster cannot be seen.
         StoreError: The record could not be kept.
@@ -107,9 +108,10 @@ def perform(task: Task, audience: Audience, consent: Callable[[], bool]) -> int:
     if not consent():
         return NOT_DONE
     brake = Brake()
-    with pulled_by_signals(brake), audience.watcher(brake) as watcher:
-        report = _execute(decided, watcher, brake)
-    audience.finished(_seen_again(decided, report))
+    with pulled_by_signals(brake):
+        with audience.watcher(brake) as watcher:
+            report = _execute(decided, watcher, brake)
+        audience.finished(_seen_again(decided, report))
     return _exit_status(report, brake)
 
 
@@ -121,7 +123,7 @@ def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
     audience.interrupted(unfinished)
     brake = Brake()
     with pulled_by_signals(brake), audience.watcher(brake) as watcher:
-        return resume(
+        resumed = resume(
             task.source.platform,
             clock=task.source.clock,
             store=task.store,
@@ -130,6 +132,9 @@ def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
             limits=task.policy.limits,
             poll=task.poll,
         )
+    if brake.stopping:  # who stops what is old wants nothing new
+        raise KeyboardInterrupt
+    return resumed
 
 
 def _decide(task: Task, resumed: tuple[StepRecord, ...]) -> Performance:

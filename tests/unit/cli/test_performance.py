@@ -170,6 +170,29 @@ def test_what_was_interrupted_is_followed_to_its_end_first() -> None:
     assert store.unfinished() == ()
 
 
+@pytest.mark.parametrize("pulls", [1, 2])
+def test_who_stops_what_was_interrupted_wants_nothing_new(pulls: int) -> None:
+    store = MemoryStore()
+    asked, platform = task(LOPSIDED, store=store)
+    begun = StepRecord(
+        run="earlier",
+        step=StepId("7"),
+        action=MOVE,
+        intended_at=NOON,
+        task=platform.start(MOVE),
+    )
+    store.write(begun)
+    operator = Hasty(pulls)
+    operator.audience = Spectator(operator)
+
+    with pytest.raises(KeyboardInterrupt):
+        perform(asked, operator.audience, consent=lambda: True)
+
+    assert operator.audience.seen == []
+    assert store.unfinished() == ()
+    assert len(store.recent(NOON)) == 1
+
+
 def test_the_policy_remembers_from_one_call_to_the_next() -> None:
     store, policy = MemoryStore(), AutoRebalance(hold=2, limits=HASTY)
     reasons = []
