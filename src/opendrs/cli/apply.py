@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import click
@@ -18,10 +17,8 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.performance import Task, perform
-from opendrs.cli.sources import Source, load_settings, open_source
+from opendrs.cli.sources import load_settings, open_source, record_of
 from opendrs.controller.selection import parse_assignments
-from opendrs.controller.settings import Settings
-from opendrs.controller.stores import MemoryStore, SqliteStore
 from opendrs.errors import ConfigurationError, UnsupportedError
 from opendrs.platforms.file import FilePlatform
 
@@ -59,14 +56,14 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
     chosen = settings.chosen_policy(policy, parse_assignments(assignments))
-    _require_an_answer(yes=yes, form=form)
     opened = open_source(source, settings)
     if isinstance(opened.platform, FilePlatform):
         raise UnsupportedError(
             f"{opened.platform.name} is a snapshot in a file: it can be planned for, "
             "not changed"
         )
-    with _store(opened, settings) as store:
+    _require_an_answer(yes=yes, form=form)
+    with record_of(opened, settings) as store:
         task = Task(source=opened, policy=chosen, store=store)
         audience = JsonAudience() if form == JSON else ScreenAudience()
         return perform(task, audience, consent=(lambda: True) if yes else _ask)
@@ -87,11 +84,3 @@ def _ask() -> bool:
         return True
     click.echo("Nothing was started.")
     return False
-
-
-def _store(
-    source: Source, settings: Settings
-) -> AbstractContextManager[MemoryStore | SqliteStore]:
-    if not source.lasting:
-        return nullcontext(MemoryStore())
-    return SqliteStore(settings.store_path(source.platform.name))

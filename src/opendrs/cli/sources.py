@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,18 @@ from typing import Any
 from opendrs.controller import remembered
 from opendrs.controller.clock import SystemClock
 from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
-from opendrs.controller.stores import SqliteStore
+from opendrs.controller.stores import MemoryStore, SqliteStore
 from opendrs.errors import ConfigurationError, UnknownPlatformError
 from opendrs.model import GuestId, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.connect import connect
 from opendrs.platforms.file import FilePlatform, complain, shown
 from opendrs.platforms.file.complaints import Complaint
 from opendrs.policies import Policy
-from opendrs.ports import Clock, Platform
+from opendrs.ports import Clock, Platform, Store
 from opendrs.sim import SimulatedClock, SimulatedPlatform, draw_cluster
 
 DEFAULT_CONFIG = Path("opendrs.toml")
+OWNER = "platform"  # under which a record keeps whose it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,12 @@ def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
         return simulation(seed=1, pace=pace)
     if word in settings.platforms:
         platform = connect(settings.connection(word), settings.rules)
-        return Source(platform=platform, clock=SystemClock(), rules=settings.rules)
+        return Source(
+            platform=platform,
+            clock=SystemClock(),
+            rules=settings.rules,
+            lasting=not isinstance(platform, FilePlatform),
+        )
     path = Path(word)
     if not _is_meant_as_file(path):
         names = ", ".join(sorted(settings.platforms)) or "none"
@@ -79,7 +86,7 @@ def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
             f"{shown(word)} is neither a file nor a configured platform "
             f"(there is: {names})"
         )
-    return Source(platform=FilePlatform(path), clock=SystemClock())
+    return Source(platform=FilePlatform(path), clock=SystemClock(), lasting=False)
 
 
 def _is_meant_as_file(path: Path) -> bool:
@@ -121,13 +128,52 @@ def with_record(
     """Return *snapshot* with what the record of *source* knows, if there is one.
 
     Raises:
+        ConfigurationError: It is the record of another platform.
         StoreError: The record cannot be read.
     """
     path = settings.store_path(source.platform.name)
     if not source.lasting or not path.exists():
         return snapshot
     with SqliteStore(path, reading=True) as store:
+        owner_of(store, source.platform.name)
         return remembered(snapshot, policy, store)
+
+
+@contextmanager
+def record_of(source: Source, settings: Settings) -> Iterator[Store]:
+    """Yield the record of *source*, to write to; what does not last has a new one.
+
+    Raises:
+        ConfigurationError: It is the record of another platform.
+        StoreError: It cannot be opened.
+    """
+    if not source.lasting:
+        yield MemoryStore()
+        return
+    name = source.platform.name
+    with SqliteStore(settings.store_path(name)) as store:
+        if owner_of(store, name) is None:
+            store.save(OWNER, {"name": name})
+        yield store
+
+
+def owner_of(store: Store, name: str) -> str | None:
+    """Return whose record it is: that of *name*, or None for nobody's yet.
+
+    What one platform had started would be asked after, and lost, on another.
+
+    Raises:
+        ConfigurationError: It is that of another platform.
+    """
+    saved = store.load(OWNER)
+    if saved is None:
+        return None
+    if saved.get("name") != name:
+        raise ConfigurationError(
+            f"[store] path: this is the record of {shown(saved.get('name'))}; "
+            f"{name} needs one of its own"
+        )
+    return name
 
 
 def misfits(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Complaint]:

@@ -124,10 +124,11 @@ def test_asks_before_it_acts(
     assert answer.status == status
 
 
-def test_a_file_cannot_be_changed(opendrs: Opendrs) -> None:
+@pytest.mark.parametrize("consent", [["--yes"], []])
+def test_a_file_cannot_be_changed(opendrs: Opendrs, consent: list[str]) -> None:
     write_snapshot(PAIR, Path("pair.json"))
 
-    answer = opendrs("apply", "pair.json", "--yes")
+    answer = opendrs("apply", "pair.json", *consent)
 
     assert answer.status == 3
     assert answer.err == (

@@ -4,15 +4,34 @@ from pathlib import Path
 
 import pytest
 
-from builders import cluster, guest_ids, node
-from opendrs.cli.sources import Source, observe, open_source, simulation
+from builders import NOON, cluster, guest_ids, node
+from opendrs.cli.sources import (
+    Source,
+    observe,
+    open_source,
+    record_of,
+    simulation,
+    with_record,
+)
 from opendrs.controller import SystemClock
 from opendrs.controller.settings import NO_SETTINGS, Settings
 from opendrs.errors import ConfigurationError, UnknownPlatformError
-from opendrs.model import NodeAffinity, NodeId, NodeState, Pin, Rule, Snapshot
+from opendrs.model import (
+    GuestId,
+    Migration,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Rule,
+    Snapshot,
+    StepId,
+)
 from opendrs.platforms.connect import Connection
 from opendrs.platforms.file import FilePlatform, FileSettings, write_snapshot
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
+from opendrs.policies import Balance
+from opendrs.ports import Outcome, StepRecord
 
 PAIR = cluster(nodes={"a": 0.5, "b": 0.1}, guests={"vm": ("a", 0.4)})
 NOBODY = Pin(guests=guest_ids("vm", "nobody"))
@@ -95,3 +114,47 @@ def test_a_rule_about_a_node_that_is_nowhere_is_a_mistake(tmp_path: Path) -> Non
 
     with pytest.raises(ConfigurationError, match='there is no node "c"'):
         observe(source(PAIR, tmp_path, rule))
+
+
+LAB = Connection(
+    name="lab", kind="libvirt", settings=LibvirtSettings(nodes={"a": "qemu+tls://a/x"})
+)
+
+
+def test_a_record_belongs_to_one_platform(tmp_path: Path) -> None:
+    other = Connection(name="other", kind="libvirt", settings=LAB.settings)
+    settings = Settings(
+        platforms={"lab": LAB, "other": other}, store=tmp_path / "record.sqlite"
+    )
+    for _ in range(2):
+        with record_of(open_source("lab", settings), settings) as store:
+            assert store.unfinished() == ()
+
+    stranger = open_source("other", settings)
+    with (
+        pytest.raises(ConfigurationError, match='the record of "lab"; other needs'),
+        record_of(stranger, settings),
+    ):
+        pytest.fail("it was opened")
+    with pytest.raises(ConfigurationError, match='the record of "lab"'):
+        with_record(PAIR, Balance(), stranger, settings)
+
+
+def test_a_snapshot_in_a_file_is_planned_for_as_it_was_taken(tmp_path: Path) -> None:
+    settings = Settings(platforms={"lab": LAB}, store=tmp_path / "record.sqlite")
+    moved = StepRecord(
+        run="one",
+        step=StepId("1"),
+        action=Migration(GuestId("vm"), NodeId("a"), NodeId("b")),
+        intended_at=NOON,
+        ended_at=NOON,
+        outcome=Outcome.DONE,
+    )
+    live = open_source("lab", settings)
+    with record_of(live, settings) as store:
+        store.write(moved)
+    write_snapshot(PAIR, tmp_path / "lab.json")
+    saved = open_source(str(tmp_path / "lab.json"), settings)
+
+    assert with_record(PAIR, Balance(), live, settings) != PAIR
+    assert with_record(PAIR, Balance(), saved, settings) == PAIR
