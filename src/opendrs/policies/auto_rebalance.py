@@ -25,7 +25,7 @@ from opendrs.policies.measures import (
     measures,
 )
 from opendrs.policies.order import Choice, ordered
-from opendrs.policies.outlook import not_ready, notes
+from opendrs.policies.outlook import dead_ends, not_ready, notes
 from opendrs.policies.units import Selection
 from opendrs.scoring import Best, ImbalanceForm, UsageMode, node_loads
 
@@ -105,6 +105,7 @@ class AutoRebalance:
         told = notes(board)
         if best is None:
             why = f"imbalance is {before:.3f} and no guest may move anywhere"
+            told += dead_ends(board)
             return self._still(Reason.NO_CANDIDATE, 0, loads, why, told)
         gain = (before - best.imbalance) / before
         if gain < self.margin:

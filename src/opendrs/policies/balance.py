@@ -27,7 +27,7 @@ from opendrs.policies.measures import (
     measures,
 )
 from opendrs.policies.order import Choice, ordered
-from opendrs.policies.outlook import not_ready, notes
+from opendrs.policies.outlook import dead_ends, not_ready, notes
 from opendrs.policies.units import Selection
 from opendrs.scoring import ImbalanceForm, UsageMode, node_loads
 
@@ -89,6 +89,8 @@ class Balance:
         )
         told = notes(board)
         choices, reason, why = self._choose(board)
+        if not choices and reason is Reason.NO_CANDIDATE:
+            told += dead_ends(board)
         after = measures(board.current_loads(), self.form)
         return Decision(
             Reason.IMPROVES_BALANCE if choices else reason,

@@ -126,6 +126,13 @@ class Board:
             if future < best.imbalance:
                 yield f"{name} would be better ({future:.3f}), but {closed[name]}"
 
+    def dead_ends(self) -> Iterator[tuple[Unit, dict[NodeId, str]]]:
+        """Yield each unit that may go nowhere, and why each node is closed to it."""
+        for unit in self.units.movable.values():
+            closed = self._targets.excluded(unit)
+            if len(closed) == len(self.snapshot.nodes) - 1:
+                yield unit, closed
+
     def current_loads(self) -> dict[NodeId, NodeLoad]:
         """Return the loads after the moves made so far, in order of name."""
         return node_loads(self.snapshot, self._mode)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from opendrs.model import NodeState, Snapshot
+from collections import defaultdict
+from itertools import islice
+
+from opendrs.model import NodeId, NodeState, Snapshot
 from opendrs.policies.base import Reason
 from opendrs.policies.board import Board
-from opendrs.policies.units import summary
+from opendrs.policies.units import first_few, summary
 from opendrs.scoring.usage import UsageMode, unmeasured
+
+MOST_TOLD = 5  # guests of which it is told why they may go nowhere
 
 
 def not_ready(snapshot: Snapshot, mode: UsageMode) -> tuple[Reason, str] | None:
@@ -36,3 +41,19 @@ def notes(board: Board) -> tuple[str, ...]:
         *(f"contradiction: {found}" for found in board.rules.contradictions),
         *summary(board.units.left_alone),
     )
+
+
+def dead_ends(board: Board) -> tuple[str, ...]:
+    """Return why the first few of those that might be moved may go nowhere."""
+    return tuple(
+        f"nowhere to go: {first_few(names)}: {_by_reason(closed)}"
+        for unit, closed in islice(board.dead_ends(), MOST_TOLD)
+        for names in [[guest.id for guest in unit]]
+    )
+
+
+def _by_reason(closed: dict[NodeId, str]) -> str:
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
+    for node, why in closed.items():
+        nodes[why].append(node)
+    return "; ".join(f"{first_few(names)}: {why}" for why, names in nodes.items())

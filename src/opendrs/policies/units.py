@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opendrs.model import (
@@ -89,11 +89,12 @@ def summary(left_alone: Mapping[GuestId, str]) -> tuple[str, ...]:
     for guest, why in sorted(left_alone.items()):
         by_reason[why].append(guest)
     return tuple(
-        f"left alone: {_some(guests)}: {why}" for why, guests in by_reason.items()
+        f"left alone: {first_few(guests)}: {why}" for why, guests in by_reason.items()
     )
 
 
-def _some(names: list[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
+    """Return the first of *names*, and how many more there are."""
     shown = ", ".join(names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 

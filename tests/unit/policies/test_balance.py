@@ -13,11 +13,13 @@ from opendrs.model import (
     EMPTY_PLAN,
     GIB,
     Affinity,
+    AntiAffinity,
     GuestId,
     GuestKind,
     Migration,
     Mobility,
     NodeId,
+    NodeState,
     Relocation,
     Resources,
     Snapshot,
@@ -169,6 +171,25 @@ def test_containers_stay_unless_they_may_be_relocated() -> None:
         "left alone: ct: it is a container, which would have to be stopped to move",
     )
     assert actions(goes) == [Relocation(GuestId("ct"), A, B)]
+
+
+def test_who_may_go_nowhere_is_told_with_what_is_in_the_way() -> None:
+    apart = AntiAffinity(guests=guest_ids("big", "small"))
+    snapshot = cluster(
+        {"a": 0.8, "b": 0.1, "c": 0.0},
+        {"big": ("a", 0.5), "small": ("b", 0.1)},
+        rules=[apart],
+    )
+    off = replace(snapshot.nodes[C], state=NodeState.OFFLINE)
+    decision = Balance().decide(
+        replace(snapshot, nodes={**snapshot.nodes, C: off}), None
+    )
+
+    assert decision.reason is Reason.NO_CANDIDATE
+    assert decision.notes == (
+        "nowhere to go: big: b: big must be apart from small; c: it is offline",
+        "nowhere to go: small: a: small must be apart from big; c: it is offline",
+    )
 
 
 def test_guests_without_ha_are_moved() -> None:
