@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from opendrs.errors import ModelError
 from opendrs.model.resources import require_amount
 
+LONGEST_TIME = 1e8  # seconds, some three years; far more and dates overflow
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -39,6 +41,9 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("memory_overbooking", "cooldown", "quiet_time", "patience"):
             require_amount(name, getattr(self, name))
+        for name in ("cooldown", "quiet_time", "patience"):
+            if getattr(self, name) > LONGEST_TIME:
+                raise ModelError(f"{name} must be at most {LONGEST_TIME:.0e} seconds")
         if not 0 <= self.memory_headroom < 1:
             raise ModelError(
                 f"memory_headroom must be in [0, 1), not {self.memory_headroom}"

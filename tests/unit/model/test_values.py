@@ -65,6 +65,9 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
         {"memory_headroom": math.nan},
         {"moves_per_node": 0},
         {"moves_at_once": 0},
+        {"cooldown": 1e9},
+        {"quiet_time": 1e9},
+        {"patience": 1e15},
     ],
 )
 def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:

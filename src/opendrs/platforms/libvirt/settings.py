@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 from opendrs.errors import InvalidSettingError
 
 MIB = 1 << 20
+LONGEST_WAIT = 86_400  # seconds
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/\S*")
 # Something between the first colon and an @, unless the colon begins a port.
 _PASSWORD = re.compile(r"//[^@/?\[]*:(?!\d+(?:[/?]|$)).*@")
@@ -128,3 +129,5 @@ def _complaints_about_numbers(settings: LibvirtSettings) -> Iterator[str]:
         seconds = getattr(settings, name)
         if not (math.isfinite(seconds) and seconds > 0):
             yield f"{name}: must be more than 0 seconds, not {seconds}"
+        elif seconds > LONGEST_WAIT:
+            yield f"{name}: must be at most {LONGEST_WAIT} seconds, not {seconds}"

@@ -73,6 +73,10 @@ def test_peers_use_the_connection_uri_unless_another_is_given() -> None:
             "post_copy_after: must be more than 0 seconds, not inf",
         ),
         (
+            {"timeout": 1e300},
+            "timeout: must be at most 86400 seconds, not 1e+300",
+        ),
+        (
             {"shared_storage": ("srv/vms",)},
             "shared_storage: 'srv/vms' is not an absolute path",
         ),
