@@ -20,11 +20,15 @@ class Patience:
         self._lasting = timedelta(seconds=lasting)
         self._failures = 0
         self._since: datetime | None = None
+        self._last: datetime | None = None
         self._next: datetime | None = None
 
     def waits(self, now: datetime) -> bool:
         """Return whether it is too early for the next attempt."""
-        return self._next is not None and now < self._next
+        if self._last is None or self._next is None:
+            return False
+        # A clock that was set back must not make anybody wait for hours.
+        return self._last <= now < self._next
 
     def failed(self, now: datetime) -> None:
         """Take note of an attempt that failed."""
@@ -32,11 +36,12 @@ class Patience:
         wait = min(LONGEST_WAIT, self._first * 2 ** min(self._failures, 10))
         self._failures += 1
         self._since = self._since or now
-        self._next = now + timedelta(seconds=wait)
+        self._last, self._next = now, now + timedelta(seconds=wait)
 
     def succeeded(self) -> None:
         """Take note of an attempt that did not fail: all is forgotten."""
-        self._failures, self._since, self._next = 0, None, None
+        self._failures = 0
+        self._since = self._last = self._next = None
 
     def exhausted(self, now: datetime) -> bool:
         """Return whether failures have gone on for too long."""
