@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.cluster import faults_document, print_faults
+from opendrs.cli.figures import counted
 from opendrs.cli.options import JSON, config_option, format_option, source_argument
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source
@@ -93,8 +94,9 @@ def _is_snapshot(document: object) -> bool:
 
 
 def _described(settings: Settings) -> str:
-    platforms, rules = len(settings.platforms), len(settings.rules)
-    return f"a configuration with {platforms} platforms and {rules} rules"
+    platforms = counted(len(settings.platforms), "platform")
+    rules = counted(len(settings.rules), "rule")
+    return f"a configuration with {platforms} and {rules}"
 
 
 def imagined(rules: Sequence[Rule]) -> Snapshot:

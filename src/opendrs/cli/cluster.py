@@ -9,7 +9,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from opendrs.cli.figures import UNKNOWN, amount, bar, cores, fraction, percent
+from opendrs.cli.figures import (
+    UNKNOWN,
+    amount,
+    bar,
+    cores,
+    counted,
+    fraction,
+    percent,
+)
 from opendrs.cli.screen import add_row, table, visible
 from opendrs.model import (
     Affinity,
@@ -43,9 +51,10 @@ _KINDS = {
 
 def title(snapshot: Snapshot, name: str) -> str:
     """Return one line about the cluster."""
-    guests, nodes = len(snapshot.guests), len(snapshot.nodes)
+    nodes = counted(len(snapshot.nodes), "node")
+    guests = counted(len(snapshot.guests), "guest")
     when = f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S %Z}"
-    return visible(f"{name}: {nodes} nodes, {guests} guests, at {when}")
+    return visible(f"{name}: {nodes}, {guests}, at {when}")
 
 
 def node_table(snapshot: Snapshot) -> Table:

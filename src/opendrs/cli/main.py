@@ -124,7 +124,8 @@ def _told(error: Exception, *, debug: bool) -> int:
 
 def _say(message: str, start: str = "opendrs: ") -> None:
     for line in message.splitlines():
-        click.echo(f"{start}{line[:LONGEST_LINE]}", err=True)
+        cut = "" if len(line) <= LONGEST_LINE else "..."
+        click.echo(f"{start}{line[:LONGEST_LINE]}{cut}", err=True)
 
 
 def _close_output() -> None:

@@ -39,6 +39,7 @@ set_option = click.option(
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
+    metavar="N",
     default=1,
     help="Draws the simulated cluster; the same one for the same seed.",
 )

@@ -23,8 +23,10 @@ from opendrs.model import (
     Step,
 )
 from opendrs.policies import Decision
+from opendrs.rules import violations
 
 MOST_NODES = 40  # nodes in the picture
+MOST_BROKEN = 5  # broken rules that are named
 
 
 def plan_document(policy: str, decision: Decision[Any]) -> dict[str, object]:
@@ -54,11 +56,11 @@ def print_decision(
     """Print why, what, what becomes of the nodes, and what was left alone."""
     reason = Text(f"{policy}: {decision.reason.value}", style="bold")
     screen.print(reason.append(f" - {visible(decision.detail)}", style="not bold"))
+    after = outcome(snapshot, decision.plan)
     if decision.plan.steps:
         screen.print()
         print_steps(screen, decision.plan, snapshot)
         screen.print()
-        after = outcome(snapshot, decision.plan)
         screen.print(load_picture(snapshot, after))
         measures = measure_table(decision.before, decision.after)
         if measures is not None:
@@ -68,6 +70,18 @@ def print_decision(
         screen.print()
     for note in decision.notes:
         screen.print(Text(visible(note), style="dim"))
+    _print_broken(screen, after)
+
+
+def _print_broken(screen: Console, after: Snapshot) -> None:
+    """Print which strict rules stay broken: to mend them is not every policy's job."""
+    broken = [found for found in violations(after) if found.strict]
+    if broken:
+        screen.print()
+    for found in broken[:MOST_BROKEN]:
+        screen.print(Text(f"stays broken: {visible(str(found))}", style="red"))
+    if (left := len(broken) - MOST_BROKEN) > 0:
+        screen.print(Text(f"stays broken: {left} more; see opendrs show", style="red"))
 
 
 def outcome(snapshot: Snapshot, plan: Plan) -> Snapshot:

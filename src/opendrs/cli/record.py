@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,6 +11,7 @@ from typing import TextIO
 
 import click
 
+from opendrs.cli.figures import counted
 from opendrs.cli.options import JSON, config_option, format_option, source_argument
 from opendrs.cli.screen import print_json
 from opendrs.cli.sources import Source, load_settings, observe, open_source
@@ -22,6 +24,16 @@ from opendrs.model import Snapshot
 from opendrs.platforms.file import json_line, json_text, shown_path, write_snapshot
 
 STANDARD_OUTPUT = "-"
+LONGEST_PAUSE = 1e7  # seconds between two snapshots: some four months
+
+
+def _a_number(
+    context: click.Context, option: click.Parameter, value: float | None
+) -> float | None:
+    """Refuse `nan`, which is outside no range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number of seconds", context, option)
+    return value
 
 
 @click.command(name="record")
@@ -35,7 +47,8 @@ STANDARD_OUTPUT = "-"
 )
 @click.option(
     "--every",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, LONGEST_PAUSE, min_open=True),
+    callback=_a_number,
     metavar="SECONDS",
     help="Go on, and add one snapshot a line (JSON Lines) each time.",
 )
@@ -138,5 +151,4 @@ def _tell(output: str, written: int, form: str) -> None:
     if form == JSON:
         print_json({"file": output, "snapshots": written})
         return
-    what = "1 snapshot" if written == 1 else f"{written} snapshots"
-    click.echo(f"Wrote {what} to {shown_path(Path(output))}.")
+    click.echo(f"Wrote {counted(written, 'snapshot')} to {shown_path(Path(output))}.")

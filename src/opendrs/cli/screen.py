@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-NARROWEST = 60  # columns; what is less than this cannot hold a table
+NARROWEST = 72  # columns; what is less than this cannot hold a table
 
 
 class Screen(Console):

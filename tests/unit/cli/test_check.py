@@ -43,7 +43,7 @@ def test_a_configuration_in_order_is_said_to_be(opendrs: Opendrs) -> None:
 
     assert checked(opendrs, platform + KEPT) == (
         0,
-        "opendrs.toml: a configuration with 1 platforms and 3 rules, in order.\n",
+        "opendrs.toml: a configuration with 1 platform and 3 rules, in order.\n",
         "",
     )
 
@@ -133,7 +133,7 @@ def test_rules_in_json_are_rules_too(opendrs: Opendrs) -> None:
     answer = opendrs("check", "rules.json")
 
     assert answer.out == (
-        "rules.json: a configuration with 0 platforms and 1 rules, in order.\n"
+        "rules.json: a configuration with 0 platforms and 1 rule, in order.\n"
     )
 
 

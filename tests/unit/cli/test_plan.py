@@ -8,6 +8,7 @@ import pytest
 from builders import cluster, guest_ids
 from opendrs.cli.proposal import plan_document, step_document
 from opendrs.model import (
+    AntiAffinity,
     NodeId,
     Pin,
     PowerOff,
@@ -146,6 +147,48 @@ def test_says_when_there_is_nothing_to_do(opendrs: Opendrs) -> None:
     assert answer.status == 0
     assert answer.out.startswith("balance: balanced - ")
     assert answer.out.endswith("There is nothing to do.\n")
+
+
+def test_tells_which_strict_rules_stay_broken(opendrs: Opendrs) -> None:
+    apart = AntiAffinity(guests=guest_ids("one", "two"))
+    soft = AntiAffinity(guests=guest_ids("one", "two"), strict=False, name="soft")
+    level = cluster(
+        nodes={"a": 0.5, "b": 0.5},
+        guests={"one": ("a", 0.1), "two": ("a", 0.1)},
+        rules=[apart, soft],
+    )
+    write_snapshot(level, Path("level.json"))
+
+    answer = opendrs("plan", "level.json")
+
+    assert "stays broken: keep one, two apart: broken by one, two on a" in answer.out
+    assert answer.out.count("stays broken") == 1
+
+
+def test_many_broken_rules_are_counted(opendrs: Opendrs) -> None:
+    crowd = [f"g{number}" for number in range(4)]
+    level = cluster(
+        nodes={"a": 0.5, "b": 0.5},
+        guests=dict.fromkeys(crowd, ("a", 0.1)),
+        rules=[AntiAffinity(guests=guest_ids(*crowd), name="apart")],
+    )
+    write_snapshot(level, Path("level.json"))
+
+    answer = opendrs("plan", "level.json")
+
+    assert answer.out.count("stays broken: apart") == 5
+    assert "stays broken: 1 more; see opendrs show" in answer.out
+
+
+@pytest.mark.parametrize("width", ["20", "40", "60"])
+def test_nodes_are_named_in_a_narrow_window(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+
+    answer = opendrs("plan", "demo", "--set", "moves=1")
+
+    assert "\nnode1 █" in answer.out
 
 
 def test_keeps_to_eighty_columns(opendrs: Opendrs) -> None:

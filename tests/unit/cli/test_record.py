@@ -108,6 +108,8 @@ def test_a_history_goes_on_when_the_platform_was_away(
         (["-o", "none/c.json"], "cannot write none/c.json"),
         (["-o", "none/h.jsonl", "--every", "1"], "cannot write none/h.jsonl"),
         (["-o", "c.json", "--every", "0"], "not in the range"),
+        (["-o", "c.json", "--every", "1e300"], "not in the range"),
+        (["-o", "c.json", "--every", "nan"], "nan is not a number"),
         ([], "Missing option"),
     ],
 )
