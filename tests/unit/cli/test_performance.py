@@ -68,6 +68,19 @@ def task(
     return Task(source=source, policy=chosen, store=store or MemoryStore()), platform
 
 
+def left_under_way(platform: SimulatedPlatform, store: MemoryStore) -> StepRecord:
+    """Return the record of a move that a process which is dead has started."""
+    record = StepRecord(
+        run="earlier",
+        step=StepId("7"),
+        action=MOVE,
+        intended_at=NOON,
+        task=platform.start(MOVE),
+    )
+    store.write(record)
+    return record
+
+
 def test_all_done_is_success() -> None:
     asked, platform = task(LOPSIDED)
     audience = Spectator()
@@ -150,14 +163,7 @@ def test_what_the_operator_stopped_is_not_done_and_no_failure(
 def test_what_was_interrupted_is_followed_to_its_end_first() -> None:
     store = MemoryStore()
     asked, platform = task(LOPSIDED, store=store)
-    begun = StepRecord(
-        run="earlier",
-        step=StepId("7"),
-        action=MOVE,
-        intended_at=NOON,
-        task=platform.start(MOVE),
-    )
-    store.write(begun)
+    begun = left_under_way(platform, store)
     audience = Spectator()
 
     status = perform(asked, audience, consent=lambda: True)
@@ -174,14 +180,7 @@ def test_what_was_interrupted_is_followed_to_its_end_first() -> None:
 def test_who_stops_what_was_interrupted_wants_nothing_new(pulls: int) -> None:
     store = MemoryStore()
     asked, platform = task(LOPSIDED, store=store)
-    begun = StepRecord(
-        run="earlier",
-        step=StepId("7"),
-        action=MOVE,
-        intended_at=NOON,
-        task=platform.start(MOVE),
-    )
-    store.write(begun)
+    left_under_way(platform, store)
     operator = Hasty(pulls)
     operator.audience = Spectator(operator)
 
