@@ -158,7 +158,7 @@ def _count_services(round_: Round) -> None:
 
 def _renew_rules(round_: Round, texts: Texts, *, changed: bool) -> None:
     memory = round_.memory
-    groups = read_groups(texts.groups) if texts.groups else {}
+    groups = read_groups(texts.groups).groups
     group_of = {s: c.group for s, c in round_.config.items() if c.group}
     for service, name in group_of.items():
         failback = name not in groups or groups[name].failback

@@ -41,7 +41,7 @@ class Texts:
 
 def migrate_groups(round_: Round, texts: Texts) -> None:
     """Turn groups into rules, if there are groups and it is time to."""
-    groups = read_groups(texts.groups) if texts.groups else {}
+    groups = read_groups(texts.groups).groups
     if not groups:
         return
     countdown = round_.memory.until_migration - 1

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from opendrs.ha.identifiers import ServiceId
 from opendrs.ha.rules.reading import comment, flag, node_priorities
 from opendrs.ha.rules.rule import NodeAffinityRule, Rule, RuleSet
-from opendrs.ha.rules.sections import Kind, SectionType, read_sections
+from opendrs.ha.rules.sections import (
+    Kind,
+    SectionType,
+    escaped,
+    read_sections,
+    section_text,
+)
+from opendrs.ha.rules.writing import nodes_text
 from opendrs.model import NodeId
 
 TYPES: Mapping[str, SectionType] = MappingProxyType(
@@ -44,18 +51,46 @@ class Group:
     comment: str | None = None
 
 
-def read_groups(text: str) -> dict[str, Group]:
+@dataclass(frozen=True, slots=True)
+class GroupFile:
+    """The groups of a file, by name, and what was passed over in it."""
+
+    groups: Mapping[str, Group]
+    warnings: tuple[str, ...] = ()
+
+
+def read_groups(text: str) -> GroupFile:
     """Return the groups of *text*, in order; what is wrong is left out."""
-    return {
+    found = read_sections(text, TYPES)
+    groups = {
         section.name: Group(
             nodes=node_priorities(section.properties["nodes"]),
             restricted=flag(section.properties, "restricted"),
             failback=not flag(section.properties, "nofailback"),
             comment=comment(section.properties),
         )
-        for section in read_sections(text, TYPES).sections
+        for section in found.sections
         if section.properties is not None
     }
+    return GroupFile(groups, tuple(found.warnings))
+
+
+def groups_text(groups: Mapping[str, Group]) -> str:
+    """Return *groups* as the text of a file, in their order."""
+    return "".join(
+        section_text("group", name, _properties(group))
+        for name, group in groups.items()
+    )
+
+
+def _properties(group: Group) -> Iterator[str]:
+    if group.comment:
+        yield f"comment {escaped(group.comment)}"
+    yield f"nodes {nodes_text(group.nodes)}"
+    if not group.failback:
+        yield "nofailback 1"
+    if group.restricted is not None:
+        yield f"restricted {int(group.restricted)}"
 
 
 def group_rules(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import MappingProxyType
 
 HEADER = re.compile(r"(\S+):\s*(\S+)\s*")
 PROPERTY = re.compile(r"\s+(\S+)(?:\s+(.*\S))?\s*")
 NAME = re.compile(r"[a-z][a-z0-9_-]+", re.IGNORECASE | re.ASCII)
 SERVICE = re.compile(r"[a-z]+:\S+")
 NODE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?(:\d+)?", re.ASCII)
+COUNT = re.compile(r"\d{1,9}", re.ASCII)
+STATES = frozenset({"started", "enabled", "stopped", "disabled", "ignored"})
 SEPARATORS = re.compile(r"[,;\s]+")
+PLAIN = frozenset(chr(code) for code in range(0x20, 0x7F)) - {":", "%"}
 
 
 class Kind(Enum):
@@ -23,14 +27,24 @@ class Kind(Enum):
     AFFINITY = auto()
     SERVICES = auto()
     NODES = auto()
+    COUNT = auto()
+    STATE = auto()
+    NAME = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class SectionType:
-    """The properties a section may have, and those it must have."""
+    """What the sections of a type hold.
+
+    Attributes:
+        properties: The properties they may have.
+        mandatory: Those they must have.
+        names: What they may be called.
+    """
 
     properties: Mapping[str, Kind]
-    mandatory: tuple[str, ...]
+    mandatory: tuple[str, ...] = ()
+    names: re.Pattern[str] = NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +76,22 @@ def listed(value: str) -> list[str]:
     return [entry for entry in SEPARATORS.split(value) if entry]
 
 
+def section_text(kind: str, name: str, properties: Iterable[str]) -> str:
+    """Return a section as text, with the empty line that ends it."""
+    lines = "".join(f"\t{line}\n" for line in properties)
+    return f"{kind}: {name}\n{lines}\n"
+
+
+def escaped(comment: str) -> str:
+    """Return *comment* as it is written: on one line, in ASCII."""
+    return "".join(
+        letter
+        if letter in PLAIN
+        else "".join(f"%{byte:02X}" for byte in letter.encode())
+        for letter in comment
+    )
+
+
 def read_sections(text: str, types: Mapping[str, SectionType]) -> SectionFile:
     """Return the sections of *text*; what is wrong is passed over with a warning."""
     result = SectionFile()
@@ -75,7 +105,7 @@ def read_sections(text: str, types: Mapping[str, SectionType]) -> SectionFile:
             continue
         kind, name = header[1].lower(), header[2]
         body = _body(lines)
-        if kind not in types or not NAME.fullmatch(name):
+        if kind not in types or not types[kind].names.fullmatch(name):
             result.warnings.append(f"line {number}: no section may be {kind}: {name}")
             continue
         properties = _properties(body, types[kind], result.warnings)
@@ -127,21 +157,29 @@ def _take(line: str, section: SectionType, properties: dict[str, str]) -> str | 
         return f"duplicate attribute {key}"
     if value is None and kind is Kind.FLAG:
         value = "1"
-    if value is None or not _fits(value, kind):
+    if value is None or not _FITS[kind](value):
         return f"bad value of {key}: {value}"
     properties[key] = value
     return None
 
 
-def _fits(value: str, kind: Kind) -> bool:
-    match kind:
-        case Kind.TEXT:
-            return True
-        case Kind.FLAG:
-            return value in ("0", "1")
-        case Kind.AFFINITY:
-            return value in ("positive", "negative")
-        case Kind.SERVICES:
-            return all(SERVICE.fullmatch(entry) for entry in listed(value))
-        case Kind.NODES:
-            return all(NODE.fullmatch(entry) for entry in listed(value))
+def _all(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda value: all(pattern.fullmatch(entry) for entry in listed(value))
+
+
+def _whole(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda value: pattern.fullmatch(value) is not None
+
+
+_FITS: Mapping[Kind, Callable[[str], bool]] = MappingProxyType(
+    {
+        Kind.TEXT: lambda _: True,
+        Kind.FLAG: lambda value: value in ("0", "1"),
+        Kind.AFFINITY: lambda value: value in ("positive", "negative"),
+        Kind.SERVICES: _all(SERVICE),
+        Kind.NODES: _all(NODE),
+        Kind.COUNT: _whole(COUNT),
+        Kind.STATE: STATES.__contains__,
+        Kind.NAME: _whole(NAME),
+    }
+)

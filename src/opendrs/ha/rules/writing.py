@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from opendrs.ha.rules.reading import NODE_AFFINITY, RESOURCE_AFFINITY
 from opendrs.ha.rules.rule import NodeAffinityRule, Rule, RuleSet
-
-PLAIN = frozenset(chr(code) for code in range(0x20, 0x7F)) - {":", "%"}
+from opendrs.ha.rules.sections import escaped, section_text
+from opendrs.model import NodeId
 
 
 def rules_text(rules: RuleSet) -> str:
     """Return *rules* as the text of a file, in their order."""
     named = sorted(rules.rules, key=lambda name: (rules.order[name], name))
     return "".join(
-        f"{_kind(rule)}: {name}\n"
-        + "".join(f"\t{line}\n" for line in _properties(rule))
-        + "\n"
+        section_text(_kind(rule), name, _properties(rule))
         for name in named
         if (rule := rules.rules[name]) is not None
     )
@@ -28,11 +26,11 @@ def _kind(rule: Rule) -> str:
 
 def _properties(rule: Rule) -> Iterator[str]:
     if rule.comment is not None:
-        yield f"comment {_escaped(rule.comment)}"
+        yield f"comment {escaped(rule.comment)}"
     if rule.disable:
         yield "disable"
     if isinstance(rule, NodeAffinityRule):
-        yield f"nodes {','.join(_nodes(rule))}"
+        yield f"nodes {nodes_text(rule.nodes)}"
     else:
         yield f"affinity {rule.affinity}"
     yield f"resources {','.join(sorted(rule.resources))}"
@@ -40,15 +38,9 @@ def _properties(rule: Rule) -> Iterator[str]:
         yield f"strict {int(rule.strict)}"
 
 
-def _nodes(rule: NodeAffinityRule) -> Iterator[str]:
-    for node, priority in sorted(rule.nodes.items()):
-        yield f"{node}:{priority}" if priority else node
-
-
-def _escaped(comment: str) -> str:
-    return "".join(
-        letter
-        if letter in PLAIN
-        else "".join(f"%{byte:02X}" for byte in letter.encode())
-        for letter in comment
+def nodes_text(priorities: Mapping[NodeId, int]) -> str:
+    """Return nodes and their *priorities* as a list such as ``node1:2,node2``."""
+    return ",".join(
+        f"{node}:{priority}" if priority else node
+        for node, priority in sorted(priorities.items())
     )

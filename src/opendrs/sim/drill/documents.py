@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from enum import StrEnum
 from typing import TypeVar
 
@@ -12,11 +13,11 @@ from opendrs.ha.documents import (
     Disarm,
     ManagerStatus,
     Motion,
-    Scheduling,
     ServiceConfig,
     ServiceStatus,
     Stop,
 )
+from opendrs.ha.files import datacenter_of
 from opendrs.ha.identifiers import ServiceId
 from opendrs.ha.observation import PowerChange
 from opendrs.ha.states import DisarmState, NodeState, Requested, ServiceState, Task
@@ -53,10 +54,7 @@ def running(value: Value) -> frozenset[ServiceId]:
 
 def datacenter(value: Value) -> Datacenter:
     """Return the settings *value* describes."""
-    policy = value.get("ha").get("shutdown_policy")
-    return Datacenter(
-        _scheduling(value.get("crs")), policy.text() if policy.true else "conditional"
-    )
+    return datacenter_of(_Options(value.get("ha")), _Options(value.get("crs")))
 
 
 def manager_status(value: Value) -> ManagerStatus:
@@ -150,21 +148,29 @@ def _usage(
         raise value.complaint(str(error)) from error
 
 
-def _scheduling(value: Value) -> Scheduling:
-    usual = Scheduling()
-    mode, method = value.get("ha"), value.get("ha-auto-rebalance-method")
-    threshold = value.get("ha-auto-rebalance-threshold")
-    hold = value.get("ha-auto-rebalance-hold-duration")
-    margin = value.get("ha-auto-rebalance-margin")
-    return Scheduling(
-        mode=mode.text() if mode.true else usual.mode,
-        rebalance_on_start=value.get("ha-rebalance-on-start").true,
-        auto_rebalance=value.get("ha-auto-rebalance").true,
-        threshold=usual.threshold if threshold.missing else threshold.number(),
-        method=method.text() if method.true else usual.method,
-        hold=usual.hold if hold.missing else hold.number(),
-        margin=usual.margin if margin.missing else margin.number(),
-    )
+class _Options:
+    """The options of a JSON object; words without meaning are for the manager."""
+
+    def __init__(self, value: Value) -> None:
+        self._value = value
+
+    def word(self, name: str, usual: str, known: Collection[str]) -> str:
+        """Return the option *name*, or *usual*."""
+        del known
+        said = self._value.get(name)
+        return said.text() if said.true else usual
+
+    def flag(self, name: str, *, usual: bool) -> bool:
+        """Return the option *name*, or *usual*."""
+        said = self._value.get(name)
+        return usual if said.missing else said.true
+
+    def number(self, name: str, usual: float) -> float:
+        """Return the option *name*, or *usual*."""
+        said = self._value.get(name)
+        return usual if said.missing else said.number()
+
+    share = number
 
 
 def _service_status(value: Value) -> ServiceStatus:

@@ -127,7 +127,7 @@ def test_the_nodes_of_one_are_the_nodes_of_its_group() -> None:
 
 
 def test_a_group_amounts_to_a_rule() -> None:
-    groups = read_groups("group: g1\n\tnodes node1:2,node2\n\trestricted\n")
+    groups = read_groups("group: g1\n\tnodes node1:2,node2\n\trestricted\n").groups
     rules = group_rules(RuleSet(), groups, {ServiceId("vm:1"): "g1"})
 
     assert groups == {
@@ -137,6 +137,6 @@ def test_a_group_amounts_to_a_rule() -> None:
 
 
 def test_a_group_that_nobody_names_amounts_to_nothing() -> None:
-    groups = read_groups("group: g1\n\tnodes node1\n")
+    groups = read_groups("group: g1\n\tnodes node1\n").groups
 
     assert group_rules(RuleSet(), groups, {}) == RuleSet()

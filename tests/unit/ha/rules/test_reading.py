@@ -5,10 +5,13 @@ from hypothesis import strategies as st
 from opendrs.ha.identifiers import ServiceId
 from opendrs.ha.rules import (
     Affinity,
+    Group,
     NodeAffinityRule,
     ResourceAffinityRule,
     Rule,
     RuleSet,
+    groups_text,
+    read_groups,
     read_rules,
     rules_text,
 )
@@ -130,3 +133,30 @@ def test_reading_what_was_written_gives_it_back(rules: dict[str, Rule]) -> None:
 
     assert again.rules == rules
     assert again.order == order
+
+
+groups_drawn = st.builds(
+    Group,
+    nodes=st.dictionaries(names.map(NodeId), st.integers(0, 3), min_size=1),
+    restricted=st.none() | st.booleans(),
+    failback=st.booleans(),
+    comment=comments,
+)
+
+
+@given(st.dictionaries(names, groups_drawn, max_size=3))
+def test_reading_groups_that_were_written_gives_them_back(
+    groups: dict[str, Group],
+) -> None:
+    again = read_groups(groups_text(groups))
+
+    assert again.groups == groups
+    assert list(again.groups) == list(groups)
+    assert again.warnings == ()
+
+
+def test_a_group_without_nodes_is_left_out_with_a_warning() -> None:
+    found = read_groups("group: g1\n\trestricted 1\n")
+
+    assert found.groups == {}
+    assert found.warnings == ("section at line 1: nodes is missing",)
