@@ -115,13 +115,13 @@ def usage_model(
 
 def _empty(node: NodeId, known: Measurements) -> NodeLoad:
     capacity = known.capacities.get(node, Usage())
-    if capacity.known is None:
-        what = "cpu count" if capacity.cpu is None else "memory"
+    cores, memory = int(capacity.cpu or 0), capacity.memory
+    if not cores or memory is None:
+        what = "memory" if cores else "cpu count"
         raise UsageUnknownError(
             f"static node usage information for '{node}' missing {what}"
         )
-    whole_cores = Resources(int(capacity.known.cpu), capacity.known.memory)
-    return NodeLoad(whole_cores, NOTHING)
+    return NodeLoad(Resources(cores, memory), NOTHING)
 
 
 def _usual(capacity: Usage) -> Resources:

@@ -44,8 +44,11 @@ class Resources:
         require_amount("memory", self.memory)
 
     def plus(self, other: Resources) -> Resources:
-        """Return the sum of both amounts."""
-        return Resources(self.cpu + other.cpu, self.memory + other.memory)
+        """Return the sum of both amounts, and never more than there can be."""
+        return Resources(
+            min(self.cpu + other.cpu, LARGEST_AMOUNT),
+            min(self.memory + other.memory, LARGEST_AMOUNT),
+        )
 
     def minus(self, other: Resources) -> Resources:
         """Return what is left, and never less than nothing.

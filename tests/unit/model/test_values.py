@@ -144,6 +144,12 @@ def test_what_is_left_of_an_amount_is_never_less_than_nothing() -> None:
     assert Resources(1, 5).plus(Resources(2, 3)) == Resources(3, 8)
 
 
+def test_a_sum_is_never_more_than_there_can_be() -> None:
+    most = Resources(LARGEST_AMOUNT, LARGEST_AMOUNT)
+
+    assert most.plus(Resources(1, 1)) == most
+
+
 def test_usage_is_known_when_all_of_it_is() -> None:
     assert Usage(1.0, 2).known == Resources(1.0, 2)
     assert Usage(1.0, None).known is None
