@@ -30,6 +30,7 @@ COMMANDS = {
     "apply": "Plan, ask, and do it step by step.",
     "record": "Write a snapshot, or a history, to a file.",
     "check": "Find everything wrong in a file, at once.",
+    "simulate": "Say what a policy costs over recorded load.",
 }
 
 HELP = """Keep virtual machines spread over their hosts, by live migration.

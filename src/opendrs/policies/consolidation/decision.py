@@ -18,7 +18,7 @@ import numpy as np
 from opendrs.policies.consolidation.detection import Tallies
 from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places
 from opendrs.policies.consolidation.histories import Floats, Histories, Integers, Truths
-from opendrs.policies.consolidation.packing import Packing, Shift
+from opendrs.policies.consolidation.packing import Aim, Packing, Shift
 from opendrs.policies.consolidation.selection import GuestColumns
 from opendrs.policies.consolidation.strategy import Strategy
 
@@ -93,7 +93,7 @@ class _Deciding:
         found: list[Shift] = []
         roomless = 0
         for guest in self._leaving_order(host):
-            target = self._packing.target(guest, receiving, wake=True)
+            target = self._packing.target(guest, receiving, Aim.RELIEF)
             if target is None:
                 roomless += 1
                 if roomless >= ROOMLESS:
@@ -134,13 +134,13 @@ class _Deciding:
 
     def _least_sufficient(self, host: int, guests: Integers) -> list[int]:
         """Return the smallest guest that suffices first, then the largest ones."""
-        need = self._packing.need[guests]
-        cpu = self._fleet.cpu[host]
-        excess = self._packing.load[host] - self._strategy.target * cpu
+        need = self._crowd.samples[guests, -1]
+        most = self._strategy.relief * self._fleet.cpu[host]
+        excess = self._packing.rows[host, -1] - most
         enough = need >= excess
         rank = np.where(enough, need, -need)
         order = np.lexsort((guests, rank, ~enough))
-        return [int(guest) for guest in guests[order] if self._packing.need[guest] > 0]
+        return [int(guest) for guest in guests[order[need[order] > 0]]]
 
     def _empty(self, overloaded: Truths, histories: Histories) -> list[list[Shift]]:
         sources = self._sources(overloaded, histories)
@@ -178,7 +178,7 @@ class _Deciding:
         done: list[tuple[Shift, Callable[[], None]]] = []
         received = self._received.copy()
         for guest in guests[order].tolist():
-            target = self._packing.target(guest, receiving, wake=False)
+            target = self._packing.target(guest, receiving, Aim.EMPTYING)
             if target is None:
                 for shift, undo in reversed(done):
                     undo()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -14,6 +15,13 @@ from opendrs.policies.consolidation.strategy import Placement, Strategy
 
 BATCH = 8  # hosts whose history is looked at together
 DIGITS = 9  # so that between equals the name decides rather than rounding
+
+
+class Aim(Enum):
+    """Why a guest is moved."""
+
+    RELIEF = "relief"
+    EMPTYING = "emptying"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,10 @@ class Packing:
         self.count = np.bincount(crowd.host, minlength=hosts)
         self._room = fleet.room.copy()
         self._full = strategy.full * fleet.cpu
-        self._most = strategy.target * fleet.cpu
+        self._most = {
+            Aim.EMPTYING: strategy.target * fleet.cpu,
+            Aim.RELIEF: strategy.relief * fleet.cpu,
+        }
         self.woken = np.zeros(hosts, np.bool_)
         self._thrift = np.round(fleet.watts[fleet.curve, -1] / fleet.cpu, DIGITS)
 
@@ -69,19 +80,20 @@ class Packing:
         """Return the guests of the crowd that are on *host* by now."""
         return np.flatnonzero(self.host == host)
 
-    def target(self, guest: int, receiving: Truths, *, wake: bool) -> int | None:
+    def target(self, guest: int, receiving: Truths, aim: Aim) -> int | None:
         """Return where *guest* goes, or None where nowhere is room.
 
         Args:
             guest: Who goes.
             receiving: The running hosts that may receive.
-            wake: Whether empty hosts may receive too, and others be woken.
+            aim: Why it goes. For relief empty hosts may receive too, and others
+                be woken.
         """
-        fits = self._fits(guest)
+        fits = self._fits(guest, aim)
         occupied = (self.count > 0) | self.fleet.stuck
         running = receiving & fits
         tiers = [running & occupied]
-        if wake:
+        if aim is Aim.RELIEF:
             tiers += [
                 running & ~occupied,
                 self.fleet.wakeable & ~self.woken & fits,
@@ -89,7 +101,7 @@ class Packing:
         for place, tier in enumerate(tiers):
             hosts = np.flatnonzero(tier)
             if len(hosts):
-                order = self._best_first(guest, hosts, empty=place > 0)
+                order = self._best_first(guest, hosts, aim, empty=place > 0)
                 found = self._first_bounded(guest, hosts[order])
                 if found is not None:
                     return found
@@ -125,16 +137,18 @@ class Packing:
         self.woken[target] |= self.fleet.wakeable[target]
         self._places.moved(guest, target)
 
-    def _fits(self, guest: int) -> Truths:
+    def _fits(self, guest: int, aim: Aim) -> Truths:
         need = self.crowd.need[guest]
-        fits = self.load + self.need[guest] <= self._most
+        fits = self.load + self.need[guest] <= self._most[aim]
         fits &= self._room[:, 0] >= need[0]
         fits &= self._room[:, 1] >= need[1]
         fits[self.host[guest]] = False
         open_ = fits.any() and self._places.open_to(guest)
         return np.asarray(fits & open_)
 
-    def _best_first(self, guest: int, hosts: Integers, *, empty: bool) -> Integers:
+    def _best_first(
+        self, guest: int, hosts: Integers, aim: Aim, *, empty: bool
+    ) -> Integers:
         load, cpu = self.load[hosts], self.fleet.cpu[hosts]
         if self.strategy.placement is Placement.POWER_AWARE:
             watts, curve = self.fleet.watts, self.fleet.curve[hosts]
@@ -143,7 +157,9 @@ class Packing:
             return np.argsort(np.round(after - now, DIGITS), kind="stable")
         if empty:
             return np.lexsort((cpu, self._thrift[hosts]))
-        spare = np.round(self._most[hosts] - load, DIGITS)
+        if self.strategy.placement is Placement.SPREAD and aim is Aim.RELIEF:
+            return np.argsort(np.round(load / cpu, DIGITS), kind="stable")
+        spare = np.round(self._most[aim][hosts] - load, DIGITS)
         return np.argsort(spare, kind="stable")
 
     def _first_bounded(self, guest: int, hosts: Integers) -> int | None:

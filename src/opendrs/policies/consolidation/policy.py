@@ -42,7 +42,9 @@ class Consolidate:
             or the safety (mad, iqr, lr, lrr); None for the usual one.
         selection: Which guest leaves it first.
         placement: Which of the hosts with room receives.
-        target: Part of a host's CPU, in [0, 1], up to which it is filled.
+        target: Part of a host's CPU, in [0, 1], up to which it is filled when
+            others are emptied.
+        relief: The same with guests that leave overloaded hosts.
         underload: Mean load up to which a host is emptied if it can be; 0 for none.
         full: Part of a host's CPU from which the time counts as overloaded.
         bound: Part of the remembered time that a host which receives a guest may
@@ -66,15 +68,16 @@ class Consolidate:
     detector: Detection = Detection.LAST_N_AVERAGE
     parameter: float | None = None
     selection: Leaving = Leaving.LEAST_SUFFICIENT
-    placement: Placement = Placement.BEST_FIT
-    target: float = 0.8
-    underload: float = 0.7
-    full: float = 0.9
+    placement: Placement = Placement.SPREAD
+    target: float = 0.75
+    relief: float = 0.85
+    underload: float = 0.75
+    full: float = 0.95
     bound: float = 0.1
-    last_n: int = 6
+    last_n: int = 24
     history: int = 30
     attempts: int = 3
-    emptied: int = 5
+    emptied: int = 1000
     power: bool = False
     server: str = "ibm-x3550-x5675"
     interval: float = 300.0
@@ -83,7 +86,7 @@ class Consolidate:
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        for name in ("target", "full", "bound"):
+        for name in ("target", "relief", "full", "bound"):
             require_ratio(name, getattr(self, name), 1.0)
         require_ratio("underload", self.underload)
         for name in ("last_n", "history", "attempts", "emptied"):
@@ -95,7 +98,7 @@ class Consolidate:
         if self.server not in SPECPOWER:
             known = ", ".join(SPECPOWER)
             raise ValueError(f"server: no power curve {self.server!r} ({known})")
-        detector(self.detector, self.parameter, self.bound)
+        detector(self.detector, self.parameter, self.bound, self.last_n)
 
     def initial_memory(self) -> Memory:
         """Return the memory of who has seen nothing."""
@@ -104,11 +107,12 @@ class Consolidate:
     def strategy(self, cycle: int = 0) -> Strategy:
         """Return how to decide in the cycle of that number."""
         return Strategy(
-            detector=detector(self.detector, self.parameter, self.bound),
+            detector=detector(self.detector, self.parameter, self.bound, self.last_n),
             underload=underload(self.underload, self.last_n),
             selection=selection(self.selection, self.last_n, f"{self.seed}/{cycle}"),
             placement=self.placement,
             target=self.target,
+            relief=self.relief,
             full=self.full,
             bound=self.bound,
             last_n=self.last_n,

@@ -59,8 +59,13 @@ class Leaving(StrEnum):
 
 
 class Placement(StrEnum):
-    """Which of the hosts with room receives a guest."""
+    """Which of the hosts with room receives a guest.
 
+    SPREAD fills the fullest when hosts are emptied, and gives what leaves overloaded
+    hosts to the least loaded.
+    """
+
+    SPREAD = "spread"
     BEST_FIT = "best-fit"
     POWER_AWARE = "power-aware"
 
@@ -74,7 +79,8 @@ class Strategy:
         underload: Tells hosts that should be emptied.
         selection: Which guest leaves first; None for the smallest that suffices.
         placement: Which of the hosts with room receives.
-        target: Part of a host's CPU up to which it is filled.
+        target: Part of a host's CPU up to which it is filled when others are emptied.
+        relief: The same with guests that leave overloaded hosts.
         full: Part of a host's CPU from which it counts as overloaded.
         bound: Part of the remembered time that a host which receives a guest may
             have been overloaded, had the guest been there all along.
@@ -89,6 +95,7 @@ class Strategy:
     selection: Selection | None
     placement: Placement
     target: float
+    relief: float
     full: float
     bound: float
     last_n: int
@@ -96,32 +103,38 @@ class Strategy:
     emptied: int
 
 
-DETECTORS: MappingProxyType[Detection, Callable[[float, float], OverloadDetector]] = (
-    MappingProxyType(
-        {
-            Detection.THRESHOLD: lambda value, _: Threshold(threshold=value),
-            Detection.LAST_N_AVERAGE: lambda value, _: LastNAverage(threshold=value),
-            Detection.MAD: lambda value, _: Mad(safety=value),
-            Detection.IQR: lambda value, _: Iqr(safety=value),
-            Detection.LR: lambda value, _: Loess(safety=value, length=10),
-            Detection.LRR: lambda value, _: RobustLoess(safety=value, length=10),
-            Detection.OTF: lambda value, bound: Otf(otf=bound, threshold=value),
-            Detection.MHOD: lambda value, bound: Mhod(otf=bound, threshold=value),
-            Detection.NEVER: lambda _value, _bound: Never(),
-        }
-    )
+Making = Callable[[float, float, int], OverloadDetector]
+DETECTORS: MappingProxyType[Detection, Making] = MappingProxyType(
+    {
+        Detection.THRESHOLD: lambda value, _bound, _n: Threshold(threshold=value),
+        Detection.LAST_N_AVERAGE: lambda value, _, n: LastNAverage(
+            threshold=value, n=n
+        ),
+        Detection.MAD: lambda value, _bound, _n: Mad(safety=value),
+        Detection.IQR: lambda value, _bound, _n: Iqr(safety=value),
+        Detection.LR: lambda value, _bound, _n: Loess(safety=value, length=10),
+        Detection.LRR: lambda value, _bound, _n: RobustLoess(safety=value, length=10),
+        Detection.OTF: lambda value, bound, _: Otf(otf=bound, threshold=value),
+        Detection.MHOD: lambda value, bound, _: Mhod(otf=bound, threshold=value),
+        Detection.NEVER: lambda _value, _bound, _n: Never(),
+    }
 )
-"""The detectors, each from its parameter and from the bound."""
+"""The detectors, each from its parameter, the bound, and the samples to average."""
 
 PARAMETERS = MappingProxyType(
-    {Detection.MAD: 2.5, Detection.IQR: 1.5, Detection.LR: 1.2, Detection.LRR: 1.2}
+    {
+        Detection.MAD: 2.5,
+        Detection.IQR: 1.5,
+        Detection.LR: 1.2,
+        Detection.LRR: 1.2,
+    }
 )
 """Parameters from the literature where they are no load; else `LOAD`."""
-LOAD = 0.8
+LOAD = 0.85
 
 
 def detector(
-    which: Detection, parameter: float | None, bound: float
+    which: Detection, parameter: float | None, bound: float, last_n: int
 ) -> OverloadDetector:
     """Return the detector *which*.
 
@@ -129,12 +142,13 @@ def detector(
         which: Its name.
         parameter: The load or the safety it judges by; None for the usual one.
         bound: Part of the time that a host may be overloaded.
+        last_n: How many samples are averaged, where any are.
 
     Raises:
         ValueError: The parameter is out of range.
     """
     usual = PARAMETERS.get(which, LOAD)
-    return DETECTORS[which](usual if parameter is None else parameter, bound)
+    return DETECTORS[which](usual if parameter is None else parameter, bound, last_n)
 
 
 def underload(load: float, last_n: int) -> UnderloadDetector:

@@ -52,17 +52,22 @@ def read_planetlab(path: Path) -> Trace:
         InvalidFileError: There is nothing, or not what there should be; every
             file that is wrong has its line.
     """
-    files = sorted(_files(path))
-    if not files:
+    found = sorted(files(path))
+    if not found:
         raise InvalidFileError(f"{path}: no traces in there")
-    complaints = [why for why in (_complaint(*each) for each in files) if why]
+    complaints = [why for why in (_complaint(*each) for each in found) if why]
     if complaints:
         raise InvalidFileError(*(f"{path}: {why}" for why in complaints))
-    rows = [np.array(text.split(), dtype=np.int64) for _, text in files]
-    return Trace(tuple(name for name, _ in files), np.array(rows))
+    rows = [np.array(text.split(), dtype=np.int64) for _, text in found]
+    return Trace(tuple(name for name, _ in found), np.array(rows))
 
 
-def _files(path: Path) -> Iterator[tuple[str, str]]:
+def files(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each file of a directory or a tar archive.
+
+    Raises:
+        InvalidFileError: It cannot be read.
+    """
     try:
         if path.is_dir():
             for each in path.iterdir():
