@@ -31,6 +31,7 @@ COMMANDS = {
     "record": "Write a snapshot, or a history, to a file.",
     "check": "Find everything wrong in a file, at once.",
     "simulate": "Say what a policy costs over recorded load.",
+    "drill": "Let hosts fail, and see what the HA manager does.",
 }
 
 HELP = """Keep virtual machines spread over their hosts, by live migration.
@@ -42,6 +43,7 @@ demo for a simulated cluster.
   opendrs demo                      watch a cluster being balanced
   opendrs plan cluster.json         what would move where, and why
   opendrs apply lab                 do it, on the platform named lab
+  opendrs drill lab --fail-each     whether it survives the loss of any host
 
 \b
 Exit status: 0 done, 1 the answer is no, 2 bad input, 3 a platform or the

@@ -160,8 +160,11 @@ def _remarks(snapshot: Snapshot, wishes: Wishes, names: Names) -> Iterator[str]:
         and nothing_known_of_management(snapshot)
     ):
         yield "no guest says whether it is HA-managed: all are taken to be"
-    for node in sorted(snapshot.nodes):
-        if snapshot.nodes[node].state is NodeState.UNKNOWN:
-            yield f"{node}: its state is not known; it is taken to be online"
+    nodes = sorted(snapshot.nodes)
+    states = [snapshot.nodes[node].state for node in nodes]
+    if NodeState.UNKNOWN in states:
+        unknown = states.count(NodeState.UNKNOWN)
+        yield f"the state of {unknown} nodes is not known: they are taken to be online"
+    for node in nodes:
         if names.nodes[node] != node:
             yield f"{node} is called {names.nodes[node]} in the log"

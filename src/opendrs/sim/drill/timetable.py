@@ -33,6 +33,8 @@ def keep_timetable(
     timetable: Timetable,
     until: int = 0,
     watcher: Watcher = ignored,
+    *,
+    quiet: int = QUIET_TIME,
 ) -> Drill:
     """Return what happens in *scenario* when things are done by a timetable.
 
@@ -44,12 +46,13 @@ def keep_timetable(
         timetable: What is done; what comes at one time is done in this order.
         until: How long it lasts at least, in seconds.
         watcher: Told the time after each pass.
+        quiet: Seconds after the last appointment until it ends.
 
     Raises:
         InvalidFileError: Something cannot be done; says what, and why.
     """
     last = max((appointment.at for appointment in timetable), default=0)
-    end = max(until, last + QUIET_TIME)
+    end = max(until, last + quiet)
     passes = Passes(scenario)
     return told(scenario, passes, lambda: _keep(passes, timetable, end, watcher))
 

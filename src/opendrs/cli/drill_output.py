@@ -1,0 +1,116 @@
+"""What is written about a drill, and where."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from opendrs.cli.screen import visible
+from opendrs.errors import ConfigurationError, InvalidFileError
+from opendrs.platforms.file import shown_path
+from opendrs.sim.drill.log import log_text
+from opendrs.sim.drill.picture import Play, draw, require_picture
+from opendrs.sim.drill.running import Drill, Watcher, ignored
+
+LOG, JSON, TABLE = "log", "json", "table"
+FORMATS = (LOG, JSON, TABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What is to be written.
+
+    Attributes:
+        form: log, json or table; None for what is usual.
+        log: Where to write the log as well; None for nowhere.
+        plot: Where to draw a picture; None for nowhere.
+        guests: Whether to list all guests, however many.
+    """
+
+    form: str | None = None
+    log: Path | None = None
+    plot: Path | None = None
+    guests: bool = False
+
+    def check(self) -> None:
+        """Check what can be checked before a long drill.
+
+        Raises:
+            ConfigurationError: A picture is called neither *.svg nor *.png, or a
+                directory is not there.
+        """
+        if self.plot is not None:
+            require_picture(self.plot)
+        for path in (self.plot, self.log):
+            if path is not None and not path.parent.is_dir():
+                raise ConfigurationError(
+                    f"cannot write {shown_path(path)}: no such directory"
+                )
+
+    def write(self, play: Play) -> None:
+        """Write the log and the picture to their files.
+
+        Raises:
+            InvalidFileError: One cannot be written.
+        """
+        if self.log is not None:
+            write_log(self.log, play.drill)
+        if self.plot is not None:
+            draw(play, self.plot)
+
+
+def write_log(path: Path, drill: Drill) -> None:
+    """Write the log of *drill* to *path*.
+
+    Raises:
+        InvalidFileError: It cannot be written.
+    """
+    try:
+        path.write_text(drill.log(), encoding="utf-8")
+    except OSError as error:
+        raise InvalidFileError(
+            f"cannot write {shown_path(path)}: {error.strerror}"
+        ) from error
+
+
+def print_log(drill: Drill) -> None:
+    """Print the log of *drill* as Proxmox VE writes it."""
+    encoding = sys.stdout.encoding or "utf-8"
+    text = log_text(drill.entries)
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def print_json_lines(drill: Drill) -> None:
+    """Print what happened in *drill*, one JSON object a line."""
+    for entry in drill.entries:
+        sys.stdout.write(f"{entry.json()}\n")
+
+
+def print_json_line(value: object) -> None:
+    """Print *value* as JSON on one line."""
+    sys.stdout.write(f"{json.dumps(value, ensure_ascii=False)}\n")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str], Watcher]]:
+    """Show how far a drill has come, where someone looks.
+
+    Yields a function that makes a watcher; it is told what is under way.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: ignored
+        return
+    screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    with screen.status(visible(what)) as status:
+
+        def watcher_of(doing: str) -> Watcher:
+            words = visible(f"{what}{doing}")
+            return lambda time: status.update(f"{words}: {time} s")
+
+        yield watcher_of
