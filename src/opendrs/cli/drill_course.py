@@ -21,7 +21,7 @@ from opendrs.cli.drill_output import (
 from opendrs.cli.drill_tables import print_course, print_summary, summary_document
 from opendrs.cli.screen import console, visible
 from opendrs.errors import InvalidFileError
-from opendrs.platforms.file import parse, read_text, shown_path
+from opendrs.platforms.file import parse, read_text, shown, shown_path
 from opendrs.sim.drill import Drill, hold_drill, read_scenario
 from opendrs.sim.drill.form import drill_from
 from opendrs.sim.drill.history import history_of
@@ -103,6 +103,11 @@ def _held(path: Path, log: tuple[str, str] | None, watcher: Watcher) -> Course:
             log=expected,
             log_name=log_name,
         )
+    if not path.suffix and not _exists(path):
+        raise InvalidFileError(
+            f"there is no drill {shown(str(path))}; of a cluster say --fail NODE or "
+            "--fail-each"
+        )
     document = parse(read_text(path), shown_path(path), path.suffix)
     if isinstance(document, dict) and "taken_at" in document:
         raise InvalidFileError(
@@ -126,6 +131,13 @@ def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
     except (OSError, ValueError):  # a name too long, or with a zero byte
+        return False
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):
         return False
 
 

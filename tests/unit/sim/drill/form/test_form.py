@@ -18,6 +18,7 @@ from opendrs.sim.drill.form.judgements import OF_ALL, OF_GUESTS, OF_NODES
 from opendrs.sim.drill.form.wire import FIELDS
 
 REFERENCE = Path(__file__).parents[5] / "docs/reference/drill-file.md"
+GUIDE = Path(__file__).parents[5] / "docs/how-to/drill.md"
 CLUSTER = """
 format = "opendrs-drill/1"
 [snapshot.nodes]
@@ -378,6 +379,15 @@ def test_anything_in_a_field_is_held_or_refused(field: str, value: object) -> No
         return
 
     assert read.stage.names.nodes
+
+
+def test_the_drill_of_the_guide_goes_as_the_guide_says() -> None:
+    text = GUIDE.read_text().split("```toml\n")[1].split("```")[0]
+
+    held = drill_from(tomllib.loads(text), "drill.toml", Path())
+
+    assert held.expectations
+    assert held.disappointments(held.hold()) == ()
 
 
 def test_the_reference_names_every_word() -> None:
