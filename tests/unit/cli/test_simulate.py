@@ -121,3 +121,15 @@ def test_an_empty_directory_is_told(opendrs: Opendrs) -> None:
 
     assert answer.status == 2
     assert "no traces in there" in answer.err
+
+
+def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
+    opendrs: Opendrs,
+) -> None:
+    Path("run.csv").mkdir()
+
+    answer = opendrs(*SMALL, "--out", "run.csv")
+
+    assert answer.status == 2
+    assert "run.csv" in answer.err
+    assert [each.name for each in Path().iterdir()] == ["run.csv"]

@@ -20,13 +20,15 @@ from opendrs.model import (
     Migration,
     NodeId,
     Plan,
+    PowerOff,
+    PowerOn,
     Resources,
     Rule,
     Snapshot,
     Usage,
 )
 from opendrs.policies.board import moves_of
-from opendrs.policies.order import Choice, ordered
+from opendrs.policies.order import Choice, Switch, ordered
 from opendrs.policies.units import Selection
 from opendrs.policies.units import units as find_units
 from opendrs.rules import Targets, compile_rules
@@ -343,3 +345,27 @@ def test_the_judge_sees_a_step_that_does_not_wait(after: tuple[str, ...]) -> Non
 
     wrong = {"['x', 'y'] break rule 0", "b is overfilled"}
     assert seen == (set() if after else wrong)
+
+
+def test_arrivals_wait_for_a_node_to_wake_and_its_sleep_for_all_who_leave() -> None:
+    snapshot = scene({"a": 0.6, "b": 0.0}, "x:a y:a")
+    a, b = NodeId("a"), NodeId("b")
+    choices = [Choice((Migration(GuestId(name), a, b),), why="") for name in ("x", "y")]
+
+    plan = ordered(
+        choices,
+        snapshot,
+        compile_rules(snapshot),
+        ALL,
+        wake=[Switch(b, "it is needed")],
+        sleep=[Switch(a, "nobody is on it")],
+    )
+
+    assert [step.action for step in plan.steps] == [
+        PowerOn(b),
+        Migration(GuestId("x"), a, b),
+        Migration(GuestId("y"), a, b),
+        PowerOff(a),
+    ]
+    assert waits(plan) == {"1": (), "2": ("1",), "3": ("1",), "4": ("2", "3")}
+    assert plan.steps[0].why == "it is needed"

@@ -68,22 +68,3 @@ class Places(Protocol):
 
     def moved(self, guest: int, target: int) -> None:
         """Take note that *guest* is on *target* now."""
-
-
-class Anywhere:
-    """No rules, and hosts of one kind.
-
-    Args:
-        hosts: Which hosts there are.
-    """
-
-    def __init__(self, hosts: Truths) -> None:
-        self._hosts = hosts
-
-    def open_to(self, guest: int) -> Truths:
-        """Return all hosts."""
-        del guest
-        return self._hosts
-
-    def moved(self, guest: int, target: int) -> None:
-        """Do nothing: whoever is there closes no host."""

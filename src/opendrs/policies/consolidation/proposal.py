@@ -8,12 +8,11 @@ from opendrs.model import GIB, NodeId, NodeState, Plan
 from opendrs.policies.base import Decision, Reason
 from opendrs.policies.board import moves_of
 from opendrs.policies.consolidation.decision import Moves
-from opendrs.policies.consolidation.fleet import Anywhere
 from opendrs.policies.consolidation.histories import Truths
 from opendrs.policies.consolidation.memories import Memory
 from opendrs.policies.consolidation.packing import Packing, Shift
 from opendrs.policies.consolidation.power import power_columns
-from opendrs.policies.consolidation.scene import Scene
+from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
 from opendrs.policies.consolidation.strategy import Strategy
 from opendrs.policies.order import Choice, Switch, ordered
 from opendrs.policies.units import summary
@@ -36,8 +35,8 @@ class Proposal:
     ) -> None:
         self._scene, self._moves, self._full = scene, moves, strategy.full
         self._power = power
-        nowhere = Anywhere(np.zeros(len(scene.nodes), np.bool_))
-        self._before = Packing(strategy, scene.fleet, scene.crowd, nowhere)
+        places = RulesOfPlaces(scene)
+        self._before = Packing(strategy, scene.fleet, scene.crowd, places)
         self._after = moves.packing
 
     def decision(self, memory: Memory) -> Decision[Memory]:

@@ -242,6 +242,29 @@ def test_a_host_that_was_often_overloaded_receives_nobody() -> None:
     assert policy.decide(low, used).plan == EMPTY_PLAN
 
 
+def test_no_more_hosts_are_emptied_than_allowed() -> None:
+    nodes = {"a": 0.5, "b": 0.1, "c": 0.05}
+    snapshot = cluster(nodes, {**LITTLE, "vm4": ("c", 0.05)})
+
+    assert len(actions(PLAIN, snapshot)) == 2
+    assert actions(Consolidate(emptied=1), snapshot) == [
+        Migration(GuestId("vm4"), C, A)
+    ]
+
+
+def test_after_so_many_hosts_that_cannot_be_emptied_none_is_tried() -> None:
+    # The guest of a is too large for any host, that of b is not; a goes first.
+    large = Consolidate(attempts=1, target=0.5, underload=1.0)
+    patient = Consolidate(attempts=2, target=0.5, underload=1.0)
+    snapshot = cluster(
+        {"a": 0.3, "b": 0.31, "c": 0.32},
+        {"vm1": ("a", 0.3), "vm2": ("b", 0.11), "vm3": ("b", 0.2), "vm4": ("c", 0.15)},
+    )
+
+    assert actions(large, snapshot) == []
+    assert actions(patient, snapshot) != []
+
+
 def test_nothing_is_decided_while_a_guest_is_moving() -> None:
     snapshot = cluster({"a": 0.5, "b": 0.1}, LITTLE, moving={"vm1": "b"})
 
