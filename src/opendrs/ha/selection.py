@@ -126,11 +126,11 @@ class Selector:
             return status.maintenance_node
         if stays and here in candidates:
             return here
-        cost = (costs or self.usage.start_costs)(service) if candidates else {}
-        ranked = sorted(candidates, key=lambda node: (cost[node], node))
-        if preference is Preference.TRY_NEXT and here in ranked[:-1]:
-            return ranked[ranked.index(here) + 1]
-        return ranked[0] if ranked else None
+        if not candidates:
+            return None
+        cost = (costs or self.usage.start_costs)(service)
+        choice = _next if preference is Preference.TRY_NEXT else _best
+        return choice(candidates, cost, here)
 
     def _places(self, service: ServiceId) -> Places:
         if service not in self.services:
@@ -141,3 +141,15 @@ class Selector:
         allowed = {node: p for node, p in priorities.items() if node in self.online}
         highest = max(allowed.values(), default=0)
         return allowed, frozenset(n for n, p in allowed.items() if p == highest)
+
+
+def _best(candidates: Nodes, cost: Mapping[NodeId, float], _: NodeId) -> NodeId:
+    """Return the best of *candidates*; of equals the first by name."""
+    least = min(map(cost.__getitem__, candidates))
+    return min(node for node in candidates if cost[node] == least)
+
+
+def _next(candidates: Nodes, cost: Mapping[NodeId, float], here: NodeId) -> NodeId:
+    """Return the best of *candidates*, or the one behind *here* if that is one."""
+    ranked = sorted(candidates, key=lambda node: (cost[node], node))
+    return ranked[ranked.index(here) + 1] if here in ranked[:-1] else ranked[0]

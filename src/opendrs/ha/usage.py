@@ -1,6 +1,9 @@
 """How much of each node its services take, and what that says of a placement.
 
-The arithmetic is that of `opendrs.scoring`; here is what counts where.
+The arithmetic is that of `opendrs.scoring`; here is what counts where. What
+services take is added up in the order of their names, to the last digit as in
+Proxmox VE. Starts are scored to the last digit, too, but for clusters that its
+own drills refuse for their size.
 """
 
 from __future__ import annotations
@@ -17,12 +20,14 @@ from opendrs.scoring import (
     Candidate,
     ImbalanceForm,
     NodeLoad,
+    StartBoard,
     imbalance,
     start_scores,
     start_scores_columns,
 )
 
 MANY_NODES = 12  # from here on, columns are faster
+TOO_MANY_NODES = 30  # from here on, Proxmox VE's own drills give up
 
 
 class UsageUnknownError(HaError):
@@ -145,6 +150,10 @@ class LoadUsage:
         self._places: dict[ServiceId, Places] = {}
         self._residents: dict[NodeId, set[ServiceId]] = {node: set() for node in loads}
         self._started: dict[NodeId, NodeLoad] = {}
+        self._last: dict[NodeId, ServiceId] = {}
+        self._index = {node: number for number, node in enumerate(loads)}
+        self._board: StartBoard | None = None
+        self._stale: set[NodeId] = set()
 
     def add(self, service: ServiceId, places: Places) -> None:
         """Count *service* wherever it takes up room."""
@@ -155,14 +164,14 @@ class LoadUsage:
         self._places[service] = places
         for node in here:
             self._residents[node].add(service)
-            self._started.pop(node, None)
+            self._count_last(service, node)
 
     def remove(self, service: ServiceId) -> None:
         """Count *service* no more."""
         for node in self._places.pop(service, NOWHERE).nodes:
             if node in self._residents:
                 self._residents[node].discard(service)
-                self._started.pop(node, None)
+                self._count_anew(node)
 
     def counts(self, service: ServiceId) -> bool:
         """Return whether *service* takes up room anywhere."""
@@ -178,10 +187,7 @@ class LoadUsage:
 
     def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
         """Return what starting *service* costs on each node."""
-        limit = self._demands.of(service).limit
-        loads = [self._load_for_starts(node) for node in self.nodes]
-        scoring = start_scores if len(loads) < MANY_NODES else start_scores_columns
-        scores = scoring(loads, limit)
+        scores = self._start_scores(self._demands.of(service).limit)
         return {node: -score for node, score in zip(self.nodes, scores, strict=True)}
 
     def imbalance(self) -> float:
@@ -202,11 +208,47 @@ class LoadUsage:
         usages = tuple(self._demands.of(service).usage for service in members)
         return Candidate(members[0], usages, source, target)
 
+    def _start_scores(self, limit: Resources) -> list[float]:
+        if len(self.nodes) >= TOO_MANY_NODES:
+            return self._renewed_board().scores(limit)
+        loads = [self._load_for_starts(node) for node in self.nodes]
+        scoring = start_scores if len(loads) < MANY_NODES else start_scores_columns
+        return scoring(loads, limit)
+
+    def _renewed_board(self) -> StartBoard:
+        if self._board is None:
+            self._board = StartBoard([self._load_for_starts(n) for n in self.nodes])
+        for node in self._stale:
+            self._board.put(self._index[node], self._load_for_starts(node))
+        self._stale.clear()
+        return self._board
+
+    def _count_last(self, service: ServiceId, node: NodeId) -> None:
+        """Add *service* to the load of *node*, if it comes last there anyway."""
+        load = self._started.get(node)
+        if load is None:
+            return
+        if service < self._last.get(node, service):
+            self._count_anew(node)
+            return
+        self._last[node] = service
+        self._started[node] = self._with_started(load, service)
+        self._stale.add(node)
+
+    def _count_anew(self, node: NodeId) -> None:
+        self._started.pop(node, None)
+        self._stale.add(node)
+
     def _load_for_starts(self, node: NodeId) -> NodeLoad:
         if node not in self._started:
             load = self._base[node]
             for service in sorted(self._residents[node]):
-                if not (self.measured and self._places[service].running):
-                    load = load.with_started(self._demands.of(service).limit)
+                load = self._with_started(load, service)
+                self._last[node] = service
             self._started[node] = load
         return self._started[node]
+
+    def _with_started(self, load: NodeLoad, service: ServiceId) -> NodeLoad:
+        if self.measured and self._places[service].running:
+            return load
+        return load.with_started(self._demands.of(service).limit)

@@ -21,6 +21,7 @@ from opendrs.scoring.imbalance import imbalances as imbalances
 from opendrs.scoring.load import NodeLoad as NodeLoad
 from opendrs.scoring.load import criteria as criteria
 from opendrs.scoring.load import start_scores as start_scores
+from opendrs.scoring.starts import StartBoard as StartBoard
 from opendrs.scoring.starts import start_scores_columns as start_scores_columns
 from opendrs.scoring.topsis import ranking as ranking
 from opendrs.scoring.topsis import topsis as topsis

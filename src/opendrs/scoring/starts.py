@@ -1,8 +1,8 @@
 """Where a guest should start, over columns.
 
-What `start_scores` does for each node in turn, with the same last digits, done
-for all nodes at once: each start changes one load, and the loads before it add
-up to what they did before.
+What `start_scores` does for each node in turn, done for all nodes at once: with
+the same last digits, which takes the square of the number of nodes, or rounded,
+which takes that number.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from opendrs.scoring.sums import sum_of_rows
 from opendrs.scoring.topsis import topsis_columns
 
 CELLS = 1 << 20  # loads added up at once: 8 MiB
+DIGITS = 12  # of a criterion; what is equal but for rounding is equal here
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,6 +42,52 @@ def start_scores_columns(loads: Sequence[NodeLoad], limit: Resources) -> list[fl
     )
     scores = topsis_columns(np.column_stack([*cpu, *memory]), WEIGHTS)
     return [float(score) for score in scores]
+
+
+class StartBoard:
+    """The loads of many nodes, kept as columns from one start to the next.
+
+    Criteria are rounded to 12 decimals, so that between equal nodes the name
+    decides rather than the noise in the last digit, which TOPSIS amplifies.
+
+    Args:
+        loads: The nodes; at least one.
+    """
+
+    def __init__(self, loads: Sequence[NodeLoad]) -> None:
+        self._capacity = np.array([_pair(load.capacity) for load in loads])
+        self._taken = np.array([_pair(load.taken) for load in loads])
+
+    def put(self, index: int, load: NodeLoad) -> None:
+        """Let the node at *index* have that *load* from now on."""
+        self._taken[index] = _pair(load.taken)
+
+    def scores(self, limit: Resources) -> list[float]:
+        """Return how good each node is for starting a guest of that *limit* there.
+
+        Args:
+            limit: What the guest may use; cpu 0 when it has no limit.
+
+        Returns:
+            TOPSIS closeness in [0, 1], larger is better; shape (n,).
+        """
+        added = np.empty_like(self._taken)
+        added[:, 0] = limit.cpu if limit.cpu != 0 else self._capacity[:, 0]
+        added[:, 1] = limit.memory
+        before = self._taken / self._capacity
+        after = (self._taken + added) / self._capacity
+        old, new = np.square(before), np.square(after)
+        average = 1.0 + np.sqrt((old.sum(axis=0) - old + new) / len(before))
+        highest = 1.0 + np.maximum(before.max(axis=0), after)
+        criteria = np.stack((average, highest), axis=2).reshape(len(before), -1)
+        scores: list[float] = topsis_columns(
+            np.round(criteria, DIGITS), WEIGHTS
+        ).tolist()
+        return scores
+
+
+def _pair(amount: Resources) -> tuple[float, float]:
+    return amount.cpu, float(amount.memory)
 
 
 def _criteria(
