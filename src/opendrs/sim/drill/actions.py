@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from opendrs.ha.documents import ServiceConfig
-from opendrs.ha.identifiers import ServiceId
-from opendrs.ha.observation import PowerChange
-from opendrs.ha.states import DisarmMode, Requested
+from opendrs.ha import DisarmMode, PowerChange, Requested, ServiceConfig, ServiceId
 from opendrs.model import NodeId, Usage
 from opendrs.sim.drill.failing import Failures
 from opendrs.sim.drill.hosts import Host

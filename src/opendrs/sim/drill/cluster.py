@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import singledispatchmethod
 
-from opendrs.ha import commands
-from opendrs.ha.documents import AgentReport, ServiceConfig
-from opendrs.ha.identifiers import ServiceId
-from opendrs.ha.locks import Lock
-from opendrs.ha.observation import Files, Measurements, Observation
+from opendrs.ha import (
+    AgentReport,
+    Files,
+    Lock,
+    Measurements,
+    Observation,
+    ServiceConfig,
+    ServiceId,
+    commands,
+)
 from opendrs.model import NodeId, Usage
 from opendrs.sim.drill.hosts import USUAL_VERSION, Host
 from opendrs.sim.drill.scenario import Scenario

@@ -8,19 +8,23 @@ from enum import StrEnum
 from typing import TypeVar
 
 from opendrs.errors import ModelError
-from opendrs.ha.documents import (
+from opendrs.ha import (
     Datacenter,
     Disarm,
+    DisarmState,
     ManagerStatus,
     Motion,
+    NodeState,
+    PowerChange,
+    Requested,
     ServiceConfig,
+    ServiceId,
+    ServiceState,
     ServiceStatus,
     Stop,
+    Task,
 )
 from opendrs.ha.files import datacenter_of
-from opendrs.ha.identifiers import ServiceId
-from opendrs.ha.observation import PowerChange
-from opendrs.ha.states import DisarmState, NodeState, Requested, ServiceState, Task
 from opendrs.model import NodeId, Usage
 from opendrs.sim.drill.hosts import Host
 from opendrs.sim.drill.values import Value

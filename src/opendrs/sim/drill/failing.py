@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from opendrs.ha.identifiers import FAILING, ServiceId, kind_of
+from opendrs.ha import FAILING, ServiceId, kind_of
 from opendrs.model import NodeId
 
 DIGITS = re.compile(r"\d(\d)(\d)(\d)?(\d)?(\d)?", re.ASCII)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opendrs.ha.observation import PowerChange
+from opendrs.ha import PowerChange
 from opendrs.model import Usage
 from opendrs.model.resources import NOT_MEASURED
 

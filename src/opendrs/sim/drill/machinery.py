@@ -6,12 +6,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
-from opendrs.ha import agent, crm
-from opendrs.ha.crm import Crm
+from opendrs.ha import Crm, Lrm, Observation, Outcome, PowerChange, agent, crm
 from opendrs.ha.events import Event
-from opendrs.ha.lrm import Lrm
-from opendrs.ha.observation import Observation, PowerChange
-from opendrs.ha.turn import Outcome
 from opendrs.ha.wording import Level
 from opendrs.model import NodeId
 from opendrs.sim.drill.cluster import Cluster

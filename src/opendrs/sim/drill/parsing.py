@@ -8,10 +8,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from opendrs.errors import InvalidFileError, ModelError
-from opendrs.ha.documents import ServiceConfig
-from opendrs.ha.identifiers import ServiceId
-from opendrs.ha.observation import PowerChange
-from opendrs.ha.states import DisarmMode, Requested
+from opendrs.ha import DisarmMode, PowerChange, Requested, ServiceConfig, ServiceId
 from opendrs.model import NodeId, Usage
 from opendrs.sim.drill import actions
 from opendrs.sim.drill.actions import Action, Delay, SkipRounds

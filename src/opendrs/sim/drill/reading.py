@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from opendrs.errors import InvalidFileError
-from opendrs.ha.documents import ManagerStatus, ServiceConfig
-from opendrs.ha.identifiers import ServiceId
-from opendrs.ha.states import Requested
+from opendrs.ha import ManagerStatus, Requested, ServiceConfig, ServiceId
 from opendrs.model import NodeId, Usage
 from opendrs.sim.drill import documents
 from opendrs.sim.drill.hosts import Host

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from opendrs.ha.documents import Datacenter, ManagerStatus, ServiceConfig
-from opendrs.ha.identifiers import ServiceId
+from opendrs.ha import Datacenter, ManagerStatus, ServiceConfig, ServiceId
 from opendrs.model import NodeId, Usage
 from opendrs.scoring import ImbalanceForm
 from opendrs.sim.drill.failing import Failures

@@ -6,18 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from opendrs.ha import events
-from opendrs.ha.documents import ServiceConfig
-from opendrs.ha.events import Event
-from opendrs.ha.identifiers import (
+from opendrs.ha import (
     CONTAINER,
     FAILING,
     VIRTUAL_MACHINE,
+    ExitCode,
+    Job,
+    JobEnd,
+    ServiceConfig,
     ServiceId,
+    ServiceState,
+    Task,
+    events,
     kind_of,
 )
-from opendrs.ha.jobs import Job, JobEnd
-from opendrs.ha.states import ExitCode, ServiceState, Task
+from opendrs.ha.events import Event
 from opendrs.model import NodeId
 from opendrs.sim.drill.cluster import Cluster
 from opendrs.sim.drill.failing import Counters
