@@ -169,6 +169,13 @@ class Lab:
         assert len(repeats) <= 1, beats
         assert beats == sorted(beats), beats
 
+    def cpu_seconds(self, host: int, name: str) -> float:
+        """Return the processor time the guest has used, as libvirt's tool says."""
+        told = self.virsh(host, "domstats", "--cpu-total", name)
+        found = re.search(r"cpu\.time=(\d+)", told)
+        assert found, told
+        return int(found[1]) / 1e9
+
     def kill_host(self, host: int) -> None:
         """End a host as a power failure would: libvirtd and all guests at once."""
         group = CGROUPS / "unified" / f"{self._prefix}-h{host}" / "cgroup.procs"
