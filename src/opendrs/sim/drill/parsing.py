@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -247,5 +248,7 @@ def _amount(pairs: Words, cpu: str, memory: str) -> Usage:
             said[name] = float(number)
         except ValueError as error:
             raise MalformedError(f"not a number: '{number}'") from error
+        if not math.isfinite(said[name]):
+            raise MalformedError(f"not a finite number: '{number}'")
     mebibytes = said.get(memory)
     return Usage(said.get(cpu), None if mebibytes is None else int(mebibytes * MIB))

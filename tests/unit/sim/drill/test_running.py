@@ -110,6 +110,7 @@ def test_what_happens_is_told_as_json_too() -> None:
         ("service 101 started", "no such service '101'"),
         ("service vm:101 set-static-stats cores 3", "unknown name 'cores'"),
         ("service vm:101 set-static-stats maxcpu x", "not a number: 'x'"),
+        ("service vm:101 set-static-stats maxmem inf", "not a finite number: 'inf'"),
         ("service vm:101 set-static-stats maxcpu -1", "0 or more"),
         ("service vm:9 started", "no such service 'vm:9'"),
         ("service vm:101 add node1", "exists already"),
