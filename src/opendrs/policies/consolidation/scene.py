@@ -158,12 +158,12 @@ class RulesOfPlaces:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._snapshot, self._targets = scene.snapshot, scene.targets
-        self._suitable: dict[int, Truths] = {}
+        self._suitable: dict[object, Truths] = {}
 
     def open_to(self, guest: int) -> Truths:
         """Return which nodes *guest* may go to, whatever room they have."""
         unit = self._scene.guests[guest]
-        open_ = self._suits(guest, unit)
+        open_ = self._suits(unit)
         if not self._has_neighbours(unit):
             return open_
         now = tuple(self._snapshot.guests[each.id] for each in unit)
@@ -185,12 +185,20 @@ class RulesOfPlaces:
         )
         self._targets = Targets(self._snapshot, self._scene.rules, self._scene.limits)
 
-    def _suits(self, guest: int, unit: Unit) -> Truths:
-        if guest not in self._suitable:
-            nodes = [self._scene.snapshot.nodes[name] for name in self._scene.nodes]
-            found = [self._scene.targets.unsuitable(unit, node) for node in nodes]
-            self._suitable[guest] = np.array([why is None for why in found], bool)
-        return self._suitable[guest]
+    def _suits(self, unit: Unit) -> Truths:
+        """Return which nodes suit *unit*, whoever is on them."""
+        scene, leader = self._scene, unit[0].id
+        kind = (
+            scene.snapshot.nodes[unit[0].node].architecture,
+            frozenset(guest.cpu_model for guest in unit),
+            scene.rules.nodes.get(leader),
+            tuple(id(rule) for rule in scene.rules.rankings.get(leader, ())),
+        )
+        if kind not in self._suitable:
+            nodes = [scene.snapshot.nodes[name] for name in scene.nodes]
+            found = [scene.targets.unsuitable(unit, node) for node in nodes]
+            self._suitable[kind] = np.array([why is None for why in found], bool)
+        return self._suitable[kind]
 
     def _has_neighbours(self, unit: Unit) -> bool:
         rules = self._scene.rules
