@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -21,6 +23,11 @@ NODES = ("node1", "node2", "node3", "node4")
 SERVICES = ("vm:101", "vm:102", "ct:103", "fa:130", "vm:105")
 APART = "resource-affinity: apart\n\tresources vm:101,vm:102\n\taffinity negative\n\n"
 STRICT = "node-affinity: strict\n\tresources vm:105\n\tnodes node1,node2\n\tstrict 1\n"
+
+EXPLANATION = Path(__file__).parents[4] / "docs" / "explanation" / "ha.md"
+DRAWN = frozenset(
+    re.findall(r"^  +(\w+) --> (\w+)", EXPLANATION.read_text(), re.MULTILINE)
+)
 
 nodes = st.sampled_from(NODES)
 services = st.sampled_from(SERVICES)
@@ -156,3 +163,17 @@ def test_a_request_outlives_the_master(lost: str, target: str, service: str) -> 
     asked = [e for e in drill.entries if isinstance(e.event, Executed)]
     assert asked
     assert len(requests) == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(scenarios())
+def test_the_explanation_shows_every_change_of_state(drawn: Scenario) -> None:
+    for entry in hold_drill(drawn).entries:
+        match entry.event:
+            case (
+                events.ServiceStateChanged(_, old, new, _)
+                | events.NodeStateChanged(_, old, new)
+                | events.StatusChanged(old, new)
+            ) if old not in ("startup", new):
+                event(f"{old} --> {new}")
+                assert (old, new) in DRAWN
