@@ -17,7 +17,7 @@ from opendrs.ha.usage import (
     UsageUnknownError,
 )
 from opendrs.model import GIB, NodeId, Resources, Usage
-from opendrs.model.resources import NOTHING
+from opendrs.model.resources import LARGEST_AMOUNT, NOTHING
 from opendrs.scoring import ImbalanceForm, NodeLoad
 
 BASIC, STATIC, DYNAMIC = "basic", "static", "dynamic"
@@ -58,12 +58,13 @@ class ServiceDemands:
         self, service: ServiceId, amounts: Mapping[ServiceId, Usage], kind: str
     ) -> Resources:
         amount = self.entry(service, amounts)
-        if amount.known is None:
+        known = amount.known
+        if known is None:
             cpu, memory = FIELDS[kind]
             raise UsageUnknownError(
                 f"missing field `{cpu if amount.cpu is None else memory}`"
             )
-        return amount.known
+        return known
 
     def entry(self, service: ServiceId, amounts: Mapping[ServiceId, Usage]) -> Usage:
         """Return what *amounts* say of *service*, be it not all.
@@ -147,22 +148,35 @@ def _measured_nodes(
     for _ in range(2):
         for service, (usage, limit) in measured.items():
             _tell_overcommitted(service, usage, limit, turn)
-    loads = {
-        node: NodeLoad(_usual(known.capacities[node]), NOTHING)
-        for node in sorted(known.capacities)
+    capacities = {
+        node: _usual(known.capacities[node]) for node in sorted(known.capacities)
     }
+    cpu: dict[NodeId, float] = dict.fromkeys(capacities, 0.0)
+    memory = dict.fromkeys(capacities, 0)
     for service, (usage, _) in measured.items():
         node = services[service].node
         if service in known.running.get(node, ()):
-            amount = Resources(usage.cpu or 0.0, usage.memory or 0)
-            loads[node] = load = loads[node].with_running(amount)
-            taken, capacity = Usage.of(load.taken), Usage.of(load.capacity)
-            _tell_overcommitted(node, taken, capacity, turn)
-    return loads
+            cpu[node] += usage.cpu or 0.0
+            memory[node] += usage.memory or 0
+            if cpu[node] > capacities[node].cpu:
+                turn.say(events.Overcommitted("cpu", node))
+            if memory[node] > capacities[node].memory:
+                turn.say(events.Overcommitted("mem", node))
+    return {
+        node: NodeLoad(capacity, _most(cpu[node], memory[node]))
+        for node, capacity in capacities.items()
+    }
 
 
-def _tell_overcommitted(name: str, taken: Usage, limit: Usage, turn: Turn) -> None:
-    if (taken.cpu or 0) > (limit.cpu or 0):
-        turn.say(events.Overcommitted("cpu", name))
-    if (taken.memory or 0) > (limit.memory or 0):
-        turn.say(events.Overcommitted("mem", name))
+def _tell_overcommitted(
+    service: ServiceId, usage: Usage, limit: Usage, turn: Turn
+) -> None:
+    if (usage.cpu or 0) > (limit.cpu or 0):
+        turn.say(events.Overcommitted("cpu", service))
+    if (usage.memory or 0) > (limit.memory or 0):
+        turn.say(events.Overcommitted("mem", service))
+
+
+def _most(cpu: float, memory: int) -> Resources:
+    """Return the amounts, or as much of them as there can be."""
+    return Resources(min(cpu, LARGEST_AMOUNT), min(memory, LARGEST_AMOUNT))
