@@ -1,4 +1,5 @@
 import inspect
+from dataclasses import fields
 
 import pytest
 
@@ -59,3 +60,8 @@ def test_an_event_tells_its_name_and_details() -> None:
 
     assert event.name == "lock-taken"
     assert event.details() == {"lock": "ha_manager_lock"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_field_of_an_event_hides_its_name(kind: type[Event]) -> None:
+    assert "name" not in {field.name for field in fields(kind)}

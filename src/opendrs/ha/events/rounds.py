@@ -93,7 +93,7 @@ class Overcommitted(Event):
     """Something uses more than it has."""
 
     resource: str
-    name: str
+    owner: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ LINES: Lines = {
         "'{0.service}' - {0.why}"
     ),
     events.MovesUnscored: warning("unable to score best balancing migration - {0.why}"),
-    events.Overcommitted: hardware_warning("overcommitted {0.resource} on '{0.name}'"),
+    events.Overcommitted: hardware_warning("overcommitted {0.resource} on '{0.owner}'"),
     events.Rebalanced: info(
         "auto rebalance - {0.task} {0.service} to {0.target} (expected change for "
         "imbalance from {0.before:.2f} to {0.after:.2f})"
