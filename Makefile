@@ -5,7 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check lint types layers cover bench lock schema pictures libvirt clean
+.PHONY: run test check lint types layers cover bench bench-ha lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -31,6 +31,10 @@ cover: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python benchmarks/best_migration.py
+
+# Some six minutes; --sizes 10x200,100x2000 takes one.
+bench-ha: $(VENV)/ready
+	$(BIN)/python benchmarks/ha_drills.py
 
 # The published schema of the snapshot file, from the code that reads it.
 schema: $(VENV)/ready
