@@ -10,7 +10,7 @@ form, with which this one agrees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,8 +107,9 @@ def best_by_topsis(columns: Columns, form: ImbalanceForm) -> Best | None:
     """
     futures = _Futures(columns)
     ideal = _Ideal.of(
-        futures.criteria(units)[:, futures.permitted(units)]
+        [values[permitted] for values in futures.criteria(units)]
         for units in _chunks(columns)
+        for permitted in [futures.permitted(units)]
     )
     if ideal is None:
         return None
@@ -199,10 +200,10 @@ class _Futures:
         variance[~self.permitted(units)] = np.inf
         return variance
 
-    def criteria(self, units: Indices) -> Floats:
-        """Return the TOPSIS criteria after each move; shape (4, k, N)."""
+    def criteria(self, units: Indices) -> Sequence[Floats]:
+        """Return the TOPSIS criteria after each move; four, of shape (k, N)."""
         cpu, memory = (self._average_and_highest(units, each) for each in (0, 1))
-        return np.stack((*cpu, *memory))
+        return *cpu, *memory
 
     def _average_and_highest(
         self, units: Indices, resource: int
@@ -243,23 +244,23 @@ class _Ideal:
     worst: Floats
 
     @classmethod
-    def of(cls, parts: Iterable[Floats]) -> _Ideal | None:
-        """Return the ideal of all columns of *parts*, or None if there are none."""
+    def of(cls, parts: Iterable[Sequence[Floats]]) -> _Ideal | None:
+        """Return the ideal of all *parts*, or None if there is nothing in them."""
         squares = np.zeros(len(WEIGHTS))
         low, high = np.full(len(WEIGHTS), np.inf), np.full(len(WEIGHTS), -np.inf)
         for part in parts:
-            if part.size:
-                squares += np.square(part).sum(axis=1)
-                low = np.minimum(low, part.min(axis=1))
-                high = np.maximum(high, part.max(axis=1))
+            for k, values in enumerate(part):
+                squares[k] += np.dot(values, values)
+                low[k] = values.min(initial=low[k])
+                high[k] = values.max(initial=high[k])
         if not np.isfinite(low).all():
             return None
         share = np.abs(WEIGHTS) / np.abs(WEIGHTS).sum()
         return cls(share / np.sqrt(squares), low, high)
 
-    def closeness(self, criteria: Floats) -> Floats:
-        """Return the closeness of *criteria*, shape (4, ...), in [0, 1]."""
-        to_best, to_worst = np.zeros(criteria.shape[1:]), np.zeros(criteria.shape[1:])
+    def closeness(self, criteria: Sequence[Floats] | Floats) -> Floats:
+        """Return the closeness in [0, 1] of *criteria*: four, of one shape."""
+        to_best, to_worst = np.zeros(criteria[0].shape), np.zeros(criteria[0].shape)
         for k, values in enumerate(criteria):
             scaled = values * self.weight[k]
             to_best += np.square(scaled - self.best[k] * self.weight[k])
