@@ -172,17 +172,17 @@ def _happened(act: str, times: Sequence[str], wanted: object) -> str | None:
     if bool(times) is wanted:
         return None
     if wanted:
-        return f"expected to {act}, and did not"
-    return f"expected not to {act}, did {', '.join(times)}"
+        return f"expected to {act}, and {_did(act)} not"
+    return f"expected not to {act}, {_did(act)} {', '.join(times)}"
 
 
 def _of_any(act: str, times: Sequence[str], wanted: object) -> str | None:
     if bool(times) is wanted:
         return None
     if wanted:
-        return f"expected some to {act}, none did"
+        return f"expected some to {act}, none {_did(act)}"
     more = f" and {len(times) - 3} more" if len(times) > 3 else ""
-    return f"expected none to {act}, did {', '.join(times[:3])}{more}"
+    return f"expected none to {act}, {_did(act)} {', '.join(times[:3])}{more}"
 
 
 def _moves(outcome: Outcome, time: Time, service: ServiceId | None = None) -> list[str]:
@@ -248,3 +248,7 @@ OF_ALL: Mapping[str, OfAll] = MappingProxyType(
         "no_log": _no_log,
     }
 )
+
+
+def _did(act: str) -> str:
+    return "was" if act.startswith("be ") else "did"
