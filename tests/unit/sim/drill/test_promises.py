@@ -162,10 +162,19 @@ def test_every_drill_comes_to_rest(drawn: Scenario) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.sampled_from(NODES[:3]), st.sampled_from(NODES[:3]), services)
-def test_a_request_outlives_the_master(lost: str, target: str, service: str) -> None:
+@given(
+    st.sampled_from(NODES[:3]),
+    st.sampled_from(["power", "network"]),
+    st.sampled_from(["migrate", "relocate"]),
+    st.sampled_from(NODES[:3]),
+    services,
+)
+def test_a_request_outlives_the_master(
+    lost: str, what: str, verb: str, target: str, service: str
+) -> None:
     drawn = scenario(
-        {service: "node2"}, [f"power {lost} off", f"service {service} migrate {target}"]
+        {service: "node2"},
+        [f"{what} {lost} off", f"service {service} {verb} {target}"],
     )
 
     drill = hold_drill(drawn)
