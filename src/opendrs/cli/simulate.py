@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,17 +22,12 @@ from opendrs.cli.simulated import (
 )
 from opendrs.controller.selection import parse_assignments
 from opendrs.errors import ConfigurationError
-from opendrs.sim.consolidation.readers import google, plain, planetlab
+from opendrs.sim.consolidation.readers import READERS
 from opendrs.sim.consolidation.synthetic import Synthetic, synthetic
 from opendrs.sim.consolidation.workload import Workload
 
 OPENDRS, CLOUDSIM = "opendrs", "cloudsim-3.0.3"
 SYNTHETIC = "synthetic"
-READERS: Mapping[str, Callable[[Path], Workload]] = {
-    "planetlab": planetlab,
-    "google": google,
-    "csv": plain,
-}
 
 
 @click.command(name="simulate")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +143,10 @@ def _workload(
         memory=None if memory is None else np.minimum(memory, 1.0),
         notes=(note,) if note else (),
     )
+
+
+READERS: Mapping[str, Callable[[Path], Workload]] = {
+    "planetlab": planetlab,
+    "google": google,
+    "csv": plain,
+}
