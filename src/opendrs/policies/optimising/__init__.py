@@ -1,0 +1,1 @@
+"""Planning by search: the few migrations that bring most, at any size."""
