@@ -24,6 +24,7 @@ from opendrs.sim.consolidation.machines import Behaviour, Machines, Tenants
 from opendrs.sim.consolidation.moment import Flight, Moment
 from opendrs.sim.consolidation.neighbours import Apart
 from opendrs.sim.consolidation.scenery import Scenery
+from opendrs.sim.consolidation.watching import Sums, Watcher
 from opendrs.sim.consolidation.workload import Workload
 
 Progress = Callable[[int, int], None]  # intervals done, of how many
@@ -37,6 +38,7 @@ def run(  # noqa: PLR0913 - all that a run is about
     tenants: Tenants | None = None,
     behaviour: Behaviour | None = None,
     progress: Progress | None = None,
+    watcher: Watcher | None = None,
 ) -> Account:
     """Return what it costs to serve *work*.
 
@@ -48,13 +50,14 @@ def run(  # noqa: PLR0913 - all that a run is about
         tenants: The guests; None for the usual kinds.
         behaviour: What switching and moving takes; None for the usual.
         progress: Called after each interval.
+        watcher: Told after each interval what has come of it.
 
     Raises:
         ConfigurationError: The guests do not all fit at the start.
     """
     guests = tenants or Tenants.of(len(work.names))
     engine = _Engine(work, policy, machines, guests, behaviour or Behaviour())
-    return engine.account(progress)
+    return engine.account(progress, watcher)
 
 
 class _Engine:
@@ -80,13 +83,17 @@ class _Engine:
         self._durations: list[float] = []
         self._shutdowns = self._wakes = 0
 
-    def account(self, progress: Progress | None) -> Account:
+    def account(self, progress: Progress | None, watcher: Watcher | None) -> Account:
         """Run, and return what it cost."""
         count = self._work.cpu.shape[1]
         for step in range(count):
             if step and self._policy is not None:
                 self._decide(step)
-            self._pass(step)
+            moment = self._pass(step)
+            if watcher is not None:
+                watcher(
+                    self._sums((step + 1) * self._work.interval), self._load(moment)
+                )
             if progress is not None:
                 progress(step + 1, count)
         return self._journal.account(
@@ -99,8 +106,8 @@ class _Engine:
 
     # One interval ----------------------------------------------------------------
 
-    def _pass(self, step: int) -> None:
-        """Let an interval pass, with all that is under way in it."""
+    def _pass(self, step: int) -> Moment:
+        """Let an interval pass, with all that is under way in it; return its end."""
         time = self._work.interval
         start, end = step * time, (step + 1) * time
         asked = self._work.cpu[:, step] * self._tenants.cpu
@@ -120,6 +127,7 @@ class _Engine:
             for each in self._flights
         )
         self._flights = [each for each in self._flights if each.end > end]
+        return now
 
     def _rest(self, count: Integers, time: float) -> None:
         """Account for the hosts that are on without guests, and for the others."""
@@ -157,6 +165,23 @@ class _Engine:
         self._journal.joules += self._behaviour.shutdown * idle
         asleep = max(0.0, left - self._behaviour.shutdown)
         self._journal.joules += asleep * self._behaviour.asleep
+
+    def _sums(self, seconds: float) -> Sums:
+        journal = self._journal
+        return Sums(
+            seconds=seconds,
+            joules=journal.joules,
+            on=float(journal.on.sum()),
+            active=float(journal.active.sum()),
+            overloaded=float(journal.overloaded.sum()),
+            asked=journal.asked,
+            capacity=float(journal.active @ self._machines.cpu),
+            migrations=len(self._durations) + len(self._flights),
+        )
+
+    def _load(self, moment: Moment) -> Floats:
+        load: Floats = np.where(self._on, moment.load / self._machines.cpu, np.nan)
+        return load
 
     # Decisions -------------------------------------------------------------------
 
