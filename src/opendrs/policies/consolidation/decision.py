@@ -10,7 +10,7 @@ received a guest is not emptied, and nobody moves twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,21 @@ from opendrs.policies.consolidation.selection import GuestColumns
 from opendrs.policies.consolidation.strategy import Strategy
 
 ROOMLESS = 3  # guests in a row that find no place before a host is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What each host says of itself, where it is not judged from here.
+
+    Attributes:
+        overloaded: Which hosts find themselves overloaded; shape (hosts,).
+        underloaded: Which find that they could be emptied; shape (hosts,).
+        leaving: Who should leave each overloaded host, the first first.
+    """
+
+    overloaded: Truths
+    underloaded: Truths
+    leaving: Mapping[int, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,7 @@ def decided(
     fleet: Fleet,
     crowd: Crowd,
     places: Places,
-    judging: tuple[Tallies, Floats],
+    judging: tuple[Tallies, Floats] | Told,
 ) -> Moves:
     """Return who should move where.
 
@@ -60,9 +75,13 @@ def decided(
         crowd: The guests.
         places: Which hosts are open to whom.
         judging: What the detector remembers of each host, and how many sampling
-            intervals it takes to move a guest off it.
+            intervals it takes to move a guest off it; or what the hosts say of
+            themselves.
     """
-    return _Deciding(strategy, fleet, crowd, places).moves(*judging)
+    deciding = _Deciding(strategy, fleet, crowd, places)
+    if isinstance(judging, Told):
+        return deciding.moves_told(judging)
+    return deciding.moves(*judging)
 
 
 class _Deciding:
@@ -83,8 +102,30 @@ class _Deciding:
             for host in np.flatnonzero(overloaded)
             for shift in self._relieve(int(host), overloaded, tallies, migration)
         ]
-        emptying = self._empty(overloaded, histories)
+        little = self._strategy.underload.all_underloaded(histories)
+        emptying = self._empty(overloaded, little)
         return Moves(relief, emptying, overloaded, verdicts.tallies, self._packing)
+
+    def moves_told(self, told: Told) -> Moves:
+        """Return who moves where, with each host's own word for its load."""
+        overloaded = told.overloaded & self._fleet.known
+        relief = [
+            shift
+            for host in np.flatnonzero(overloaded).tolist()
+            for shift in self._place(told.leaving.get(host, ()), overloaded)
+        ]
+        emptying = self._empty(overloaded, told.underloaded)
+        tallies = Tallies.none(len(overloaded))
+        return Moves(relief, emptying, overloaded, tallies, self._packing)
+
+    def _place(self, leaving: Sequence[int], overloaded: Truths) -> Iterator[Shift]:
+        """Give those who should leave a host a place, where there is one."""
+        receiving = self._fleet.known & ~overloaded
+        for guest in leaving:
+            if self._crowd.movable[guest] and not self._moved[guest]:
+                target = self._packing.target(guest, receiving, Aim.RELIEF)
+                if target is not None:
+                    yield self._put(guest, target)[0]
 
     def _relieve(
         self, host: int, overloaded: Truths, tallies: Tallies, migration: Floats
@@ -142,8 +183,8 @@ class _Deciding:
         order = np.lexsort((guests, rank, ~enough))
         return [int(guest) for guest in guests[order[need[order] > 0]]]
 
-    def _empty(self, overloaded: Truths, histories: Histories) -> list[list[Shift]]:
-        sources = self._sources(overloaded, histories)
+    def _empty(self, overloaded: Truths, little: Truths) -> list[list[Shift]]:
+        sources = self._sources(overloaded, little)
         receiving = self._fleet.known & ~overloaded
         load = self._packing.load / self._fleet.cpu
         found: list[list[Shift]] = []
@@ -162,9 +203,8 @@ class _Deciding:
             found += [moved] if moved else []
         return found
 
-    def _sources(self, overloaded: Truths, histories: Histories) -> Integers:
-        """Return the hosts that should be emptied, and whose guests may all move."""
-        little = self._strategy.underload.all_underloaded(histories)
+    def _sources(self, overloaded: Truths, little: Truths) -> Integers:
+        """Return the hosts of those with *little* to do whose guests may all move."""
         fixed = np.zeros(len(little), np.bool_)
         held = ~self._crowd.movable | self._moved
         fixed[self._packing.host[held]] = True
