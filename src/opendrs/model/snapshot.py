@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
 from opendrs.model.guest import Guest
 from opendrs.model.identifiers import GuestId, NodeId
 from opendrs.model.node import Node, NodeState
 from opendrs.model.plan import Action, Move, PowerOff, PowerOn
-from opendrs.model.resources import Usage
+from opendrs.model.pressure import NO_PRESSURE_KNOWN
+from opendrs.model.resources import LARGEST_AMOUNT, Usage
 from opendrs.model.rule import Rule
+
+Amount = TypeVar("Amount", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,9 @@ class Snapshot:
     def after(self, action: Action) -> Snapshot:
         """Return the cluster as it would be once *action* is done.
 
-        A guest is taken to use on the target what it used on the source.
+        A guest is taken to use on the target what it used on the source, and to
+        take its busy cores along as runnable tasks. How long it will wait there,
+        and the others without it or with it, is not known before it is measured.
 
         Raises:
             UnknownGuestError: The guest is not in the snapshot.
@@ -63,13 +69,15 @@ class Snapshot:
             return self._with_power(action)
         guest = self._moving(action)
         source, target = self.nodes[action.source], self.nodes[action.target]
-        moved = replace(guest, node=target.id, migrating_to=None)
+        moved = replace(
+            guest, node=target.id, migrating_to=None, pressure=NO_PRESSURE_KNOWN
+        )
         return replace(
             self,
             nodes={
                 **self.nodes,
-                source.id: replace(source, usage=_less(source.usage, guest.usage)),
-                target.id: replace(target, usage=_more(target.usage, guest.usage)),
+                source.id: _shifted(source, guest.usage, sign=-1),
+                target.id: _shifted(target, guest.usage, sign=1),
             },
             guests={**self.guests, moved.id: moved},
         )
@@ -107,20 +115,20 @@ class Snapshot:
         return replace(self, nodes={**self.nodes, node.id: switched})
 
 
-def _less(usage: Usage, part: Usage) -> Usage:
-    """Return *usage* without *part*; unknown where either is."""
-    return _combined(usage, part, sign=-1)
+def _shifted(node: Node, part: Usage, sign: int) -> Node:
+    """Return *node* with *part* more (1) or less (-1); unknown where either is."""
+    return replace(
+        node,
+        usage=Usage(
+            _sum(node.usage.cpu, part.cpu, sign),
+            _sum(node.usage.memory, part.memory, sign),
+        ),
+        load_average=_sum(node.load_average, part.cpu, sign),
+        pressure=NO_PRESSURE_KNOWN,
+    )
 
 
-def _more(usage: Usage, part: Usage) -> Usage:
-    """Return *usage* and *part* together; unknown where either is."""
-    return _combined(usage, part, sign=1)
-
-
-def _combined(usage: Usage, part: Usage, sign: int) -> Usage:
-    cpu, memory = None, None
-    if usage.cpu is not None and part.cpu is not None:
-        cpu = max(0.0, usage.cpu + sign * part.cpu)
-    if usage.memory is not None and part.memory is not None:
-        memory = max(0, usage.memory + sign * part.memory)
-    return Usage(cpu, memory)
+def _sum(value: Amount | None, part: Amount | None, sign: int) -> Amount | None:
+    if value is None or part is None:
+        return None
+    return min(max(value + sign * part, 0), LARGEST_AMOUNT)

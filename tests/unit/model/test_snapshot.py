@@ -20,8 +20,10 @@ from opendrs.model import (
     NodeState,
     PowerOff,
     PowerOn,
+    Pressure,
     Relocation,
     Snapshot,
+    Stall,
     Usage,
 )
 from strategies import snapshots
@@ -82,6 +84,54 @@ def test_what_is_not_known_stays_so(blind: str) -> None:
 
     for name in (A, B):
         assert (after.nodes[name].usage == Usage()) is (blind in (name, VM))
+
+
+def test_a_guest_takes_its_busy_cores_along_as_runnable_tasks() -> None:
+    # The guest uses 2 of 10 cores.
+    nodes = {A: node("a", 0.5, load_average=7.5), B: node("b", 0.1)}
+    after = replace(PLAIN, nodes=nodes).after(MOVE)
+    back = after.after(Migration(VM, B, A))
+
+    assert after.nodes[A].load_average == pytest.approx(5.5)
+    assert after.nodes[B].load_average is None
+    assert back.nodes[A].load_average == pytest.approx(7.5)
+
+
+def test_a_runnable_task_more_or_less_is_not_known_of_a_guest_not_measured() -> None:
+    blind = replace(
+        PLAIN,
+        nodes={A: node("a", 0.5, load_average=7.5), B: node("b", 0.1)},
+        guests={VM: guest("vm", "a", None)},
+    )
+
+    assert blind.after(MOVE).nodes[A].load_average is None
+
+
+def test_how_long_anybody_will_wait_is_not_known_before_it_is_measured() -> None:
+    waits = Pressure(cpu=Stall(0.8, 0.1))
+    idle = Pressure(cpu=Stall(0.0, 0.0))
+    nodes = {A: node("a", 0.5, pressure=waits), B: node("b", 0.1, pressure=idle)}
+    other = guest("other", "a", 0.1, pressure=waits)
+    strained = guest("vm", "a", 0.2, pressure=waits)
+    before = replace(PLAIN, nodes=nodes, guests={VM: strained, other.id: other})
+
+    after = before.after(MOVE)
+
+    assert after.guests[VM].pressure == Pressure()
+    assert after.nodes[A].pressure == after.nodes[B].pressure == Pressure()
+    assert after.guests[other.id] == other
+
+
+def test_amounts_beyond_all_measure_can_be_moved() -> None:
+    most = 10**18
+    huge = Usage(float(most), most)
+    nodes = {A: node("a", 0.5, usage=huge), B: node("b", 0.1, usage=huge)}
+    vm = guest("vm", "a", 0.1, usage=huge)
+
+    after = replace(PLAIN, nodes=nodes, guests={VM: vm}).after(MOVE)
+
+    assert after.nodes[A].usage == Usage(0.0, 0)
+    assert after.nodes[B].usage == huge
 
 
 def test_a_node_never_uses_less_than_nothing() -> None:
