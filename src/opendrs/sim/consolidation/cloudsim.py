@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -42,17 +42,35 @@ from opendrs.sim.consolidation.sharing import (
 )
 from opendrs.sim.consolidation.traces import PERCENT, Trace
 from opendrs.sim.consolidation.watches import MOST, View, watch
+from opendrs.sim.consolidation.watching import Watcher
 
 FIRST = 0.1  # s after which the first event can follow
 
+Progress = Callable[[int, int], None]  # updates done, of how many
 
-def simulate(trace: Trace, scheme: Scheme, hosts: int = HOSTS) -> Result:
+
+def simulate(
+    trace: Trace,
+    scheme: Scheme,
+    hosts: int = HOSTS,
+    *,
+    progress: Progress | None = None,
+    watcher: Watcher | None = None,
+) -> Result:
     """Return what a day of *trace* costs under *scheme*.
+
+    Args:
+        trace: What guests ask for.
+        scheme: What is done about it.
+        hosts: How many there are.
+        progress: Called after each update.
+        watcher: Told after each update what has come of it: after 300.1 s first,
+            then each 300 s, and once more when the last migrations are over.
 
     Raises:
         ConfigurationError: The guests do not all fit on so many hosts.
     """
-    return _Run(trace, scheme, hosts).result()
+    return _Run(trace, scheme, hosts).result(progress, watcher)
 
 
 def simulate_days(
@@ -72,19 +90,30 @@ class _Run:
         self._samples = np.pad(trace.percent / PERCENT, ((0, 0), (0, 1)), mode="edge")
         self._residents = self._first_placement()
 
-    def result(self) -> Result:
+    def result(
+        self, progress: Progress | None = None, watcher: Watcher | None = None
+    ) -> Result:
         """Run, and return what it cost."""
         time, seen = INTERVAL + FIRST, list[Floats]()
         seed = self._scheme.seed if isinstance(self._scheme, Migrating) else 0
         rng = random.Random(seed)  # noqa: S311
-        for _ in range(self._samples.shape[1] - 2):
+        count = self._samples.shape[1] - 2
+        for step in range(count):
             shares = self._update(time, NOBODY)
+            self._show(watcher)
             seen = [*seen[1 - MOST :], self._load(time)]
             if isinstance(self._scheme, Migrating):
                 history = np.stack(seen, axis=1)
                 self._migrate(time, self._decide(self._scheme, shares, history, rng))
             time += INTERVAL
+            if progress is not None:
+                progress(step + 1, count)
+        self._show(watcher)
         return self._ledger.result()
+
+    def _show(self, watcher: Watcher | None) -> None:
+        if watcher is not None:
+            watcher(self._ledger.sums(), self._ledger.load())
 
     def _load(self, time: float) -> Floats:
         """Return the load of each guest, on a line between two samples."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from opendrs.sim.consolidation.hardware import Floats, Hosts, Truths
 from opendrs.sim.consolidation.sharing import Shares
+from opendrs.sim.consolidation.watching import Sums
 
 JOULES = 3_600_000  # in a kWh
 
@@ -84,6 +85,7 @@ class Ledger:
     _energy: float = 0.0
     _migrations: int = 0
     _active_time: float = 0.0
+    _capacity: float = 0.0
     _short_time: float = 0.0
     _overload_time: float = 0.0
     _requested: float = 0.0
@@ -138,6 +140,7 @@ class Ledger:
     def _account_hosts(self, passed: float, past: Shares) -> None:
         active = past.used > 0
         self._active_time += passed * int(active.sum())
+        self._capacity += passed * float(self.hosts.total[active].sum())
         self._short_time += passed * int((active & (past.used < past.asked)).sum())
         overloaded = active & (past.asked >= self.hosts.total)
         self._overload_time += passed * int(overloaded.sum())
@@ -157,6 +160,27 @@ class Ledger:
         self._violations += int(short.sum())
         self._violated += float((missing[short] / past.requested[short]).sum())
         self._missing_on_the_way += passed * float(missing[past.leaving & short].sum())
+
+    def sums(self) -> Sums:
+        """Return what has been added up so far; idle hosts count as off."""
+        everyone = len(self.hosts.total) * self._time
+        return Sums(
+            seconds=self._time,
+            joules=self._energy,
+            on=everyone if self.always_on else self._active_time,
+            active=self._active_time,
+            overloaded=self._overload_time,
+            asked=self._requested,
+            capacity=self._capacity,
+            migrations=self._migrations,
+        )
+
+    def load(self) -> Floats:
+        """Return the load of each host as last noted; NaN where it is off."""
+        assert self._shares is not None  # noqa: S101 - something has been noted
+        on = (self._shares.used > 0) | self.always_on
+        load: Floats = np.where(on, self._shares.asked / self.hosts.total, np.nan)
+        return load
 
     def result(self) -> Result:
         """Return the metrics once the last division has been noted."""
