@@ -68,11 +68,12 @@ def opendrs_report(  # noqa: PLR0913 - one for each option
         ConfigurationError: There is no such policy or setting, or no room.
     """
     name = policy or Consolidate.name
+    machines = Machines.of(hosts, memory)
     account = run(
         work,
         _policy(name, settings),
-        Machines.of(hosts, memory),
-        tenants=Tenants.of(len(work.names), apart),
+        machines,
+        tenants=Tenants.serving(work, machines, apart),
         progress=progress,
     )
     metrics = {**asdict(account), "bound_ratio": account.bound_ratio}

@@ -47,7 +47,7 @@ def run(  # noqa: PLR0913 - all that a run is about
         policy: What decides after each interval; None to leave all as it is, and
             only hosts without guests asleep.
         machines: The hosts.
-        tenants: The guests; None for the usual kinds.
+        tenants: The guests; None for as large as *work* tells, or the usual kinds.
         behaviour: What switching and moving takes; None for the usual.
         progress: Called after each interval.
         watcher: Told after each interval what has come of it.
@@ -55,7 +55,7 @@ def run(  # noqa: PLR0913 - all that a run is about
     Raises:
         ConfigurationError: The guests do not all fit at the start.
     """
-    guests = tenants or Tenants.of(len(work.names))
+    guests = tenants or Tenants.serving(work, machines)
     engine = _Engine(work, policy, machines, guests, behaviour or Behaviour())
     return engine.account(progress, watcher)
 
@@ -112,7 +112,9 @@ class _Engine:
         start, end = step * time, (step + 1) * time
         asked = self._work.cpu[:, step] * self._tenants.cpu
         self._journal.asked += time * float(asked.sum())
-        now = Moment(self._journal, self.host, asked, self._behaviour.loss)
+        now = Moment(
+            self._journal, self.host, asked, self._tenants.cores, self._behaviour.loss
+        )
         self._journal.add(time, now.load, now.slow, now.count > 0)
         self._rest(now.count, time)
         for when, takes_off, flight in self._events(start, end):

@@ -17,6 +17,7 @@ from opendrs.sim.consolidation.hardware import (
     Floats,
     Integers,
 )
+from opendrs.sim.consolidation.workload import CpuUnit, MemoryUnit, Workload
 
 MEMORY = 65_536.0  # MB; see `Machines.memory`
 
@@ -61,7 +62,7 @@ class Machines:
 
     Attributes:
         cpu: MIPS of all cores.
-        core: MIPS of one core, more than which no guest of one core gets.
+        core: MIPS of one core; a guest gets no more than that on each of its own.
         memory: MB. CloudSim's 4 GB would hold three guests, and memory would be all
             that counts; it is 64 GB here, so that CPU is what is short.
         watts: One row of eleven values per power curve.
@@ -108,18 +109,22 @@ class Tenants:
     """The guests, as columns; each of shape (guests,).
 
     Attributes:
-        cpu: MIPS of its one core.
+        cpu: MIPS of all its cores.
         memory: MB that it may use.
         apart: Number of the group whose members must be apart; -1 for none.
+        cores: How many it has.
     """
 
     cpu: Floats
     memory: Floats
     apart: Integers
+    cores: Floats
 
     @staticmethod
     def of(count: int, apart: int = 0) -> Tenants:
         """Return *count* guests of CloudSim's four kinds, a quarter of each.
+
+        They have one core each.
 
         Args:
             count: How many.
@@ -128,4 +133,36 @@ class Tenants:
         """
         kind = np.arange(count) // max(1, -(-count // len(GUEST_MIPS)))
         group = np.arange(count) // apart if apart > 1 else np.full(count, -1)
-        return Tenants(GUEST_MIPS[kind], GUEST_MEMORY[kind], group.astype(np.int64))
+        return Tenants(
+            GUEST_MIPS[kind],
+            GUEST_MEMORY[kind],
+            group.astype(np.int64),
+            np.ones(count),
+        )
+
+    @staticmethod
+    def serving(work: Workload, machines: Machines, apart: int = 0) -> Tenants:
+        """Return the guests of *work*, as large as it tells; else of the usual kinds.
+
+        Args:
+            work: What they ask for.
+            machines: The hosts, against which some traces tell sizes.
+            apart: How many at a time, as they are numbered, must be apart.
+        """
+        usual = Tenants.of(len(work.names), apart)
+        sizes = work.sizes
+        if sizes is None:
+            return usual
+        core = float(machines.core.min())
+        unit = {
+            CpuUnit.MIPS: 1.0,
+            CpuUnit.CORES: core,
+            CpuUnit.LARGEST_HOST: float(machines.cpu.max()),
+        }
+        cpu = sizes.cpu * unit[sizes.cpu_unit]
+        cores = np.ceil(cpu / core) if sizes.cores is None else sizes.cores
+        memory = usual.memory
+        if sizes.memory is not None:
+            whole = sizes.memory_unit is MemoryUnit.LARGEST_HOST
+            memory = sizes.memory * (float(machines.memory.max()) if whole else 1.0)
+        return Tenants(cpu, memory, usual.apart, cores)

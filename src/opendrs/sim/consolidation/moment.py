@@ -27,6 +27,7 @@ class Moment:
         journal: Where changes are noted.
         host: Where each guest is; kept up to date by the owner.
         asked: MIPS that each guest asks for.
+        cores: On how many cores.
         loss: Part of it that is missing and spent while a guest moves.
 
     Attributes:
@@ -36,12 +37,17 @@ class Moment:
     """
 
     def __init__(
-        self, journal: Journal, host: Integers, asked: Floats, loss: float
+        self,
+        journal: Journal,
+        host: Integers,
+        asked: Floats,
+        cores: Floats,
+        loss: float,
     ) -> None:
         self._journal, self._host, self._asked = journal, host, asked
-        self._loss = loss
+        self._cores, self._loss = cores, loss
         core, hosts = journal.machines.core, len(journal.machines.cpu)
-        given = np.minimum(asked, core[host])
+        given = np.minimum(asked, cores * core[host])
         self.load: Floats = np.bincount(host, given, hosts).astype(np.float64)
         self.slow: Floats = np.bincount(host, asked - given, hosts).astype(np.float64)
         self.count = np.bincount(host, minlength=hosts)
@@ -55,8 +61,9 @@ class Moment:
         """Note that a guest lands *left* seconds before the end."""
         source = int(self._host[flight.guest])
         asked = float(self._asked[flight.guest])
-        core = self._journal.machines.core
-        gone, come = min(asked, core[source]), min(asked, core[flight.target])
+        core, cores = self._journal.machines.core, self._cores[flight.guest]
+        gone = min(asked, cores * core[source])
+        come = min(asked, cores * core[flight.target])
         extra = asked * self._loss
         self._change(source, left, -gone, gone - asked, -1)
         self._change(flight.target, left, come - extra, asked - come, 1)
