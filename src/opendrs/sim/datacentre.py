@@ -18,6 +18,7 @@ from opendrs.model import (
     NodeState,
     PowerOff,
     PowerOn,
+    Pressure,
     Relocation,
     Snapshot,
     Usage,
@@ -133,8 +134,9 @@ class Datacentre:
         self._nodes[node] = replace(self._nodes[node], state=NodeState.OFFLINE)
         for guest in self._guests.values():
             if guest.node == node:
-                lost = replace(guest, state=GuestState.UNKNOWN, usage=Usage())
-                self._guests[guest.id] = lost
+                self._guests[guest.id] = replace(
+                    guest, state=GuestState.UNKNOWN, usage=Usage(), pressure=Pressure()
+                )
 
     def cut(self, node: NodeId) -> None:
         """Cut the link of *node*: its guests run on, and none comes or goes."""

@@ -73,12 +73,38 @@ class Instruments:
         self, elapsed: float, nodes: Iterable[Node], guests: Iterable[Guest]
     ) -> Snapshot:
         """Return all that was measured, *elapsed* seconds after the beginning."""
+        measured = {node.id: node for node in nodes}
         return replace(
             self._origin,
             taken_at=self._origin.taken_at + timedelta(seconds=elapsed),
-            nodes={node.id: node for node in nodes},
-            guests={guest.id: guest for guest in guests},
+            nodes=measured,
+            guests={guest.id: self._waiting(guest, measured) for guest in guests},
         )
+
+    def _waiting(self, guest: Guest, nodes: Mapping[NodeId, Node]) -> Guest:
+        """Return *guest* with the time it waits for the cpu of its node.
+
+        It waits for longer as everybody there does; what it waited for on a node
+        without stalls is its own doing, and goes along.
+        """
+        known = guest.pressure.cpu
+        first = _load(self._origin.nodes[self._origin.guests[guest.id].node])
+        now = _load(nodes[guest.node])
+        if known.some is None or first is None or now is None:
+            return guest
+        before, after = stall_at(first), stall_at(now)
+        scale = after / before if before else 1.0
+        some = known.some * scale if before else known.some + after
+        full = None if known.full is None else min(1.0, known.full * scale)
+        stall = Stall(min(1.0, some), full)
+        return replace(guest, pressure=replace(guest.pressure, cpu=stall))
+
+
+def _load(node: Node) -> float | None:
+    """Return the part of its cores that *node* uses, but for noise; None if unknown."""
+    if node.capacity is None or node.usage.cpu is None:
+        return None
+    return round(node.usage.cpu / node.capacity.cpu, 9)
 
 
 def demand(

@@ -182,6 +182,48 @@ def test_pressure_and_load_average_follow_the_load() -> None:
     assert relieved.pressure.cpu.some == pytest.approx(0.08)
 
 
+WAITING = Pressure(cpu=Stall(0.9, 0.3))
+
+
+def after_the_move(source: float, target: float) -> Stall:
+    """Return how `vm` waits that moved between nodes of such loads."""
+    origin = cluster({"a": source, "b": target}, {})
+    waiting = guest("vm", "a", 0.1, pressure=WAITING)
+    platform, clock = world(replace(origin, guests={VM: waiting}))
+    platform.start(MOVE)
+    clock.sleep(120)
+    assert whereabouts(platform) == B
+    return platform.observe().guests[VM].pressure.cpu
+
+
+def test_a_guest_waits_as_everybody_on_its_node_does() -> None:
+    # By hand: at 0.9 of the cores 0.16 of the time is stalled, at 0.6 a quarter.
+    relieved = after_the_move(0.9, 0.5)
+
+    assert relieved.some == pytest.approx(0.9 / 4)
+    assert relieved.full == pytest.approx(0.3 / 4)
+    assert after_the_move(0.9, 0.1) == Stall(0.0, 0.0)
+    assert after_the_move(0.6, 0.9) == Stall(1.0, 1.0)
+
+
+def test_what_a_guest_waits_for_on_an_idle_node_goes_along() -> None:
+    strained = after_the_move(0.3, 0.5)
+
+    assert strained.some == pytest.approx(0.9 + 0.04)
+    assert strained.full == pytest.approx(0.3)
+    assert after_the_move(0.3, 0.2) == WAITING.cpu
+
+
+def test_how_a_guest_of_a_dead_node_waits_is_not_known() -> None:
+    origin = cluster({"a": 0.9, "b": 0.1}, {})
+    waiting = guest("vm", "a", 0.1, pressure=WAITING)
+    platform, _ = world(replace(origin, guests={VM: waiting}))
+
+    platform.kill(A)
+
+    assert platform.observe().guests[VM].pressure == Pressure()
+
+
 def test_a_guest_that_never_converges_can_be_given_up() -> None:
     platform, clock = world()
     platform.agitate(VM)
