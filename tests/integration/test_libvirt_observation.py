@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -37,6 +38,7 @@ def test_sees_hosts_and_guests_with_what_they_have_and_use(lab: Lab) -> None:
     assert node.architecture == os.uname().machine
     assert node.cpu_model
     assert node.load_average is None
+    assert (node.ksm_shared is not None) is Path("/sys/kernel/mm/ksm").exists()
     assert (busy.node, busy.state, busy.moves) == (
         H1,
         GuestState.RUNNING,

@@ -116,6 +116,7 @@ class HostAnswer:
         hostname: What the host calls itself.
         info: virNodeGetInfo: architecture, MiB of memory, processors, ...
         memory: virNodeGetMemoryStats, in KiB.
+        sharing: virNodeGetMemoryParameters: how equal pages are merged.
         capabilities: virConnectGetCapabilities, XML.
         first: The earlier reading.
         second: The later reading, with descriptions of the domains.
@@ -124,6 +125,7 @@ class HostAnswer:
     hostname: str
     info: tuple[object, ...]
     memory: Mapping[str, int]
+    sharing: Mapping[str, int]
     capabilities: str
     first: Sample
     second: Sample

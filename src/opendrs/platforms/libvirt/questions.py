@@ -43,6 +43,7 @@ def host_answer(connection: Connection, first: Sample) -> HostAnswer:
         hostname=str(connection.getHostname()),
         info=tuple(connection.getInfo()),
         memory=_unless(_NOT_OFFERED, lambda: connection.getMemoryStats(-1)) or {},
+        sharing=_unless(_NOT_OFFERED, connection.getMemoryParameters) or {},
         capabilities=str(connection.getCapabilities()),
         first=first,
         second=_sample(connection, _described),

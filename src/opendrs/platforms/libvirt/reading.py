@@ -53,6 +53,7 @@ def node_of(name: NodeId, answer: HostAnswer | None, labels: tuple[str, ...]) ->
         architecture=host.findtext("host/cpu/arch"),
         cpu_model=host.findtext("host/cpu/model"),
         labels=frozenset(labels),
+        ksm_shared=_merged_memory(answer, host),
     )
 
 
@@ -124,6 +125,17 @@ def _memory_in_use(memory: Mapping[str, int]) -> int | None:
         return None
     idle = sum(memory.get(part, 0) for part in ("free", "buffers", "cached"))
     return max(0, memory["total"] - idle) * KIB
+
+
+def _merged_memory(answer: HostAnswer, host: Element) -> int | None:
+    """Return the bytes that merging equal pages saves; None if not known.
+
+    libvirt counts pages as the kernel does: of the smallest size there is.
+    """
+    pages = answer.sharing.get("shm_pages_sharing")
+    listed = host.findall("host/cpu/pages[@unit='KiB'][@size]")
+    sizes = [int(page.attrib["size"]) for page in listed]
+    return pages * min(sizes) * KIB if pages is not None and sizes else None
 
 
 def _kind(xml: Element) -> GuestKind:

@@ -18,6 +18,8 @@ CAPABILITIES = """<capabilities>
       <model>kvm64</model>
       <vendor>AMD</vendor>
       <topology sockets='1' dies='1' cores='2' threads='1'/>
+      <pages unit='KiB' size='4'/>
+      <pages unit='KiB' size='2048'/>
     </cpu>
   </host>
 </capabilities>"""
@@ -54,6 +56,18 @@ STATS = {
 }
 
 RUNNING = DomainAnswer(uuid="u1", name="vm1", active=True, stats=STATS, xml=XML)
+
+# Where nothing has been merged yet.
+SHARING = {
+    "shm_pages_to_scan": 100,
+    "shm_sleep_millisecs": 20,
+    "shm_pages_shared": 0,
+    "shm_pages_sharing": 0,
+    "shm_pages_unshared": 0,
+    "shm_pages_volatile": 0,
+    "shm_full_scans": 0,
+    "shm_merge_across_nodes": 1,
+}
 
 # From jobStats on the source, in the fifth pass.
 JOB = {
@@ -113,6 +127,7 @@ def host(first: Sample | None = None, second: Sample | None = None) -> HostAnswe
         hostname="lab-h1",
         info=("x86_64", 4570, 2, 2596, 1, 1, 2, 1),
         memory={"total": 2097152, "free": 1964548, "buffers": 200, "cached": 308},
+        sharing=SHARING,
         capabilities=CAPABILITIES,
         first=first or sample(0.0),
         second=second or sample(1.0),

@@ -25,6 +25,7 @@ from unit.platforms.libvirt.recorded import (
     NODE,
     RUNNING,
     SECOND,
+    SHARING,
     STATS,
     XML,
     arriving,
@@ -60,6 +61,7 @@ def test_reads_what_a_host_has_and_uses() -> None:
         architecture="x86_64",
         cpu_model="kvm64",
         labels=frozenset({"ssd"}),
+        ksm_shared=0,
     )
 
 
@@ -73,13 +75,23 @@ def test_a_host_that_does_not_answer_is_unknown_and_not_empty() -> None:
 
 
 def test_what_a_host_does_not_say_is_unknown() -> None:
-    answer = replace(host(), memory={}, capabilities="<capabilities/>")
+    answer = replace(host(), memory={}, sharing={}, capabilities="<capabilities/>")
 
     node = node_of(NODE, answer, ())
 
     assert node.state is NodeState.ONLINE
     assert (node.capacity, node.usage) == (None, Usage())
     assert (node.architecture, node.cpu_model) == (None, None)
+    assert node.ksm_shared is None
+
+
+def test_what_merging_pages_saves_is_counted_in_the_smallest_pages() -> None:
+    # 1000 pages of 4 KiB, and not of the 2 MiB that there are as well.
+    merged = replace(host(), sharing={**SHARING, "shm_pages_sharing": 1000})
+    unsized = replace(merged, capabilities="<capabilities/>")
+
+    assert node_of(NODE, merged, ()).ksm_shared == 1000 * 4 * KIB
+    assert node_of(NODE, unsized, ()).ksm_shared is None
 
 
 def test_waiting_for_a_disk_is_not_being_busy() -> None:
