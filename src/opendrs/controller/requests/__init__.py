@@ -1,0 +1,1 @@
+"""What agents ask of the controller, and how it answers."""
