@@ -21,6 +21,8 @@ class Reason(StrEnum):
     MIGRATION_UNDER_WAY = "migration-under-way"
     NOT_MEASURED = "not-measured"
     NOT_YET_SUSTAINED = "not-yet-sustained"
+    NOT_YET_DUE = "not-yet-due"
+    RECENTLY_CHANGED = "recently-changed"
     NO_CANDIDATE = "no-candidate"
     GAIN_BELOW_MARGIN = "gain-below-margin"
     LIMIT_REACHED = "limit-reached"
@@ -28,6 +30,8 @@ class Reason(StrEnum):
     PACKED = "packed"
     RELIEVES_OVERLOAD = "relieves-overload"
     SAVES_POWER = "saves-power"
+    NO_PRESSURE = "no-pressure"
+    RELIEVES_PRESSURE = "relieves-pressure"
 
 
 @dataclass(frozen=True, slots=True)

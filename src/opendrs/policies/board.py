@@ -90,24 +90,48 @@ class Board:
 
     def unit(self, best: Best) -> Unit:
         """Return the unit that *best* moves."""
-        return self._unit(best.unit)
+        return self.members(best.unit)
 
     def target(self, best: Best) -> NodeId:
         """Return the node to which *best* moves it."""
         return self._nodes[best.target]
 
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        """Return the nodes in the order of the columns, which is that of names."""
+        return self._nodes
+
+    def members(self, index: int) -> Unit:
+        """Return the guests of the unit at *index* of the columns."""
+        return self.units.movable[self._leaders[index]]
+
+    def open_to(self, index: int) -> Row:
+        """Return which nodes the unit at *index* may go to; shape (N,)."""
+        c = self.columns
+        row: Row = c.allowed[c.class_of[index]] & (c.need[index] <= c.room).all(axis=1)
+        row[c.node_of[index]] = False
+        return row
+
+    def why_closed(self, index: int, node: int) -> str | None:
+        """Return why the node at *node* is closed to the unit at *index*."""
+        return self._targets.obstacle(self.members(index), self._nodes[node])
+
     def make(self, best: Best) -> None:
         """Make the move *best*: what is chosen next is chosen after it."""
-        unit, target = self.unit(best), self.target(best)
+        self.move(best.unit, best.target)
+
+    def move(self, index: int, node: int) -> None:
+        """Move the unit at *index* to the node at *node*, for good."""
+        unit, target = self.members(index), self._nodes[node]
         for move in moves_of(unit, target):
             self.snapshot = self.snapshot.after(move)
         self._targets = Targets(self.snapshot, self.rules, self._limits)
-        self._shift(best)
-        self.columns.class_of[best.unit] = CLOSED
-        for index in self._neighbouring_units(unit) - {best.unit}:
-            row = self.columns.class_of[index]
+        self._shift(index, node)
+        self.columns.class_of[index] = CLOSED
+        for other in self._neighbouring_units(unit) - {index}:
+            row = self.columns.class_of[other]
             if row != CLOSED:
-                self.columns.allowed[row] = self._row(self._unit(index))
+                self.columns.allowed[row] = self._row(self.members(other))
 
     def nearer_choices(self, best: Best, form: ImbalanceForm) -> Iterator[str]:
         """Yield the closed nodes that would leave less imbalance than *best*."""
@@ -138,7 +162,7 @@ class Board:
         return node_loads(self.snapshot, self._mode)
 
     def _compile(self) -> Columns:
-        movable = [self._unit(index) for index in range(len(self._leaders))]
+        movable = [self.members(index) for index in range(len(self._leaders))]
         rows, class_of = self._classes(movable)
         loads = self.loads.values()
         room = [self._targets.room[name] for name in self._nodes]
@@ -152,9 +176,6 @@ class Board:
             room=_pairs(_known(each, missing=-np.inf) for each in room),
             need=_pairs(_known(need(unit), missing=np.inf) for unit in movable),
         )
-
-    def _unit(self, index: int) -> Unit:
-        return self.units.movable[self._leaders[index]]
 
     def _demand(self, unit: Unit) -> tuple[float, float]:
         parts = [demand(guest, self._mode) or NOTHING for guest in unit]
@@ -236,8 +257,8 @@ class Board:
             if name in self._index
         }
 
-    def _shift(self, best: Best) -> None:
-        c, unit, target = self.columns, best.unit, best.target
+    def _shift(self, unit: int, target: int) -> None:
+        c = self.columns
         source = c.node_of[unit]
         c.taken[source] = np.maximum(c.taken[source] - c.demand[unit], 0.0)
         c.taken[target] += c.demand[unit]

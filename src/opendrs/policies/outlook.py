@@ -16,17 +16,25 @@ MOST_TOLD = 5  # guests of which it is told why they may go nowhere
 
 def not_ready(snapshot: Snapshot, mode: UsageMode) -> tuple[Reason, str] | None:
     """Return why *snapshot* cannot be judged now, or None if it can."""
-    moving = sorted(
-        guest.id for guest in snapshot.guests.values() if guest.migrating_to is not None
-    )
-    if moving:
-        return Reason.MIGRATION_UNDER_WAY, f"on the move: {', '.join(moving)}"
+    moving = under_way(snapshot)
+    if moving is not None:
+        return moving
     missing = unmeasured(snapshot, mode)
     if missing:
         return Reason.NOT_MEASURED, f"not measured: {', '.join(missing)}"
     if not any(node.online for node in snapshot.nodes.values()):
         return Reason.NOT_MEASURED, "no node is online"
     return None
+
+
+def under_way(snapshot: Snapshot) -> tuple[Reason, str] | None:
+    """Return that guests are on the move, and who; None when all stand."""
+    moving = sorted(
+        guest.id for guest in snapshot.guests.values() if guest.migrating_to is not None
+    )
+    if not moving:
+        return None
+    return Reason.MIGRATION_UNDER_WAY, f"on the move: {', '.join(moving)}"
 
 
 def notes(board: Board) -> tuple[str, ...]:

@@ -53,6 +53,10 @@ class Targets:
         }
         return {name: why for name, why in verdicts.items() if why is not None}
 
+    def obstacle(self, unit: Unit, node: NodeId) -> str | None:
+        """Return why *node* is closed to *unit*, which is elsewhere; or None."""
+        return self._obstacle(unit, need(unit), self._snapshot.nodes[node])
+
     def open(self, unit: Unit) -> tuple[NodeId, ...]:
         """Return the nodes open to *unit*, in order of name."""
         closed = {*self.excluded(unit), unit[0].node}

@@ -43,12 +43,17 @@ def board_of(
 
 def open_to(board: Board, index: int) -> set[NodeId]:
     """Return the nodes which the columns leave open to a unit."""
-    c = board.columns
-    names = list(board.loads)
-    row = c.allowed[c.class_of[index]].copy()
-    row &= (c.need[index] <= c.room).all(axis=1)
-    row[c.node_of[index]] = False
-    return {names[i] for i in np.flatnonzero(row)}
+    return {board.nodes[i] for i in np.flatnonzero(board.open_to(index))}
+
+
+def closed(board: Board, index: int) -> dict[NodeId, str]:
+    """Return why each node but its own that is closed to a unit is so."""
+    verdicts = {
+        name: board.why_closed(index, place)
+        for place, name in enumerate(board.nodes)
+        if place != board.columns.node_of[index]
+    }
+    return {name: why for name, why in verdicts.items() if why is not None}
 
 
 def size(board: Board) -> int:
@@ -71,12 +76,15 @@ def test_the_columns_leave_open_what_targets_leaves_open(
         event(f"after {len(done)} moves")
         judge = Targets(board.snapshot, board.rules, EXACT)
         for index in range(size(board)):
-            unit = [
-                board.snapshot.guests[guest.id]
-                for guest in board.unit(Best(index, 0, 0))
-            ]
+            unit = [board.snapshot.guests[guest.id] for guest in board.members(index)]
             expected = set() if index in done else set(judge.open(unit))
             assert open_to(board, index) == expected
+            if index not in done:
+                assert closed(board, index) == {
+                    name: why
+                    for name, why in judge.excluded(unit).items()
+                    if name in board.nodes
+                }
         best = best_by_imbalance(board.columns, ImbalanceForm.RAW)
         if best is None:
             break
