@@ -10,34 +10,19 @@ received a guest is not emptied, and nobody moves twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from opendrs.policies.consolidation.detection import Tallies
-from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places
+from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places, Told
 from opendrs.policies.consolidation.histories import Floats, Histories, Integers, Truths
 from opendrs.policies.consolidation.packing import Aim, Packing, Shift
 from opendrs.policies.consolidation.selection import GuestColumns
 from opendrs.policies.consolidation.strategy import Strategy
 
 ROOMLESS = 3  # guests in a row that find no place before a host is given up
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What each host says of itself, where it is not judged from here.
-
-    Attributes:
-        overloaded: Which hosts find themselves overloaded; shape (hosts,).
-        underloaded: Which find that they could be emptied; shape (hosts,).
-        leaving: Who should leave each overloaded host, the first first.
-    """
-
-    overloaded: Truths
-    underloaded: Truths
-    leaving: Mapping[int, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +69,20 @@ def decided(
     return deciding.moves(*judging)
 
 
+def judged(
+    strategy: Strategy,
+    fleet: Fleet,
+    crowd: Crowd,
+    places: Places,
+    judging: tuple[Tallies, Floats],
+) -> tuple[Told, Tallies]:
+    """Return what hosts say of themselves, and what the detector remembers.
+
+    The arguments are those of `decided`.
+    """
+    return _Deciding(strategy, fleet, crowd, places).judged(*judging)
+
+
 class _Deciding:
     def __init__(
         self, strategy: Strategy, fleet: Fleet, crowd: Crowd, places: Places
@@ -105,6 +104,28 @@ class _Deciding:
         little = self._strategy.underload.all_underloaded(histories)
         emptying = self._empty(overloaded, little)
         return Moves(relief, emptying, overloaded, verdicts.tallies, self._packing)
+
+    def judged(self, tallies: Tallies, migration: Floats) -> tuple[Told, Tallies]:
+        histories = self._packing.histories()
+        little = self._strategy.underload.all_underloaded(histories)
+        verdicts = self._strategy.detector.judge_all(histories, tallies, migration)
+        overloaded = verdicts.overloaded & self._fleet.known
+        leaving = {
+            host: self._leaving(host, tallies, migration)
+            for host in np.flatnonzero(overloaded).tolist()
+        }
+        told = Told(overloaded, little & self._fleet.known & ~overloaded, leaving)
+        return told, verdicts.tallies
+
+    def _leaving(self, host: int, tallies: Tallies, migration: Floats) -> list[int]:
+        """Return who should leave *host* until the detector is content."""
+        found: list[int] = []
+        for guest in self._leaving_order(host):
+            found.append(guest)
+            self._packing.withdraw(guest)
+            if not self._still(host, tallies, migration):
+                break
+        return found
 
     def moves_told(self, told: Told) -> Moves:
         """Return who moves where, with each host's own word for its load."""

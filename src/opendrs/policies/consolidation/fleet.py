@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,6 +59,21 @@ class Crowd:
     memory: Floats
     need: Floats
     movable: Truths
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What each host says of itself, where it is not judged from here.
+
+    Attributes:
+        overloaded: Which hosts find themselves overloaded; shape (hosts,).
+        underloaded: Which find that they could be emptied; shape (hosts,).
+        leaving: Who should leave each overloaded host, the first first.
+    """
+
+    overloaded: Truths
+    underloaded: Truths
+    leaving: Mapping[int, Sequence[int]]
 
 
 class Places(Protocol):

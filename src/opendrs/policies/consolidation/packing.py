@@ -13,6 +13,7 @@ from opendrs.policies.consolidation.histories import Floats, Histories, Integers
 from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.strategy import Placement, Strategy
 
+NOWHERE = -1  # where a guest is that has left, and has no place yet
 BATCH = 8  # hosts whose history is looked at together
 DIGITS = 9  # so that between equals the name decides rather than rounding
 
@@ -123,6 +124,14 @@ class Packing:
             self.lengths[target], self.woken[target] = before
 
         return undo
+
+    def withdraw(self, guest: int) -> None:
+        """Take *guest* off its host; where it goes is not known here."""
+        source = int(self.host[guest])
+        self.host[guest] = NOWHERE
+        self.load[source] -= self.need[guest]
+        self.rows[source] -= self.crowd.samples[guest]
+        self.count[source] -= 1
 
     def _carry(self, guest: int, source: int, target: int) -> None:
         self.host[guest] = target

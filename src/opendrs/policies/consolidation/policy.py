@@ -13,11 +13,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.model import DEFAULT_LIMITS, Limits, NodeId, Snapshot
 from opendrs.policies.base import Decision, Reason, require_ratio
-from opendrs.policies.consolidation.decision import decided
-from opendrs.policies.consolidation.detection import require_samples
+from opendrs.policies.consolidation.decision import decided, judged
+from opendrs.policies.consolidation.detection import Tallies, require_samples
+from opendrs.policies.consolidation.histories import Floats
 from opendrs.policies.consolidation.memories import Memory, no_memory, with_sample
+from opendrs.policies.consolidation.petitions import (
+    Petition,
+    Petitions,
+    heard,
+    petition,
+    pooled,
+    told,
+)
 from opendrs.policies.consolidation.power import SPECPOWER
 from opendrs.policies.consolidation.proposal import Proposal
 from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
@@ -128,23 +137,87 @@ class Consolidate:
             memory: What was seen in the cycles before.
         """
         now = with_sample(memory, snapshot, self.history)
-        moving = sorted(g.id for g in snapshot.guests.values() if g.migrating_to)
-        if moving:
-            why = f"on the move: {', '.join(moving)}"
-            return Decision(Reason.MIGRATION_UNDER_WAY, now, detail=why)
-        if not now["nodes"]:
-            return Decision(
-                Reason.NOT_MEASURED, now, detail="no node is online and measured"
-            )
-        curve = SPECPOWER[self.server]
-        scene = Scene(snapshot, now, self.limits, curve, wake=self.power)
+        if (early := _not_yet(snapshot, now)) is not None:
+            return Decision(early[0], now, detail=early[1])
+        scene = self._scene(snapshot, now)
         strategy = self.strategy(now["cycle"])
         moves = decided(
             strategy,
             scene.fleet,
             scene.crowd,
             RulesOfPlaces(scene),
-            (scene.tallies(), scene.transfer() / self.bandwidth / self.interval),
+            self._judging(scene),
         )
         proposal = Proposal(scene, moves, strategy, power=self.power)
         return proposal.decision(scene.remembered(moves.tallies))
+
+    def petition(
+        self, snapshot: Snapshot, memory: Memory, node: NodeId
+    ) -> tuple[Petition | None, Memory]:
+        """Return what *node* asks for, by what its own agent knows.
+
+        Args:
+            snapshot: The node and its guests now; their usage is one sample.
+            memory: What was seen in the cycles before.
+            node: Whose agent asks.
+
+        Returns:
+            That, or None where the node is not online and measured; and what to
+            remember.
+        """
+        now = with_sample(memory, snapshot, self.history)
+        if node not in now["nodes"]:
+            return None, now
+        scene = self._scene(snapshot, now)
+        strategy = self.strategy(now["cycle"])
+        said, tallies = judged(
+            strategy,
+            scene.fleet,
+            scene.crowd,
+            RulesOfPlaces(scene),
+            self._judging(scene),
+        )
+        return petition(scene, said, node), scene.remembered(tallies)
+
+    def answer(self, snapshot: Snapshot, memory: Petitions) -> Decision[Petitions]:
+        """Return what to do about what the agents of all nodes ask for.
+
+        A node without a petition is unknown: it is not filled, not emptied, and
+        not put to sleep.
+
+        Args:
+            snapshot: The cluster now.
+            memory: What the agents have sent.
+        """
+        known = heard(snapshot, memory["petitions"])
+        now = pooled(known, memory, self.history)
+        if (early := _not_yet(known, now)) is not None:
+            return Decision(early[0], memory, detail=early[1])
+        scene = self._scene(known, now)
+        strategy = self.strategy()
+        moves = decided(
+            strategy,
+            scene.fleet,
+            scene.crowd,
+            RulesOfPlaces(scene),
+            told(scene, memory["petitions"]),
+        )
+        proposal = Proposal(scene, moves, strategy, power=self.power)
+        return proposal.decision(memory)
+
+    def _scene(self, snapshot: Snapshot, memory: Memory) -> Scene:
+        curve = SPECPOWER[self.server]
+        return Scene(snapshot, memory, self.limits, curve, wake=self.power)
+
+    def _judging(self, scene: Scene) -> tuple[Tallies, Floats]:
+        return scene.tallies(), scene.transfer() / self.bandwidth / self.interval
+
+
+def _not_yet(snapshot: Snapshot, memory: Memory) -> tuple[Reason, str] | None:
+    """Return why nothing can be decided now."""
+    moving = sorted(g.id for g in snapshot.guests.values() if g.migrating_to)
+    if moving:
+        return Reason.MIGRATION_UNDER_WAY, f"on the move: {', '.join(moving)}"
+    if not memory["nodes"]:
+        return Reason.NOT_MEASURED, "no node is online and measured"
+    return None

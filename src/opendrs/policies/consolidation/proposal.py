@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from opendrs.model import GIB, NodeId, NodeState, Plan
-from opendrs.policies.base import Decision, Reason
+from opendrs.policies.base import Decision, MemoryT, Reason
 from opendrs.policies.board import moves_of
 from opendrs.policies.consolidation.decision import Moves
 from opendrs.policies.consolidation.histories import Truths
-from opendrs.policies.consolidation.memories import Memory
 from opendrs.policies.consolidation.packing import Packing, Shift
 from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
@@ -39,7 +38,7 @@ class Proposal:
         self._before = Packing(strategy, scene.fleet, scene.crowd, places)
         self._after = moves.packing
 
-    def decision(self, memory: Memory) -> Decision[Memory]:
+    def decision(self, memory: MemoryT) -> Decision[MemoryT]:
         """Return the decision, with *memory* to keep."""
         plan = self._plan()
         before = self._measures(self._before, self._scene.known)
