@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 
 from builders import NOON
-from opendrs.controller import Brake, Report, execute, resume
+from opendrs.controller import Brake, Means, Report, execute, resume
 from opendrs.controller.stores import MemoryStore
 from opendrs.model import (
     GIB,
@@ -110,26 +110,21 @@ class Stage:
 
     def play(self, *steps: Step, run: str = "run") -> Report:
         """Carry out *steps*."""
-        return execute(
-            Plan(steps),
-            self.platform,
-            clock=self.clock,
-            store=self.store,
-            limits=self.limits,
-            run=run,
-            watcher=self.diary,
-            brake=self.brake,
-        )
+        return execute(Plan(steps), self.means(), run=run)
 
     def pick_up(self) -> tuple[StepRecord, ...]:
         """Follow what was left."""
-        return resume(
-            self.platform,
+        return resume(self.means())
+
+    def means(self) -> Means:
+        """Return what is at hand here."""
+        return Means(
+            platform=self.platform,
             clock=self.clock,
             store=self.store,
+            limits=self.limits,
             watcher=self.diary,
             brake=self.brake,
-            limits=self.limits,
         )
 
     def tap(self, tap: Callable[[str], AbstractContextManager[None]]) -> None:

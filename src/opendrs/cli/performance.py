@@ -12,6 +12,7 @@ from opendrs.cli.signals import pulled_by_signals
 from opendrs.cli.sources import Source, observe
 from opendrs.controller import (
     Brake,
+    Means,
     Report,
     Watcher,
     decide,
@@ -123,15 +124,7 @@ def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
     audience.interrupted(unfinished)
     brake = Brake()
     with pulled_by_signals(brake), audience.watcher(brake) as watcher:
-        resumed = resume(
-            task.source.platform,
-            clock=task.source.clock,
-            store=task.store,
-            watcher=watcher,
-            brake=brake,
-            limits=task.policy.limits,
-            poll=task.poll,
-        )
+        resumed = resume(_means(task, watcher, brake))
     if brake.stopping:  # who stops what is old wants nothing new
         raise KeyboardInterrupt
     return resumed
@@ -147,13 +140,16 @@ def _decide(task: Task, resumed: tuple[StepRecord, ...]) -> Performance:
 def _execute(decided: Performance, watcher: Watcher, brake: Brake) -> Report:
     task = decided.task
     now = task.source.clock.now()
-    return execute(
-        decided.decision.plan,
-        task.source.platform,
+    run = f"apply {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()}"
+    return execute(decided.decision.plan, _means(task, watcher, brake), run=run)
+
+
+def _means(task: Task, watcher: Watcher, brake: Brake) -> Means:
+    return Means(
+        platform=task.source.platform,
         clock=task.source.clock,
         store=task.store,
         limits=task.policy.limits,
-        run=f"apply {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()}",
         watcher=watcher,
         brake=brake,
         poll=task.poll,

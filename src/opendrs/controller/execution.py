@@ -10,7 +10,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from opendrs.controller.band import Band
-from opendrs.controller.brake import Brake
 from opendrs.controller.history import last_moves, recalled
 from opendrs.controller.ledger import Ledger
 from opendrs.controller.means import Means
@@ -18,11 +17,10 @@ from opendrs.controller.patience import Patience
 from opendrs.controller.pursuit import Pursuit
 from opendrs.controller.report import Report
 from opendrs.controller.units import Unit, binding, units
-from opendrs.controller.watcher import Watcher
 from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.guard import Objection, Refusal, objection, room_for
-from opendrs.model import Limits, Plan, PowerOff, PowerOn, Snapshot, Step
-from opendrs.ports import Clock, Outcome, Platform, Store
+from opendrs.model import Plan, PowerOff, PowerOn, Snapshot, Step
+from opendrs.ports import Outcome
 
 # What may pass once the moves of this plan that are under way have ended.
 _PASSING = frozenset(
@@ -38,18 +36,7 @@ _PASSING = frozenset(
 SETTLING = timedelta(seconds=10)  # until measurements show what has ended
 
 
-def execute(  # noqa: PLR0913 - all it needs is handed in
-    plan: Plan,
-    platform: Platform,
-    *,
-    clock: Clock,
-    store: Store,
-    limits: Limits,
-    run: str,
-    watcher: Watcher,
-    brake: Brake,
-    poll: float = 1.0,
-) -> Report:
+def execute(plan: Plan, means: Means, *, run: str) -> Report:
     """Carry out *plan* and return what came of each step.
 
     What a platform fails to do is an outcome. Only when the store fails, the
@@ -57,27 +44,12 @@ def execute(  # noqa: PLR0913 - all it needs is handed in
 
     Args:
         plan: What to do.
-        platform: Where.
-        clock: The time.
-        store: Where it is recorded.
-        limits: What the operator allows.
+        means: With what.
         run: What this execution is called; no other is called the same.
-        watcher: Who is told what happens.
-        brake: How the operator stops it.
-        poll: Seconds between two looks.
 
     Raises:
         StoreError: The record could not be kept.
     """
-    means = Means(
-        platform=platform,
-        clock=clock,
-        store=store,
-        limits=limits,
-        watcher=watcher,
-        brake=brake,
-        poll=poll,
-    )
     return _Execution(plan, run, means).to_the_end()
 
 

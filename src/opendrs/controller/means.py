@@ -30,4 +30,4 @@ class Means:
     limits: Limits
     watcher: Watcher
     brake: Brake
-    poll: float
+    poll: float = 1.0

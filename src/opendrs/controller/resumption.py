@@ -6,36 +6,19 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from opendrs.controller.band import Band
-from opendrs.controller.brake import Brake
 from opendrs.controller.means import Means
 from opendrs.controller.pursuit import Pursuit
 from opendrs.controller.units import binding, units
-from opendrs.controller.watcher import Watcher
 from opendrs.errors import PlatformError
-from opendrs.model import Limits, Step
-from opendrs.ports import Clock, Platform, StepRecord, Store
+from opendrs.model import Step
+from opendrs.ports import Platform, StepRecord
 
 
-def resume(  # noqa: PLR0913 - all it needs is handed in
-    platform: Platform,
-    *,
-    clock: Clock,
-    store: Store,
-    watcher: Watcher,
-    brake: Brake,
-    limits: Limits,
-    poll: float = 1.0,
-) -> tuple[StepRecord, ...]:
+def resume(means: Means) -> tuple[StepRecord, ...]:
     """Follow what an earlier process has started to its end; start nothing.
 
     Args:
-        platform: Where it was started.
-        clock: The time.
-        store: Where it was recorded.
-        watcher: Who is told what happens.
-        brake: How the operator stops it; here only the second pull counts.
-        limits: What the operator allows.
-        poll: Seconds between two looks.
+        means: With what; of the brake only the second pull counts here.
 
     Returns:
         The records that had no outcome, each with its outcome now.
@@ -43,20 +26,11 @@ def resume(  # noqa: PLR0913 - all it needs is handed in
     Raises:
         StoreError: The record could not be kept.
     """
-    means = Means(
-        platform=platform,
-        clock=clock,
-        store=store,
-        limits=limits,
-        watcher=watcher,
-        brake=brake,
-        poll=poll,
-    )
     pursuits = [
         Pursuit(Step(record.step, record.action), record, means)
-        for record in store.unfinished()
+        for record in means.store.unfinished()
     ]
-    _follow(pursuits, _bands(pursuits, platform), means)
+    _follow(pursuits, _bands(pursuits, means.platform), means)
     return tuple(pursuit.record for pursuit in pursuits)
 
 
