@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from opendrs.controller.selection import build_policy, policy_table
 from opendrs.controller.tables import Table, no_such
-from opendrs.errors import ConfigurationError, UnknownPlatformError
+from opendrs.errors import (
+    ConfigurationError,
+    InvalidSettingError,
+    UnknownPlatformError,
+)
 from opendrs.model import DEFAULT_LIMITS, Limits, Rule
 from opendrs.platforms.connect import KINDS, Connection, settings_type
 from opendrs.platforms.file import (
@@ -30,7 +34,9 @@ from opendrs.policies import Policy
 
 DEFAULT_POLICY = "balance"
 RESERVED = "demo"  # the word for the simulated cluster, where a platform may stand
-_TABLES = frozenset({"limits", "platform", "policy", "rules", "store"})
+_TABLES = frozenset({"agent", "limits", "platform", "policy", "rules", "store"})
+LONGEST_INTERVAL = 86_400  # seconds
+_HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # no path, and no password
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -49,6 +55,47 @@ class StoreSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """What the agent on a host has to know.
+
+    Attributes:
+        node: The node it is on, by the name that the controller has for it.
+        controller: Where the controller takes requests: https://HOST:PORT.
+        token_file: The file with the token that shows it is this node's agent.
+        ca: The file with the certificate of who vouches for the controller; None
+            for whom this machine trusts.
+        interval: Seconds from one sample to the next.
+        timeout: Seconds in which the controller must answer.
+
+    Raises:
+        InvalidSettingError: Something above cannot be; with all complaints.
+    """
+
+    node: str
+    controller: str
+    token_file: Path
+    ca: Path | None = None
+    interval: float = 300.0
+    timeout: float = 10.0
+
+    def __post_init__(self) -> None:
+        complaints = []
+        if not self.node:
+            complaints.append("node: expected the name of this node")
+        if not _HTTPS.fullmatch(self.controller):
+            complaints.append("controller: expected an address like https://HOST:PORT")
+        for name in ("interval", "timeout"):
+            seconds = getattr(self, name)
+            if not 0 < seconds <= LONGEST_INTERVAL:
+                complaints.append(
+                    f"{name}: expected seconds above 0 and up to {LONGEST_INTERVAL}, "
+                    f"found {seconds:g}"
+                )
+        if complaints:
+            raise InvalidSettingError(*complaints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What the operator has configured.
 
@@ -59,6 +106,7 @@ class Settings:
         limits: What every policy must keep to.
         rules: Rules in force besides those that a platform has.
         store: Where records are kept; None for the default place.
+        agent: What the agent on this host has to know; None where there is none.
     """
 
     platforms: Mapping[str, Connection] = field(default_factory=dict)
@@ -67,6 +115,7 @@ class Settings:
     limits: Limits = DEFAULT_LIMITS
     rules: tuple[Rule, ...] = ()
     store: Path | None = None
+    agent: AgentSettings | None = None
 
     def chosen_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None
@@ -168,6 +217,7 @@ class _Reading:
             limits=limits,
             rules=rules,
             store=self._store(tables),
+            agent=self._agent(tables),
         )
 
     def _say(self, at: Location, message: str) -> None:
@@ -191,6 +241,16 @@ class _Reading:
             return None
         store = self._value(StoreSettings, ("store",), tables)
         return None if store is None else self._placed(("store", "path"), store.path)
+
+    def _agent(self, tables: Mapping[str, object]) -> AgentSettings | None:
+        if "agent" not in tables:
+            return None
+        agent = self._value(AgentSettings, ("agent",), tables)
+        if agent is None:
+            return None
+        ca = agent.ca and self._placed(("agent", "ca"), agent.ca)
+        token = self._placed(("agent", "token_file"), agent.token_file)
+        return replace(agent, ca=ca, token_file=token)
 
     def _placed(self, at: Location, path: Path) -> Path:
         """Return *path* as seen from the directory of the document."""
