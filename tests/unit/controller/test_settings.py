@@ -136,7 +136,7 @@ def test_records_are_kept_in_the_state_directory(
             "[limit]\n",
             (
                 "limit: no such table; did you mean limits? "
-                "(there is: limits, platform, policy, rules, store)"
+                "(there is: agent, limits, platform, policy, rules, store)"
             ),
         ),
         ("limits = 3", "limits: expected a table, found 3"),
