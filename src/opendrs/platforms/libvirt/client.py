@@ -8,14 +8,14 @@ deadline passes: it holds nothing the next call needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock, Thread
+from threading import Lock
 from typing import TypeVar
 
 from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.model import NodeId
+from opendrs.platforms.background import begun
 from opendrs.platforms.libvirt.failures import (
     opening_error,
     platform_error,
@@ -24,20 +24,6 @@ from opendrs.platforms.libvirt.failures import (
 from opendrs.platforms.libvirt.library import Connection, failure, library
 
 T = TypeVar("T")
-
-
-def begun(work: Callable[[], T]) -> Future[T]:
-    """Start *work* in a thread that does not keep the process alive."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 -- raised where it is awaited
-            future.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return future
 
 
 def opened(node: NodeId, uri: str) -> Connection:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from functools import partial
 
 from opendrs.errors import OpenDRSError, PlatformError
-from opendrs.platforms.libvirt.client import Host, begun, opened
+from opendrs.platforms.background import begun
+from opendrs.platforms.libvirt.client import Host, opened
 from opendrs.platforms.libvirt.failures import cause
 from opendrs.platforms.libvirt.library import Connection, Domain, failure, library
 from opendrs.platforms.libvirt.questions import go_on_at_target
