@@ -24,6 +24,7 @@ class Refusal(StrEnum):
     BREAKS_RULE = "breaks-rule"
     COOLING_DOWN = "cooling-down"
     JUST_STARTED = "just-started"
+    NODE_NOT_SEEN = "node-not-seen"
     NODE_NOT_EMPTY = "node-not-empty"
     NODE_BUSY = "node-busy"
     CLUSTER_BUSY = "cluster-busy"

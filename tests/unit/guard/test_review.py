@@ -336,6 +336,19 @@ def test_a_node_that_awaits_a_guest_is_not_empty() -> None:
     assert judged(awaiting, PowerOff(B)) is Refusal.NODE_NOT_EMPTY
 
 
+def test_a_node_with_a_stopped_guest_is_not_empty() -> None:
+    stopped = guest("vm2", "b", 0.0, state=GuestState.STOPPED)
+
+    assert judged(with_guest(plain(), stopped), PowerOff(B)) is Refusal.NODE_NOT_EMPTY
+
+
+def test_a_node_that_does_not_answer_is_not_switched_off() -> None:
+    silent = with_node(plain(), node("b", None, state=NodeState.UNKNOWN))
+
+    assert judged(silent, PowerOff(B)) is Refusal.NODE_NOT_SEEN
+    assert judged(silent, PowerOn(B)) is None
+
+
 def test_does_not_switch_a_node_that_is_as_wanted() -> None:
     asleep = with_node(plain(), node("b", 0.0, state=NodeState.OFFLINE))
 
