@@ -53,34 +53,29 @@ class Snapshot:
                     "node of the cluster"
                 )
 
-    def after(self, action: Action) -> Snapshot:
-        """Return the cluster as it would be once *action* is done.
+    def after(self, *actions: Action) -> Snapshot:
+        """Return the cluster as it would be once *actions* are done, in this order.
 
         A guest is taken to use on the target what it used on the source, and to
         take its busy cores along as runnable tasks. How long it will wait there,
         and the others without it or with it, is not known before it is measured.
 
         Raises:
-            UnknownGuestError: The guest is not in the snapshot.
+            UnknownGuestError: A guest is not in the snapshot.
             UnknownNodeError: A node is not in the snapshot.
-            ModelError: The guest is not on the source.
+            ModelError: A guest is not on the source.
         """
-        if isinstance(action, PowerOn | PowerOff):
-            return self._with_power(action)
-        guest = self._moving(action)
-        source, target = self.nodes[action.source], self.nodes[action.target]
-        moved = replace(
-            guest, node=target.id, migrating_to=None, pressure=NO_PRESSURE_KNOWN
-        )
-        return replace(
-            self,
-            nodes={
-                **self.nodes,
-                source.id: _shifted(source, guest.usage, sign=-1),
-                target.id: _shifted(target, guest.usage, sign=1),
-            },
-            guests={**self.guests, moved.id: moved},
-        )
+        nodes, guests = dict(self.nodes), dict(self.guests)
+        for action in actions:
+            if isinstance(action, PowerOn | PowerOff):
+                node = _known(action.node, nodes)
+                nodes[node.id] = replace(node, state=_switched(action))
+            else:
+                guest = _moving(action, nodes, guests)
+                for name, sign in ((action.source, -1), (action.target, 1)):
+                    nodes[name] = _shifted(nodes[name], guest.usage, sign)
+                guests[guest.id] = _moved(guest, action.target)
+        return replace(self, nodes=nodes, guests=guests)
 
     def during(self, move: Move) -> Snapshot:
         """Return the cluster while *move* is under way.
@@ -92,27 +87,36 @@ class Snapshot:
             UnknownNodeError: A node is not in the snapshot.
             ModelError: The guest is not on the source.
         """
-        moving = replace(self._moving(move), migrating_to=move.target)
+        guest = _moving(move, self.nodes, self.guests)
+        moving = replace(guest, migrating_to=move.target)
         return replace(self, guests={**self.guests, moving.id: moving})
 
-    def _moving(self, move: Move) -> Guest:
-        guest = self.guests.get(move.guest)
-        if guest is None:
-            raise UnknownGuestError(f"{move.guest} is not a guest of the cluster")
-        for name in (move.source, move.target):
-            if name not in self.nodes:
-                raise UnknownNodeError(f"{name} is not a node of the cluster")
-        if guest.node != move.source:
-            raise ModelError(f"{guest.id} is on {guest.node}, not on {move.source}")
-        return guest
 
-    def _with_power(self, action: PowerOn | PowerOff) -> Snapshot:
-        node = self.nodes.get(action.node)
-        if node is None:
-            raise UnknownNodeError(f"{action.node} is not a node of the cluster")
-        on = isinstance(action, PowerOn)
-        switched = replace(node, state=NodeState.ONLINE if on else NodeState.OFFLINE)
-        return replace(self, nodes={**self.nodes, node.id: switched})
+def _moving(
+    move: Move, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+) -> Guest:
+    guest = guests.get(move.guest)
+    if guest is None:
+        raise UnknownGuestError(f"{move.guest} is not a guest of the cluster")
+    for name in (move.source, move.target):
+        _known(name, nodes)
+    if guest.node != move.source:
+        raise ModelError(f"{guest.id} is on {guest.node}, not on {move.source}")
+    return guest
+
+
+def _known(name: NodeId, nodes: Mapping[NodeId, Node]) -> Node:
+    if name not in nodes:
+        raise UnknownNodeError(f"{name} is not a node of the cluster")
+    return nodes[name]
+
+
+def _switched(action: PowerOn | PowerOff) -> NodeState:
+    return NodeState.ONLINE if isinstance(action, PowerOn) else NodeState.OFFLINE
+
+
+def _moved(guest: Guest, target: NodeId) -> Guest:
+    return replace(guest, node=target, migrating_to=None, pressure=NO_PRESSURE_KNOWN)
 
 
 def _shifted(node: Node, part: Usage, sign: int) -> Node:

@@ -49,6 +49,13 @@ def test_after_a_move_the_guest_and_its_usage_are_on_the_target(move: Action) ->
     assert after.nodes[B].usage.memory == 30 * GIB
 
 
+def test_after_several_steps_is_after_one_and_then_the_next() -> None:
+    sleep, back = PowerOff(A), Relocation(VM, B, A)
+
+    assert PLAIN.after() == PLAIN
+    assert PLAIN.after(MOVE, sleep, back) == PLAIN.after(MOVE).after(sleep).after(back)
+
+
 def test_the_snapshot_itself_does_not_change() -> None:
     PLAIN.after(MOVE)
 
