@@ -28,6 +28,7 @@ COMMANDS = {
     "show": "Show nodes, guests, rules, and what is broken.",
     "plan": "Say what to move where, and why; change nothing.",
     "apply": "Plan, ask, and do it step by step.",
+    "agent": "Look after one host for the controller.",
     "record": "Write a snapshot, or a history, to a file.",
     "check": "Find everything wrong in a file, at once.",
     "simulate": "Say what a policy costs over recorded load.",

@@ -7,7 +7,8 @@ anew with the next one: samples of one place in two histories are of one moment.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypedDict
+
+from typing_extensions import TypedDict
 
 from opendrs.model import Node, NodeId, Snapshot
 

@@ -69,8 +69,7 @@ def heard(snapshot: Snapshot, petitions: Mapping[str, Petition]) -> Snapshot:
 def pooled(snapshot: Snapshot, memory: Petitions, length: int) -> Memory:
     """Return what is known of all hosts and guests, each with one sample at least.
 
-    Of whom no agent has told, what is measured now is the first sample. A host of
-    which less is told than of others used as much before as in its first sample.
+    Of whom no agent has told, what is measured now is the first sample.
 
     Args:
         snapshot: The cluster now.
@@ -78,16 +77,25 @@ def pooled(snapshot: Snapshot, memory: Petitions, length: int) -> Memory:
         length: How many samples are kept.
     """
     now = with_sample(no_memory(), snapshot, 1)
-    guests = _told(memory["guests"], now["guests"], length)
-    nodes = _told(memory["nodes"], now["nodes"], length)
-    longest = max(map(len, [*guests.values(), *nodes.values()]), default=0)
     return {
         **now,
-        "guests": guests,
-        "nodes": {
-            name: [own[0]] * (longest - len(own)) + own for name, own in nodes.items()
-        },
+        "guests": _told(memory["guests"], now["guests"], length),
+        "nodes": _told(memory["nodes"], now["nodes"], length),
     }
+
+
+def levelled(memory: Memory) -> Memory:
+    """Return *memory* with histories of nodes as long as any of a guest.
+
+    A guest may come with a longer history than its new node has: the node is taken
+    to have used as much outside its guests before as in its first sample.
+    """
+    longest = max(map(len, [*memory["guests"].values(), *memory["nodes"].values()]))
+    nodes = {
+        name: [own[0]] * (longest - len(own)) + own
+        for name, own in memory["nodes"].items()
+    }
+    return {**memory, "nodes": nodes}
 
 
 def _told(

@@ -23,6 +23,7 @@ from opendrs.policies.consolidation.petitions import (
     Petition,
     Petitions,
     heard,
+    levelled,
     petition,
     pooled,
     told,
@@ -168,7 +169,7 @@ class Consolidate:
         now = with_sample(memory, snapshot, self.history)
         if node not in now["nodes"]:
             return None, now
-        scene = self._scene(snapshot, now)
+        scene = self._scene(snapshot, levelled(now))
         strategy = self.strategy(now["cycle"])
         said, tallies = judged(
             strategy,
@@ -177,7 +178,8 @@ class Consolidate:
             RulesOfPlaces(scene),
             self._judging(scene),
         )
-        return petition(scene, said, node), scene.remembered(tallies)
+        kept: Memory = {**now, "tallies": scene.remembered(tallies)["tallies"]}
+        return petition(scene, said, node), kept
 
     def answer(self, snapshot: Snapshot, memory: Petitions) -> Decision[Petitions]:
         """Return what to do about what the agents of all nodes ask for.
@@ -193,7 +195,7 @@ class Consolidate:
         now = pooled(known, memory, self.history)
         if (early := _not_yet(known, now)) is not None:
             return Decision(early[0], memory, detail=early[1])
-        scene = self._scene(known, now)
+        scene = self._scene(known, levelled(now))
         strategy = self.strategy()
         moves = decided(
             strategy,

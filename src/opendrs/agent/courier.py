@@ -1,0 +1,196 @@
+"""Carrying requests to the controller, over TLS."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from opendrs.controller.requests.wire import (
+    REQUEST,
+    REQUESTS,
+    SAMPLES,
+    GuestSamples,
+    Problem,
+    Request,
+    Standing,
+)
+from opendrs.controller.settings import AgentSettings
+from opendrs.errors import (
+    ConfigurationError,
+    PermissionDeniedError,
+    PlatformError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+)
+from opendrs.platforms.file import shown_path
+
+LONGEST_TOKEN = 4096  # characters
+LONGEST_PAUSE = 30.0  # seconds between two attempts
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+
+
+class RefusedError(PlatformError):
+    """The controller does not take this request; another may do."""
+
+
+class Courier:
+    """A connection to the controller; used in a `with` statement.
+
+    Args:
+        settings: Where it is, and how it knows this agent.
+        sleep: Waits so many seconds between two attempts.
+
+    Raises:
+        ConfigurationError: The token or the certificate cannot be read.
+    """
+
+    def __init__(self, settings: AgentSettings, sleep: Callable[[float], None]) -> None:
+        self._where = settings.controller
+        self._sleep = sleep
+        self._client = httpx.Client(
+            base_url=settings.controller,
+            headers={"Authorization": f"Bearer {_token(settings.token_file)}"},
+            timeout=settings.timeout,
+            verify=_trust(settings.ca),
+            trust_env=False,  # a proxy or a .netrc must not see the token
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._client.close()
+
+    def deliver(self, request: Request, patience: float) -> Standing:
+        """Send *request*, again and again while the controller does not answer.
+
+        Args:
+            request: What to send; a request that came through and was not
+                answered is the same one when it is sent again.
+            patience: Seconds after which it is given up.
+
+        Raises:
+            RefusedError: The controller does not take it: it is stale, say.
+            PermissionDeniedError: The token is not that of this node.
+            PlatformUnavailableError: The controller did not answer.
+            UnexpectedResponseError: What answered is not a controller.
+        """
+        retrying = Retrying(
+            retry=retry_if_exception_type(PlatformUnavailableError),
+            wait=wait_random_exponential(max=min(LONGEST_PAUSE, patience / 4)),
+            stop=stop_after_delay(patience),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        body = request.model_dump_json()
+        standing: Standing = retrying(self._asked, lambda: self._post(body), Standing)
+        return standing
+
+    def standing(self, request: Request) -> Standing | None:
+        """Return what became of *request*, or None if the controller has no trace.
+
+        Raises:
+            PlatformError: The controller does not answer, or not as it should.
+        """
+        path = REQUEST.replace("{id}", str(request.id))
+        return self._known(path, Standing)
+
+    def samples(self, guest: str) -> GuestSamples | None:
+        """Return what *guest* used where it was before, or None if nobody knows.
+
+        Raises:
+            PlatformError: The controller does not answer, or not as it should.
+        """
+        path = SAMPLES.replace("{guest}", quote(guest, safe=""))
+        return self._known(path, GuestSamples)
+
+    def _known(self, path: str, form: type[AnswerT]) -> AnswerT | None:
+        try:
+            return self._asked(lambda: self._client.get(path), form)
+        except RefusedError:
+            return None
+
+    def _post(self, body: str) -> httpx.Response:
+        headers = {"Content-Type": "application/json"}
+        return self._client.post(REQUESTS, content=body, headers=headers)
+
+    def _asked(self, ask: Callable[[], httpx.Response], form: type[AnswerT]) -> AnswerT:
+        try:
+            answer = ask()
+        except httpx.HTTPError as error:
+            raise PlatformUnavailableError(
+                f"{self._where} cannot be reached: {error or type(error).__name__}"
+            ) from None  # its request holds the token
+        if answer.is_success:
+            return _read(answer, form, self._where)
+        raise _refusal(answer, self._where)
+
+
+def _read(answer: httpx.Response, form: type[AnswerT], where: str) -> AnswerT:
+    try:
+        return form.model_validate_json(answer.content)
+    except ValidationError:
+        raise UnexpectedResponseError(
+            f"{where} answered {answer.status_code}, and not as a controller does"
+        ) from None
+
+
+def _refusal(answer: httpx.Response, where: str) -> PlatformError:
+    try:
+        detail = Problem.model_validate_json(answer.content).detail
+    except ValidationError:
+        detail = answer.reason_phrase
+    status = answer.status_code
+    told = f"{where} answered {status}: {detail}"
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return PermissionDeniedError(told)
+    if answer.is_server_error or status == HTTPStatus.TOO_MANY_REQUESTS:
+        return PlatformUnavailableError(told)
+    if answer.is_client_error:
+        return RefusedError(told)
+    return UnexpectedResponseError(told)
+
+
+def _token(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not plain text"
+        raise ConfigurationError(
+            f"agent.token_file: cannot read {shown_path(path)}: {why}"
+        ) from None  # what is in it is nobody's business
+    if not text or len(text) > LONGEST_TOKEN or not text.isprintable() or " " in text:
+        raise ConfigurationError(
+            f"agent.token_file: {shown_path(path)} does not hold one token on one line"
+        )
+    return text
+
+
+def _trust(ca: Path | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=None if ca is None else str(ca))
+    except OSError as error:  # ssl.SSLError is one
+        assert ca is not None  # noqa: S101 - or there would be no file to fail on
+        raise ConfigurationError(
+            f"agent.ca: {shown_path(ca)} is not a certificate: "
+            f"{error.strerror or error}"
+        ) from None

@@ -1,0 +1,228 @@
+"""One round of an agent: look, remember, judge, write down, ask."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import uuid4
+
+from opendrs.agent.notebook import Notebook, Page, still_holds
+from opendrs.controller.requests.wire import (
+    GuestSamples,
+    Request,
+    Samples,
+    Standing,
+    Verdict,
+)
+from opendrs.controller.settings import AgentSettings
+from opendrs.errors import ConfigurationError, PermissionDeniedError, PlatformError
+from opendrs.model import NodeId, Snapshot
+from opendrs.policies import Consolidate
+from opendrs.policies.consolidation.memories import Memory
+from opendrs.policies.consolidation.petitions import Petition
+from opendrs.ports import Clock, Platform
+
+logger = logging.getLogger(__name__)
+
+_SEND_WITHIN = 0.8  # of an interval; then the next sample is nearer
+
+
+class Controller(Protocol):
+    """Who takes requests; may raise `PlatformError`."""
+
+    def deliver(self, request: Request, patience: float) -> Standing:
+        """Send *request*, and for up to *patience* seconds again."""
+
+    def standing(self, request: Request) -> Standing | None:
+        """Return what became of *request*; None if there is no trace of it."""
+
+    def samples(self, guest: str) -> GuestSamples | None:
+        """Return what *guest* used where it was before; None if nobody knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """What is at hand on a host.
+
+    Attributes:
+        settings: What the operator said.
+        policy: Judges the host, with the settings of the policy `consolidate`.
+        platform: The host.
+        notebook: What outlasts this process.
+        controller: Who is asked.
+        clock: The time.
+    """
+
+    settings: AgentSettings
+    policy: Consolidate
+    platform: Platform
+    notebook: Notebook
+    controller: Controller
+    clock: Clock
+
+    def due(self) -> datetime:
+        """Return when the next round is due; after a restart as if there were none."""
+        now, page = self.clock.now(), self.notebook.read()
+        interval = timedelta(seconds=self.settings.interval)
+        if page is None or not now < page.sampled_at + interval <= now + interval:
+            return now
+        return page.sampled_at + interval
+
+    def catch_up(self) -> None:
+        """Send what was written down, and not sent before the process ended.
+
+        Raises:
+            StoreError: What was written down cannot be read or kept.
+        """
+        page = self.notebook.read()
+        if page is not None and page.request is not None and not page.delivered:
+            age = (self.clock.now() - page.sampled_at).total_seconds()
+            if 0 <= age < self.settings.interval:
+                self._send(page, self.settings.timeout)
+
+    def round(self) -> None:
+        """Take a sample, judge the host by it, and tell the controller.
+
+        Where the host or the controller cannot be asked, that is logged, and the
+        next round begins with what is known.
+
+        Raises:
+            ConfigurationError: The platform has no node of that name.
+            StoreError: What is to be remembered cannot be kept.
+        """
+        before = self.notebook.read()
+        self._follow(before)
+        try:
+            snapshot = self._seen()
+        except PlatformError as error:
+            logger.warning("no sample: %s", error)
+            return
+        page = self._judged(snapshot, before)
+        self.notebook.write(page)
+        if page.request is None:
+            logger.warning("%s is not measured; nothing is sent", self.settings.node)
+        else:
+            self._send(page, _SEND_WITHIN * self.settings.interval)
+
+    def _seen(self) -> Snapshot:
+        """Return this node and the guests on it."""
+        name = NodeId(self.settings.node)
+        seen = self.platform.observe()
+        if name not in seen.nodes:
+            raise ConfigurationError(
+                f"agent.node: {self.platform.name} has no node {name} "
+                f"(there is: {', '.join(sorted(seen.nodes))})"
+            )
+        guests = {
+            guest.id: replace(guest, migrating_to=None)
+            for guest in seen.guests.values()
+            if guest.node == name
+        }
+        return Snapshot(
+            taken_at=seen.taken_at, nodes={name: seen.nodes[name]}, guests=guests
+        )
+
+    def _judged(self, snapshot: Snapshot, before: Page | None) -> Page:
+        name = NodeId(self.settings.node)
+        memory = self._with_newcomers(snapshot, self._memory(snapshot, before))
+        petition, after = self.policy.petition(snapshot, memory, name)
+        sequence = 1 if before is None else before.sequence + 1
+        page = Page(
+            node=name, sampled_at=snapshot.taken_at, sequence=sequence, memory=after
+        )
+        if petition is None:
+            return page
+        return page.model_copy(update={"request": self._request(page, petition)})
+
+    def _memory(self, snapshot: Snapshot, before: Page | None) -> Memory:
+        if before is None:
+            return self.policy.initial_memory()
+        if still_holds(before, snapshot.taken_at, self.settings.interval):
+            return before.memory
+        logger.warning(
+            "the last sample is of %s; histories begin anew", before.sampled_at
+        )
+        return self.policy.initial_memory()
+
+    def _with_newcomers(self, snapshot: Snapshot, memory: Memory) -> Memory:
+        """Return *memory* with what new guests used where they were before."""
+        guests = dict(memory["guests"])
+        new = [
+            guest.id
+            for guest in snapshot.guests.values()
+            if guest.present and guest.id not in guests
+        ]
+        for guest in sorted(new):
+            try:
+                told = self.controller.samples(guest)
+            except PlatformError as error:
+                logger.info("newcomers begin without a history: %s", error)
+                break
+            if told is not None and self._fits(told, snapshot.taken_at):
+                guests[guest] = [*told.samples]
+        return {**memory, "guests": guests}
+
+    def _fits(self, told: GuestSamples, now: datetime) -> bool:
+        """Return whether samples of elsewhere go on with those of here."""
+        interval = self.settings.interval
+        apart = abs((now - told.taken_at).total_seconds())
+        return told.interval == interval and apart <= 2 * interval
+
+    def _request(self, page: Page, petition: Petition) -> Request:
+        return Request(
+            id=uuid4(),
+            node=page.node,
+            sequence=page.sequence,
+            taken_at=page.sampled_at,
+            verdict=Verdict(petition["verdict"]),
+            leaving=petition["leaving"],
+            samples=Samples(
+                interval=self.settings.interval,
+                guests=page.memory["guests"],
+                own=page.memory["nodes"].get(page.node, []),
+            ),
+        )
+
+    def _send(self, page: Page, patience: float) -> None:
+        request = page.request
+        assert request is not None  # noqa: S101 - whoever calls has seen to it
+        try:
+            standing = self.controller.deliver(request, patience)
+        except PermissionDeniedError as error:
+            logger.error("%s", error)  # noqa: TRY400 - for the operator, who knows why
+            return
+        except PlatformError as error:
+            logger.warning("%s", error)
+            return
+        self.notebook.write(page.model_copy(update={"delivered": True}))
+        leaving = f"; should leave: {', '.join(request.leaving)}"
+        logger.info(
+            "%s is %s%s; request %s is %s",
+            page.node,
+            request.verdict,
+            leaving if request.leaving else "",
+            request.id,
+            standing.state,
+        )
+
+    def _follow(self, page: Page | None) -> None:
+        """Tell what came of the last request that asked for something."""
+        request = None if page is None or not page.delivered else page.request
+        if request is None or request.verdict is Verdict.CALM:
+            return
+        try:
+            standing = self.controller.standing(request)
+        except PlatformError:
+            return  # the next request will tell
+        if standing is not None:
+            done = [
+                f"{step.id}: {step.outcome or 'running'}" for step in standing.steps
+            ]
+            told = (
+                "; ".join([standing.detail, *done])
+                if standing.detail
+                else "; ".join(done)
+            )
+            logger.info("request %s is %s: %s", request.id, standing.state, told)

@@ -1,0 +1,100 @@
+"""opendrs agent: look after one host, and ask the controller for relief."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from opendrs.agent import (
+    Agent,
+    Courier,
+    Notebook,
+    StoppedError,
+    interruptible,
+    keep_on,
+)
+from opendrs.cli.signals import pulled_by_signals
+from opendrs.controller import Brake
+from opendrs.controller.clock import SystemClock
+from opendrs.controller.settings import AgentSettings, Settings, read_settings
+from opendrs.controller.stores import SqliteStore
+from opendrs.errors import ConfigurationError
+from opendrs.platforms.connect import connect
+from opendrs.platforms.file import shown_path
+from opendrs.policies import Consolidate
+from opendrs.ports import Platform
+
+
+@click.command(name="agent")
+@click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
+@click.option("--once", is_flag=True, help="One round, and an end.")
+@click.option("--quiet", is_flag=True, help="Tell only what is wrong.")
+def command(*, config: Path, once: bool, quiet: bool) -> None:
+    """Look after one host, and ask the controller for relief.
+
+    CONFIG says in its table [agent] which node this is and where the controller
+    takes requests, and has one platform: this host. Each interval a sample is
+    taken, the host is judged by the settings of [policy.consolidate], and the
+    controller is told: that all is calm, that the host could be emptied, or who
+    should leave it. Samples outlast a restart. Ctrl-C ends it.
+
+    \b
+      opendrs agent /etc/opendrs/agent.toml
+      opendrs agent agent.toml --once
+    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    settings = read_settings(config)
+    about = _required(settings.agent, config)
+    level = logging.WARNING if quiet else logging.INFO
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=level)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    clock, brake = SystemClock(), Brake()
+    sleep = interruptible(clock, lambda: brake.stopping)
+    with (
+        Courier(about, sleep) as controller,
+        SqliteStore(settings.store_path(f"agent-{about.node}")) as store,
+        pulled_by_signals(brake),
+        suppress(StoppedError),
+    ):
+        agent = Agent(
+            settings=about,
+            policy=_policy(settings, about),
+            platform=_platform(settings, config),
+            notebook=Notebook(store, about.node),
+            controller=controller,
+            clock=clock,
+        )
+        if once:
+            agent.round()
+        else:
+            keep_on(agent, sleep)
+
+
+def _required(agent: AgentSettings | None, config: Path) -> AgentSettings:
+    if agent is None:
+        raise ConfigurationError(
+            f"{shown_path(config)}: agent: is missing; it says which node this is, "
+            "where the controller is, and where the token"
+        )
+    return agent
+
+
+def _platform(settings: Settings, config: Path) -> Platform:
+    if len(settings.platforms) != 1:
+        names = ", ".join(sorted(settings.platforms)) or "none"
+        raise ConfigurationError(
+            f"{shown_path(config)}: platform: expected one, this host; "
+            f"there is: {names}"
+        )
+    (only,) = settings.platforms.values()
+    return connect(only)
+
+
+def _policy(settings: Settings, agent: AgentSettings) -> Consolidate:
+    """Return the policy by which hosts are judged, with the agent's interval."""
+    interval = {"interval": agent.interval}
+    policy = settings.chosen_policy(Consolidate.name, interval)
+    assert isinstance(policy, Consolidate)  # noqa: S101 - that is its name
+    return policy
