@@ -24,6 +24,7 @@ from opendrs.model import (
 )
 from opendrs.ports import (
     Clock,
+    CycleRecord,
     Outcome,
     Platform,
     StepRecord,
@@ -215,6 +216,21 @@ class Tapped:
         """Pass it on."""
         with self._tap("unfinished"):
             return self._store.unfinished()
+
+    def of_run(self, run: str) -> tuple[StepRecord, ...]:
+        """Pass it on."""
+        with self._tap("of run"):
+            return self._store.of_run(run)
+
+    def note_cycle(self, cycle: CycleRecord) -> None:
+        """Pass it on."""
+        with self._tap("note cycle"):
+            self._store.note_cycle(cycle)
+
+    def cycles(self) -> tuple[CycleRecord, ...]:
+        """Pass it on."""
+        with self._tap("cycles"):
+            return self._store.cycles()
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
         """Pass it on."""

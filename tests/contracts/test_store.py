@@ -11,6 +11,7 @@ import pytest
 
 from builders import NOON
 from opendrs.controller.stores import MemoryStore, SqliteStore
+from opendrs.controller.stores.encoding import MOST_CYCLES
 from opendrs.errors import StoreError
 from opendrs.model import (
     Action,
@@ -22,7 +23,7 @@ from opendrs.model import (
     Relocation,
     StepId,
 )
-from opendrs.ports import Outcome, StepRecord, Store, TaskId
+from opendrs.ports import CycleRecord, Outcome, StepRecord, Store, TaskId
 
 A, B = NodeId("a"), NodeId("b")
 MOVE = Migration(GuestId("vm:1"), A, B)
@@ -154,3 +155,36 @@ def test_compares_times_and_not_their_zones(store: Store) -> None:
 
     assert len(store.recent(NOON)) == 1
     assert store.recent(NOON + timedelta(seconds=1)) == ()
+
+
+def test_tells_the_records_of_one_run(store: Store) -> None:
+    store.write(record("2", 1, run="this"))
+    store.write(record("1", 0, run="this"))
+    store.write(record("3", run="other"))
+
+    assert [found.step for found in store.of_run("this")] == ["1", "2"]
+    assert store.of_run("none") == ()
+
+
+def cycle(number: int) -> CycleRecord:
+    return CycleRecord(
+        run=f"run {number}",
+        decided_at=NOON + timedelta(minutes=number),
+        document={"number": number, "words": ["ä", None, 0.1]},
+    )
+
+
+def test_gives_back_what_was_decided_in_the_order_it_was(store: Store) -> None:
+    # By what came first: a clock may have been set back in between.
+    for number in (2, 1, 3):
+        store.note_cycle(cycle(number))
+
+    assert store.cycles() == (cycle(2), cycle(1), cycle(3))
+
+
+def test_keeps_so_many_cycles_and_forgets_the_oldest(store: Store) -> None:
+    for number in range(MOST_CYCLES + 2):
+        store.note_cycle(cycle(number))
+
+    kept = [found.document["number"] for found in store.cycles()]
+    assert kept == list(range(2, MOST_CYCLES + 2))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.cli.proposal import plan_document
+from opendrs.controller.documents import plan_document
 from opendrs.platforms.file import snapshot_from
 from opendrs.policies import Balance
 from opendrs.policies.measures import Method

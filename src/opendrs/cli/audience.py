@@ -12,11 +12,11 @@ from opendrs.cli.progress import Reporter, record_document
 from opendrs.cli.proposal import (
     load_picture,
     measure_table,
-    plan_document,
     print_decision,
 )
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.controller import Brake, SilentWatcher, Watcher
+from opendrs.controller.documents import plan_document
 from opendrs.model import Snapshot
 from opendrs.ports import Outcome, StepRecord
 

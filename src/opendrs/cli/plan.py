@@ -17,9 +17,10 @@ from opendrs.cli.options import (
     set_option,
     source_argument,
 )
-from opendrs.cli.proposal import plan_document, print_decision
+from opendrs.cli.proposal import print_decision
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source, with_record
+from opendrs.controller.documents import plan_document
 from opendrs.controller.selection import parse_assignments
 from opendrs.policies import Decision, Reason
 

@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from opendrs.cli.deeds import action_document, deed
+from opendrs.cli.deeds import deed
 from opendrs.cli.figures import amount, seconds
 from opendrs.cli.screen import visible
 from opendrs.controller import Brake
+from opendrs.controller.documents import action_document
 from opendrs.model import Step, StepId
 from opendrs.ports import Outcome, StepRecord, TaskStatus
 from opendrs.ports import Progress as TaskProgress

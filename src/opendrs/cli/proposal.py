@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from opendrs.cli.deeds import KINDS, action_document
 from opendrs.cli.figures import UNKNOWN, amount, arrow, bar, cores, fraction
 from opendrs.cli.screen import add_row, table, visible
+from opendrs.controller.documents import KINDS
 from opendrs.model import (
     NodeId,
     Plan,
@@ -27,27 +27,6 @@ from opendrs.rules import violations
 
 MOST_NODES = 40  # nodes in the picture
 MOST_BROKEN = 5  # broken rules that are named
-
-
-def plan_document(policy: str, decision: Decision[Any]) -> dict[str, object]:
-    """Return the decision as `plan --format json` prints it."""
-    return {
-        "policy": policy,
-        "reason": decision.reason.value,
-        "before": dict(decision.before),
-        "after": dict(decision.after),
-        "steps": [step_document(step) for step in decision.plan.steps],
-    }
-
-
-def step_document(step: Step) -> dict[str, object]:
-    """Return one step as plain values."""
-    return {
-        "id": step.id,
-        **action_document(step.action),
-        "after": list(step.after),
-        "why": step.why,
-    }
 
 
 def print_decision(

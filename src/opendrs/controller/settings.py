@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from opendrs.controller.power import PowerTable
 from opendrs.controller.selection import build_policy, policy_table
 from opendrs.controller.tables import Table, no_such
 from opendrs.errors import (
@@ -30,6 +31,7 @@ from opendrs.platforms.file import (
     shown,
     shown_path,
 )
+from opendrs.platforms.power import PowerSettings
 from opendrs.policies import Policy
 
 DEFAULT_POLICY = "balance"
@@ -276,11 +278,23 @@ class _Reading:
             found = "which is missing" if kind is None else f"found {shown(kind)}"
             self._say((*at, "kind"), f"expected {kinds}, {found}")
             return None
-        rest = {key: part for key, part in table.items() if key != "kind"}
+        apart = {"kind"} if kind == "file" else {"kind", "power"}
+        rest = {key: part for key, part in table.items() if key not in apart}
         settings = self._value(settings_type(kind), at, {name: rest})
         if isinstance(settings, FileSettings):
             settings = FileSettings(path=self._placed((*at, "path"), settings.path))
-        return Connection(name=name, kind=kind, settings=settings)
+        power = self._power((*at, "power"), table, settings)
+        return Connection(name=name, kind=kind, settings=settings, power=power)
+
+    def _power(
+        self, at: Location, table: Mapping[str, object], settings: object
+    ) -> PowerSettings | None:
+        if "power" not in table or settings is None:
+            return None
+        nodes: Mapping[str, str] | None = getattr(settings, "nodes", None)
+        power = PowerTable(table["power"], at, nodes, self._directory)
+        self.complaints += power.complaints
+        return power.value
 
     def _policies(
         self, value: object, limits: Limits

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from builders import cluster, guest_ids
-from opendrs.cli.proposal import plan_document, step_document
+from opendrs.controller.documents import plan_document, step_document
 from opendrs.model import (
     AntiAffinity,
     NodeId,

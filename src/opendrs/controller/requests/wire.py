@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from opendrs.model.resources import LARGEST_AMOUNT
 from opendrs.ports import Outcome
+from opendrs.ports import RequestState as RequestState
 
 REQUESTS = "/v1/requests"
 REQUEST = "/v1/requests/{id}"
@@ -43,26 +44,6 @@ class Verdict(StrEnum):
     CALM = "calm"
     UNDERLOADED = "underloaded"
     OVERLOADED = "overloaded"
-
-
-class RequestState(StrEnum):
-    """How a request stands."""
-
-    QUEUED = "queued"
-    DECIDING = "deciding"
-    EXECUTING = "executing"
-    DONE = "done"
-    REFUSED = "refused"
-    SUPERSEDED = "superseded"
-    FAILED = "failed"
-
-    @property
-    def closed(self) -> bool:
-        """Return whether nothing more will come of it."""
-        return self not in _OPEN
-
-
-_OPEN = (RequestState.QUEUED, RequestState.DECIDING, RequestState.EXECUTING)
 
 
 def _in_utc(time: datetime) -> datetime:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
 
-from opendrs.controller.stores.encoding import value_as_text, value_from_text
+from opendrs.controller.stores.encoding import (
+    MOST_CYCLES,
+    value_as_text,
+    value_from_text,
+)
 from opendrs.model import StepId
-from opendrs.ports import StepRecord
+from opendrs.ports import CycleRecord, StepRecord
 
 
 class MemoryStore:
@@ -16,6 +21,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
         self._records: dict[tuple[str, StepId], StepRecord] = {}
+        self._cycles: deque[tuple[str, datetime, str]] = deque(maxlen=MOST_CYCLES)
 
     def load(self, key: str) -> Mapping[str, object] | None:
         """Return what was saved under *key*, or None."""
@@ -37,6 +43,22 @@ class MemoryStore:
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
         """Return the records intended at or after *since*, the oldest first."""
         return tuple(r for r in self._oldest_first() if r.intended_at >= since)
+
+    def of_run(self, run: str) -> tuple[StepRecord, ...]:
+        """Return the records of that run, the oldest first."""
+        return tuple(r for r in self._oldest_first() if r.run == run)
+
+    def note_cycle(self, cycle: CycleRecord) -> None:
+        """Keep what was decided in a cycle; the oldest of many are forgotten."""
+        text = value_as_text(cycle.document)
+        self._cycles.append((cycle.run, cycle.decided_at, text))
+
+    def cycles(self) -> tuple[CycleRecord, ...]:
+        """Return what was decided in the cycles that are kept, the oldest first."""
+        return tuple(
+            CycleRecord(run=run, decided_at=time, document=value_from_text(text))
+            for run, time, text in self._cycles
+        )
 
     def _oldest_first(self) -> list[StepRecord]:
         return sorted(self._records.values(), key=lambda record: record.intended_at)

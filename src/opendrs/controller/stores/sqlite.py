@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -12,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from opendrs.controller.stores.encoding import (
+    MOST_CYCLES,
     action_as_text,
     action_from_text,
     time_as_text,
@@ -19,29 +22,11 @@ from opendrs.controller.stores.encoding import (
     value_from_text,
 )
 from opendrs.controller.stores.lease import Lease
+from opendrs.controller.stores.schema import prepare
 from opendrs.errors import StoreError
 from opendrs.model import StepId
-from opendrs.ports import Outcome, StepRecord, TaskId
+from opendrs.ports import CycleRecord, Outcome, StepRecord, TaskId
 
-VERSION = 1
-_SCHEMA = f"""
-BEGIN;
-CREATE TABLE saved (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE records (
-    run TEXT NOT NULL,
-    step TEXT NOT NULL,
-    action TEXT NOT NULL,
-    intended_at TEXT NOT NULL,
-    task TEXT,
-    ended_at TEXT,
-    outcome TEXT,
-    detail TEXT NOT NULL,
-    PRIMARY KEY (run, step)
-);
-CREATE INDEX records_by_time ON records (intended_at);
-PRAGMA user_version = {VERSION};
-COMMIT;
-"""
 _WRITE = """
 INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (run, step) DO UPDATE SET
@@ -53,14 +38,22 @@ _SAVE = "INSERT OR REPLACE INTO saved VALUES (?, ?)"
 _UNFINISHED = "SELECT * FROM records WHERE outcome IS NULL ORDER BY intended_at, rowid"
 _RECENT = "SELECT * FROM records WHERE intended_at >= ? ORDER BY intended_at, rowid"
 
+_OF_RUN = "SELECT * FROM records WHERE run = ? ORDER BY intended_at, rowid"
+_NOTE_CYCLE = "INSERT OR REPLACE INTO cycles VALUES (?, ?, ?)"
+_FORGET_CYCLES = """
+DELETE FROM cycles WHERE rowid NOT IN
+    (SELECT rowid FROM cycles ORDER BY rowid DESC LIMIT ?)
+"""
+_CYCLES = "SELECT * FROM cycles ORDER BY rowid"
+
 _Row = tuple[str, str, str, str, str | None, str | None, str | None, str]
 
 
 class SqliteStore:
     """What a controller remembers, in a file; used in a `with` statement.
 
-    Only one process works with a file at once: entering takes a lease. What is
-    saved is on the disk before the method returns.
+    Only one process works with a file at once: entering takes a lease. Its threads
+    take turns. What is saved is on the disk before the method returns.
 
     Args:
         path: The file; it and its directory are made when they are not there,
@@ -73,6 +66,7 @@ class SqliteStore:
         self._path = path
         self._reading = reading
         self._lease = Lease(path.with_name(path.name + ".lock"))
+        self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
@@ -102,7 +96,7 @@ class SqliteStore:
 
     def load(self, key: str) -> Mapping[str, object] | None:
         """Return what was saved under *key*, or None."""
-        with self._database() as database:
+        with self.database() as database:
             query = "SELECT value FROM saved WHERE key = ?"
             row = database.execute(query, (key,)).fetchone()
         return None if row is None else value_from_text(row[0])
@@ -110,12 +104,12 @@ class SqliteStore:
     def save(self, key: str, value: Mapping[str, object]) -> None:
         """Save *value* under *key*."""
         text = value_as_text(value)
-        with self._database() as database:
+        with self.database() as database:
             database.execute(_SAVE, (key, text))
 
     def write(self, record: StepRecord) -> None:
         """Add *record*, or replace the one of the same run and step."""
-        with self._database() as database:
+        with self.database() as database:
             database.execute(_WRITE, _as_row(record))
 
     def unfinished(self) -> tuple[StepRecord, ...]:
@@ -126,8 +120,54 @@ class SqliteStore:
         """Return the records intended at or after *since*, the oldest first."""
         return self._records(_RECENT, time_as_text(since))
 
+    def of_run(self, run: str) -> tuple[StepRecord, ...]:
+        """Return the records of that run, the oldest first."""
+        return self._records(_OF_RUN, run)
+
+    def note_cycle(self, cycle: CycleRecord) -> None:
+        """Keep what was decided in a cycle; the oldest of many are forgotten."""
+        text = zlib.compress(value_as_text(cycle.document).encode())
+        row = (cycle.run, time_as_text(cycle.decided_at), text)
+        with self.transaction() as database:
+            database.execute(_NOTE_CYCLE, row)
+            database.execute(_FORGET_CYCLES, (MOST_CYCLES,))
+
+    def cycles(self) -> tuple[CycleRecord, ...]:
+        """Return what was decided in the cycles that are kept, the oldest first."""
+        with self.database() as database:
+            return tuple(map(_cycle, database.execute(_CYCLES).fetchall()))
+
+    @contextmanager
+    def database(self) -> Iterator[sqlite3.Connection]:
+        """Yield the open file, for this thread alone.
+
+        Raises:
+            StoreError: It is not open, or does not do what is asked.
+        """
+        with self._lock, self._translated():
+            if self._connection is None:
+                raise StoreError(f"{self._path} is not open")
+            yield self._connection
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yield the same; all that is done with it is done, or nothing.
+
+        Raises:
+            StoreError: As above.
+        """
+        with self.database() as database:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
+
     def _records(self, query: str, *values: str) -> tuple[StepRecord, ...]:
-        with self._database() as database:
+        with self.database() as database:
             return tuple(map(_from_row, database.execute(query, values).fetchall()))
 
     def _make_directory(self) -> None:
@@ -146,37 +186,20 @@ class SqliteStore:
         except OSError as error:
             raise StoreError(f"cannot open {self._path}: {error.strerror}") from error
         with self._translated():
-            self._connection = sqlite3.connect(self._path, isolation_level=None)
-        with self._database() as database:
+            self._connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False
+            )
+        with self.database() as database:
             database.execute("PRAGMA journal_mode = DELETE")
             database.execute("PRAGMA synchronous = FULL")
-            self._check_version(database)
-
-    def _check_version(self, database: sqlite3.Connection) -> None:
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version > VERSION:
-            raise StoreError(
-                f"{self._path} was written by a newer opendrs: version {version}, "
-                f"and this one knows version {VERSION}"
-            )
-        if version == VERSION:
-            return
-        if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise StoreError(f"{self._path} is a database, but not one of opendrs")
-        database.executescript(_SCHEMA)
+            prepare(database, str(self._path), reading=self._reading)
 
     def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
         self._lease.give_back()
-
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        if self._connection is None:
-            raise StoreError(f"{self._path} is not open")
-        with self._translated():
-            yield self._connection
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -214,3 +237,15 @@ def _from_row(row: _Row) -> StepRecord:
         )
     except ValueError as error:
         raise StoreError(f"the record holds a step it should not: {error}") from error
+
+
+def _cycle(row: tuple[str, str, bytes]) -> CycleRecord:
+    run, decided_at, document = row
+    try:
+        return CycleRecord(
+            run=run,
+            decided_at=datetime.fromisoformat(decided_at),
+            document=value_from_text(zlib.decompress(document).decode()),
+        )
+    except (ValueError, TypeError, zlib.error) as error:
+        raise StoreError(f"the record holds a cycle it should not: {error}") from error

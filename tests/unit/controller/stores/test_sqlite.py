@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from builders import NOON
-from opendrs.controller.stores import SqliteStore
+from opendrs.controller.stores import SqliteInbox, SqliteStore
 from opendrs.errors import LeaseLostError, StoreError
 from opendrs.model import GuestId, Migration, NodeId, StepId
-from opendrs.ports import StepRecord
+from opendrs.ports import CycleRecord, Outcome, RequestRecord, StepRecord
 
 RECORD = StepRecord(
     run="run",
     step=StepId("1"),
     action=Migration(GuestId("vm"), NodeId("a"), NodeId("b")),
     intended_at=NOON,
+)
+REQUEST = RequestRecord(
+    id="one",
+    node=NodeId("a"),
+    sequence=1,
+    taken_at=NOON,
+    received_at=NOON,
+    digest="",
+    verdict="calm",
 )
 
 
@@ -131,6 +143,62 @@ def test_does_not_touch_what_a_newer_version_wrote(path: Path) -> None:
     assert str(path) in str(raised.value)
 
 
+def version_1(path: Path) -> Path:
+    """Return a record as version 1 wrote it: one move is still under way."""
+    shutil.copy(Path(__file__).with_name("version-1.sqlite"), path)
+    return path
+
+
+def version_of(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    connection.close()
+    return version
+
+
+def check_what_version_1_wrote(store: SqliteStore) -> None:
+    records = store.recent(NOON)
+    outcomes = [record.outcome for record in records]
+    assert outcomes == [Outcome.DONE, Outcome.FAILED, Outcome.DONE, None]
+    assert records[1].detail == "the disk is full"
+    assert store.unfinished() == records[3:]
+    assert store.load("platform") == {"name": "lab"}
+    assert store.load("memory of auto-rebalance") == {"memory": 2}
+
+
+def test_what_version_1_wrote_is_taken_over(path: Path) -> None:
+    with SqliteStore(version_1(path)) as store:
+        check_what_version_1_wrote(store)
+        store.note_cycle(CycleRecord(run="run", decided_at=NOON, document={"a": 1}))
+        SqliteInbox(store).accept(REQUEST, [])
+
+    with SqliteStore(path) as store:
+        check_what_version_1_wrote(store)
+        assert len(store.cycles()) == 1
+        assert SqliteInbox(store).newest() == (REQUEST,)
+    assert version_of(path) == 2
+
+
+def test_who_only_reads_leaves_it_to_version_1(path: Path) -> None:
+    # That version may be at work on it, and could not open it any more.
+    with SqliteStore(version_1(path), reading=True) as store:
+        check_what_version_1_wrote(store)
+
+    assert version_of(path) == 1
+
+
+def test_taking_it_over_is_done_as_a_whole_or_not_at_all(path: Path) -> None:
+    change(version_1(path), "CREATE TABLE cycles (in_the_way)")
+
+    with pytest.raises(StoreError, match="cycles already exists"):
+        SqliteStore(path).__enter__()
+
+    change(path, "DROP TABLE cycles")
+    assert version_of(path) == 1
+    with SqliteStore(path) as store:
+        check_what_version_1_wrote(store)
+
+
 def test_does_not_touch_a_database_of_somebody_else(path: Path) -> None:
     change(path, "CREATE TABLE theirs (x)")
 
@@ -234,3 +302,32 @@ def test_reading_makes_no_record_where_there_is_none(path: Path) -> None:
         pass
 
     assert not path.exists()
+
+
+def test_its_threads_take_turns(path: Path) -> None:
+    def write(number: int) -> None:
+        for step in range(20):
+            store.write(replace(RECORD, run=f"run {number}", step=StepId(f"{step}")))
+
+    with SqliteStore(path) as store:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(4)))
+
+        assert len(store.unfinished()) == 80
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "document = x'00'",
+        "document = 'text'",
+        "decided_at = 'never'",
+    ],
+)
+def test_says_so_when_a_cycle_makes_no_sense(path: Path, damage: str) -> None:
+    with SqliteStore(path) as store:
+        store.note_cycle(CycleRecord(run="run", decided_at=NOON, document={}))
+    change(path, f"UPDATE cycles SET {damage}")  # noqa: S608 - our own words
+
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
+        store.cycles()

@@ -1,0 +1,50 @@
+"""Actions, steps and decisions as plain values, as programs are shown them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opendrs.model import Action, Migration, PowerOff, PowerOn, Relocation, Step
+from opendrs.policies import Decision
+
+KINDS: dict[type[Action], str] = {
+    Migration: "migrate",
+    Relocation: "relocate",
+    PowerOn: "power-on",
+    PowerOff: "power-off",
+}
+
+
+def action_document(action: Action) -> dict[str, object]:
+    """Return *action* as plain values; switching a node has only a target."""
+    if isinstance(action, PowerOn | PowerOff):
+        guest, source, target = None, None, action.node
+    else:
+        guest, source, target = action.guest, action.source, action.target
+    return {
+        "kind": KINDS[type(action)],
+        "guest": guest,
+        "source": source,
+        "target": target,
+    }
+
+
+def step_document(step: Step) -> dict[str, object]:
+    """Return one step as plain values."""
+    return {
+        "id": step.id,
+        **action_document(step.action),
+        "after": list(step.after),
+        "why": step.why,
+    }
+
+
+def plan_document(policy: str, decision: Decision[Any]) -> dict[str, object]:
+    """Return the decision of a policy as `plan --format json` prints it."""
+    return {
+        "policy": policy,
+        "reason": decision.reason.value,
+        "before": dict(decision.before),
+        "after": dict(decision.after),
+        "steps": [step_document(step) for step in decision.plan.steps],
+    }

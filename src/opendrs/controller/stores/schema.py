@@ -1,0 +1,84 @@
+"""The tables of the record in an SQLite file, and how older ones are brought up."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from opendrs.errors import StoreError
+
+_RECORDS = """
+CREATE TABLE saved (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE records (
+    run TEXT NOT NULL,
+    step TEXT NOT NULL,
+    action TEXT NOT NULL,
+    intended_at TEXT NOT NULL,
+    task TEXT,
+    ended_at TEXT,
+    outcome TEXT,
+    detail TEXT NOT NULL,
+    PRIMARY KEY (run, step)
+);
+CREATE INDEX records_by_time ON records (intended_at);
+"""
+_REQUESTS = """
+CREATE TABLE requests (
+    id TEXT PRIMARY KEY,
+    node TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    taken_at TEXT NOT NULL,
+    received_at TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    leaving TEXT NOT NULL,
+    own TEXT NOT NULL,
+    state TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    run TEXT,
+    steps TEXT NOT NULL,
+    UNIQUE (node, sequence)
+);
+CREATE TABLE histories (
+    guest TEXT PRIMARY KEY,
+    taken_at TEXT NOT NULL,
+    interval REAL NOT NULL,
+    samples TEXT NOT NULL
+);
+CREATE INDEX histories_by_time ON histories (taken_at);
+CREATE TABLE cycles (
+    run TEXT PRIMARY KEY,
+    decided_at TEXT NOT NULL,
+    document BLOB NOT NULL
+);
+"""
+_STEPS = (_RECORDS, _REQUESTS)  # from each version to the next, from 0 on
+VERSION = len(_STEPS)
+
+
+def prepare(database: sqlite3.Connection, name: str, *, reading: bool) -> None:
+    """Bring the tables of *database* up to date, all or nothing.
+
+    Args:
+        database: An open file.
+        name: What the file is called.
+        reading: Whether only to read it: what an older version wrote is then
+            left as it is, because that version may be at work on it.
+
+    Raises:
+        StoreError: It was written by a newer version, or is not a record.
+    """
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StoreError(
+            f"{name} was written by a newer opendrs: version {version}, "
+            f"and this one knows version {VERSION}"
+        )
+    if version == VERSION or (reading and version > 0):
+        return
+    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if version == 0 and tables:
+        raise StoreError(f"{name} is a database, but not one of opendrs")
+    changes = "".join(_STEPS[version:])
+    database.executescript(
+        f"BEGIN IMMEDIATE; {changes} PRAGMA user_version = {VERSION}; COMMIT;"
+    )

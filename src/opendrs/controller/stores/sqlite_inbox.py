@@ -1,0 +1,206 @@
+"""The requests of agents in an SQLite file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from opendrs.controller.stores.encoding import (
+    steps_as_text,
+    steps_from_text,
+    time_as_text,
+    words_as_text,
+    words_from_text,
+)
+from opendrs.controller.stores.sqlite import SqliteStore
+from opendrs.errors import StoreError
+from opendrs.model import GuestId, NodeId
+from opendrs.ports import GuestHistory, RequestRecord, RequestState
+
+_OPEN = ", ".join(f"'{state}'" for state in RequestState if not state.closed)
+_INSERT = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_REPLACE = "UPDATE requests SET state = ?, detail = ?, run = ?, steps = ? WHERE id = ?"
+_SUPERSEDE = """
+UPDATE requests SET state = 'superseded', detail = ?
+WHERE node = ? AND state = 'queued'
+"""
+_KEEP_HISTORY = """
+INSERT INTO histories VALUES (?, ?, ?, ?)
+ON CONFLICT (guest) DO UPDATE SET
+    taken_at = excluded.taken_at, interval = excluded.interval,
+    samples = excluded.samples
+WHERE excluded.taken_at >= histories.taken_at
+"""
+_REQUEST = "SELECT * FROM requests WHERE id = ?"
+_NEWEST = """
+SELECT * FROM requests AS one WHERE sequence =
+    (SELECT max(sequence) FROM requests WHERE node = one.node)
+ORDER BY node
+"""
+_UNCLOSED = f"""
+SELECT * FROM requests WHERE state IN ({_OPEN}) ORDER BY received_at, rowid
+"""  # noqa: S608 - our own words
+_HISTORY = "SELECT * FROM histories WHERE guest = ?"
+_HISTORIES = "SELECT * FROM histories WHERE taken_at >= ? ORDER BY guest"
+_FORGET = f"""
+DELETE FROM requests WHERE received_at < ? AND state NOT IN ({_OPEN}) AND id NOT IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (PARTITION BY node ORDER BY sequence DESC) AS place
+        FROM requests
+    ) WHERE place <= ?
+)
+"""  # noqa: S608 - our own words
+_FORGET_HISTORIES = "DELETE FROM histories WHERE taken_at < ?"
+
+_Row = tuple[
+    str, str, int, str, str, str, str, str, str, str, str, str | None, str
+]  # as the table has them
+_HistoryRow = tuple[str, str, float, str]
+
+
+class SqliteInbox:
+    """The requests of agents, in the same file as the record.
+
+    Args:
+        store: The record, which is open while this is used.
+    """
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+
+    def request(self, name: str) -> RequestRecord | None:
+        """Return the request of that id, or None."""
+        return next(iter(self._requests(_REQUEST, name)), None)
+
+    def newest(self) -> tuple[RequestRecord, ...]:
+        """Return the request of the highest sequence of each node."""
+        return self._requests(_NEWEST)
+
+    def unclosed(self) -> tuple[RequestRecord, ...]:
+        """Return the requests of which something may still come, the oldest first."""
+        return self._requests(_UNCLOSED)
+
+    def history(self, guest: GuestId) -> GuestHistory | None:
+        """Return the newest history of *guest*, or None."""
+        return next(iter(self._histories(_HISTORY, guest)), None)
+
+    def histories(self, since: datetime) -> tuple[GuestHistory, ...]:
+        """Return the newest history of each guest, if taken at or after *since*."""
+        return self._histories(_HISTORIES, time_as_text(since))
+
+    def accept(
+        self, request: RequestRecord, histories: Collection[GuestHistory]
+    ) -> None:
+        """Keep a new request and its histories, all or nothing."""
+        detail = f"{request.id} came before it was looked at"
+        with self._store.transaction() as database:
+            database.execute(_SUPERSEDE, (detail, request.node))
+            database.execute(_INSERT, _as_row(request))
+            database.executemany(_KEEP_HISTORY, map(_as_history_row, histories))
+
+    def note(self, requests: Collection[RequestRecord]) -> None:
+        """Replace these requests by what they are now, all or nothing."""
+        with self._store.transaction() as database:
+            database.executemany(_REPLACE, map(_changes, requests))
+
+    def prune(self, before: datetime, keep: int) -> None:
+        """Forget what is old."""
+        time = time_as_text(before)
+        with self._store.transaction() as database:
+            database.execute(_FORGET, (time, keep))
+            database.execute(_FORGET_HISTORIES, (time,))
+
+    def _requests(self, query: str, *values: str) -> tuple[RequestRecord, ...]:
+        with self._store.database() as database:
+            rows: Iterable[_Row] = database.execute(query, values).fetchall()
+        return tuple(map(_from_row, rows))
+
+    def _histories(self, query: str, *values: str) -> tuple[GuestHistory, ...]:
+        with self._store.database() as database:
+            rows: Iterable[_HistoryRow] = database.execute(query, values).fetchall()
+        return tuple(map(_from_history_row, rows))
+
+
+def _as_row(request: RequestRecord) -> _Row:
+    return (
+        request.id,
+        request.node,
+        request.sequence,
+        time_as_text(request.taken_at),
+        time_as_text(request.received_at),
+        request.digest,
+        request.verdict,
+        words_as_text(request.leaving),
+        words_as_text(request.own),
+        request.state,
+        request.detail,
+        request.run,
+        steps_as_text(request.steps),
+    )
+
+
+def _changes(request: RequestRecord) -> tuple[str | None, ...]:
+    steps = steps_as_text(request.steps)
+    return (request.state, request.detail, request.run, steps, request.id)
+
+
+def _from_row(row: _Row) -> RequestRecord:
+    (
+        name,
+        node,
+        sequence,
+        taken_at,
+        received_at,
+        digest,
+        verdict,
+        leaving,
+        own,
+        state,
+        detail,
+        run,
+        steps,
+    ) = row
+    try:
+        return RequestRecord(
+            id=name,
+            node=NodeId(node),
+            sequence=sequence,
+            taken_at=datetime.fromisoformat(taken_at),
+            received_at=datetime.fromisoformat(received_at),
+            digest=digest,
+            verdict=verdict,
+            leaving=tuple(map(GuestId, words_from_text(leaving, str))),
+            own=words_from_text(own, float),
+            state=RequestState(state),
+            detail=detail,
+            run=run,
+            steps=steps_from_text(steps),
+        )
+    except ValueError as error:
+        raise StoreError(
+            f"the record holds a request it should not: {error}"
+        ) from error
+
+
+def _as_history_row(history: GuestHistory) -> _HistoryRow:
+    return (
+        history.guest,
+        time_as_text(history.taken_at),
+        history.interval,
+        words_as_text(history.samples),
+    )
+
+
+def _from_history_row(row: _HistoryRow) -> GuestHistory:
+    guest, taken_at, interval, samples = row
+    try:
+        return GuestHistory(
+            guest=GuestId(guest),
+            taken_at=datetime.fromisoformat(taken_at),
+            interval=interval,
+            samples=words_from_text(samples, float),
+        )
+    except ValueError as error:
+        raise StoreError(
+            f"the record holds a history it should not: {error}"
+        ) from error

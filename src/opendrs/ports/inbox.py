@@ -1,0 +1,128 @@
+"""What agents have asked of a controller, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from opendrs.model import GuestId, NodeId, Step
+
+
+class RequestState(StrEnum):
+    """How a request stands; shown to people and kept in records, so never renamed."""
+
+    QUEUED = "queued"
+    DECIDING = "deciding"
+    EXECUTING = "executing"
+    DONE = "done"
+    REFUSED = "refused"
+    SUPERSEDED = "superseded"
+    FAILED = "failed"
+
+    @property
+    def closed(self) -> bool:
+        """Return whether nothing more will come of it."""
+        return self not in OPEN_STATES
+
+
+OPEN_STATES = (RequestState.QUEUED, RequestState.DECIDING, RequestState.EXECUTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """What is kept of one request of the agent on a node.
+
+    Attributes:
+        id: Chosen by the agent.
+        node: The node.
+        sequence: Grows from one request of the node to the next.
+        taken_at: When its newest samples were taken, by the agent's clock.
+        received_at: When it was accepted.
+        digest: Tells whether another of the same id says the same.
+        verdict: What the agent finds: calm, underloaded or overloaded.
+        leaving: Who should leave, the first first.
+        own: CPU that the node used outside its guests, the oldest sample first.
+        state: How it stands.
+        detail: Why, in words.
+        run: The execution that follows from it; None while there is none.
+        steps: What that execution is to do because of it.
+    """
+
+    id: str
+    node: NodeId
+    sequence: int
+    taken_at: datetime
+    received_at: datetime
+    digest: str
+    verdict: str
+    leaving: tuple[GuestId, ...] = ()
+    own: tuple[float, ...] = ()
+    state: RequestState = RequestState.QUEUED
+    detail: str = ""
+    run: str | None = None
+    steps: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestHistory:
+    """What a guest has used, as the agent of its node measured it last.
+
+    Attributes:
+        guest: The guest.
+        taken_at: When the newest sample was taken.
+        interval: Seconds from one sample to the next.
+        samples: CPU it used, in cores; the oldest first.
+    """
+
+    guest: GuestId
+    taken_at: datetime
+    interval: float
+    samples: tuple[float, ...]
+
+
+class Inbox(Protocol):
+    """The requests that agents have sent. May raise `StoreError`.
+
+    What is kept is safe from a crash before the method returns. Several threads
+    may use it at once.
+    """
+
+    def request(self, name: str) -> RequestRecord | None:
+        """Return the request of that id, or None."""
+
+    def newest(self) -> tuple[RequestRecord, ...]:
+        """Return the request of the highest sequence of each node."""
+
+    def unclosed(self) -> tuple[RequestRecord, ...]:
+        """Return the requests of which something may still come, the oldest first."""
+
+    def history(self, guest: GuestId) -> GuestHistory | None:
+        """Return the newest history of *guest*, or None."""
+
+    def histories(self, since: datetime) -> tuple[GuestHistory, ...]:
+        """Return the newest history of each guest, if taken at or after *since*."""
+
+    def accept(
+        self, request: RequestRecord, histories: Collection[GuestHistory]
+    ) -> None:
+        """Keep a new request and its histories, all or nothing.
+
+        Requests of its node that are still queued are superseded by it. A
+        history that is older than the one that is kept is passed over.
+        """
+
+    def note(self, requests: Collection[RequestRecord]) -> None:
+        """Replace these requests by what they are now, all or nothing."""
+
+    def prune(self, before: datetime, keep: int) -> None:
+        """Forget what is old.
+
+        Args:
+            before: Closed requests accepted before that are forgotten, and
+                histories taken before that.
+            keep: How many of the newest requests of each node are kept anyway;
+                at least 1.
+        """

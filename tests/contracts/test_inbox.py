@@ -1,0 +1,228 @@
+"""What the inbox of requests keeps to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from builders import NOON
+from opendrs.controller.stores import SqliteInbox, SqliteStore
+from opendrs.errors import StoreError
+from opendrs.model import GuestId, Migration, NodeId, PowerOff, Step, StepId
+from opendrs.ports import GuestHistory, Inbox, RequestRecord, RequestState
+
+A, B = NodeId("a"), NodeId("b")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "record.db"
+
+
+@pytest.fixture
+def inbox(path: Path) -> Iterator[Inbox]:
+    with SqliteStore(path) as store:
+        yield SqliteInbox(store)
+
+
+def request(node: NodeId = A, sequence: int = 1) -> RequestRecord:
+    """Return a request that was accepted *sequence* minutes after noon."""
+    return RequestRecord(
+        id=f"{node} {sequence}",
+        node=node,
+        sequence=sequence,
+        taken_at=NOON + timedelta(minutes=sequence, microseconds=-1),
+        received_at=NOON + timedelta(minutes=sequence),
+        digest=f"digest of {sequence}",
+        verdict="overloaded",
+        leaving=(GuestId("vm 'ä'"), GuestId("vm2")),
+        own=(0.1, 2.0),
+    )
+
+
+def history(guest: str, minute: int = 0) -> GuestHistory:
+    return GuestHistory(
+        guest=GuestId(guest),
+        taken_at=NOON + timedelta(minutes=minute),
+        interval=300.0,
+        samples=(0.25, float(minute)),
+    )
+
+
+def closed(one: RequestRecord) -> RequestRecord:
+    return replace(one, state=RequestState.DONE)
+
+
+def test_knows_nothing_in_the_beginning(inbox: Inbox) -> None:
+    assert inbox.request("a 1") is None
+    assert inbox.newest() == inbox.unclosed() == ()
+    assert inbox.history(GuestId("vm")) is None
+    assert inbox.histories(NOON) == ()
+
+
+def test_gives_back_what_was_accepted(inbox: Inbox) -> None:
+    inbox.accept(request(), [history("vm")])
+
+    assert inbox.request("a 1") == request()
+    assert inbox.newest() == inbox.unclosed() == (request(),)
+    assert inbox.history(GuestId("vm")) == history("vm")
+
+
+def test_gives_back_what_became_of_it(inbox: Inbox) -> None:
+    inbox.accept(request(), [])
+    now = replace(
+        request(),
+        state=RequestState.EXECUTING,
+        detail="why",
+        run="run",
+        steps=(
+            Step(StepId("1"), Migration(GuestId("vm"), A, B)),
+            Step(StepId("2"), PowerOff(A)),
+        ),
+    )
+
+    inbox.note([now])
+
+    assert inbox.request("a 1") == now
+
+
+def test_a_newer_one_supersedes_what_was_not_looked_at(inbox: Inbox) -> None:
+    inbox.accept(request(A, 1), [])
+    inbox.accept(request(B, 1), [])
+    inbox.accept(request(A, 2), [])
+
+    found = inbox.request("a 1")
+    assert found is not None
+    assert found.state is RequestState.SUPERSEDED
+    assert found.detail == "a 2 came before it was looked at"
+    assert [one.id for one in inbox.unclosed()] == ["b 1", "a 2"]
+
+
+@pytest.mark.parametrize(
+    "state", [RequestState.DECIDING, RequestState.EXECUTING, RequestState.DONE]
+)
+def test_what_was_looked_at_is_not_superseded(
+    inbox: Inbox, state: RequestState
+) -> None:
+    looked_at = replace(request(), state=state)
+    inbox.accept(request(), [])
+    inbox.note([looked_at])
+
+    inbox.accept(request(A, 2), [])
+
+    assert inbox.request("a 1") == looked_at
+
+
+def test_tells_the_newest_of_each_node_whatever_became_of_it(inbox: Inbox) -> None:
+    for one in (request(A, 2), request(B, 7), request(A, 10)):
+        inbox.accept(one, [])
+    inbox.note([closed(request(B, 7))])
+
+    assert [one.id for one in inbox.newest()] == ["a 10", "b 7"]
+
+
+def test_refuses_a_sequence_twice_and_then_keeps_nothing_of_it(inbox: Inbox) -> None:
+    inbox.accept(request(), [])
+
+    with pytest.raises(StoreError):
+        inbox.accept(replace(request(), id="other"), [history("vm")])
+
+    assert inbox.newest() == (request(),)
+    assert inbox.history(GuestId("vm")) is None
+
+
+def test_a_history_follows_its_guest(inbox: Inbox) -> None:
+    inbox.accept(request(A), [history("vm", 0), history("stays", 0)])
+    inbox.accept(request(B), [history("vm", 5)])
+
+    assert inbox.history(GuestId("vm")) == history("vm", 5)
+    assert inbox.histories(NOON) == (history("stays", 0), history("vm", 5))
+
+
+def test_an_older_history_is_passed_over(inbox: Inbox) -> None:
+    inbox.accept(request(A), [history("vm", 5)])
+    inbox.accept(request(B), [history("vm", 4)])
+
+    assert inbox.history(GuestId("vm")) == history("vm", 5)
+
+
+def test_tells_only_histories_taken_since(inbox: Inbox) -> None:
+    inbox.accept(request(), [history("old", 4), history("new", 5)])
+
+    assert inbox.histories(NOON + timedelta(minutes=5)) == (history("new", 5),)
+
+
+def test_forgets_what_is_closed_old_and_not_among_the_newest(inbox: Inbox) -> None:
+    for sequence in range(1, 7):
+        inbox.accept(request(A, sequence), [])
+    inbox.accept(request(B, 1), [])
+
+    inbox.prune(NOON + timedelta(minutes=5), keep=3)
+
+    # Of b there is one only; 4 to 6 are the newest of a.
+    left = [one for one in range(1, 7) if inbox.request(f"a {one}")]
+    assert left == [4, 5, 6]
+    assert inbox.request("b 1") is not None
+
+
+def test_does_not_forget_what_is_recent(inbox: Inbox) -> None:
+    for sequence in range(1, 7):
+        inbox.accept(request(A, sequence), [])
+
+    inbox.prune(NOON + timedelta(minutes=3), keep=1)
+
+    assert inbox.request("a 2") is None
+    assert inbox.request("a 3") is not None
+
+
+def test_does_not_forget_of_what_something_may_still_come(inbox: Inbox) -> None:
+    inbox.accept(request(A, 1), [])
+    running = replace(request(A, 1), state=RequestState.EXECUTING)
+    inbox.note([running])
+    inbox.accept(request(A, 2), [])
+
+    inbox.prune(NOON + timedelta(days=2), keep=1)
+
+    assert inbox.unclosed() == (running, request(A, 2))
+
+
+def test_forgets_histories_of_who_was_not_seen_for_long(inbox: Inbox) -> None:
+    inbox.accept(request(), [history("gone", 4), history("here", 5)])
+
+    inbox.prune(NOON + timedelta(minutes=5), keep=1)
+
+    assert inbox.history(GuestId("gone")) is None
+    assert inbox.history(GuestId("here")) is not None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "requests SET leaving = 'x'",
+        "requests SET leaving = '[1]'",
+        "requests SET own = '[\"1\"]'",
+        "requests SET own = '{}'",
+        "requests SET state = 'asleep'",
+        "requests SET taken_at = 'never'",
+        "requests SET steps = '[[1]]'",
+        'requests SET steps = \'[["1", "{}"]]\'',
+        "histories SET samples = 'x'",
+        "histories SET taken_at = 'never'",
+    ],
+)
+def test_says_so_when_what_is_kept_makes_no_sense(
+    inbox: Inbox, path: Path, damage: str
+) -> None:
+    inbox.accept(request(), [history("vm")])
+    connection = sqlite3.connect(path)
+    connection.execute(f"UPDATE {damage}")
+    connection.commit()
+    connection.close()
+
+    with pytest.raises(StoreError, match="should not"):
+        (inbox.newest(), inbox.histories(NOON))
