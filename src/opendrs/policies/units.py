@@ -62,16 +62,9 @@ def units(
     Guests that a strict affinity rule joins move as one, if all of them but the
     stopped are on one node and may be moved; as the bundles of Proxmox VE do.
     """
-    present = {
-        name: guest for name, guest in sorted(snapshot.guests.items()) if guest.present
-    }
-    left_alone = {
-        name: why
-        for name, guest in present.items()
-        if (why := _why_not(guest, snapshot, rules, limits, selection)) is not None
-    }
+    left_alone = obstacles(snapshot, rules, limits, selection)
     movable: dict[GuestId, Unit] = {}
-    for bundle in _bundles(present, rules):
+    for bundle in bundles(snapshot, rules):
         leader = bundle[0].id
         why = _why_not_together(bundle, left_alone)
         if why is None:
@@ -81,6 +74,18 @@ def units(
                 {guest.id: why for guest in bundle if guest.id not in left_alone}
             )
     return Units(movable, left_alone)
+
+
+def obstacles(
+    snapshot: Snapshot, rules: CompiledRules, limits: Limits, selection: Selection
+) -> dict[GuestId, str]:
+    """Return why guests may not be moved, each taken by itself; stopped ones apart."""
+    return {
+        name: why
+        for name, guest in sorted(snapshot.guests.items())
+        if guest.present
+        and (why := _why_not(guest, snapshot, rules, limits, selection)) is not None
+    }
 
 
 def summary(left_alone: Mapping[GuestId, str]) -> tuple[str, ...]:
@@ -157,17 +162,15 @@ def _immobility(guest: Guest, *, relocate: bool) -> str | None:
     return None
 
 
-def _bundles(present: Mapping[GuestId, Guest], rules: CompiledRules) -> Iterable[Unit]:
+def bundles(snapshot: Snapshot, rules: CompiledRules) -> Iterable[Unit]:
+    """Yield the guests that must move as one, in order of name; stopped ones apart."""
     seen: set[GuestId] = set()
-    for name, guest in present.items():
-        if name in seen:
+    for name, guest in sorted(snapshot.guests.items()):
+        if name in seen or not guest.present:
             continue
-        group = rules.together.get(name)
-        bundle = (
-            (guest,)
-            if group is None
-            else tuple(present[member] for member in sorted(group) if member in present)
-        )
+        group = sorted(rules.together.get(name, (name,)))
+        members = (snapshot.guests[member] for member in group)
+        bundle = tuple(member for member in members if member.present)
         seen.update(member.id for member in bundle)
         yield bundle
 
