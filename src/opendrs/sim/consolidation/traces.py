@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opendrs.errors import InvalidFileError, ModelError
+from opendrs.sim.consolidation.sources import readable, sources
 
 SAMPLES = 288  # a day of five minutes each
 PERCENT = 100
@@ -63,25 +62,14 @@ def read_planetlab(path: Path) -> Trace:
 
 
 def files(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each file of a directory or a tar archive.
+    """Yield name and text of each file of a directory or an archive.
 
     Raises:
         InvalidFileError: It cannot be read.
     """
-    try:
-        if path.is_dir():
-            for each in path.iterdir():
-                if each.is_file():
-                    yield each.name, each.read_text(errors="replace")
-            return
-        with tarfile.open(path) as archive:
-            for member in archive:
-                content = archive.extractfile(member)
-                if content is not None:
-                    name = Path(member.name).name
-                    yield name, content.read().decode(errors="replace")
-    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
-        raise InvalidFileError(f"{path}: {error}") from error
+    for source in sources(path):
+        with readable(source.label), source.open() as content:
+            yield Path(source.name).name, content.read().decode(errors="replace")
 
 
 def _complaint(name: str, text: str) -> str | None:

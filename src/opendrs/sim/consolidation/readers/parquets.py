@@ -1,0 +1,96 @@
+"""Large Parquet files, a part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.readers.tables import (
+    BadValueError,
+    Batch,
+    Form,
+    checked,
+    first_line,
+)
+from opendrs.sim.consolidation.sources import Source, readable
+
+ROWS = 65_536  # at a time
+
+
+def parquet_columns(source: Source) -> tuple[str, ...]:
+    """Return the names of the columns; a dot leads into one that has several.
+
+    Raises:
+        InvalidFileError: It is no Parquet file.
+    """
+    with readable(source.label), closing(source.open()) as content:
+        return tuple(_names(_opened(content, source).schema_arrow))
+
+
+def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
+    """Yield the rows of a Parquet file.
+
+    Raises:
+        InvalidFileError: It cannot be read, or a row is not as *form* says.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+
+    with readable(source.label), closing(source.open()) as content:
+        file = _opened(content, source)
+        known = form.within(_names(file.schema_arrow), source.label)
+        _require_numbers(file.schema_arrow, known, source)
+        wanted = [*known.key, *(each.name for each in known.fields)]
+        before = 0
+        try:
+            for rows in file.iter_batches(ROWS, columns=wanted):
+                flat = pa.Table.from_batches([rows]).flatten().combine_chunks()
+                for part in flat.to_batches():
+                    yield checked(part, known)
+                before += len(rows)
+        except BadValueError as error:
+            raise InvalidFileError(
+                f"{source.label}, row {before + error.row + 1}: {error.why}"
+            ) from error
+        except pa.ArrowException as error:
+            raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
+
+
+def _opened(content: object, source: Source) -> Any:  # noqa: ANN401 - Arrow has no types
+    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+    from pyarrow import parquet  # noqa: PLC0415
+
+    try:
+        return parquet.ParquetFile(content)
+    except pa.ArrowException as error:
+        raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
+
+
+def _names(schema: Any) -> list[str]:  # noqa: ANN401 - as above
+    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+
+    names = []
+    for each in schema:
+        if pa.types.is_struct(each.type):
+            names += [f"{each.name}.{inner.name}" for inner in each.type]
+        else:
+            names.append(each.name)
+    return names
+
+
+def _require_numbers(schema: Any, form: Form, source: Source) -> None:  # noqa: ANN401 - as above
+    """Check that numbers are numbers."""
+    from pyarrow import types  # noqa: PLC0415 - takes long to load
+
+    for each in form.fields:
+        outer, dot, inner = each.name.partition(".")
+        kind = schema.field(outer).type
+        if dot:
+            kind = kind.field(inner).type
+        if not (
+            types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+        ):
+            raise InvalidFileError(
+                f"{source.label}: {each.name}: expected numbers, found {kind}"
+            )

@@ -1,0 +1,122 @@
+"""Rows of guests and samples, put in order: as they come, or by their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.hardware import Floats, Integers
+from opendrs.sim.consolidation.readers.grid import Grid, Kept
+from opendrs.sim.consolidation.readers.tables import MOST, Batch
+from opendrs.sim.consolidation.readers.window import Window, cut, frame
+from opendrs.sim.consolidation.workload import LEAST
+
+EVEN = 1e-6  # of the step, by which times may be off
+
+
+def in_order(
+    path: Path,
+    window: Window,
+    batches: Iterable[Batch],
+    names: tuple[str, ...],
+    step: float,
+) -> tuple[Kept, float]:
+    """Return guests whose rows are in order, and the interval.
+
+    Args:
+        path: What is read, for messages.
+        window: Which part of it.
+        batches: The rows.
+        names: What CPU is called, and memory if it is there.
+        step: Seconds from one row of a guest to its next.
+
+    Raises:
+        InvalidFileError: There are no rows, or not as many of each guest.
+        InvalidSettingError: The window does not suit them.
+    """
+    index: dict[str, int] = {}
+    rows, columns = [], [[np.zeros(0)] for _ in names]
+    for batch in batches:
+        row = np.array([index.setdefault(name, len(index)) for name in batch.names])
+        rows.append(row.astype(np.int64)[batch.which])
+        for column, name in zip(columns, names, strict=True):
+            column.append(batch.values[name])
+    if not index:
+        raise InvalidFileError(f"{path}: no traces in there")
+    row = np.concatenate(rows)
+    _require_even(
+        path, sorted(index), np.bincount(row)[[index[n] for n in sorted(index)]]
+    )
+    order = np.argsort(row, kind="stable")
+    place = [index[name] for name in sorted(index)]
+    tables = [
+        np.concatenate(column)[order].reshape(len(index), -1)[place]
+        for column in columns
+    ]
+    parts = [cut(table, window, step) for table in tables]
+    cpu, interval = parts[0]
+    memory = parts[1][0] if len(parts) > 1 else None
+    return Kept(tuple(sorted(index))[: len(cpu)], cpu, memory, ()), interval
+
+
+def _require_even(path: Path, names: list[str], counts: Integers) -> None:
+    """Check that there are as many samples of each guest, and enough."""
+    length = int(counts[0])
+    complaints = [
+        f"{path}: {names[each]}: {counts[each]} samples instead of {length}"
+        for each in np.flatnonzero(counts != length).tolist()
+    ]
+    if length < LEAST:
+        complaints.append(f"{path}: {names[0]}: fewer than {LEAST} samples")
+    if complaints:
+        raise InvalidFileError(*complaints[:MOST])
+
+
+def in_time(
+    path: Path,
+    window: Window,
+    times: Iterable[Floats],
+    batches: Iterator[tuple[Batch, Floats]],
+    names: tuple[str, ...],
+) -> tuple[Kept, float]:
+    """Return guests whose rows have a time, and the interval.
+
+    Args:
+        path: What is read, for messages.
+        window: Which part of it.
+        times: All times of the rows.
+        batches: The rows, and the time of each.
+        names: What CPU is called, and memory if it is there.
+
+    Raises:
+        InvalidFileError: There are no rows, they are not evenly spaced and nobody
+            says how long an interval is, or there are two of a guest for one time.
+        InvalidSettingError: The window does not suit them.
+    """
+    found = np.zeros(0)
+    for each in times:
+        found = np.union1d(found, each)
+    if len(found) < LEAST:
+        raise InvalidFileError(f"{path}: fewer than {LEAST} samples")
+    gaps = np.diff(found)
+    step = float(gaps.min())
+    even = bool((np.abs(gaps / step - np.round(gaps / step)) < EVEN).all())
+    if not even and window.interval is None:
+        odd = float(gaps[np.abs(gaps / step - np.round(gaps / step)) >= EVEN][0])
+        raise InvalidFileError(
+            f"{path}: time: expected samples at a fixed distance, found {step:g} and "
+            f"{odd:g} s; say how long an interval is"
+        )
+    first, last = float(found[0]), float(found[-1])
+    begin = first + (window.start or 0.0)
+    span = frame(window, step=step, begin=begin, length=last - begin + step)
+    grid = Grid(span, memory=len(names) > 1, nearest=False)
+    for batch, time in batches:
+        # Times that are off by rounding belong to the interval they are meant for.
+        shifted = time + EVEN * step
+        grid.add(batch.names, batch.which, shifted, *(batch.values[n] for n in names))
+    grid.require_once(path, np.ceil(span.interval / step - EVEN) + (not even))
+    return grid.kept(path, window, None), span.interval

@@ -1,0 +1,126 @@
+"""The files that a trace is made of: those of a directory or an archive, or one."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from opendrs.errors import InvalidFileError
+
+Open = Callable[[], IO[bytes]]
+TAR = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz)$")
+UNREADABLE = (
+    OSError,
+    EOFError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of a trace.
+
+    Attributes:
+        label: Where it is, for messages.
+        name: Its path within the trace, with "/" between directories.
+        open: Opens it, decompressed. Files of an archive can be opened, and again,
+            until the next is asked for.
+    """
+
+    label: str
+    name: str
+    open: Open
+
+
+def sources(path: Path, *, deep: bool = False) -> Iterator[Source]:
+    """Yield each file of *path*, except hidden ones; those of directories by name.
+
+    Args:
+        path: A directory, a tar or zip archive, or a file.
+        deep: Whether files in directories of a directory count too.
+
+    Raises:
+        InvalidFileError: It cannot be read.
+    """
+    with readable(str(path)):
+        if path.is_dir():
+            found = _of_directory(path, deep=deep)
+        elif TAR.search(path.name):
+            found = _of_tar(path)
+        elif path.suffix == ".zip":
+            found = _of_zip(path)
+        else:
+            path.stat()
+            found = iter([Source(str(path), path.name, _opener(path))])
+        for source in found:
+            parts = PurePosixPath(source.name).parts
+            if not any(part.startswith((".", "__MACOSX")) for part in parts):
+                yield source
+
+
+@contextmanager
+def readable(label: str) -> Iterator[None]:
+    """Turn what goes wrong in reading *label* into one kind of error.
+
+    Raises:
+        InvalidFileError: It cannot be read, or is cut off.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise InvalidFileError(f"{label}: {error}") from error
+
+
+def _of_directory(path: Path, *, deep: bool) -> Iterator[Source]:
+    for each in sorted(path.rglob("*") if deep else path.iterdir()):
+        if each.is_file():
+            name = each.relative_to(path).as_posix()
+            yield Source(str(each), name, _opener(each))
+
+
+def _opener(path: Path) -> Open:
+    if path.suffix == ".gz":
+        return lambda: cast("IO[bytes]", gzip.open(path))
+    return lambda: path.open("rb")
+
+
+def _of_tar(path: Path) -> Iterator[Source]:
+    with tarfile.open(path) as archive:
+        for member in archive:
+            if member.isfile():
+                yield Source(
+                    f"{path}: {member.name}", member.name, _member(archive, member)
+                )
+
+
+def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Open:
+    return lambda: cast("IO[bytes]", archive.extractfile(member))
+
+
+def _of_zip(path: Path) -> Iterator[Source]:
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if member.flag_bits & 1:
+                raise InvalidFileError(f"{path}: {member.filename} is encrypted")
+            if not member.is_dir():
+                yield Source(
+                    f"{path}: {member.filename}",
+                    member.filename,
+                    _packed(archive, member),
+                )
+
+
+def _packed(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Open:
+    return lambda: archive.open(member)

@@ -1,0 +1,48 @@
+"""Drawn workloads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opendrs.errors import ConfigurationError
+from opendrs.sim.consolidation.synthetic import Synthetic, synthetic
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    first, again, other = (
+        synthetic(Synthetic(guests=20, seed=seed)) for seed in (1, 1, 2)
+    )
+
+    assert (first.cpu == again.cpu).all()
+    assert (first.cpu != other.cpu).any()
+
+
+def test_guests_of_a_group_are_busy_at_the_same_hours() -> None:
+    calm = Synthetic(guests=100, group=50, noise=0, bursts=0)
+
+    told = np.asarray(np.corrcoef(synthetic(calm).cpu))
+
+    assert told[:50, :50].min() > 0.9
+    assert told[:50, 50:].mean() < 0.9
+
+
+def test_weekends_are_quieter() -> None:
+    week = synthetic(Synthetic(guests=50, days=7, noise=0, bursts=0)).cpu
+
+    assert week[:, 5 * 288 :].mean() < 0.8 * week[:, : 5 * 288].mean()
+
+
+def test_bursts_raise_the_load() -> None:
+    calm = synthetic(Synthetic(guests=50, bursts=0, noise=0)).cpu
+    bursty = synthetic(Synthetic(guests=50, bursts=5, noise=0)).cpu
+
+    assert bursty.max() > calm.max() + 0.2
+
+
+@pytest.mark.parametrize(
+    "settings", [{"guests": 0}, {"days": 0}, {"load": 0}, {"noise": -1}]
+)
+def test_refuses_to_draw_what_makes_no_sense(settings: dict[str, int]) -> None:
+    with pytest.raises(ConfigurationError, match=next(iter(settings))):
+        Synthetic(**settings)
