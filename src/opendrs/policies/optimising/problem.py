@@ -57,8 +57,9 @@ class Balance:
 class Problem:
     """A placement to be improved, and what everything costs.
 
-    The load of a node is its base, the demand of the units on it, and of transient
-    resources also the demand of the units that have left it.
+    The load of a node is its base and the demand of the units on it. It holds
+    more: of transient resources also the demand of the units that have left it.
+    Capacities bound what is held; load is what costs.
 
     Attributes:
         capacity: What each node holds at most; shape (N, R).

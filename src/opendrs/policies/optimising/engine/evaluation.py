@@ -40,10 +40,16 @@ def loads(problem: Problem, assignment: Indices) -> Floats:
     """Return the load of each node; shape (N, R)."""
     load = problem.base.copy()
     np.add.at(load, assignment, problem.demand)
+    return load
+
+
+def left_behind(problem: Problem, assignment: Indices) -> Floats:
+    """Return what each node holds of units that have left it; shape (N, R)."""
+    held = np.zeros_like(problem.base)
     away = assignment != problem.origin
     left = np.where(problem.transient, problem.demand[away], 0.0)
-    np.add.at(load, problem.origin[away], left)
-    return load
+    np.add.at(held, problem.origin[away], left)
+    return held
 
 
 def cost_parts(problem: Problem, assignment: Indices) -> CostParts:
@@ -79,9 +85,9 @@ def cost(problem: Problem, assignment: Indices) -> float:
 
 def faults(problem: Problem, assignment: Indices) -> list[str]:
     """Return why *assignment* is not feasible; nothing if it is."""
-    load = loads(problem, assignment)
+    held = loads(problem, assignment) + left_behind(problem, assignment)
     away = assignment != problem.origin
-    full = (load > problem.capacity + SLACK * np.abs(problem.capacity)).any(axis=1)
+    full = (held > problem.capacity + SLACK * np.abs(problem.capacity)).any(axis=1)
     receives = np.bincount(assignment[away], minlength=problem.nodes) > 0
     may = problem.allowed[problem.class_of, assignment] | ~away
     moved = problem.measures @ away

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendrs.policies.optimising.engine.evaluation import cost, faults
+from opendrs.policies.optimising.engine.state import State, empty_state
+from opendrs.policies.optimising.engine.tables import tables_of
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
+
+SAMPLE = 2000  # moves looked at to learn what moves cost
+COOLING = 1e-5  # the last temperature, of the first
+PORTION = 20_000  # moves between two temperatures
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +33,46 @@ class Solution:
 class Search:
     """Look for assignments that cost less, some iterations at a time.
 
-    The same problem, seed and calls give the same solutions. A caller who has a
-    clock runs small portions and says how much of the time is gone; one who has
-    none runs a number of iterations. `best` is always feasible and never costs
-    more than the start.
+    Simulated annealing by shifts and swaps. The same problem, seed and calls give the
+    same solutions. A caller who has a clock runs small portions and says how much of
+    the time is gone; one who has none runs a number of iterations. `best` is always
+    feasible and never costs more than the start.
 
     Args:
         problem: What is to be solved.
         seed: Where the random numbers begin.
         start: A feasible assignment to begin with; the origin where it is left out.
+        heat: The first temperature, in what a move changes the cost by on average: the
+            more, the farther the search strays from the start, and the longer it needs.
+        swaps: The part of the moves that exchange two units.
 
     Raises:
         ValueError: The start is not feasible.
     """
 
     def __init__(
-        self, problem: Problem, *, seed: int = 0, start: Indices | None = None
+        self,
+        problem: Problem,
+        *,
+        seed: int = 0,
+        start: Indices | None = None,
+        heat: float = 1.0,
+        swaps: float = 0.5,
     ) -> None:
+        # Compiled code is loaded by those who search only: it takes half a second.
+        from opendrs.policies.optimising.engine import annealing  # noqa: PLC0415
+
         self.problem = problem
+        self.iterations = 0
+        self._annealing = annealing
+        self._swaps = swaps
+        self._progress = 0.0
+        self._tables = tables_of(problem)
         first = problem.origin if start is None else start
         _require_feasible(problem, first)
-        self.iterations = 0
-        self._random = np.random.default_rng(seed)
+        self._state = self._settled(first, seed)
         self._best = Solution(first.copy(), cost(problem, first))
+        self._hot = heat * self._scale()
 
     @property
     def best(self) -> Solution:
@@ -64,22 +87,59 @@ class Search:
             progress: The part of the time, in [0, 1], that will be gone when this
                 call returns; the search becomes pickier towards 1.
         """
-        del progress
-        for _ in range(iterations):
-            candidate = self._best.assignment.copy()
-            unit = self._random.integers(self.problem.units)
-            candidate[unit] = self._random.integers(self.problem.nodes)
-            if not faults(self.problem, candidate):
-                self.adopt(candidate)
+        portions = max(1, iterations // PORTION)
+        begun = self._progress
+        for portion in range(portions):
+            now = begun + (progress - begun) * (portion + 1) / portions
+            self._anneal(iterations // portions, max(now, self._progress))
         self.iterations += iterations
+        self._collect()
         return self._best
 
     def adopt(self, assignment: Indices) -> None:
         """Go on from *assignment*, a feasible one, if it costs less than the best."""
-        price = cost(self.problem, assignment)
-        if price < self._best.cost:
+        if cost(self.problem, assignment) < self._best.cost:
             _require_feasible(self.problem, assignment)
-            self._best = Solution(assignment.copy(), price)
+            self._state.node_of[:] = assignment
+            self._settle()
+            self._collect()
+
+    def _anneal(self, iterations: int, progress: float) -> None:
+        before, after = (
+            self._hot * COOLING**gone for gone in (self._progress, progress)
+        )
+        self._annealing.anneal(
+            self._tables, self._state, iterations, before, after, self._swaps, 0.0
+        )
+        self._progress = progress
+
+    def _scale(self) -> float:
+        """Return by how much a move changes the cost on average."""
+        changes = self._annealing.mean_change(self._tables, self._state, SAMPLE)
+        return max(changes, np.finfo(float).tiny)
+
+    def _settled(self, first: Indices, seed: int) -> State:
+        most = int(np.bincount(first, minlength=1).max(initial=0))
+        state = empty_state(self._tables, seed, 3 * most + 16)
+        state.node_of[:] = first
+        self._annealing.start(self._tables, state)
+        return state
+
+    def _settle(self) -> None:
+        """Sum up anew, so that rounding does not grow."""
+        best = self._state.best.copy(), float(self._state.best_cost[0])
+        self._annealing.start(self._tables, self._state)
+        if best[1] < self._state.best_cost[0]:
+            self._state.best[:], self._state.best_cost[0] = best
+            self._state.numbers[1] = len(self._state.log)
+
+    def _collect(self) -> None:
+        """Take the best assignment over, if it is better than the one so far."""
+        if self._state.best_cost[0] < self._best.cost:
+            found = self._state.best.copy()
+            price = cost(self.problem, found)
+            if price < self._best.cost:
+                self._best = Solution(found, price)
 
 
 def _require_feasible(problem: Problem, assignment: Indices) -> None:
