@@ -79,7 +79,7 @@ def serving(context: ssl.SSLContext) -> Iterator[Server]:
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     listening.socket = context.wrap_socket(listening.socket, server_side=True)
     told = Server(f"https://localhost:{listening.server_address[1]}")
-    thread = Thread(target=listening.serve_forever, daemon=True)
+    thread = Thread(target=listening.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield told

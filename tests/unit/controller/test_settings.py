@@ -315,3 +315,48 @@ def test_the_last_assignment_counts() -> None:
 def test_an_assignment_needs_a_name_and_a_value(text: str) -> None:
     with pytest.raises(InvalidSettingError, match="expected KEY=VALUE"):
         parse_assignments([text])
+
+
+AGENT = """
+[agent]
+node = "alpha"
+controller = "https://drs.example:8443"
+token_file = "token"
+ca = "/etc/ca.pem"
+"""
+
+
+def test_reads_what_an_agent_has_to_know(read: Read, tmp_path: Path) -> None:
+    agent = read(AGENT).agent
+
+    assert agent is not None
+    assert (agent.node, agent.controller) == ("alpha", "https://drs.example:8443")
+    assert (agent.token_file, agent.ca) == (tmp_path / "token", Path("/etc/ca.pem"))
+    assert (agent.interval, agent.timeout) == (300, 10)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('controller = "http://drs"', "expected an address like https://HOST:PORT"),
+        ('controller = "https://me:pw@drs"', "expected an address like https"),
+        ('controller = "https://drs/path"', "expected an address like https"),
+        ('node = ""', "node: expected the name of this node"),
+        ("interval = 0", "interval: expected seconds above 0 and up to 86400, found 0"),
+        ("timeout = -1", "timeout: expected seconds above 0"),
+        ("interval = 1e9", "interval: expected seconds above 0"),
+        ("interval = nan", "interval"),
+        ('token = "secret"', "agent.token: no such setting"),
+    ],
+)
+def test_says_what_is_wrong_with_an_agent(
+    complaints: Complaints, line: str, complaint: str
+) -> None:
+    name = line.partition(" =")[0]
+    kept = [each for each in AGENT.splitlines() if not each.startswith(f"{name} =")]
+
+    (told,) = complaints("\n".join([*kept, line]))
+
+    assert told.startswith("FILE: agent")
+    assert complaint in told
+    assert "me:pw" not in told
