@@ -26,7 +26,7 @@ from opendrs.ports import Clock, Platform
 
 logger = logging.getLogger(__name__)
 
-_SEND_WITHIN = 0.8  # of an interval; then the next sample is nearer
+SEND_WITHIN = 0.8  # of an interval; then the next sample is nearer
 
 
 class Controller(Protocol):
@@ -82,11 +82,18 @@ class Agent:
             if 0 <= age < self.settings.interval:
                 self._send(page, self.settings.timeout)
 
-    def round(self) -> None:
+    def round(self, patience: float | None = None) -> bool:
         """Take a sample, judge the host by it, and tell the controller.
 
         Where the host or the controller cannot be asked, that is logged, and the
         next round begins with what is known.
+
+        Args:
+            patience: Seconds for which to try to tell the controller; None for
+                most of an interval.
+
+        Returns:
+            Whether the controller has taken the request.
 
         Raises:
             ConfigurationError: The platform has no node of that name.
@@ -98,13 +105,14 @@ class Agent:
             snapshot = self._seen()
         except PlatformError as error:
             logger.warning("no sample: %s", error)
-            return
+            return False
         page = self._judged(snapshot, before)
         self.notebook.write(page)
         if page.request is None:
             logger.warning("%s is not measured; nothing is sent", self.settings.node)
-        else:
-            self._send(page, _SEND_WITHIN * self.settings.interval)
+            return False
+        most = SEND_WITHIN * self.settings.interval
+        return self._send(page, most if patience is None else patience)
 
     def _seen(self) -> Snapshot:
         """Return this node and the guests on it."""
@@ -185,17 +193,17 @@ class Agent:
             ),
         )
 
-    def _send(self, page: Page, patience: float) -> None:
+    def _send(self, page: Page, patience: float) -> bool:
         request = page.request
         assert request is not None  # noqa: S101 - whoever calls has seen to it
         try:
             standing = self.controller.deliver(request, patience)
         except PermissionDeniedError as error:
             logger.error("%s", error)  # noqa: TRY400 - for the operator, who knows why
-            return
+            return False
         except PlatformError as error:
             logger.warning("%s", error)
-            return
+            return False
         self.notebook.write(page.model_copy(update={"delivered": True}))
         leaving = f"; should leave: {', '.join(request.leaving)}"
         logger.info(
@@ -206,6 +214,7 @@ class Agent:
             request.id,
             standing.state,
         )
+        return True
 
     def _follow(self, page: Page | None) -> None:
         """Tell what came of the last request that asked for something."""

@@ -27,12 +27,14 @@ from opendrs.platforms.file import shown_path
 from opendrs.policies import Consolidate
 from opendrs.ports import Platform
 
+NOT_TAKEN = 3
+
 
 @click.command(name="agent")
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
 @click.option("--once", is_flag=True, help="One round, and an end.")
 @click.option("--quiet", is_flag=True, help="Tell only what is wrong.")
-def command(*, config: Path, once: bool, quiet: bool) -> None:
+def command(*, config: Path, once: bool, quiet: bool) -> int:
     """Look after one host, and ask the controller for relief.
 
     CONFIG says in its table [agent] which node this is and where the controller
@@ -44,6 +46,9 @@ def command(*, config: Path, once: bool, quiet: bool) -> None:
     \b
       opendrs agent /etc/opendrs/agent.toml
       opendrs agent agent.toml --once
+
+    Exit status: 0 stopped by the operator, 2 a mistake in CONFIG, 3 the record
+    could not be kept or, with --once, the controller did not take the request.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = read_settings(config)
     about = _required(settings.agent, config)
@@ -67,9 +72,9 @@ def command(*, config: Path, once: bool, quiet: bool) -> None:
             clock=clock,
         )
         if once:
-            agent.round()
-        else:
-            keep_on(agent, sleep)
+            return 0 if agent.round(about.timeout) else NOT_TAKEN
+        keep_on(agent, sleep)
+    return 0
 
 
 def _required(agent: AgentSettings | None, config: Path) -> AgentSettings:

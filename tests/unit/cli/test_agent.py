@@ -1,0 +1,93 @@
+"""opendrs agent, at the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from builders import cluster
+from opendrs.cli.main import run
+from opendrs.platforms.file import write_snapshot
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, dict[str, object]]:
+    """Return a configuration in which only the controller is not there."""
+    (tmp_path / "token").write_text("7f2a")
+    write_snapshot(cluster({"a": 0.5}, {"vm": ("a", 0.4)}), tmp_path / "host.json")
+    return {
+        "agent": {
+            "node": "a",
+            "controller": "https://localhost:1",
+            "token_file": "token",
+            "timeout": 0.2,
+        },
+        "platform": {"here": {"kind": "file", "path": "host.json"}},
+        "store": {"path": "agent.sqlite"},
+    }
+
+
+def once(config: dict[str, dict[str, object]], directory: Path) -> int:
+    path = directory / "agent.toml"
+    path.write_text(tomli_w.dumps(config))
+    return run(["agent", str(path), "--once"])
+
+
+def test_a_controller_that_is_not_there_is_status_3_and_the_sample_is_kept(
+    config: dict[str, dict[str, object]],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert once(config, tmp_path) == 3
+    assert "https://localhost:1 cannot be reached" in caplog.text
+    assert (tmp_path / "agent.sqlite").stat().st_size > 0
+
+
+def test_a_configuration_without_an_agent_is_refused(
+    config: dict[str, dict[str, object]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    del config["agent"]
+
+    assert once(config, tmp_path) == 2
+    assert "agent.toml: agent: is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [[], ["here", "there"]])
+def test_an_agent_looks_after_one_host(
+    config: dict[str, dict[str, object]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    names: list[str],
+) -> None:
+    host = config["platform"]["here"]
+    config["platform"] = dict.fromkeys(names, host)
+
+    assert once(config, tmp_path) == 2
+    assert "platform: expected one, this host" in capsys.readouterr().err
+
+
+def test_a_node_that_the_host_is_not_is_refused(
+    config: dict[str, dict[str, object]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config["agent"]["node"] = "b"
+
+    assert once(config, tmp_path) == 2
+    assert "agent.node: here has no node b (there is: a)" in capsys.readouterr().err
+
+
+def test_a_token_that_is_not_there_is_told_before_anything_is_kept(
+    config: dict[str, dict[str, object]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "token").unlink()
+
+    assert once(config, tmp_path) == 2
+    assert "agent.token_file: cannot read" in capsys.readouterr().err
+    assert not (tmp_path / "agent.sqlite").exists()
