@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from opendrs.model import Rule
+from opendrs.platforms.power import Drivers, Powered, PowerSettings
 from opendrs.ports import Platform
 
 Adapter: TypeAlias = Callable[[str, object, Iterable[Rule]], Platform]
@@ -20,11 +21,13 @@ class Connection:
         name: What the operator calls it.
         kind: One of `KINDS`.
         settings: A value of the kind's `settings_type`.
+        power: How its nodes are switched on and off; None if they cannot be.
     """
 
     name: str
     kind: str
     settings: object
+    power: PowerSettings | None = None
 
 
 def _file() -> tuple[type, Adapter]:
@@ -65,8 +68,12 @@ def connect(connection: Connection, rules: Iterable[Rule] = ()) -> Platform:
     """Return the platform that *connection* describes, with *rules* in force.
 
     Raises:
-        ConfigurationError: What the adapter needs is not installed.
+        ConfigurationError: What the adapter needs is not installed, or a file
+            that is named cannot be read.
         PlatformError: It cannot be reached.
     """
     adapter = KINDS[connection.kind]()[1]
-    return adapter(connection.name, connection.settings, rules)
+    platform = adapter(connection.name, connection.settings, rules)
+    if connection.power is None:
+        return platform
+    return Powered(platform, Drivers(connection.power))

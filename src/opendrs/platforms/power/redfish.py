@@ -1,0 +1,247 @@
+"""Power by the management controller of a host, over Redfish.
+
+Source:
+    DMTF DSP0266 1.15 (Redfish specification), and the schemas ComputerSystem and
+    Resource: PowerState, and the action ComputerSystem.Reset.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import httpx
+
+from opendrs.errors import (
+    ConfigurationError,
+    PermissionDeniedError,
+    PlatformError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+    UnsupportedError,
+)
+from opendrs.model import NodeId
+from opendrs.platforms.power.driver import PowerState
+from opendrs.platforms.power.settings import RedfishSettings
+
+SYSTEMS = "/redfish/v1/Systems"
+_STATES = {"On": PowerState.ON, "Off": PowerState.OFF}
+_RESET = "#ComputerSystem.Reset"
+_ALLOWED = "ResetType@Redfish.AllowableValues"
+_WAYS_ON = ("On", "ForceOn", "PushPowerButton")
+_MOST = 200  # characters of what it says that are repeated
+
+
+class RedfishDriver:
+    """The power of one node, by its management controller."""
+
+    silence: float | None = None
+    detached = False
+
+    def __init__(self, node: NodeId, settings: RedfishSettings) -> None:
+        """Read the password and the certificates; connect to nothing yet.
+
+        Raises:
+            ConfigurationError: One of them cannot be read.
+        """
+        self._node = node
+        self._settings = settings
+        self._login = httpx.BasicAuth(settings.user, _password(node, settings))
+        self._trust = _trust(node, settings)
+
+    def on(self) -> None:
+        """Ask for the system to be switched on.
+
+        Raises:
+            PlatformError: It cannot be reached, or does not do it.
+        """
+        self._reset(*_WAYS_ON)
+
+    def off(self) -> None:
+        """Ask for the system to be switched off, as the settings say.
+
+        Raises:
+            PlatformError: It cannot be reached, or does not do it.
+        """
+        self._reset(self._settings.off)
+
+    def state(self) -> PowerState:
+        """Return the power state of the system; UNKNOWN while it changes.
+
+        Raises:
+            PlatformError: It cannot be reached, or does not say.
+        """
+        with self._client() as client:
+            told = self._system(client).get("PowerState")
+        return _STATES.get(str(told), PowerState.UNKNOWN)
+
+    def _client(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self._settings.url,
+            auth=self._login,
+            verify=self._trust,
+            timeout=self._settings.timeout,
+            # Redirected, it would show the password to somebody else.
+            follow_redirects=False,
+        )
+
+    def _reset(self, *ways: str) -> None:
+        """Ask for the first of *ways* that the system offers."""
+        with self._client() as client:
+            action = _table(self._system(client), "Actions", _RESET)
+            offered = action.get(_ALLOWED, ways)
+            target = action.get("target")
+            if not isinstance(offered, list | tuple) or not isinstance(target, str):
+                self._puzzled("does not say how its system is reset")
+            way = next((way for way in ways if way in offered), None)
+            if way is None:
+                raise UnsupportedError(
+                    f"the management controller of {self._node} does not offer "
+                    f"{' or '.join(ways)}"
+                )
+            self._asked(client, "POST", target, json={"ResetType": str(way)})
+
+    def _system(self, client: httpx.Client) -> Mapping[str, Any]:
+        if self._settings.system is not None:
+            name = quote(self._settings.system, safe="")
+            return self._table_at(client, f"{SYSTEMS}/{name}")
+        return self._table_at(client, self._only_system(client))
+
+    def _only_system(self, client: httpx.Client) -> str:
+        members = self._table_at(client, SYSTEMS).get("Members")
+        if not isinstance(members, list):
+            self._puzzled("does not say which systems it has")
+        paths = [str(_table({"": each}, "").get("@odata.id")) for each in members]
+        if len(paths) != 1:
+            names = ", ".join(path.rpartition("/")[2] for path in paths) or "none"
+            raise PlatformError(
+                f"{self._who} has not one system ({_short(names)}): set system"
+            )
+        return paths[0]
+
+    def _table_at(self, client: httpx.Client, path: str) -> Mapping[str, Any]:
+        answer = self._asked(client, "GET", path)
+        try:
+            told = answer.json()
+        except ValueError:
+            self._puzzled("did not answer in JSON")
+        if not isinstance(told, dict):
+            self._puzzled("answered in an unknown form")
+        return told
+
+    def _asked(
+        self, client: httpx.Client, method: str, path: str, json: object = None
+    ) -> httpx.Response:
+        if not path.startswith("/") or path.startswith("//"):
+            self._puzzled("names a place that is not its own")
+        try:
+            answer = client.request(method, path, json=json)
+        except httpx.TimeoutException:
+            seconds = self._settings.timeout
+            raise PlatformUnavailableError(
+                f"{self._who} did not answer within {seconds:g} s"
+            ) from None
+        except httpx.HTTPError as error:
+            raise self._not_reached(error) from None
+        self._require_success(answer)
+        return answer
+
+    def _not_reached(self, error: httpx.HTTPError) -> PlatformError:
+        if (distrust := _distrust(error)) is not None:
+            return PlatformError(
+                f"the certificate of {self._who} is not trusted: {distrust}; set ca "
+                "to a file with the one that signed it, or with itself"
+            )
+        return PlatformUnavailableError(f"{self._who} cannot be reached: {error}")
+
+    def _require_success(self, answer: httpx.Response) -> None:
+        status = answer.status_code
+        if answer.is_success:
+            return
+        if status in (401, 403):
+            raise PermissionDeniedError(
+                f"{self._who} refuses user {self._settings.user} (status {status})"
+            )
+        if status == 404:
+            raise PlatformError(f"{self._who} has no {answer.url.path} (status 404)")
+        if status >= 500:
+            raise PlatformUnavailableError(
+                f"{self._who} cannot do it now (status {status}{_said(answer)})"
+            )
+        if answer.is_redirect:
+            self._puzzled(f"sends elsewhere (status {status}): set url to where it is")
+        raise PlatformError(f"{self._who} refuses (status {status}{_said(answer)})")
+
+    def _puzzled(self, what: str) -> NoReturn:
+        raise UnexpectedResponseError(f"{self._who} {what}")
+
+    @property
+    def _who(self) -> str:
+        return f"the management controller of {self._node}"
+
+
+def _password(node: NodeId, settings: RedfishSettings) -> str:
+    if settings.password_env is not None:
+        found = os.environ.get(settings.password_env)
+        if not found:
+            raise ConfigurationError(
+                f"power of {node}: password_env: the environment variable "
+                f"{settings.password_env} is not set"
+            )
+        return found
+    path = settings.password_file
+    assert path is not None  # noqa: S101 - for the type checker: one of the two is
+    try:
+        found = path.read_text().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigurationError(
+            f"power of {node}: password_file: {path}: {why}"
+        ) from None
+    if not found:
+        raise ConfigurationError(f"power of {node}: password_file: {path} is empty")
+    return found
+
+
+def _trust(node: NodeId, settings: RedfishSettings) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=settings.ca)
+    except OSError as error:  # an SSLError is one, too
+        why = "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
+        raise ConfigurationError(f"power of {node}: ca: {settings.ca}: {why}") from None
+
+
+def _distrust(error: BaseException | None) -> str | None:
+    """Return why a certificate is not trusted, if that is what went wrong."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _table(told: object, *keys: str) -> Mapping[str, Any]:
+    """Return the table below *keys*; an empty one where there is none."""
+    for key in keys:
+        told = told.get(key) if isinstance(told, Mapping) else None
+    return told if isinstance(told, Mapping) else {}
+
+
+def _said(answer: httpx.Response) -> str:
+    """Return what a refusal says, in the form of Redfish, on one line."""
+    try:
+        error = _table(answer.json(), "error")
+    except ValueError:
+        return ""
+    further = error.get("@Message.ExtendedInfo")
+    first = further[0] if isinstance(further, list) and further else {}
+    message = _table({"": first}, "").get("Message") or error.get("message")
+    return f": {_short(message)}" if isinstance(message, str) else ""
+
+
+def _short(text: str) -> str:
+    plain = "".join(c if c.isprintable() else " " for c in text)
+    return plain if len(plain) <= _MOST else f"{plain[:_MOST]}..."

@@ -1,0 +1,208 @@
+"""Power over Redfish, on a real server with TLS and a password."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+import trustme
+
+from integration.lab import eventually
+from integration.redfish import (
+    ALPHA,
+    BETA,
+    PASSWORD,
+    ManagementController,
+    free_port,
+    running,
+    system,
+)
+from opendrs.errors import (
+    ConfigurationError,
+    PermissionDeniedError,
+    PlatformError,
+    PlatformUnavailableError,
+    UnsupportedError,
+)
+from opendrs.model import NodeId
+from opendrs.platforms.power import PowerState
+from opendrs.platforms.power.redfish import RedfishDriver
+
+H1 = NodeId("h1")
+
+
+def driver(bmc: ManagementController, **changes: object) -> RedfishDriver:
+    return RedfishDriver(H1, bmc.settings(**changes))
+
+
+@pytest.fixture
+def alpha(bmc: ManagementController) -> Iterator[RedfishDriver]:
+    """Yield the driver of a system that is on, and leave it on."""
+    found = driver(bmc)
+    switched_on(found)
+    yield found
+    switched_on(found)
+
+
+def switched_on(found: RedfishDriver) -> None:
+    found.on()
+    eventually(lambda: found.state() is PowerState.ON, 10, "it is on")
+
+
+def test_a_system_is_switched_off_and_on_again(alpha: RedfishDriver) -> None:
+    alpha.off()
+    eventually(lambda: alpha.state() is PowerState.OFF, 10, "it is off")
+    alpha.on()
+    eventually(lambda: alpha.state() is PowerState.ON, 10, "it is on")
+
+
+def test_to_ask_twice_does_no_harm(alpha: RedfishDriver) -> None:
+    alpha.off()
+    alpha.off()
+    eventually(lambda: alpha.state() is PowerState.OFF, 10, "it is off")
+    alpha.off()
+    Event().wait(1.5)
+
+    assert alpha.state() is PowerState.OFF
+
+
+def test_another_system_is_left_alone(
+    alpha: RedfishDriver, bmc: ManagementController
+) -> None:
+    alpha.off()
+    eventually(lambda: alpha.state() is PowerState.OFF, 10, "it is off")
+
+    assert driver(bmc, system=BETA).state() is PowerState.ON
+
+
+def test_the_only_system_needs_no_name(tmp_path: Path) -> None:
+    for url in running(tmp_path, [system(ALPHA, "alpha")]):
+        only = ManagementController(
+            url=url, ca=tmp_path / "ca.pem", password_file=tmp_path / "password"
+        )
+
+        assert driver(only, system=None).state() is PowerState.ON
+
+
+def test_of_several_systems_one_must_be_named(bmc: ManagementController) -> None:
+    with pytest.raises(PlatformError) as raised:
+        driver(bmc, system=None).state()
+
+    assert str(raised.value).startswith("the management controller of h1 has not one")
+    assert ALPHA in str(raised.value)
+    assert "set system" in str(raised.value)
+
+
+def test_the_password_may_be_in_the_environment(
+    bmc: ManagementController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BMC", PASSWORD)
+
+    found = driver(bmc, password_file=None, password_env="BMC")  # noqa: S106 -- a name
+
+    assert found.state() is PowerState.ON
+
+
+@pytest.mark.parametrize("wrong", ["user", "password"])
+def test_a_wrong_login_is_refused_and_not_shown(
+    bmc: ManagementController, tmp_path: Path, wrong: str
+) -> None:
+    (tmp_path / "secret").write_text("s3cr3t\n")
+    changes: dict[str, dict[str, object]] = {
+        "user": {"user": "nobody"},
+        "password": {"password_file": tmp_path / "secret"},
+    }
+    found = driver(bmc, **changes[wrong])
+
+    for act in (found.on, found.off, found.state):
+        with pytest.raises(PermissionDeniedError, match="status 401") as raised:
+            act()
+
+        assert_nothing_is_shown(raised.value, "s3cr3t", PASSWORD)
+
+
+def assert_nothing_is_shown(error: BaseException, *secrets: str) -> None:
+    """Check that no secret is in the error, nor in what it was raised from."""
+    told: BaseException | None = error
+    while told is not None:
+        assert not any(secret in f"{told!r} {told}" for secret in secrets)
+        told = told.__cause__
+
+
+def test_a_system_that_is_not_there_is_told(bmc: ManagementController) -> None:
+    with pytest.raises(PlatformError, match=r"has no /redfish/v1/Systems/wrong "):
+        driver(bmc, system="wrong").state()
+
+
+def test_the_name_of_a_system_stays_one_part_of_the_path(
+    bmc: ManagementController,
+) -> None:
+    with pytest.raises(PlatformError, match="status 404"):
+        driver(bmc, system=f"../Systems/{ALPHA}").state()
+
+
+def test_who_does_not_listen_cannot_be_reached(bmc: ManagementController) -> None:
+    nobody = driver(bmc, url=f"https://localhost:{free_port()}")
+
+    with pytest.raises(PlatformUnavailableError, match="cannot be reached"):
+        nobody.state()
+
+
+def test_a_certificate_of_somebody_else_is_not_trusted(
+    bmc: ManagementController, tmp_path: Path
+) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
+
+    for ca in (tmp_path / "other.pem", None):
+        with pytest.raises(PlatformError, match=r"is not trusted: .*set ca") as raised:
+            driver(bmc, ca=ca).on()
+
+        assert not isinstance(raised.value, PlatformUnavailableError)
+
+
+def test_a_certificate_for_another_name_is_not_trusted(
+    bmc: ManagementController,
+) -> None:
+    elsewhere = driver(bmc, url=bmc.url.replace("localhost", "127.0.0.1"))
+
+    with pytest.raises(PlatformError, match=r"is not trusted: .*127\.0\.0\.1"):
+        elsewhere.state()
+
+
+def test_a_way_that_is_not_offered_is_told(
+    bmc: ManagementController,
+) -> None:
+    with pytest.raises(UnsupportedError, match="does not offer Suspend"):
+        driver(bmc, off="Suspend").off()
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"password_file": "missing"}, "password_file: .*missing: No such file"),
+        ({"password_file": "empty"}, "password_file: .*empty is empty"),
+        (
+            {"password_file": None, "password_env": "NOT_THERE"},
+            "password_env: the environment variable NOT_THERE is not set",
+        ),
+        ({"ca": "missing"}, "ca: .*missing: No such file"),
+        ({"ca": "empty"}, "ca: .*empty: no certificates"),
+    ],
+)
+def test_what_cannot_be_read_is_told_before_anything_is_asked(
+    bmc: ManagementController,
+    tmp_path: Path,
+    changes: dict[str, str | None],
+    complaint: str,
+) -> None:
+    (tmp_path / "empty").write_text("")
+    paths = ("password_file", "ca")
+    placed = {
+        name: tmp_path / value if name in paths and value else value
+        for name, value in changes.items()
+    }
+
+    with pytest.raises(ConfigurationError, match=f"power of h1: {complaint}"):
+        driver(bmc, **placed)
