@@ -207,7 +207,7 @@ class Board:
         if kind not in self._suitable:
             self._suitable[kind] = np.array(
                 [
-                    self._targets.unsuitable(unit, self.snapshot.nodes[name]) is None
+                    self._targets.suits(unit, self.snapshot.nodes[name])
                     for name in self._nodes
                 ],
                 bool,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 
 from opendrs.model import (
     GIB,
@@ -67,23 +67,15 @@ class Targets:
 
         This is what guests with the same rules have in common.
         """
-        source = self._snapshot.nodes[unit[0].node]
-        if not node.online:
-            return f"it is {node.state}"
-        if None not in (source.architecture, node.architecture) and (
-            source.architecture != node.architecture
-        ):
-            return f"its architecture is {node.architecture}"
-        for guest in unit:
-            if guest.cpu_model not in (None, node.cpu_model):
-                return f"its processor is not {guest.cpu_model}"
-        leader = unit[0].id
-        if node.id not in self._rules.nodes.get(leader, (node.id,)):
-            return f"a rule forbids it: {self._forbidding(leader, node.id)}"
-        if node.id not in self.preferred(leader):
-            ranking = "; ".join(str(rule) for rule in self._rules.rankings[leader])
-            return f"other nodes are preferred: {ranking}"
-        return None
+        misfit = self._misfit(unit, node)
+        return None if misfit is None else misfit()
+
+    def suits(self, unit: Unit, node: Node) -> bool:
+        """Return whether *node* is not unsuitable to *unit*.
+
+        Without the words for it, which among many rules take long to find.
+        """
+        return self._misfit(unit, node) is None
 
     def preferred(self, guest: GuestId) -> frozenset[NodeId]:
         """Return the online nodes that rules rank highest for *guest*."""
@@ -132,6 +124,25 @@ class Targets:
             or self.disturbed(unit, node.id)
             or _shortage(self.room[node.id].minus(asked))
         )
+
+    def _misfit(self, unit: Unit, node: Node) -> Callable[[], str] | None:
+        """Return what tells why *node* can never take *unit*; or None."""
+        source, leader = self._snapshot.nodes[unit[0].node], unit[0].id
+        if not node.online:
+            return lambda: f"it is {node.state}"
+        if None not in (source.architecture, node.architecture) and (
+            source.architecture != node.architecture
+        ):
+            return lambda: f"its architecture is {node.architecture}"
+        for guest in unit:
+            if guest.cpu_model not in (None, node.cpu_model):
+                return partial("its processor is not {}".format, guest.cpu_model)
+        if node.id not in self._rules.nodes.get(leader, (node.id,)):
+            return lambda: f"a rule forbids it: {self._forbidding(leader, node.id)}"
+        if leader in self._rules.rankings and node.id not in self.preferred(leader):
+            ranking = self._rules.rankings[leader]
+            return lambda: f"other nodes are preferred: {'; '.join(map(str, ranking))}"
+        return None
 
     def _forbidding(self, guest: GuestId, node: NodeId) -> NodeAffinity:
         """Return the rule that keeps *guest*, or who stays with it, from *node*."""

@@ -298,6 +298,17 @@ def test_an_open_node_breaks_no_rule_and_is_not_overfilled(snapshot: Snapshot) -
             assert after.nodes[name].online
 
 
+@given(snapshots())
+def test_whether_a_node_suits_agrees_with_why_it_does_not(snapshot: Snapshot) -> None:
+    judge = targets(snapshot)
+
+    for unit in units(snapshot):
+        for node in snapshot.nodes.values():
+            why = judge.unsuitable(unit, node)
+            event("unsuitable" if why else "suitable")
+            assert judge.suits(unit, node) is (why is None)
+
+
 @given(snapshots(measured=True, settled=True))
 def test_a_closed_node_would_really_break_or_overfill_something(
     snapshot: Snapshot,
