@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from opendrs.controller.power import PowerTable
+from opendrs.controller.requests.settings import RequestSettings
 from opendrs.controller.selection import build_policy, policy_table
 from opendrs.controller.tables import Table, no_such
 from opendrs.errors import (
@@ -32,11 +33,22 @@ from opendrs.platforms.file import (
     shown_path,
 )
 from opendrs.platforms.power import PowerSettings
-from opendrs.policies import Policy
+from opendrs.policies import Consolidate, Policy
 
 DEFAULT_POLICY = "balance"
 RESERVED = "demo"  # the word for the simulated cluster, where a platform may stand
-_TABLES = frozenset({"agent", "limits", "platform", "policy", "rules", "store"})
+_TABLES = frozenset(
+    {
+        "agent",
+        "controller",
+        "limits",
+        "platform",
+        "policy",
+        "requests",
+        "rules",
+        "store",
+    }
+)
 LONGEST_INTERVAL = 86_400  # seconds
 _HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # no path, and no password
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -54,6 +66,27 @@ class StoreSettings:
     """
 
     path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """When the controller is at work.
+
+    Attributes:
+        interval: Seconds from one cycle to the next.
+
+    Raises:
+        InvalidSettingError: The interval cannot be.
+    """
+
+    interval: float = 300.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.interval <= LONGEST_INTERVAL:
+            raise InvalidSettingError(
+                f"interval: expected seconds above 0 and up to {LONGEST_INTERVAL}, "
+                f"found {self.interval:g}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +142,8 @@ class Settings:
         rules: Rules in force besides those that a platform has.
         store: Where records are kept; None for the default place.
         agent: What the agent on this host has to know; None where there is none.
+        controller: When the controller is at work.
+        requests: Where it takes the requests of agents; None if it takes none.
     """
 
     platforms: Mapping[str, Connection] = field(default_factory=dict)
@@ -118,6 +153,8 @@ class Settings:
     rules: tuple[Rule, ...] = ()
     store: Path | None = None
     agent: AgentSettings | None = None
+    controller: ControllerSettings = ControllerSettings()
+    requests: RequestSettings | None = None
 
     def chosen_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None
@@ -220,6 +257,9 @@ class _Reading:
             rules=rules,
             store=self._store(tables),
             agent=self._agent(tables),
+            controller=self._value(ControllerSettings, ("controller",), tables)
+            or ControllerSettings(),
+            requests=self._requests(tables, name),
         )
 
     def _say(self, at: Location, message: str) -> None:
@@ -253,6 +293,24 @@ class _Reading:
         ca = agent.ca and self._placed(("agent", "ca"), agent.ca)
         token = self._placed(("agent", "token_file"), agent.token_file)
         return replace(agent, ca=ca, token_file=token)
+
+    def _requests(
+        self, tables: Mapping[str, object], policy: str
+    ) -> RequestSettings | None:
+        if "requests" not in tables:
+            return None
+        if policy != Consolidate.name:
+            only = f"[requests] goes with the policy {Consolidate.name} only"
+            self._say(("policy", "name"), f"{only}, found {shown(policy)}")
+        found = self._value(RequestSettings, ("requests",), tables)
+        if found is None:
+            return None
+        return replace(
+            found,
+            certificate=self._placed(("requests", "certificate"), found.certificate),
+            key=self._placed(("requests", "key"), found.key),
+            tokens=self._placed(("requests", "tokens"), found.tokens),
+        )
 
     def _placed(self, at: Location, path: Path) -> Path:
         """Return *path* as seen from the directory of the document."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from builders import guest_ids
+from opendrs.controller.requests.settings import Freshness
 from opendrs.controller.selection import build_policy, parse_assignments
 from opendrs.controller.settings import (
     NO_SETTINGS,
@@ -136,7 +137,8 @@ def test_records_are_kept_in_the_state_directory(
             "[limit]\n",
             (
                 "limit: no such table; did you mean limits? "
-                "(there is: agent, limits, platform, policy, rules, store)"
+                "(there is: agent, controller, limits, platform, policy, requests, "
+                "rules, store)"
             ),
         ),
         ("limits = 3", "limits: expected a table, found 3"),
@@ -360,3 +362,100 @@ def test_says_what_is_wrong_with_an_agent(
     assert told.startswith("FILE: agent")
     assert complaint in told
     assert "me:pw" not in told
+
+
+REQUESTS = """
+[policy]
+name = "consolidate"
+
+[requests]
+certificate = "drs.pem"
+key = "/etc/drs.key"
+tokens = "tokens.toml"
+"""
+
+
+def test_reads_when_the_controller_works_and_where_it_takes_requests(
+    read: Read, tmp_path: Path
+) -> None:
+    settings = read(f"{REQUESTS}[controller]\ninterval = 60")
+
+    assert settings.requests is not None
+    assert settings.requests.certificate == tmp_path / "drs.pem"
+    assert settings.requests.key == Path("/etc/drs.key")
+    assert settings.requests.tokens == tmp_path / "tokens.toml"
+    assert settings.requests.address == ("0.0.0.0", 8443)  # noqa: S104 - the default
+    assert settings.controller.interval == 60
+
+
+def test_how_long_what_agents_say_holds_goes_by_the_interval(read: Read) -> None:
+    by_default = read(REQUESTS).requests
+    said = read(f"{REQUESTS}silence = 50\nmax_age = 20\nmax_skew = 5").requests
+
+    assert by_default is not None
+    assert by_default.freshness(100) == Freshness(silence=300, max_age=100, max_skew=60)
+    assert said is not None
+    assert said.freshness(100) == Freshness(silence=50, max_age=20, max_skew=5)
+
+
+def test_takes_no_requests_unless_told_to(read: Read) -> None:
+    settings = read("")
+
+    assert settings.requests is None
+    assert settings.controller.interval == 300
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        ("[::1]:8443", ("::1", 8443)),
+        ("drs.example:0", ("drs.example", 0)),
+    ],
+)
+def test_an_address_is_split_into_host_and_port(
+    read: Read, listen: str, address: tuple[str, int]
+) -> None:
+    requests = read(f'{REQUESTS}listen = "{listen}"').requests
+
+    assert requests is not None
+    assert requests.address == address
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('listen = "8443"', "requests: listen: expected ADDRESS:PORT"),
+        ('listen = "::1:8443"', "requests: listen: expected ADDRESS:PORT"),
+        ('listen = "host:65536"', "requests: listen: expected ADDRESS:PORT"),
+        ("silence = 0", "requests: silence: expected seconds above 0 and up to 86400"),
+        ("max_age = 1e6", "requests: max_age: expected seconds above 0"),
+        ("max_skew = -1", "requests: max_skew: expected seconds above 0"),
+        ("gathering = inf", "requests: gathering: expected seconds above 0"),
+        ("key = 1", "requests.key"),
+        ('token = "x"', "requests.token: no such setting; did you mean tokens?"),
+        (
+            "[controller]\ninterval = 0",
+            "controller: interval: expected seconds above 0",
+        ),
+        ("[controller]\nintervall = 1", "controller.intervall: no such setting"),
+    ],
+)
+def test_says_what_is_wrong_with_taking_requests(
+    complaints: Complaints, line: str, complaint: str
+) -> None:
+    name = line.partition(" =")[0]
+    kept = [each for each in REQUESTS.splitlines() if not each.startswith(f"{name} =")]
+
+    (told,) = complaints("\n".join([*kept, line]))
+
+    assert told.startswith(f"FILE: {complaint}")
+
+
+def test_only_one_policy_decides_about_requests(complaints: Complaints) -> None:
+    for text in (REQUESTS.replace("consolidate", "balance"), REQUESTS.split("\n\n")[1]):
+        (told,) = complaints(text)
+
+        assert told == (
+            "FILE: policy.name: [requests] goes with the policy consolidate only, "
+            'found "balance"'
+        )

@@ -1,0 +1,89 @@
+"""Whose agent it is that speaks: by a token, of which only the hash is kept."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from opendrs.errors import ConfigurationError
+from opendrs.model import NodeId
+from opendrs.platforms.file import Complaint, complain, parse, read_text, shown_path
+
+_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_EXPECTED = "expected the SHA-256 of a token: 64 hexadecimal digits"
+
+
+def new_token() -> str:
+    """Return a token that nobody can guess: 256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+def hash_of(token: str) -> str:
+    """Return the SHA-256 of *token*, as it is written into the file of tokens.
+
+    A token is random and long, so that its hash needs no salt and no slowness.
+    """
+    return sha256(token.encode()).hexdigest()
+
+
+class Tokens:
+    """The tokens of all nodes, by their hashes.
+
+    Args:
+        hashes: The node of each hash.
+    """
+
+    def __init__(self, hashes: Mapping[str, NodeId]) -> None:
+        self._hashes = dict(hashes)
+
+    @property
+    def nodes(self) -> frozenset[NodeId]:
+        """Return the nodes that have a token."""
+        return frozenset(self._hashes.values())
+
+    def owner(self, token: str) -> NodeId | None:
+        """Return the node whose *token* it is, or None.
+
+        It takes as long for every token, so that time tells nothing.
+        """
+        found, presented = None, hash_of(token)
+        for known, node in self._hashes.items():
+            if hmac.compare_digest(known, presented):
+                found = node
+        return found
+
+
+def read_tokens(path: Path) -> Tokens:
+    """Return the tokens in the file *path*.
+
+    It is TOML: `h1 = "HASH"` for each node, or `h1 = ["HASH", "HASH"]` while one
+    token takes the place of another.
+
+    Raises:
+        ConfigurationError: It cannot be read; what is in it is not told.
+    """
+    source = shown_path(path)
+    document = parse(read_text(path), source, ".toml")
+    if not isinstance(document, Mapping) or not document:
+        raise ConfigurationError(f'{source}: expected a line like h1 = "HASH"')
+    hashes: dict[str, NodeId] = {}
+    complain(source, _collect(document, hashes))
+    return Tokens(hashes)
+
+
+def _collect(
+    document: Mapping[str, object], hashes: dict[str, NodeId]
+) -> Iterator[Complaint]:
+    """Fill *hashes*, and yield what is wrong."""
+    for node, value in document.items():
+        values: Iterable[object] = value if isinstance(value, list) else [value]
+        for each in values:
+            if not isinstance(each, str) or not _HASH.fullmatch(each):
+                yield Complaint((node,), _EXPECTED)
+            elif hashes.setdefault(each.lower(), NodeId(node)) != node:
+                other = hashes[each.lower()]
+                yield Complaint((node,), f"its token is that of {other} as well")

@@ -1,0 +1,81 @@
+"""A token says whose agent it is, and is told to nobody."""
+
+from pathlib import Path
+
+import pytest
+
+from opendrs.controller.requests.tokens import Tokens, hash_of, new_token, read_tokens
+from opendrs.errors import ConfigurationError
+from opendrs.model import NodeId
+
+# As `printf secret | sha256sum` prints it.
+HASH = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
+OTHER = hash_of("other")
+
+
+def test_is_known_by_its_hash() -> None:
+    tokens = Tokens({HASH: NodeId("h1"), OTHER: NodeId("h2")})
+
+    assert tokens.owner("secret") == "h1"
+    assert tokens.owner("other") == "h2"
+
+
+@pytest.mark.parametrize("token", ["", "Secret", "secret ", HASH, "\x00ü"])
+def test_any_other_is_nobodys(token: str) -> None:
+    assert Tokens({HASH: NodeId("h1")}).owner(token) is None
+
+
+def test_no_two_new_ones_are_the_same() -> None:
+    tokens = {new_token() for _ in range(100)}
+
+    assert len(tokens) == 100
+    assert all(len(token) == 43 for token in tokens)  # 256 bits in base64
+
+
+def test_what_is_shown_of_them_holds_neither_token_nor_hash() -> None:
+    assert HASH not in repr(Tokens({HASH: NodeId("h1")}))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tokens.toml"
+
+
+def test_reads_one_or_several_for_each_node(path: Path) -> None:
+    path.write_text(f'h1 = "{HASH.upper()}"\n"h 2" = ["{OTHER}", "{"0" * 64}"]\n')
+
+    tokens = read_tokens(path)
+
+    assert (tokens.owner("secret"), tokens.owner("other")) == ("h1", "h 2")
+    assert tokens.nodes == {"h1", "h 2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "expected a line like"),
+        ('h1 = "secret"', "h1: expected the SHA-256 of a token"),
+        (f'h1 = "{HASH}0"', "h1: expected the SHA-256 of a token"),
+        ("h1 = 1", "h1: expected the SHA-256 of a token"),
+        (f'h1 = ["{HASH}", "secret"]', "h1: expected the SHA-256 of a token"),
+        (f'h1 = "{HASH}"\nh2 = "{HASH}"', "h2: its token is that of h1 as well"),
+        ("h1 = ", "TOML"),
+    ],
+)
+def test_says_what_is_wrong_with_a_file_and_not_what_is_in_it(
+    path: Path, text: str, complaint: str
+) -> None:
+    path.write_text(text)
+
+    with pytest.raises(ConfigurationError) as raised:
+        read_tokens(path)
+
+    assert str(path) in str(raised.value)
+    assert complaint in str(raised.value)
+    assert "secret" not in str(raised.value)
+    assert HASH not in str(raised.value)
+
+
+def test_says_so_when_there_is_no_file(path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot read .*tokens\.toml"):
+        read_tokens(path)
