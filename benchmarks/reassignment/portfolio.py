@@ -1,0 +1,67 @@
+"""Several processes search the same problem, and exchange the best they found."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from opendrs.policies.optimising.engine import Search, Solution
+from opendrs.policies.optimising.groups import Indices
+from opendrs.policies.optimising.problem import Problem
+
+PORTION = 0.2  # seconds between two looks at the clock
+FIRST = 20_000  # moves until the pace is known
+ROUNDS = (0.5, 0.75, 0.9)  # when they meet, as parts of the time
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What one process is to do."""
+
+    problem: Problem
+    seed: int
+    end: float
+
+
+def solve(problem: Problem, *, end: float, seed: int, processes: int) -> Indices:
+    """Return the best assignment found until *end*, of the monotonic clock."""
+    context = multiprocessing.get_context("spawn")
+    peers = []
+    for number in range(processes):
+        ours, theirs = context.Pipe()
+        task = Task(problem, seed + number, end)
+        process = context.Process(target=work, args=(task, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        peers.append((process, ours))
+    best: Solution | None = None
+    for _ in (*ROUNDS, 1.0):
+        for _, connection in peers:
+            found: Solution = connection.recv()
+            if best is None or found.cost < best.cost:
+                best = found
+        for _, connection in peers:
+            connection.send(best)
+    for process, _ in peers:
+        process.join()
+    assert best is not None  # noqa: S101 - there is a process
+    return best.assignment
+
+
+def work(task: Task, connection: Connection) -> None:
+    """Search until the end, and exchange the best at each meeting."""
+    search = Search(task.problem, seed=task.seed)
+    begin = time.monotonic()
+    pace = FIRST / PORTION
+    for meeting in (*ROUNDS, 1.0):
+        until = begin + meeting * (task.end - begin)
+        while (now := time.monotonic()) < until:
+            portion = min(PORTION, until - now)
+            moves = max(1000, int(pace * portion))
+            gone = (now + portion - begin) / (task.end - begin)
+            search.run(moves, min(1.0, gone))
+            pace = moves / max(time.monotonic() - now, 1e-6)
+        connection.send(search.best)
+        search.adopt(connection.recv().assignment)

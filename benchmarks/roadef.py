@@ -1,0 +1,151 @@
+"""Solve machine reassignment instances with the engine of the planner.
+
+    .venv/bin/python benchmarks/roadef.py MODEL ASSIGNMENT --time 300 --out FILE
+    .venv/bin/python benchmarks/roadef.py --all --time 300
+
+The first form writes the best assignment found. The second solves every instance in
+`data/roadef2012/` beside the project or under OPENDRS_SHARED, and prints a table:
+score is (cost - best known) / cost of the initial assignment. Files may be compressed.
+Two processes search, and tell each other what they found.
+
+Exit status: 0 solved, 1 the solution breaks a constraint, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+from reassignment import checker
+from reassignment.formulation import problem_of
+from reassignment.instance import (
+    Instance,
+    InstanceError,
+    Integers,
+    read_assignment,
+    read_instance,
+)
+from reassignment.portfolio import solve
+
+BESIDE = Path(__file__).parents[2] / "shared"
+DATA = Path(os.environ.get("OPENDRS_SHARED", BESIDE)) / "data" / "roadef2012"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An instance with its initial assignment."""
+
+    instance: Instance
+    origin: Integers
+
+    @classmethod
+    def read(cls, model: Path, assignment: Path) -> Case:
+        """Return the instance in the files *model* and *assignment*."""
+        instance = read_instance(model)
+        origin = read_assignment(assignment, instance)
+        broken = checker.violations(instance, origin.tolist(), origin.tolist())
+        if broken:
+            raise InstanceError(f"{assignment}: not a valid start: {broken[0]}")
+        return cls(instance, origin)
+
+    def cost(self, machine_of: Integers) -> int:
+        """Return what *machine_of* costs."""
+        return checker.cost(self.instance, self.origin.tolist(), machine_of.tolist())
+
+    def violations(self, machine_of: Integers) -> list[str]:
+        """Return the constraints *machine_of* breaks."""
+        return checker.violations(
+            self.instance, self.origin.tolist(), machine_of.tolist()
+        )
+
+
+def solved(case: Case, options: argparse.Namespace) -> Integers:
+    """Return the best assignment found within the time."""
+    problem = problem_of(case.instance, case.origin)
+    return solve(
+        problem,
+        end=time.monotonic() + options.time,
+        seed=options.seed,
+        processes=options.processes,
+    )
+
+
+def one(options: argparse.Namespace) -> int:
+    """Solve one instance, write the assignment, and return the exit status."""
+    case = Case.read(options.model, options.assignment)
+    found = solved(case, options)
+    options.out.write_text(" ".join(map(str, found.tolist())) + "\n")
+    broken = case.violations(found)
+    print(f"initial cost {case.cost(case.origin)}, cost {case.cost(found)}")
+    print(*broken, sep="\n", end="\n" if broken else "")
+    return 1 if broken else 0
+
+
+def every(options: argparse.Namespace) -> int:
+    """Solve all instances there are, print the table, and return the exit status."""
+    with (DATA / "best-known.csv").open(newline="") as lines:
+        known = {row["instance"]: row for row in csv.DictReader(lines)}
+    scores: dict[str, list[float]] = {}
+    wrong = 0
+    print("| instance | machines | processes | initial | cost | best known | score % |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for model in sorted(DATA.glob("model_*")):
+        name = model.name.removeprefix("model_").split(".")[0]
+        if name not in known or (options.only and name not in options.only):
+            continue
+        case = Case.read(model, model.with_name(f"assignment_{name}.txt.gz"))
+        found = solved(case, options)
+        wrong += bool(case.violations(found))
+        cost, best = case.cost(found), int(known[name]["best_known_cost"])
+        first = int(known[name]["initial_cost"])
+        score = 100 * (cost - best) / first
+        scores.setdefault(name[0], []).append(score)
+        machines, processes = len(case.instance.capacity), len(found)
+        print(
+            f"| {name} | {machines} | {processes} | {first} | {cost} | {best} "
+            f"| {score:.4f} |",
+            flush=True,
+        )
+    print()
+    for family, each in sorted(scores.items()):
+        print(f"mean of {family}: {fmean(each):.4f} %")
+    print(f"not valid: {wrong}")
+    return 1 if wrong else 0
+
+
+def main() -> int:
+    """Read the arguments, solve, and return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("model", nargs="?", type=Path)
+    parser.add_argument("assignment", nargs="?", type=Path)
+    parser.add_argument("--out", type=Path, help="where the assignment is written")
+    parser.add_argument("--time", type=float, default=300.0, help="seconds in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--all", action="store_true", help="solve all and compare")
+    parser.add_argument("--only", nargs="*", help="with --all: these instances")
+    options = parser.parse_args()
+    if not options.all and None in (options.model, options.assignment, options.out):
+        parser.error("MODEL, ASSIGNMENT and --out are needed, or --all")
+    if not (np.isfinite(options.time) and options.time > 0):
+        parser.error(f"--time must be above 0, not {options.time}")
+    if options.processes < 1:
+        parser.error(f"--processes must be at least 1, not {options.processes}")
+    try:
+        return every(options) if options.all else one(options)
+    except (InstanceError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

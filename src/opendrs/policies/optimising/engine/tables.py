@@ -1,0 +1,142 @@
+"""A problem as the compiled functions read it: arrays and numbers only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from opendrs.policies.optimising.groups import Floats, Groups, Indices, Lists, Mask
+from opendrs.policies.optimising.problem import Problem
+
+SLACK = 1e-12  # relative; sums of the same amounts in another order differ by less
+NONE = -1
+
+
+class Tables(NamedTuple):
+    """What does not change during a search.
+
+    Names are as in `Problem`, and: limit: capacity with room for rounding;
+    overfill_scale: makes amounts over it comparable; even_slope: the inverse of
+    capacity; unit_groups: the groups of each unit; row_of: the row of a group in the
+    counts of locations and neighbourhoods, or NONE; needed_by: the inverse of needs.
+    """
+
+    capacity: Floats
+    limit: Floats
+    safety: Floats
+    excess_weight: Floats
+    overload_weight: Floats
+    overfill_scale: Floats
+    even_slope: Floats
+    even_target: Floats
+    even_weight: Floats
+    balance_first: Indices
+    balance_second: Indices
+    balance_target: Floats
+    balance_weight: Floats
+    use_cost: Floats
+    place_cost: Floats
+    pair_cost: Floats
+    demand: Floats
+    transient: Mask
+    origin: Indices
+    class_of: Indices
+    allowed: Mask
+    move_cost: Floats
+    member_start: Indices
+    members: Indices
+    group_start: Indices
+    unit_groups: Indices
+    strict: Mask
+    apart_weight: Floats
+    spread: Indices
+    row_of: Indices
+    need_start: Indices
+    needs: Indices
+    needed_start: Indices
+    needed_by: Indices
+    location: Indices
+    neighbourhood: Indices
+    measures: Floats
+    budgets: Floats
+    group_move_weight: float
+    has_overload: bool
+    has_even: bool
+    has_place: bool
+    has_pair: bool
+    has_apart: bool
+
+
+def tables_of(problem: Problem) -> Tables:
+    """Return *problem* as tables."""
+    groups = problem.groups
+    into = groups.members.inverse(problem.units)
+    needed = groups.needs.inverse(len(groups))
+    finite = np.where(np.isfinite(problem.capacity), problem.capacity, 0.0)
+    mean = finite.mean(axis=0)
+    return Tables(
+        capacity=np.ascontiguousarray(problem.capacity),
+        limit=problem.capacity + SLACK * np.abs(problem.capacity),
+        safety=np.ascontiguousarray(problem.safety),
+        excess_weight=np.ascontiguousarray(problem.excess_weight),
+        overload_weight=problem.overload_weight,
+        overfill_scale=np.divide(1.0, mean, out=np.ones_like(mean), where=mean > 0),
+        even_slope=_inverse(problem.capacity),
+        even_target=problem.even_target,
+        even_weight=problem.even_weight,
+        balance_first=_column([each.first for each in problem.balances]),
+        balance_second=_column([each.second for each in problem.balances]),
+        balance_target=np.array([each.target for each in problem.balances], float),
+        balance_weight=np.array([each.weight for each in problem.balances], float),
+        use_cost=problem.use_cost,
+        place_cost=_or_nothing(problem.place_cost),
+        pair_cost=_or_nothing(problem.pair_cost),
+        demand=np.ascontiguousarray(problem.demand),
+        transient=problem.transient,
+        origin=problem.origin,
+        class_of=problem.class_of,
+        allowed=problem.allowed,
+        move_cost=problem.move_cost,
+        member_start=groups.members.start,
+        members=groups.members.items,
+        group_start=into.start,
+        unit_groups=into.items,
+        strict=groups.strict,
+        apart_weight=groups.apart_weight,
+        spread=groups.spread,
+        row_of=_rows(groups, needed),
+        need_start=groups.needs.start,
+        needs=groups.needs.items,
+        needed_start=needed.start,
+        needed_by=needed.items,
+        location=problem.location,
+        neighbourhood=problem.neighbourhood,
+        measures=np.ascontiguousarray(problem.measures),
+        budgets=problem.budgets + SLACK * np.abs(problem.budgets),
+        group_move_weight=float(problem.group_move_weight),
+        has_overload=bool(problem.overload_weight.any()),
+        has_even=bool(problem.even_weight.any()),
+        has_place=problem.place_cost is not None,
+        has_pair=problem.pair_cost is not None,
+        has_apart=bool(groups.apart_weight.any()),
+    )
+
+
+def _column(values: list[int]) -> Indices:
+    return np.array(values, dtype=np.int64)
+
+
+def _or_nothing(values: Floats | None) -> Floats:
+    return np.zeros((1, 1)) if values is None else np.ascontiguousarray(values)
+
+
+def _inverse(capacity: Floats) -> Floats:
+    return np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+
+
+def _rows(groups: Groups, needed: Lists) -> Indices:
+    """Return a row for each group whose whereabouts are counted, else NONE."""
+    counted = (groups.spread > 0) | (np.diff(groups.needs.start) > 0)
+    counted |= np.diff(needed.start) > 0
+    return np.where(counted, np.cumsum(counted) - 1, NONE)
