@@ -57,7 +57,7 @@ class _Machine:
 
     def within(self, span: Frame) -> _Machine:
         time = self.columns[TIME]
-        inside = (time >= span.begin - STEP) & (time < span.end)
+        inside = (time >= span.begin - STEP / 2) & (time < span.end - STEP / 2)
         return _Machine(
             self.name, {name: each[inside] for name, each in self.columns.items()}
         )
@@ -97,7 +97,7 @@ def bitbrains(path: Path, window: Window = WHOLE) -> Workload:
 def _workload(
     path: Path, window: Window, span: Frame, machines: list[_Machine]
 ) -> Workload:
-    grid = Grid(span, memory=True, nearest=True)
+    grid = Grid(span, memory=True, early=STEP / 2)
     found = {}
     for machine in machines:
         inside = machine.within(span)

@@ -41,12 +41,11 @@ class Grid:
     Args:
         frame: The window.
         memory: Whether memory is read too.
-        nearest: Whether a sample belongs to the interval that begins nearest to it;
-            else to the one it lies in.
+        early: How many seconds before its interval begins a sample may be taken.
     """
 
-    def __init__(self, frame: Frame, *, memory: bool, nearest: bool = False) -> None:
-        self._frame, self._shift = frame, 0.5 if nearest else 0.0
+    def __init__(self, frame: Frame, *, memory: bool, early: float = 0.0) -> None:
+        self._frame, self._early = frame, early
         self._index: dict[str, int] = {}
         self._cpu = _Sums(frame.samples)
         self._memory = _Sums(frame.samples) if memory else None
@@ -73,7 +72,7 @@ class Grid:
             return
         self._first = min(self._first, float(time.min()))
         self._last = max(self._last, float(time.max()))
-        place = (time - self._frame.begin) / self._frame.interval + self._shift
+        place = (time + self._early - self._frame.begin) / self._frame.interval
         inside = (place >= 0) & (place < self._frame.samples)
         if not inside.any():
             return
@@ -186,9 +185,8 @@ class _Finished:
             )
         if carried.any():
             notes.append(
-                f"samples that were missing, for at most {window.carried:g} s, and "
-                f"count as the one before: {carried.sum()} of "
-                f"{int((carried > 0).sum())} guests"
+                f"gaps of at most {window.carried:g} s take the value before them: "
+                f"{carried.sum()} samples of {int((carried > 0).sum())} guests"
             )
         return Kept(
             tuple(self.names[:most]),

@@ -113,10 +113,9 @@ def in_time(
     first, last = float(found[0]), float(found[-1])
     begin = first + (window.start or 0.0)
     span = frame(window, step=step, begin=begin, length=last - begin + step)
-    grid = Grid(span, memory=len(names) > 1, nearest=False)
+    # Times that are off by rounding belong to the interval they are meant for.
+    grid = Grid(span, memory=len(names) > 1, early=EVEN * step)
     for batch, time in batches:
-        # Times that are off by rounding belong to the interval they are meant for.
-        shifted = time + EVEN * step
-        grid.add(batch.names, batch.which, shifted, *(batch.values[n] for n in names))
+        grid.add(batch.names, batch.which, time, *(batch.values[n] for n in names))
     grid.require_once(path, np.ceil(span.interval / step - EVEN) + (not even))
     return grid.kept(path, window, None), span.interval

@@ -1,0 +1,190 @@
+"""Samples added up into intervals, and what is done about those that are missing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.hardware import Floats
+from opendrs.sim.consolidation.readers.grid import Grid, Kept, filled
+from opendrs.sim.consolidation.readers.window import Frame, Window
+
+HOUR = Frame(begin=0.0, interval=300.0, samples=4)
+NAN = np.nan
+
+
+def add(grid: Grid, name: str, *samples: tuple[float, ...]) -> None:
+    time, *columns = np.array(samples, float).T
+    grid.add([name], np.zeros(len(time), np.int64), time, *columns)
+
+
+def kept(grid: Grid, **window: float) -> Kept:
+    return grid.kept("trace", Window(**window), None)  # type: ignore[arg-type]
+
+
+def test_an_interval_has_the_mean_of_its_samples() -> None:
+    grid = Grid(Frame(begin=0, interval=600, samples=2), memory=False)
+    add(grid, "a", (900, 0.5), (0, 0.1), (300, 0.3), (600, 0.7))
+
+    assert kept(grid).cpu.tolist() == [pytest.approx([0.2, 0.6])]
+
+
+def test_samples_outside_of_the_window_do_not_count() -> None:
+    grid = Grid(Frame(begin=600, interval=300, samples=2), memory=False)
+    add(grid, "a", *((time, time / 3000) for time in range(0, 3000, 300)))
+
+    assert kept(grid).cpu.tolist() == [[0.2, 0.3]]
+
+
+def test_a_gap_takes_the_value_before_it_and_is_told() -> None:
+    grid = Grid(HOUR, memory=False)
+    add(grid, "a", (0, 0.1), (900, 0.4))
+
+    found = kept(grid, carried=600)
+
+    assert found.cpu.tolist() == [[0.1, 0.1, 0.1, 0.4]]
+    told = "gaps of at most 600 s take the value before them: 2 samples of 1 guests"
+    assert found.notes == (told,)
+
+
+def test_a_gap_that_is_too_long_leaves_the_guest_out() -> None:
+    grid = Grid(HOUR, memory=False)
+    add(grid, "a", (0, 0.1), (900, 0.4))
+    add(grid, "b", (0, 0.1), (300, 0.2), (600, 0.3), (900, 0.4))
+
+    found = kept(grid, carried=300)
+
+    assert found.names == ("b",)
+    assert "left out" in found.notes[0]
+    assert found.notes[0].endswith("1 of 2")
+
+
+def test_a_missing_sample_is_not_zero() -> None:
+    grid = Grid(HOUR, memory=True)
+    add(grid, "a", (0, 0.5, NAN), (300, NAN, 0.2), (600, 0.7, 0.3), (900, 0.8, 0.4))
+
+    found = kept(grid)
+
+    assert found.cpu.tolist() == [[0.5, 0.5, 0.7, 0.8]]
+    assert found.memory is not None
+    assert found.memory.tolist() == [[0.2, 0.2, 0.3, 0.4]]
+
+
+def test_a_guest_whose_memory_is_unknown_is_left_out() -> None:
+    grid = Grid(HOUR, memory=True)
+    for time in range(0, 1200, 300):
+        add(grid, "a", (time, 0.5, NAN))
+        add(grid, "b", (time, 0.5, 0.5))
+
+    assert kept(grid).names == ("b",)
+
+
+def test_where_nobody_is_left_it_says_where_the_samples_lie() -> None:
+    grid = Grid(HOUR, memory=False)
+    add(grid, "a", (86_400, 0.5), (86_700, 0.5))
+
+    with pytest.raises(InvalidFileError, match="lie between 86400 and 86700 s"):
+        kept(grid)
+    with pytest.raises(InvalidFileError, match="trace: no samples"):
+        kept(Grid(HOUR, memory=False))
+
+
+def test_samples_that_are_there_twice_are_an_error() -> None:
+    grid = Grid(HOUR, memory=False)
+    add(grid, "a", (0, 0.5), (300, 0.5), (300, 0.5))
+
+    with pytest.raises(InvalidFileError, match="'a' has more samples from 300 to 600"):
+        grid.require_once("trace", 1)
+    grid.require_once("trace", 2)
+
+
+def test_weights_make_a_weighted_mean() -> None:
+    grid = Grid(Frame(begin=0, interval=300, samples=2), memory=False)
+    time, cpu = np.array([0.0, 100.0, 300.0]), np.array([0.9, 0.3, 0.1])
+    grid.add(["a"], np.zeros(3, np.int64), time, cpu, weight=np.array([100, 200, 300]))
+
+    assert kept(grid).cpu.tolist() == [pytest.approx([0.5, 0.1])]
+
+
+def test_a_sample_may_be_early() -> None:
+    grid = Grid(HOUR, memory=False, early=150)
+    add(grid, "a", (-3, 0.1), (299, 0.2), (601, 0.3), (904, 0.4), (1051, 0.9))
+
+    assert kept(grid).cpu.tolist() == [[0.1, 0.2, 0.3, 0.4]]
+
+
+def test_only_so_many_guests_are_kept() -> None:
+    grid = Grid(HOUR, memory=False)
+    for name in "cab":
+        add(grid, name, *((time, 0.5) for time in range(0, 1200, 300)))
+
+    found = kept(grid, most=2)
+
+    assert found.names == ("a", "b")
+    assert found.notes == ("only the first 2 guests by name are kept",)
+
+
+def test_guests_of_whom_nothing_else_is_known_are_left_out() -> None:
+    grid = Grid(HOUR, memory=False)
+    for name in "ab":
+        add(grid, name, *((time, 0.5) for time in range(0, 1200, 300)))
+
+    assert grid.kept("trace", Window(), ["b", "z"]).names == ("b",)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    guests=st.integers(1, 6),
+    parts=st.integers(1, 5),
+)
+def test_neither_order_nor_parts_matter(seed: int, guests: int, parts: int) -> None:
+    random = np.random.default_rng(seed)
+    names = [f"g{number}" for number in range(guests)]
+    which = np.repeat(np.arange(guests), 8)
+    time = np.tile(np.arange(8) * 150.0, guests)
+    # Quarters add up without rounding.
+    cpu = random.integers(0, 5, len(time)) / 4
+    whole = Grid(HOUR, memory=False)
+    whole.add(names, which, time, cpu)
+
+    mixed = Grid(HOUR, memory=False)
+    for part in np.array_split(random.permutation(len(time)), parts):
+        mixed.add(names, which[part], time[part], cpu[part])
+
+    assert (kept(whole).cpu == kept(mixed).cpu).all()
+    assert kept(mixed).names == tuple(names)
+
+
+def plainly_filled(row: list[float], reach: int) -> list[float]:
+    """Fill one row, value by value."""
+    known = [place for place, value in enumerate(row) if not np.isnan(value)]
+    result = []
+    for place, value in enumerate(row):
+        before = [each for each in known if each <= place]
+        nearest = before[-1] if before else next(iter(known), None)
+        near = nearest is not None and abs(place - nearest) <= reach
+        result.append(row[nearest] if near and nearest is not None else value)
+    return result
+
+
+@given(
+    rows=st.integers(1, 8).flatmap(
+        lambda width: st.lists(
+            st.lists(
+                st.one_of(st.just(NAN), st.floats(0, 1)), min_size=width, max_size=width
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    ),
+    reach=st.integers(0, 4),
+)
+def test_gaps_are_filled_as_by_hand(rows: list[list[float]], reach: int) -> None:
+    values: Floats = np.array(rows)
+
+    by_hand = np.array([plainly_filled(row, reach) for row in rows])
+
+    assert np.array_equal(filled(values, reach), by_hand, equal_nan=True)

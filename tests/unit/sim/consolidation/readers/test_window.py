@@ -1,0 +1,76 @@
+"""Which part of a trace is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from opendrs.errors import InvalidSettingError
+from opendrs.sim.consolidation.readers import planetlab
+from opendrs.sim.consolidation.readers.window import Window, cut, frame
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"length": 0},
+        {"length": float("inf")},
+        {"interval": -300},
+        {"interval": float("nan")},
+        {"start": float("nan")},
+        {"carried": -1},
+        {"most": 0},
+    ],
+)
+def test_refuses_a_window_that_makes_no_sense(settings: Mapping[str, float]) -> None:
+    with pytest.raises(InvalidSettingError, match=next(iter(settings))):
+        Window(**settings)  # type: ignore[arg-type]
+
+
+def test_an_interval_is_no_shorter_than_a_sample() -> None:
+    with pytest.raises(InvalidSettingError, match="at least 300 s"):
+        frame(Window(interval=60), step=300, begin=0, length=3600)
+
+
+def test_a_window_has_two_intervals_at_least() -> None:
+    with pytest.raises(InvalidSettingError, match="hold fewer than 2"):
+        frame(Window(interval=3600), step=300, begin=0, length=3600)
+
+
+def test_part_of_a_day_and_longer_intervals() -> None:
+    values = np.arange(12.0).reshape(2, 6)
+
+    part, interval = cut(values, Window(start=600, interval=600, length=1200), 300)
+
+    assert interval == 600
+    assert part.tolist() == [[2.5, 4.5], [8.5, 10.5]]
+
+
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        (Window(start=100), "start must be a multiple of 300 s"),
+        (Window(interval=400), "interval must be a multiple of 300 s"),
+        (Window(start=-300), "beyond"),
+        (Window(start=600, length=1500), "beyond"),
+        (Window(start=1500), "hold fewer"),
+    ],
+)
+def test_refuses_what_is_not_there(window: Window, why: str) -> None:
+    with pytest.raises(InvalidSettingError, match=why):
+        cut(np.zeros((2, 6)), window, 300)
+
+
+def test_a_day_of_planetlab_may_be_cut(tmp_path: Path) -> None:
+    for name in "abc":
+        text = "\n".join(str(sample // 12) for sample in range(288))
+        (tmp_path / name).write_text(text)
+
+    work = planetlab(tmp_path, Window(start=3600, length=7200, interval=3600, most=2))
+
+    assert work.names == ("a", "b")
+    assert work.interval == 3600
+    assert work.cpu.tolist() == [pytest.approx([0.01, 0.02])] * 2

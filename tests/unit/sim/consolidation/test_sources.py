@@ -1,0 +1,82 @@
+"""The files of directories and archives."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.sources import sources
+
+
+def contents(path: Path, *, deep: bool = False) -> dict[str, bytes]:
+    found = {}
+    for source in sources(path, deep=deep):
+        with source.open() as content:
+            found[source.name] = content.read()
+        with source.open() as again:
+            assert again.read() == found[source.name]
+    return found
+
+
+def folder(path: Path) -> Path:
+    for name, text in (("b", "2"), ("a", "1"), ("deep/c", "3"), (".hidden", "4")):
+        file = path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return path
+
+
+def test_a_directory_has_its_files_by_name(tmp_path: Path) -> None:
+    path = folder(tmp_path / "day")
+
+    assert list(contents(path).items()) == [("a", b"1"), ("b", b"2")]
+    assert contents(path, deep=True) == {"a": b"1", "b": b"2", "deep/c": b"3"}
+
+
+@pytest.mark.parametrize("name", ["day.tar", "day.tar.gz", "day.tgz", "day.tar.xz"])
+def test_a_tar_archive_has_its_files(tmp_path: Path, name: str) -> None:
+    path = folder(tmp_path / "day")
+    mode = {"tar": "w", "xz": "w:xz"}.get(name.rpartition(".")[2], "w:gz")
+    with tarfile.open(tmp_path / name, mode) as archive:  # type: ignore[call-overload]
+        archive.add(path, ".")
+
+    names = {each.removeprefix("./") for each in contents(tmp_path / name)}
+    assert names == {"a", "b", "deep/c"}
+
+
+def test_a_zip_archive_has_its_files(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "day.zip", "w") as archive:
+        archive.mkdir("day")
+        archive.writestr("day/a", "1")
+        archive.writestr("__MACOSX/day/a", "no trace")
+
+    assert contents(tmp_path / "day.zip") == {"day/a": b"1"}
+
+
+def test_a_file_alone_is_decompressed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"1"))
+
+    assert contents(tmp_path / "a.csv.gz") == {"a.csv.gz": b"1"}
+
+
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "text.zip").write_text("no archive")
+    with zipfile.ZipFile(tmp_path / "whole.zip", "w") as archive:
+        archive.writestr("a", "1")
+    # Bit 0 of the flags, in the directory at the end: encrypted.
+    content = bytearray((tmp_path / "whole.zip").read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "locked.zip").write_bytes(content)
+
+    for name, why in (
+        ("text.zip", "not a zip file"),
+        ("locked.zip", "a is encrypted"),
+        ("missing", "No such file"),
+    ):
+        with pytest.raises(InvalidFileError, match=f"{name}: .*{why}"):
+            contents(tmp_path / name)
