@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
@@ -18,6 +19,7 @@ from rich.text import Text
 HERE = Path(__file__).parent
 OPENDRS = Path(sys.executable).with_name("opendrs")
 WIDTH = 96
+REFERENCE = HERE.parent / "reference"
 PICTURES = {"plan.svg": ("plan", "demo", "--set", "moves=6")}
 
 
@@ -52,8 +54,20 @@ def picture(arguments: tuple[str, ...]) -> str:
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
 
+def plot(page: str, command: str, name: str) -> None:
+    """Draw what the example on a page of the reference gives."""
+    example = (REFERENCE / page).read_text().split("```toml\n")[1].split("```")[0]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "example.toml"
+        file.write_text(example, encoding="utf-8")
+        subprocess.run(  # noqa: S603 - our own command
+            [OPENDRS, command, file, "--plot", HERE / name], check=True
+        )
+
+
 def main() -> None:
     """Draw all pictures."""
+    plot("scenario-file.md", "simulate", "simulate.png")
     for name, arguments in PICTURES.items():
         (HERE / name).write_text(picture(arguments), encoding="utf-8")
 

@@ -1,9 +1,9 @@
-"""opendrs simulate: what a policy does over recorded or drawn load."""
+"""opendrs simulate: what policies do over recorded or drawn load."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,148 +11,199 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from opendrs.cli.options import JSON, format_option, seed_option, set_option
+from opendrs.cli.options import JSON, format_option, set_option
 from opendrs.cli.screen import add_row, console, print_json, table, visible
 from opendrs.cli.simulated import (
+    Outputs,
     Report,
-    cloudsim_report,
-    opendrs_report,
-    require_place,
-    write_report,
+    document,
+    inputs_of,
+    simulated,
+    title_of,
 )
 from opendrs.controller.selection import parse_assignments
 from opendrs.errors import ConfigurationError
+from opendrs.sim.consolidation.hardware import HOSTS
 from opendrs.sim.consolidation.readers import READERS
-from opendrs.sim.consolidation.synthetic import Synthetic, synthetic
-from opendrs.sim.consolidation.workload import Workload
+from opendrs.sim.consolidation.scenario.asked import Asked, changed, scenario_asked
+from opendrs.sim.consolidation.scenario.parts import (
+    KINDS,
+    LARGEST_SEED,
+    MOST_DAYS,
+    MOST_GUESTS,
+    SYNTHETIC,
+)
+from opendrs.sim.consolidation.scenario.reading import read_scenario
+from opendrs.sim.consolidation.scenario.scenario import Model, Scenario
 
-OPENDRS, CLOUDSIM = "opendrs", "cloudsim-3.0.3"
-SYNTHETIC = "synthetic"
+FILES = (".toml", ".json")
+HELP = f"""Say what policies cost over recorded or drawn load.
+
+SCENARIO is a file that says all of it, and ends in .toml or .json. KIND is what PATH
+holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
+
+\b
+  opendrs simulate day.toml --plot day.svg
+  opendrs simulate planetlab 20110303.tar.gz
+  opendrs simulate planetlab 20110303.tar.gz --policy consolidate --policy lr-mmt
+  opendrs simulate planetlab 20110303.tar.gz --model cloudsim-3.0.3 --policy lr-mmt
+  opendrs simulate synthetic --guests 5000 --set target=0.85 --series day.parquet
+"""
 
 
-@click.command(name="simulate")
-@click.argument("kind", type=click.Choice([*READERS, SYNTHETIC]), metavar="KIND")
+@click.command(name="simulate", help=HELP)
+@click.argument("source", metavar="SCENARIO|KIND")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
-@click.option("--model", type=click.Choice([OPENDRS, CLOUDSIM]), default=OPENDRS)
+@click.option(
+    "--model",
+    type=click.Choice([each.value for each in Model]),
+    help="Default: opendrs.",
+)
 @click.option(
     "--policy",
+    "policies",
+    multiple=True,
     metavar="NAME",
-    help="consolidate (the default) or none; with cloudsim-3.0.3 npa, dvfs, or such as "
-    "lr-mmt-1.2 (default thr-mmt).",
+    help="consolidate (the default), none, or a policy of CloudSim or Neat such as "
+    "lr-mmt-1.2 or neat-mhod-0.1; with cloudsim-3.0.3 npa, dvfs, or such as lr-mmt-1.2 "
+    "(default thr-mmt). Several are compared.",
 )
 @set_option
-@click.option("--hosts", type=click.IntRange(1, 10**6), default=800, show_default=True)
+@click.option(
+    "--hosts", type=click.IntRange(1, 10**6), help=f"How many; {HOSTS} unless said."
+)
 @click.option(
     "--memory",
     type=click.FloatRange(1, 10**9),
-    default=65_536.0,
-    help="MB of each host; 65536, so that CPU is what is short.",
+    help="MB of each host; 65536 unless said, so that CPU is what is short.",
 )
 @click.option(
     "--apart",
-    type=click.IntRange(0, 10**6),
-    default=0,
+    type=click.IntRange(0, MOST_GUESTS),
     help="How many guests at a time, by name, must be on different hosts.",
 )
-@click.option("--guests", type=click.IntRange(1, 10**6), default=1000)
-@click.option("--days", type=click.IntRange(1, 366), default=1)
-@seed_option
+@click.option(
+    "--guests",
+    type=click.IntRange(1, MOST_GUESTS),
+    help="How many are drawn; of a trace, the first so many by name.",
+)
+@click.option(
+    "--days",
+    type=click.FloatRange(0, MOST_DAYS, min_open=True),
+    help="For how long; whole days of synthetic load.",
+)
+@click.option(
+    "--start", type=float, metavar="SECONDS", help="Where to begin in a trace."
+)
+@click.option(
+    "--interval",
+    type=float,
+    metavar="SECONDS",
+    help="From one sample of a trace to the next, if not as it was recorded.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, LARGEST_SEED),
+    metavar="N",
+    help="Of what is drawn by chance; 1 unless said.",
+)
 @click.option(
     "--out",
+    "metrics",
+    multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Also write the metrics to FILE.json or FILE.csv.",
+    help="Also write the metrics to FILE.json, .csv or .parquet; may be repeated.",
+)
+@click.option(
+    "--series",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write what happens in each interval to FILE.json, .csv or .parquet.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw load and number of hosts over time, and of several policies energy "
+    "against SLAV, to FILE.svg, .png or .pdf.",
 )
 @format_option
 def command(  # noqa: PLR0913 - one for each option
     *,
-    kind: str,
+    source: str,
     path: Path | None,
-    model: str,
-    policy: str | None,
+    policies: tuple[str, ...],
     assignments: tuple[str, ...],
-    hosts: int,
-    memory: float,
-    apart: int,
-    guests: int,
-    days: int,
-    seed: int,
-    out: Path | None,
+    metrics: tuple[Path, ...],
+    series: Path | None,
+    plot: Path | None,
     form: str,
+    **said: str | float | None,
 ) -> None:
-    """Say what a policy costs over recorded or drawn load.
-
-    KIND is what PATH holds: planetlab or google, a directory or tar archive with a
-    file per guest, or csv; or synthetic, which needs no PATH and takes --guests,
-    --days and --seed.
-
-    \b
-      opendrs simulate planetlab 20110303.tar.gz
-      opendrs simulate planetlab 20110303.tar.gz --set target=0.85
-      opendrs simulate planetlab 20110303.tar.gz --model cloudsim-3.0.3 --policy lr-mmt
-      opendrs simulate synthetic --guests 5000 --hosts 1000 --out day.csv
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
-    require_place(out)
+    """Simulate, and tell what came of it; see HELP."""
     settings = parse_assignments(assignments)
-    if model == CLOUDSIM:
-        if kind != "planetlab" or settings or apart:
-            raise ConfigurationError(
-                f"{CLOUDSIM} runs planetlab, and takes neither --set nor --apart"
-            )
-        report = cloudsim_report(_required(kind, path), policy, hosts, seed)
-    else:
-        work = _workload(kind, path, Synthetic(guests=guests, days=days, seed=seed))
-        with _progress() as tell:
-            report = opendrs_report(
-                work,
-                policy,
-                settings,
-                hosts=hosts,
-                memory=memory,
-                apart=apart,
-                progress=tell,
-            )
-    write_report(report, out)
+    outputs = Outputs(metrics=metrics, series=series, plot=plot)
+    asked = Asked(
+        **{name: value for name, value in said.items() if value is not None},  # type: ignore[arg-type]
+        policies=policies,
+        settings=settings,
+    )
+    scenario, read = _scenario(source, path, asked)
+    outputs.check([*read, *inputs_of(scenario)])
+    with _progress() as progress:
+        reports = simulated(scenario, outputs, progress)
+    outputs.write(title_of(scenario), reports)
     if form == JSON:
-        print_json(report.document())
+        print_json(document(reports))
     else:
-        _print(report)
+        _print(reports)
 
 
-def _workload(kind: str, path: Path | None, drawn: Synthetic) -> Workload:
-    if kind == SYNTHETIC:
-        if path is not None:
-            raise ConfigurationError(f"synthetic takes no PATH, found {path}")
-        return synthetic(drawn)
-    return READERS[kind](_required(kind, path))
-
-
-def _required(kind: str, path: Path | None) -> Path:
-    if path is None:
-        raise ConfigurationError(f"{kind} needs a PATH")
-    return path
+def _scenario(
+    source: str, path: Path | None, asked: Asked
+) -> tuple[Scenario, list[Path]]:
+    """Return what to run, and the files that say so."""
+    if source in KINDS:
+        return scenario_asked(source, path, asked), []
+    file = Path(source)
+    if file.suffix not in FILES:
+        raise ConfigurationError(
+            f"{source}: expected a scenario file (.toml or .json), or one of "
+            f"{', '.join(KINDS)}"
+        )
+    if path is not None:
+        raise ConfigurationError(f"a scenario takes no PATH, found {path}")
+    return read_scenario(file, changed(asked)), [file]
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None] | None]:
-    """Give what shows on a terminal how far a run is."""
+def _progress() -> Iterator[Callable[[str], Callable[[int, int], None] | None]]:
+    """Give what shows on a terminal how far each run is."""
     if not sys.stderr.isatty():
-        yield None
+        yield lambda _: None
         return
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def begin(name: str) -> Callable[[int, int], None]:
+            task = bar.add_task(visible(name), total=None)
+            return lambda done, total: bar.update(task, completed=done, total=total)
+
+        yield begin
 
 
-def _print(report: Report) -> None:
+def _print(reports: Sequence[Report]) -> None:
     screen = console()
-    screen.print(visible(f"{report.model}: {report.policy}"))
+    names = [report.policy for report in reports]
+    screen.print(visible(f"{reports[0].model}: {', '.join(names)}"))
     screen.print()
-    made = table("metric", "", right=[""])
-    for name, value in report.metrics.items():
-        add_row(made, name.replace("_", " "), _figure(value))
+    heads = names if len(names) > 1 else [""]
+    made = table("metric", *map(visible, heads), right=list(map(visible, heads)))
+    for metric in reports[0].metrics:
+        figures = [_figure(report.metrics.get(metric)) for report in reports]
+        add_row(made, metric.replace("_", " "), *figures)
     screen.print(made)
-    for note in report.notes:
+    for note in reports[0].notes:
         screen.print(visible(note))
 
 

@@ -1,26 +1,38 @@
-"""The report of a simulation: run, told, and written to a file."""
+"""The reports of a simulation: run, told, and written to files."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from opendrs.controller.selection import build_policy
-from opendrs.errors import ConfigurationError, UnknownPolicyError
-from opendrs.model import Limits
-from opendrs.policies import Consolidate
-from opendrs.sim.consolidation import read_planetlab, scheme, simulate
-from opendrs.sim.consolidation.engine import run
-from opendrs.sim.consolidation.machines import Machines, Tenants
+from opendrs.sim.consolidation.outputs import (
+    PICTURES,
+    TABLES,
+    Drafts,
+    Value,
+    json_bytes,
+    require_outputs,
+    table_bytes,
+)
+from opendrs.sim.consolidation.scenario.running import (
+    Load,
+    Metrics,
+    load_of,
+    metrics_of,
+    require_room,
+)
+from opendrs.sim.consolidation.scenario.scenario import (
+    Contender,
+    Recorded,
+    Scenario,
+    source_name,
+)
+from opendrs.sim.consolidation.series import Recorder
 from opendrs.sim.consolidation.workload import Workload
 
-NONE = "none"
-Metrics = Mapping[str, float | int | None]
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +41,11 @@ class Report:
 
     Attributes:
         model: Which model.
-        policy: Which policy.
-        settings: Its settings, as far as they are not the usual ones.
+        policy: What the policy is called.
+        settings: Its settings, as far as they were given.
         metrics: The metrics by name.
         notes: What was changed in reading.
+        recorder: What happened in each interval; None unless it was asked for.
     """
 
     model: str
@@ -40,6 +53,7 @@ class Report:
     settings: Mapping[str, object] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    recorder: Recorder | None = None
 
     def document(self) -> dict[str, object]:
         """Return all of it as plain values."""
@@ -51,114 +65,173 @@ class Report:
             "notes": list(self.notes),
         }
 
+    def row(self) -> dict[str, Value]:
+        """Return it as a row of a table."""
+        settings = json.dumps(dict(self.settings), ensure_ascii=False)
+        first = {"model": self.model, "policy": self.policy, "settings": settings}
+        return {**first, **self.metrics}
 
-def opendrs_report(  # noqa: PLR0913 - one for each option
-    work: Workload,
-    policy: str | None,
-    settings: Mapping[str, object],
-    *,
-    hosts: int,
-    memory: float,
-    apart: int,
-    progress: Callable[[int, int], None] | None,
-) -> Report:
-    """Return what the default model says.
 
-    Raises:
-        ConfigurationError: There is no such policy or setting, or no room.
+def document(reports: Sequence[Report]) -> object:
+    """Return *reports* as plain values: one as it is, several as a list."""
+    found = [report.document() for report in reports]
+    return found[0] if len(found) == 1 else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """The files that were asked for.
+
+    Attributes:
+        metrics: Where the metrics go.
+        series: Where the series goes; None for nowhere.
+        plot: Where the picture goes; None for nowhere.
     """
-    name = policy or Consolidate.name
-    machines = Machines.of(hosts, memory)
-    account = run(
-        work,
-        _policy(name, settings),
-        machines,
-        tenants=Tenants.serving(work, machines, apart),
-        progress=progress,
-    )
-    metrics = {**asdict(account), "bound_ratio": account.bound_ratio}
-    return Report(
-        model="opendrs",
-        policy=name,
-        settings=settings,
-        metrics=metrics,
-        notes=work.notes,
-    )
 
+    metrics: tuple[Path, ...] = ()
+    series: Path | None = None
+    plot: Path | None = None
 
-def cloudsim_report(path: Path, policy: str | None, hosts: int, seed: int) -> Report:
-    """Return what CloudSim 3.0.3 would say, defects included.
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Check what can be checked before a long run.
 
-    Raises:
-        ConfigurationError: There is no such policy, no such file, or no room.
-    """
-    chosen = scheme(policy or "thr-mmt", seed)
-    result = simulate(read_planetlab(path), chosen, hosts)
-    fields = asdict(result)
-    del fields["energy"]
-    metrics = {
-        "energy_kwh": result.energy_kwh,
-        **fields,
-        "slav": result.slav,
-        "esv": result.esv,
-    }
-    return Report(model="cloudsim-3.0.3", policy=str(chosen), metrics=metrics)
+        Args:
+            inputs: Files that must not be written over.
 
-
-def _policy(name: str, settings: Mapping[str, object]) -> Consolidate | None:
-    if name == NONE:
-        if settings:
-            raise ConfigurationError(f"{NONE} has no settings")
-        return None
-    if name != Consolidate.name:
-        raise UnknownPolicyError(
-            f"simulate knows the policies {Consolidate.name} and {NONE}, not {name!r}"
+        Raises:
+            InvalidFileError: A name has another suffix, stands twice or is that of an
+                input, or there is no place for it.
+        """
+        tables = [*self.metrics, *([self.series] if self.series else [])]
+        pictures = [self.plot] if self.plot else []
+        require_outputs(
+            [
+                *((path, TABLES) for path in tables),
+                *((path, PICTURES) for path in pictures),
+            ],
+            inputs,
         )
-    built = build_policy(name, settings, Limits())
-    assert isinstance(built, Consolidate)  # noqa: S101 - that is its name
-    return built
+
+    def write(self, title: str, reports: Sequence[Report]) -> None:
+        """Write all of them, or none.
+
+        Raises:
+            InvalidFileError: One cannot be written.
+        """
+        with Drafts() as drafts:
+            for path in self.metrics:
+                drafts.add(path, _metrics(reports, path.suffix))
+            if self.series is not None:
+                content = table_bytes(_series(reports), self.series.suffix)
+                drafts.add(self.series, content)
+            if self.plot is not None:
+                _draw(title, reports, drafts.new(self.plot), self.plot.suffix)
 
 
-def require_place(out: Path | None) -> None:
-    """Check that there will be a place for the report.
+def inputs_of(scenario: Scenario) -> list[Path]:
+    """Return the files that *scenario* is read from."""
+    source = scenario.stage.source
+    return [source.path] if isinstance(source, Recorded) else []
+
+
+def simulated(
+    scenario: Scenario,
+    outputs: Outputs,
+    progress: Callable[[str], Progress | None],
+) -> list[Report]:
+    """Return what each policy of *scenario* costs.
+
+    Args:
+        scenario: What to run.
+        outputs: What is to be written of it; nothing else is recorded.
+        progress: Makes what is told how far the policy of that name has come.
 
     Raises:
-        ConfigurationError: There will be none, or the format is not known.
+        ConfigurationError: The load cannot be read, or the guests find no room.
     """
-    if out is None:
-        return
-    if out.suffix not in (".json", ".csv"):
-        raise ConfigurationError(f"{out}: give a name that ends in .json or .csv")
-    if not out.absolute().parent.is_dir():
-        raise ConfigurationError(f"{out}: there is no directory {out.parent}")
+    load = load_of(scenario.stage.source, scenario.stage.model)
+    for contender in scenario.contenders:
+        require_room(scenario.stage, contender, load)
+    return [
+        _report(scenario, contender, load, outputs, progress(contender.label))
+        for contender in scenario.contenders
+    ]
 
 
-def write_report(report: Report, out: Path | None) -> None:
-    """Write *report* to *out*, all of it or nothing.
+def _report(
+    scenario: Scenario,
+    contender: Contender,
+    load: Load,
+    outputs: Outputs,
+    progress: Progress | None,
+) -> Report:
+    asked = outputs.series is not None or outputs.plot is not None
+    recorder = Recorder(film=outputs.plot is not None) if asked else None
+    metrics = metrics_of(
+        scenario.stage, contender, load, progress=progress, watcher=recorder
+    )
+    return Report(
+        model=scenario.stage.model,
+        policy=contender.label,
+        settings=contender.settings,
+        metrics=metrics,
+        notes=load.notes if isinstance(load, Workload) else (),
+        recorder=recorder,
+    )
 
-    Raises:
-        ConfigurationError: It cannot be written.
-    """
-    if out is None:
-        return
-    text = _as_csv(report) if out.suffix == ".csv" else _as_json(report)
-    draft = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(out)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise ConfigurationError(f"{out}: {error}") from error
+
+def title_of(scenario: Scenario) -> str:
+    """Return what stands above a picture of *scenario*."""
+    stage = scenario.stage
+    hosts = sum(pool.count for pool in stage.pools)
+    title = scenario.title or source_name(stage.source)
+    return f"{title} ({hosts} hosts, model {stage.model})"
 
 
-def _as_json(report: Report) -> str:
-    return json.dumps(report.document(), indent=2, ensure_ascii=False) + "\n"
+def _metrics(reports: Sequence[Report], suffix: str) -> bytes:
+    if suffix == ".json":
+        return json_bytes(document(reports))
+    rows = [report.row() for report in reports]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return table_bytes(columns, suffix)
 
 
-def _as_csv(report: Report) -> str:
-    row = {"model": report.model, "policy": report.policy, **report.metrics}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(row), lineterminator="\n")
-    writer.writeheader()
-    writer.writerow(row)
-    return text.getvalue()
+def _series(reports: Sequence[Report]) -> dict[str, list[Value]]:
+    """Return the series of *reports* below one another."""
+    columns: dict[str, list[Value]] = {}
+    for name, recorder in _recorded(reports):
+        parts = recorder.series().columns()
+        length = len(parts["time_s"])
+        columns.setdefault("policy", []).extend([name] * length)
+        for column, values in parts.items():
+            columns.setdefault(column, []).extend(values.tolist())
+    return columns
+
+
+def _recorded(reports: Sequence[Report]) -> Iterator[tuple[str, Recorder]]:
+    for report in reports:
+        assert report.recorder is not None  # noqa: S101 - it was asked for
+        yield report.policy, report.recorder
+
+
+def _draw(title: str, reports: Sequence[Report], path: Path, suffix: str) -> None:
+    from opendrs.sim.consolidation.pictures import (  # noqa: PLC0415 - seldom needed
+        Shown,
+        draw_runs,
+    )
+
+    runs = [
+        Shown(
+            label=report.policy,
+            series=recorder.series(),
+            film=recorder.film(),
+            energy_kwh=_number(report.metrics["energy_kwh"]),
+            slav=_number(report.metrics["slav"]),
+        )
+        for report, (_, recorder) in zip(reports, _recorded(reports), strict=True)
+    ]
+    draw_runs(title, runs, path, suffix)
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,16 +1,27 @@
-"""opendrs simulate: what a policy costs over recorded or drawn load."""
+"""opendrs simulate: what policies cost over recorded or drawn load."""
 
 from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tomli_w
+from pyarrow import parquet
 
 from terminal import Opendrs
 
+DOCUMENTS = Path(__file__).parents[3] / "docs/reference"
 SMALL = ("simulate", "synthetic", "--guests", "20", "--hosts", "20")
+SCENARIO: dict[str, Any] = {
+    "format": "opendrs-scenario/1",
+    "workload": {"kind": "synthetic", "guests": 20},
+    "hosts": [{"count": 20}],
+}
 
 
 def day(name: str = "day", guests: int = 3) -> str:
@@ -18,6 +29,11 @@ def day(name: str = "day", guests: int = 3) -> str:
     for number in range(guests):
         (Path(name) / f"vm{number}").write_text("20\n" * 288)
     return name
+
+
+def scenario(**tables: object) -> str:
+    Path("scenario.toml").write_text(tomli_w.dumps({**SCENARIO, **tables}))
+    return "scenario.toml"
 
 
 def test_prints_the_metrics_as_a_table(opendrs: Opendrs) -> None:
@@ -43,28 +59,77 @@ def test_without_a_policy_nobody_moves(opendrs: Opendrs) -> None:
     assert json.loads(answer.out)["metrics"]["migrations"] == 0
 
 
-def test_writes_the_metrics_to_a_file(opendrs: Opendrs) -> None:
-    answer = opendrs(*SMALL, "--out", "run.csv", "--format", "json")
-    opendrs(*SMALL, "--out", "run.json")
+def test_several_policies_are_compared(opendrs: Opendrs) -> None:
+    policies = ("--policy", "none", "--policy", "consolidate", "--policy", "lr-mmt")
+
+    table = opendrs(*SMALL, *policies, "--set", "target=0.6")
+    documents = json.loads(opendrs(*SMALL, *policies, "--format", "json").out)
+
+    assert "metric" in table.out
+    head = next(line for line in table.out.splitlines() if line.startswith("metric"))
+    assert head.split() == ["metric", "none", "consolidate", "lr-mmt"]
+    assert [each["policy"] for each in documents] == ["none", "consolidate", "lr-mmt"]
+    energies = [each["metrics"]["energy_kwh"] for each in documents]
+    assert len(set(energies)) == 3
+
+
+def test_writes_the_metrics_to_files(opendrs: Opendrs) -> None:
+    outputs = [f"run.{suffix}" for suffix in ("csv", "json", "parquet")]
+    options = [word for name in outputs for word in ("--out", name)]
+
+    answer = opendrs(*SMALL, *options, "--format", "json")
 
     metrics = json.loads(answer.out)["metrics"]
     with Path("run.csv").open(newline="") as lines:
         (row,) = csv.DictReader(lines)
     assert float(row["energy_kwh"]) == metrics["energy_kwh"]
     assert json.loads(Path("run.json").read_text())["metrics"] == metrics
+    (kept,) = parquet.read_table("run.parquet").to_pylist()
+    assert {name: kept[name] for name in metrics} == metrics
+    assert sorted(each.name for each in Path().iterdir()) == sorted(outputs)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+def test_writes_what_happens_in_each_interval(opendrs: Opendrs, suffix: str) -> None:
+    policies = ("--policy", "none", "--policy", "consolidate")
+    answer = opendrs(*SMALL, *policies, "--series", f"x.{suffix}", "--format", "json")
+
+    if suffix == "parquet":
+        rows = parquet.read_table("x.parquet").to_pylist()
+    elif suffix == "json":
+        rows = json.loads(Path("x.json").read_text())
+    else:
+        with Path("x.csv").open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    assert [row["policy"] for row in rows] == ["none"] * 288 + ["consolidate"] * 288
+    for document in json.loads(answer.out):
+        own = [row for row in rows if row["policy"] == document["policy"]]
+        energy = sum(float(row["energy_kwh"]) for row in own)
+        assert energy == pytest.approx(document["metrics"]["energy_kwh"])
+        moves = sum(int(row["migrations"]) for row in own)
+        assert moves == document["metrics"]["migrations"]
+
+
+def test_draws_a_picture(opendrs: Opendrs) -> None:
+    answer = opendrs(*SMALL, "--plot", "x.svg")
+
+    assert answer.status == 0
+    picture = Path("x.svg").read_text()
+    assert "synthetic, 20 guests, 1 day, seed 1 (20 hosts, model opendrs)" in picture
 
 
 def test_reads_a_day_of_planetlab_in_both_models(opendrs: Opendrs) -> None:
     name = day()
+    files = ("--series", "x.csv", "--plot", "x.png", "--format", "json")
 
     ours = opendrs("simulate", "planetlab", name, "--format", "json")
-    theirs = opendrs(
-        "simulate", "planetlab", name, "--model", "cloudsim-3.0.3", "--format", "json"
-    )
+    theirs = opendrs("simulate", "planetlab", name, "--model", "cloudsim-3.0.3", *files)
 
     assert json.loads(ours.out)["policy"] == "consolidate"
     assert json.loads(theirs.out)["policy"] == "thr-mmt-0.8"
     assert json.loads(theirs.out)["metrics"]["energy_kwh"] > 0
+    assert len(Path("x.csv").read_text().splitlines()) == 1 + 287
+    assert Path("x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_reads_csv(opendrs: Opendrs) -> None:
@@ -73,22 +138,84 @@ def test_reads_csv(opendrs: Opendrs) -> None:
     assert opendrs("simulate", "csv", "load.csv").status == 0
 
 
+def test_part_of_a_trace_can_be_simulated(opendrs: Opendrs) -> None:
+    window = ("--guests", "2", "--days", "0.5", "--start", "3600", "--interval", "600")
+
+    answer = opendrs("simulate", "planetlab", day(), *window, "--format", "json")
+
+    metrics = json.loads(answer.out)["metrics"]
+    assert (metrics["guests"], metrics["hours"]) == (2, 12)
+
+
+def test_runs_a_scenario_file(opendrs: Opendrs) -> None:
+    file = scenario(title="a day", policies=[{"name": "none"}, {"name": "lr-mmt"}])
+
+    answer = opendrs("simulate", file, "--format", "json", "--plot", "x.svg")
+
+    assert [each["policy"] for each in json.loads(answer.out)] == ["none", "lr-mmt"]
+    assert "a day (20 hosts, model opendrs)" in Path("x.svg").read_text()
+
+
+def test_a_scenario_file_and_options_say_the_same(opendrs: Opendrs) -> None:
+    from_file = opendrs("simulate", scenario(), "--format", "json")
+
+    assert from_file.out == opendrs(*SMALL, "--format", "json").out
+
+
+def test_options_may_change_policies_and_seed_of_a_scenario(opendrs: Opendrs) -> None:
+    file = scenario(seed=3)
+    options = ("--policy", "consolidate", "--set", "target=0.5", "--format", "json")
+
+    changed = opendrs("simulate", file, "--seed", "1", *options)
+
+    assert json.loads(changed.out)["settings"] == {"target": 0.5}
+    assert changed.out == opendrs(*SMALL, *options).out
+
+
+def test_a_path_begins_from_the_folder_of_its_file(opendrs: Opendrs) -> None:
+    Path("deep").mkdir()
+    Path("deep/load.csv").write_text("guest,cpu\na,10\na,20\n")
+    workload = {"kind": "csv", "path": "load.csv"}
+    text = tomli_w.dumps({**SCENARIO, "workload": workload})
+    Path("deep/scenario.toml").write_text(text)
+
+    assert opendrs("simulate", "deep/scenario.toml").status == 0
+
+
+def test_the_example_of_the_reference_runs_as_it_stands(opendrs: Opendrs) -> None:
+    text = (DOCUMENTS / "scenario-file.md").read_text()
+    example = text.split("```toml\n")[1].split("```")[0]
+    Path("day.toml").write_text(example)
+
+    answer = opendrs("simulate", "day.toml", "--format", "json")
+
+    assert answer.status == 0, answer.err
+    assert len(json.loads(answer.out)) == 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (("planetlab",), "planetlab needs a PATH"),
-        (("planetlab", "missing"), "missing"),
+        (("planetlab", "missing"), "missing: No such file"),
         (("csv", "missing.csv"), "No such file"),
+        (("synthetic", "--start", "3"), "--start is for traces, not synthetic"),
+        (("synthetic", "--days", "0.5"), "--days must be whole for synthetic"),
+        (("planetlab", "missing", "--interval", "0"), "interval must be above 0 s"),
         (("synthetic", "path"), "synthetic takes no PATH"),
-        (("synthetic", "--policy", "balance"), "knows the policies consolidate"),
-        (("synthetic", "--policy", "none", "--set", "target=1"), "has no settings"),
+        (("synthetic", "--policy", "balance"), "expected consolidate, none, or"),
+        (("synthetic", "--policy", "none", "--set", "target=1"), "neither settings"),
         (("synthetic", "--set", "target=2"), "target must be"),
         (("synthetic", "--set", "tarpit=2"), "no such setting"),
-        (("synthetic", "--model", "cloudsim-3.0.3"), "runs planetlab"),
+        (("synthetic", "--model", "cloudsim-3.0.3"), 'runs "planetlab" only'),
         (("synthetic", "--hosts", "1"), "finds no room"),
-        (("synthetic", "--out", "run.parquet"), "ends in .json or .csv"),
+        (("synthetic", "--out", "run.xls"), "ends in .json, .csv or .parquet"),
+        (("synthetic", "--series", "run.svg"), "ends in .json, .csv or .parquet"),
+        (("synthetic", "--plot", "run.csv"), "ends in .svg, .png or .pdf"),
         (("synthetic", "--out", "none/run.csv"), "there is no directory"),
-        (("tarot",), "'tarot' is not one of"),
+        (("synthetic", "--out", "x.csv", "--series", "x.csv"), "written already"),
+        (("tarot",), "tarot: expected a scenario file (.toml or .json), or one of"),
+        (("none.toml",), "cannot read none.toml"),
     ],
 )
 def test_bad_input_is_told_and_nothing_is_written(
@@ -100,6 +227,46 @@ def test_bad_input_is_told_and_nothing_is_written(
     assert why in answer.err
     assert answer.out == ""
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--hosts", "3"), "--hosts: a scenario file says that itself"),
+        (("--model", "opendrs"), "--model: a scenario file says that itself"),
+        (("--set", "target=1"), "--set needs --policy"),
+        (("path",), "a scenario takes no PATH"),
+        (("--out", "scenario.json", "--out", "x.csv"), "read or written already"),
+    ],
+)
+def test_what_only_a_scenario_says_is_no_option_with_it(
+    opendrs: Opendrs, arguments: tuple[str, ...], why: str
+) -> None:
+    Path("scenario.json").write_text(json.dumps(SCENARIO))
+
+    answer = opendrs("simulate", "scenario.json", *arguments)
+
+    assert answer.status == 2
+    assert why in answer.err
+    assert [each.name for each in Path().iterdir()] == ["scenario.json"]
+
+
+def test_all_that_is_wrong_in_a_scenario_is_told(opendrs: Opendrs) -> None:
+    answer = opendrs("simulate", scenario(seed="x", policies=[{"name": "y"}]))
+
+    assert answer.status == 2
+    first, second = answer.err.splitlines()
+    assert first.startswith("opendrs: scenario.toml: seed: expected a whole number")
+    assert second.startswith("opendrs: scenario.toml: policies[0].name: expected con")
+
+
+def test_a_scenario_without_room_is_told_before_anything_runs(
+    opendrs: Opendrs,
+) -> None:
+    answer = opendrs("simulate", scenario(hosts=[{"count": 1, "memory": 900}]))
+
+    assert answer.status == 2
+    assert "finds no room on 1 hosts" in answer.err
 
 
 def test_a_scheme_that_does_not_exist_is_told(opendrs: Opendrs) -> None:
@@ -123,13 +290,38 @@ def test_an_empty_directory_is_told(opendrs: Opendrs) -> None:
     assert "no traces in there" in answer.err
 
 
+def test_a_trace_is_never_written_over(opendrs: Opendrs) -> None:
+    Path("load.csv").write_text("guest,cpu\na,10\na,20\n")
+
+    answer = opendrs("simulate", "csv", "load.csv", "--out", "./load.csv")
+
+    assert answer.status == 2
+    assert "load.csv is read or written already" in answer.err
+    assert Path("load.csv").read_text() == "guest,cpu\na,10\na,20\n"
+
+
 def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
     opendrs: Opendrs,
 ) -> None:
     Path("run.csv").mkdir()
 
-    answer = opendrs(*SMALL, "--out", "run.csv")
+    answer = opendrs(*SMALL, "--out", "run.csv", "--series", "series.csv")
 
     assert answer.status == 2
-    assert "run.csv" in answer.err
+    assert "run.csv is there, and no file" in answer.err
     assert [each.name for each in Path().iterdir()] == ["run.csv"]
+
+
+@pytest.mark.parametrize("command", ["simulate"])
+def test_help_loads_no_library_that_only_some_runs_need(command: str) -> None:
+    program = (
+        f"import sys; from opendrs.cli.main import run; run(['{command}', '--help']);"
+        "print({'pandas', 'pyarrow', 'matplotlib', 'dask', 'distributed'}"
+        " & set(sys.modules))"
+    )
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], capture_output=True, check=True
+    )
+
+    assert done.stdout.endswith(b"set()\n")

@@ -73,6 +73,15 @@ def simulate(
     return _Run(trace, scheme, hosts).result(progress, watcher)
 
 
+def place(trace: Trace, scheme: Scheme, hosts: int = HOSTS) -> None:
+    """Try the first placement only.
+
+    Raises:
+        ConfigurationError: The guests do not all fit on so many hosts.
+    """
+    _Run(trace, scheme, hosts)
+
+
 def simulate_days(
     days: Mapping[str, Trace], scheme: Scheme, hosts: int = HOSTS
 ) -> dict[str, Result]:

@@ -1,0 +1,1 @@
+"""What a simulation is given: load, hosts, guests, and the policies to try."""

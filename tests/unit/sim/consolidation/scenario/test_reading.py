@@ -1,0 +1,244 @@
+"""A scenario file is understood whole, or everything wrong with it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from opendrs.errors import InvalidFileError
+from opendrs.model import Limits
+from opendrs.policies import Consolidate
+from opendrs.sim.consolidation.machines import Behaviour
+from opendrs.sim.consolidation.scenario.guests import Guests, Kind
+from opendrs.sim.consolidation.scenario.hosts import Pool
+from opendrs.sim.consolidation.scenario.reading import (
+    FORMAT,
+    read_scenario,
+    scenario_from,
+)
+from opendrs.sim.consolidation.scenario.scenario import Model, Recorded, Scenario
+from opendrs.sim.consolidation.schemes import scheme
+from opendrs.sim.consolidation.synthetic import Synthetic
+
+SMALL = {"kind": "synthetic", "guests": 10}
+
+
+def read(**tables: Any) -> Scenario:  # noqa: ANN401 - a document
+    document = {"format": FORMAT, "workload": SMALL, **tables}
+    return scenario_from(document, "x.toml", Path("folder"))
+
+
+def complaints(**tables: Any) -> str:  # noqa: ANN401 - a document
+    with pytest.raises(InvalidFileError) as told:
+        read(**tables)
+    return str(told.value)
+
+
+def test_little_needs_to_be_said() -> None:
+    found = read()
+
+    assert found.stage.model is Model.OPENDRS
+    assert found.stage.source == Synthetic(guests=10, seed=1)
+    assert found.stage.pools == (Pool(count=800),)
+    assert found.stage.guests == Guests()
+    assert found.stage.behaviour == Behaviour()
+    assert [each.label for each in found.contenders] == ["consolidate"]
+    assert found.contenders[0].policy == Consolidate(seed=1)
+
+
+def test_all_can_be_said(tmp_path: Path) -> None:
+    file = tmp_path / "day.toml"
+    document = {
+        "format": FORMAT,
+        "title": "a day",
+        "model": "opendrs",
+        "seed": 7,
+        "workload": {"kind": "planetlab", "path": "traces/day.tar.gz"},
+        "hosts": [
+            {"count": 2, "power": "ibm-x3550-x5675", "memory": 4096},
+            {"count": 1, "watts": [9.0] * 11, "cores": 8, "mips": 3000},
+        ],
+        "guests": {
+            "apart": [["a", "b"], ["c", "d"]],
+            "kinds": [{"mips": 500, "memory": 613}, {"mips": 9, "memory": 8}],
+        },
+        "behaviour": {"wake": 60, "asleep": 5},
+        "limits": {"cooldown": 0},
+        "policies": [
+            {"name": "consolidate", "settings": {"target": 0.5}},
+            {"name": "lr-mmt", "label": "theirs", "limits": {"memory_headroom": 0.2}},
+            {"name": "none"},
+        ],
+    }
+    file.write_text(tomli_w.dumps(document))
+
+    found = read_scenario(file)
+
+    stage = found.stage
+    assert found.title == "a day"
+    assert stage.source == Recorded(
+        kind="planetlab", path=tmp_path / "traces/day.tar.gz"
+    )
+    assert stage.pools[1] == Pool(count=1, watts=(9.0,) * 11, cores=8, mips=3000)
+    assert stage.guests.apart == (("a", "b"), ("c", "d"))
+    assert stage.guests.kinds[0] == Kind(mips=500, memory=613)
+    assert stage.behaviour == Behaviour(wake=60, asleep=5)
+    ours, theirs, nobody = found.contenders
+    assert ours.label == "consolidate target=0.5"
+    limits = Limits(cooldown=0)
+    assert ours.policy == Consolidate(target=0.5, seed=7, limits=limits)
+    assert theirs.label == "theirs"
+    assert isinstance(theirs.policy, Consolidate)
+    assert theirs.policy.limits == Limits(cooldown=0, memory_headroom=0.2)
+    assert nobody.policy is None
+
+
+def test_what_is_changed_counts_instead_of_what_the_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "day.json"
+    file.write_text('{"format": "opendrs-scenario/1", "workload": {"kind": 3}}')
+
+    found = read_scenario(file, {"workload": SMALL, "seed": 3})
+
+    assert found.stage.source == Synthetic(guests=10, seed=3)
+
+
+def test_cloudsim_has_its_own_policies() -> None:
+    found = read(
+        model="cloudsim-3.0.3",
+        seed=5,
+        workload={"kind": "planetlab", "path": "day"},
+        hosts=[{"count": 30}],
+        policies=[{"name": "dvfs"}, {"name": "thr-rs"}],
+    )
+
+    assert [each.label for each in found.contenders] == ["dvfs", "thr-rs-0.8"]
+    assert [each.policy for each in found.contenders] == [
+        scheme("dvfs"),
+        scheme("thr-rs", 5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        ({"format": "opendrs-drill/1"}, 'format: expected "opendrs-scenario/1"'),
+        ({"worklod": {}}, "worklod: no such field; did you mean workload?"),
+        ({"title": 3}, "title: expected a text, found 3"),
+        ({"model": "x"}, 'model: expected "opendrs" or "cloudsim-3.0.3", found "x"'),
+        ({"seed": -1}, "seed: expected a whole number from 0 to 4294967295, found -1"),
+        ({"seed": True}, "seed: expected a whole number"),
+        ({"workload": 3}, "workload: expected a table of named values, found 3"),
+        ({"workload": {}}, "workload.kind: expected one of planetlab"),
+        ({"workload": {"kind": "tarot"}}, 'synthetic, found "tarot"'),
+        ({"workload": {"kind": "csv"}}, "workload.path: expected a file or directory"),
+        ({"workload": {"kind": "csv", "path": 3}}, "workload.path: expected a file"),
+        (
+            {"workload": {"kind": "csv", "path": "x", "guests": 3}},
+            "workload.guests: no such setting (there is: carried, interval, length",
+        ),
+        (
+            {"workload": {"kind": "csv", "path": "x", "length": -3.0}},
+            "workload: length must be above 0 s, not -3.0",
+        ),
+        (
+            {
+                "model": "cloudsim-3.0.3",
+                "workload": {"kind": "planetlab", "path": "x", "most": 3},
+            },
+            "workload: cloudsim-3.0.3 runs all of a day",
+        ),
+        ({"workload": {**SMALL, "days": 0.5}}, "workload.days: expected a whole num"),
+        ({"workload": {**SMALL, "days": 10**9}}, "workload.days: expected at most 366"),
+        ({"workload": {**SMALL, "load": 7.0}}, "workload: load must be in (0, 1]"),
+        ({"workload": {**SMALL, "seed": 7}}, "workload.seed: no such setting"),
+        ({"hosts": []}, "hosts: expected a list of tables, found []"),
+        ({"hosts": [3]}, "hosts[0]: expected a table, found 3"),
+        ({"hosts": [{}]}, "hosts[0].count: is missing"),
+        ({"hosts": [{"count": 0}]}, "hosts[0]: count must be in [1, 1000000], not 0"),
+        ({"hosts": [{"count": 1, "power": "x"}]}, "no power curve 'x' (there is: hp-"),
+        ({"hosts": [{"count": 1, "mips": 9}]}, "cores and mips need power or watts"),
+        ({"hosts": [{"count": 1, "watts": [1, 2]}]}, "watts need cores and mips"),
+        ({"hosts": [{"count": 1, "watts": [1, 2]}]}, "expected 11 values, found 2"),
+        ({"hosts": [{"count": 1, "memory": 0}]}, "memory must be above 0, not 0"),
+        ({"guests": {"apart": -1}}, "guests.apart: expected a whole number of 0"),
+        ({"guests": {"apart": [["a"]]}}, "guests.apart: expected a whole number of 0"),
+        ({"guests": {"apart": [["a", "b"], ["b", "c"]]}}, '"b" stands twice'),
+        ({"guests": {"kind": 3}}, "guests.kind: no such field"),
+        ({"guests": {"kinds": [{"mips": 3}]}}, "guests.kinds[0].memory: is missing"),
+        (
+            {"guests": {"kinds": [{"mips": -3, "memory": 9}]}},
+            "guests.kinds[0]: mips must be above 0, not -3",
+        ),
+        ({"behaviour": {"wake": -1.0}}, "behaviour: wake must be 0 or more"),
+        ({"behaviour": {"wok": 1.0}}, "behaviour.wok: no such setting"),
+        ({"limits": {"cooldown": "x"}}, "limits.cooldown: expected a number"),
+        ({"limits": {"memory_headroom": 2}}, "limits: memory_headroom must be in [0"),
+        ({"policies": []}, "policies: expected a list of tables, found []"),
+        ({"policies": ["none"]}, "policies[0]: expected a table of named values"),
+        ({"policies": [{}]}, "policies[0].name: expected a text, which is missing"),
+        ({"policies": [{"name": "x"}]}, "policies[0].name: expected consolidate, none"),
+        ({"policies": [{"name": "npa"}]}, "npa is a policy of cloudsim-3.0.3 only"),
+        ({"policies": [{"name": "lr-x"}]}, "no scheme is called 'lr-x'"),
+        ({"policies": [{"name": "none", "x": 1}]}, "policies[0].x: no such field"),
+        (
+            {"policies": [{"name": "none", "limits": {"cooldown": 1}}]},
+            "policies[0]: none has neither settings nor limits",
+        ),
+        (
+            {"policies": [{"name": "consolidate", "settings": {"targt": 1}}]},
+            "policies[0].settings.targt: no such setting; did you mean target?",
+        ),
+        (
+            {"policies": [{"name": "consolidate", "settings": 3}]},
+            "policies[0].settings: expected a table of named values, found 3",
+        ),
+        (
+            {"policies": [{"name": "none"}, {"name": "none"}]},
+            'policies[1].label: "none" stands more than once',
+        ),
+        ({"model": "cloudsim-3.0.3"}, 'workload.kind: cloudsim-3.0.3 runs "planetlab"'),
+        (
+            {"model": "cloudsim-3.0.3", "hosts": [{"count": 3, "memory": 9}]},
+            "hosts: cloudsim-3.0.3 has HP ML110 G4 and G5 in turn",
+        ),
+        (
+            {"model": "cloudsim-3.0.3", "behaviour": {"wake": 9}},
+            "behaviour: cloudsim-3.0.3 knows nothing of that",
+        ),
+        (
+            {
+                "model": "cloudsim-3.0.3",
+                "policies": [{"name": "lr-mmt", "settings": {"target": 1}}],
+            },
+            "policies[0]: in cloudsim-3.0.3 policies take neither settings nor limits",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    tables: dict[str, object], told: str
+) -> None:
+    assert f"x.toml: {told}" in complaints(**tables) or told in complaints(**tables)
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    told = complaints(
+        title=3,
+        seed="x",
+        workload={"kind": "tarot"},
+        hosts=[{"count": 0}],
+        behaviour={"wake": -1.0},
+        policies=[{"name": "consolidate", "settings": {"target": 2.0}}],
+    ).splitlines()
+
+    assert [line.split(":")[1].strip() for line in told] == [
+        *("title", "seed", "workload.kind", "hosts[0]", "behaviour"),
+        "policies[0].settings",
+    ]
+
+
+def test_a_document_that_is_no_table_is_told() -> None:
+    with pytest.raises(InvalidFileError, match="expected a table of named values"):
+        scenario_from([], "x", Path())
