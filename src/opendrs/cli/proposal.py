@@ -15,6 +15,7 @@ from opendrs.cli.screen import add_row, table, visible
 from opendrs.controller.documents import KINDS
 from opendrs.model import (
     NodeId,
+    NodeState,
     Plan,
     PowerOff,
     PowerOn,
@@ -130,9 +131,9 @@ def load_picture(before: Snapshot, after: Snapshot) -> Table:
         cells: list[str | Text] = [name]
         for resource in ("cpu", "memory"):
             cells += [
-                bar(_load(before, name, resource)),
+                _drawn(before, name, resource),
                 arrow(),
-                bar(_load(after, name, resource)),
+                _drawn(after, name, resource),
             ]
         add_row(made, *cells)
     if (left := len(changed + same) - MOST_NODES) > 0:
@@ -152,6 +153,13 @@ def _changed_first(
         return names, []
     changed = [name for name in names if before.nodes[name] != after.nodes[name]]
     return changed, [name for name in names if name not in set(changed)]
+
+
+def _drawn(snapshot: Snapshot, name: NodeId, resource: str) -> Text:
+    node = snapshot.nodes.get(name)
+    if node is not None and node.state is NodeState.OFFLINE:
+        return Text(node.state.value, style="dim")
+    return bar(_load(snapshot, name, resource))
 
 
 def _load(snapshot: Snapshot, name: NodeId, resource: str) -> float | None:

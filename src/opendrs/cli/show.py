@@ -16,7 +16,7 @@ from opendrs.cli.cluster import (
 )
 from opendrs.cli.options import JSON, config_option, format_option, source_argument
 from opendrs.cli.screen import console, print_json
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import load_settings, observe, open_source, with_sleepers
 from opendrs.model import Snapshot
 from opendrs.platforms.file import document
 from opendrs.rules import compile_rules, violations
@@ -32,16 +32,18 @@ FEW = 20  # guests that are shown without being asked for
 def command(*, source: str, guests: bool, config: Path | None, form: str) -> None:
     """Show nodes, guests, loads, rules, and what is broken.
 
-    A question mark stands where nothing was measured. The guests are listed
-    when there are few of them, or with --guests.
+    A question mark stands where nothing was measured. Of a node that sleeps, what
+    it has is remembered. The guests are listed when there are few of them, or
+    with --guests.
 
     \b
       opendrs show cluster.json            a snapshot in a file
       opendrs show lab --guests            a platform of the configuration
       opendrs show demo --format json      everything, for a program
     """  # noqa: D301 - click takes \b as: do not wrap what follows
-    opened = open_source(source, load_settings(config))
-    snapshot = observe(opened)
+    settings = load_settings(config)
+    opened = open_source(source, settings)
+    snapshot = with_sleepers(observe(opened), opened, settings)
     if form == JSON:
         faults = faults_document(
             compile_rules(snapshot).contradictions, violations(snapshot)

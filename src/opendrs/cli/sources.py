@@ -10,6 +10,7 @@ from typing import Any
 
 from opendrs.controller import remembered
 from opendrs.controller.clock import SystemClock
+from opendrs.controller.nodes import with_known_nodes
 from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
 from opendrs.controller.stores import MemoryStore, SqliteStore
 from opendrs.errors import ConfigurationError, UnknownPlatformError
@@ -137,6 +138,25 @@ def with_record(
     with SqliteStore(path, reading=True) as store:
         owner_of(store, source.platform.name)
         return remembered(snapshot, policy, store)
+
+
+def with_sleepers(snapshot: Snapshot, source: Source, settings: Settings) -> Snapshot:
+    """Return *snapshot* with what the record of *source* knows of nodes that sleep.
+
+    Where there is no such record, or it is that of another platform, nothing is.
+
+    Raises:
+        StoreError: The record cannot be read.
+    """
+    path = settings.store_path(source.platform.name)
+    awake = all(node.online for node in snapshot.nodes.values())
+    if awake or not source.lasting or not path.exists():
+        return snapshot
+    with SqliteStore(path, reading=True) as store:
+        owner = store.load(OWNER) or {}
+        if owner.get("name") != source.platform.name:
+            return snapshot
+        return with_known_nodes(snapshot, store)
 
 
 @contextmanager

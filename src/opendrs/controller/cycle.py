@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from opendrs.controller.history import last_moves, recalled
+from opendrs.controller.nodes import keep_nodes, with_known_nodes
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
 from opendrs.ports import Store
@@ -13,18 +14,23 @@ MemoryT = TypeVar("MemoryT")
 
 
 def remembered(snapshot: Snapshot, policy: Policy[MemoryT], store: Store) -> Snapshot:
-    """Return *snapshot* with what the record knows: who was moved when.
+    """Return *snapshot* with what the record knows.
+
+    That is who was moved when, and what the nodes are that sleep.
 
     Raises:
         StoreError: The record cannot be read.
     """
-    return recalled(snapshot, last_moves(store, policy.limits, snapshot.taken_at))
+    moves = last_moves(store, policy.limits, snapshot.taken_at)
+    return recalled(with_known_nodes(snapshot, store), moves)
 
 
 def decide(
     snapshot: Snapshot, policy: Policy[MemoryT], store: Store
 ) -> Decision[MemoryT]:
     """Return what *policy* decides, and keep for the next time what it remembers.
+
+    What can be seen of the nodes is kept as well.
 
     Args:
         snapshot: The cluster, with what the record knows.
@@ -34,6 +40,7 @@ def decide(
     Raises:
         StoreError: The memory cannot be read or kept.
     """
+    keep_nodes(snapshot, store)
     key = f"memory of {policy.name}"
     saved = store.load(key)
     memory = policy.initial_memory() if saved is None else saved["memory"]

@@ -59,6 +59,7 @@ class Snapshot:
         A guest is taken to use on the target what it used on the source, and to
         take its busy cores along as runnable tasks. How long it will wait there,
         and the others without it or with it, is not known before it is measured.
+        A node that is woken is taken to use nothing by itself.
 
         Raises:
             UnknownGuestError: A guest is not in the snapshot.
@@ -69,7 +70,7 @@ class Snapshot:
         for action in actions:
             if isinstance(action, PowerOn | PowerOff):
                 node = _known(action.node, nodes)
-                nodes[node.id] = replace(node, state=_switched(action))
+                nodes[node.id] = _switched(node, action)
             else:
                 guest = _moving(action, nodes, guests)
                 for name, sign in ((action.source, -1), (action.target, 1)):
@@ -111,8 +112,12 @@ def _known(name: NodeId, nodes: Mapping[NodeId, Node]) -> Node:
     return nodes[name]
 
 
-def _switched(action: PowerOn | PowerOff) -> NodeState:
-    return NodeState.ONLINE if isinstance(action, PowerOn) else NodeState.OFFLINE
+def _switched(node: Node, action: PowerOn | PowerOff) -> Node:
+    if isinstance(action, PowerOff):
+        return replace(node, state=NodeState.OFFLINE)
+    if node.state is not NodeState.OFFLINE:
+        return replace(node, state=NodeState.ONLINE)
+    return replace(node, state=NodeState.ONLINE, usage=Usage(0.0, 0))
 
 
 def _moved(guest: Guest, target: NodeId) -> Guest:

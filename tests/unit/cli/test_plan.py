@@ -1,15 +1,17 @@
 """opendrs plan: what would move where, and why."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from builders import cluster, guest_ids
+from builders import cluster, guest_ids, node
 from opendrs.controller.documents import plan_document, step_document
 from opendrs.model import (
     AntiAffinity,
     NodeId,
+    NodeState,
     Pin,
     PowerOff,
     PowerOn,
@@ -104,6 +106,24 @@ def test_shows_why_what_and_what_becomes_of_the_nodes(
     assert "b ░░░░░░░░ 0% → ███░░░░░ 40% ░░░░░░░░ 0% → ███░░░░░ 40%" in rows
     assert "left alone: kept: rule: stays" in rows
     assert rows[-1] == "To do this: opendrs apply lopsided.json"
+
+
+def test_a_sleeping_node_is_shown_and_woken(opendrs: Opendrs) -> None:
+    full = cluster({"a": 1.0}, {"big": ("a", 0.5), "other": ("a", 0.5)})
+    asleep = node("b", None, state=NodeState.OFFLINE)
+    write_snapshot(
+        replace(full, nodes={**full.nodes, NodeId("b"): asleep}), Path("c.json")
+    )
+
+    consolidate = ("--policy", "consolidate", "--set", "power=true")
+    detector = ("--set", "detector=threshold", "--set", "parameter=0.8")
+    told = opendrs("plan", "c.json", *consolidate, *detector).out
+
+    assert "power-on" in told
+    woken = next(line for line in told.splitlines() if line.startswith("b "))
+    before, _, after = woken.partition("→" if "→" in woken else "->")
+    assert before.split() == ["b", "offline"]
+    assert "50%" in after
 
 
 def test_the_advice_repeats_the_options(opendrs: Opendrs, lopsided: str) -> None:

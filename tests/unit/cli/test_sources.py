@@ -1,10 +1,11 @@
 """From the word SOURCE to a platform, and the rules that must fit it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from builders import NOON, cluster, guest_ids, node
+from builders import CAPACITY, NOON, cluster, guest_ids, node
 from opendrs.cli.sources import (
     Source,
     observe,
@@ -12,8 +13,10 @@ from opendrs.cli.sources import (
     record_of,
     simulation,
     with_record,
+    with_sleepers,
 )
 from opendrs.controller import SystemClock
+from opendrs.controller.nodes import keep_nodes
 from opendrs.controller.settings import NO_SETTINGS, Settings
 from opendrs.errors import ConfigurationError, UnknownPlatformError
 from opendrs.model import (
@@ -138,6 +141,23 @@ def test_a_record_belongs_to_one_platform(tmp_path: Path) -> None:
         pytest.fail("it was opened")
     with pytest.raises(ConfigurationError, match='the record of "lab"'):
         with_record(PAIR, Balance(), stranger, settings)
+
+
+def test_of_a_node_that_sleeps_its_own_record_tells_what_it_has(tmp_path: Path) -> None:
+    other = Connection(name="other", kind="libvirt", settings=LAB.settings)
+    settings = Settings(
+        platforms={"lab": LAB, "other": other}, store=tmp_path / "record.sqlite"
+    )
+    live, stranger = open_source("lab", settings), open_source("other", settings)
+    away = node("b", None, state=NodeState.OFFLINE, capacity=None)
+    asleep = replace(PAIR, nodes={**PAIR.nodes, away.id: away})
+    without = with_sleepers(asleep, live, settings)
+    with record_of(live, settings) as store:
+        keep_nodes(PAIR, store)
+
+    assert without == asleep
+    assert with_sleepers(asleep, live, settings).nodes[away.id].capacity == CAPACITY
+    assert with_sleepers(asleep, stranger, settings) == asleep
 
 
 def test_a_snapshot_in_a_file_is_planned_for_as_it_was_taken(tmp_path: Path) -> None:

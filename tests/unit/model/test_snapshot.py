@@ -176,6 +176,17 @@ def test_a_node_is_put_to_sleep_and_woken() -> None:
     assert asleep.after(PowerOn(B)).nodes[B].state is NodeState.ONLINE
 
 
+def test_a_node_that_is_woken_uses_nothing_by_itself() -> None:
+    asleep = replace(PLAIN.nodes[B], state=NodeState.OFFLINE, usage=Usage())
+    silent = replace(asleep, state=NodeState.UNKNOWN)
+
+    woken = replace(PLAIN, nodes={**PLAIN.nodes, B: asleep}).after(PowerOn(B))
+    found = replace(PLAIN, nodes={**PLAIN.nodes, B: silent}).after(PowerOn(B))
+
+    assert woken.nodes[B].usage == Usage(0.0, 0)
+    assert found.nodes[B].usage == Usage()
+
+
 def test_a_guest_on_an_unknown_node_is_refused() -> None:
     lost = {VM: guest("vm", "gone", 0.1)}
     bound = {VM: guest("vm", "a", 0.1, migrating_to=NodeId("gone"))}
