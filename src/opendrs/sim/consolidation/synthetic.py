@@ -24,7 +24,7 @@ class Synthetic:
         guests: How many.
         days: For how long.
         group: How many guests at a time have the same busy hours.
-        load: Mean load, as part of the CPU of a guest.
+        load: Mean load on working days, without bursts, as part of the CPU of a guest.
         noise: Standard deviation of what is no cycle, as part of the load.
         bursts: How many bursts a guest has on a day, on average; half an hour each.
         seed: Of all that is drawn.
@@ -53,7 +53,11 @@ class Synthetic:
 
 
 def synthetic(asked: Synthetic) -> Workload:
-    """Return the workload that *asked* describes."""
+    """Return the workload that *asked* describes.
+
+    Days have a busy hour, the same for a group, by more or less for each guest;
+    two days in seven are quieter. Memory is steady but for a tenth that goes with CPU.
+    """
     drawn = np.random.default_rng(asked.seed)
     samples = int(asked.days * DAY / SAMPLE)
     time = np.arange(samples, dtype=np.float64) * SAMPLE
@@ -62,11 +66,12 @@ def synthetic(asked: Synthetic) -> Workload:
     cpu *= drawn.gamma(2.0, asked.load / 2.0, asked.guests)[:, None]
     cpu *= 1 + asked.noise * drawn.standard_normal(cpu.shape, dtype=np.float32)
     _burst(drawn, cpu, asked.bursts * asked.days)
+    cpu = np.clip(cpu, 0, 1)
     memory = drawn.uniform(0.3, 0.9, (asked.guests, 1)) + 0.1 * cpu
     width = len(str(asked.guests))
     return Workload(
         names=tuple(f"guest-{number:0{width}}" for number in range(asked.guests)),
-        cpu=np.clip(cpu, 0, 1),
+        cpu=cpu,
         memory=np.clip(memory, 0, 1),
         interval=SAMPLE,
     )

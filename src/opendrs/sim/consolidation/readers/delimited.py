@@ -59,7 +59,7 @@ def read_csv(source: Source, form: Form) -> Iterator[Batch]:
             )
             for rows in reader:
                 yield checked(rows, known)
-        except (pa.ArrowInvalid, BadValueError) as error:
+        except (pa.ArrowException, BadValueError) as error:
             found = tuple(_complaints(source, known, named=form.columns is None))
             raise InvalidFileError(
                 *(found or (f"{source.label}: {first_line(error)}",))

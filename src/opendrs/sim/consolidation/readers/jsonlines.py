@@ -50,7 +50,7 @@ def read_json(source: Source, form: Form) -> Iterator[Batch]:
                 flat = pa.Table.from_batches([rows]).flatten().combine_chunks()
                 for part in flat.to_batches():
                     yield checked(part, form)
-        except (pa.ArrowInvalid, BadValueError) as error:
+        except (pa.ArrowException, BadValueError) as error:
             found = tuple(_complaints(source, form))
             raise InvalidFileError(
                 *(found or (f"{source.label}: {first_line(error)}",))

@@ -90,7 +90,7 @@ class Form:
         """Return what of it is there in *columns*.
 
         Raises:
-            InvalidFileError: One that is needed is not.
+            InvalidFileError: One that is needed is not, or is there twice.
         """
         needed = [*self.key, *(each.name for each in self.fields if each.needed)]
         lacking = [name for name in needed if name not in columns]
@@ -99,6 +99,9 @@ class Form:
             found = ", ".join(columns)[:200] or "nothing"
             raise InvalidFileError(f"{label}: no column {names}; found {found}")
         fields = tuple(each for each in self.fields if each.name in columns)
+        for name in (*self.key, *(each.name for each in fields)):
+            if columns.count(name) > 1:
+                raise InvalidFileError(f"{label}: there are two columns {name!r}")
         return Form(
             key=self.key,
             fields=fields,

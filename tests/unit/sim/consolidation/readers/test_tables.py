@@ -104,6 +104,13 @@ def test_says_which_column_is_missing(tmp_path: Path) -> None:
         rows(read_csv, path, NAMED)
 
 
+def test_a_column_that_is_there_twice_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "load.csv", "guest,load,size,load\na,1,2,3\n")
+
+    with pytest.raises(InvalidFileError, match="two columns 'load'"):
+        rows(read_csv, path, NAMED)
+
+
 def test_an_archive_that_is_cut_off_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "load.csv.gz", "a,x,1,2\n" * 100_000)
     path.write_bytes(path.read_bytes()[:-200])
