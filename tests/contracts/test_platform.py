@@ -16,6 +16,7 @@ from builders import cluster, guest_ids
 from integration.lab import MIB, Lab
 from opendrs.errors import PlatformError
 from opendrs.model import Guest, GuestId, GuestState, Migration, NodeId, Pin
+from opendrs.platforms.power import Powered
 from opendrs.ports import Platform, TaskId, TaskState
 from opendrs.sim.clock import SimulatedClock
 from opendrs.sim.platform import SimulatedPlatform
@@ -66,16 +67,24 @@ class Stage:
 
 
 def simulated(_: pytest.FixtureRequest) -> Stage:
+    return _simulated(lambda platform: platform)
+
+
+def powered(_: pytest.FixtureRequest) -> Stage:
+    return _simulated(lambda platform: Powered(platform, lambda _: None))
+
+
+def _simulated(around: Callable[[Platform], Platform]) -> Stage:
     clock = SimulatedClock()
     origin = cluster(
         nodes={"h1": 0.5, "h2": 0.1, "h3": 0.1},
         guests={"quick": ("h1", 0.01), "slow": ("h1", 0.4)},
         rules=RULES,
     )
-    platform = SimulatedPlatform(origin, clock)
+    world = SimulatedPlatform(origin, clock)
     return Stage(
-        platform=platform,
-        again=lambda: platform,  # its world is in this process alone
+        platform=around(world),
+        again=lambda: around(world),  # its world is in this process alone
         wait=clock.sleep,
         prepare=lambda: None,
         hurry=lambda: clock.sleep(600),
@@ -102,6 +111,7 @@ def libvirt(request: pytest.FixtureRequest) -> Stage:
 @pytest.fixture(
     params=[
         simulated,
+        powered,
         pytest.param(libvirt, marks=[pytest.mark.lab, pytest.mark.shared]),
     ]
 )

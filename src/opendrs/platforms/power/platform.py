@@ -123,13 +123,18 @@ class Powered:
             return self._platform.status(task)
         if self._busy_with(switch):
             return TaskStatus(TaskState.RUNNING, f"{switch.node} is being asked")
-        driver = self._driver(switch.node)
-        confirmed, seen = self._confirmed(switch, driver)
+        effort = self._efforts.get(task)
+        complaint = None if effort is None else effort.complaint
+        try:
+            confirmed, seen = self._confirmed(switch, self._driver(switch.node))
+        except PlatformError as error:
+            if complaint is None:
+                raise
+            confirmed, seen = False, f"how it is now cannot be told: {error}"
         if confirmed:
             return TaskStatus(TaskState.DONE, seen)
-        effort = self._efforts.get(task)
-        if effort is not None and effort.complaint is not None:
-            return TaskStatus(TaskState.FAILED, f"{effort.complaint}; {seen}")
+        if complaint is not None:
+            return TaskStatus(TaskState.FAILED, f"{complaint}; {seen}")
         if task in self._given_up:
             return TaskStatus(TaskState.FAILED, f"no longer waited for; {seen}")
         return TaskStatus(TaskState.RUNNING, seen)

@@ -340,6 +340,18 @@ def test_who_cannot_confirm_is_asked_again_later(rack: Rack) -> None:
         rack.platform.status(task)
 
 
+def test_who_failed_and_cannot_be_asked_either_is_not_waited_for(rack: Rack) -> None:
+    dead = PlatformUnavailableError("the controller is dead")
+    rack.sockets[H2].complaint = rack.sockets[H2].mute = dead
+
+    status = rack.settled(rack.platform.start(OFF))
+
+    assert status.state is TaskState.FAILED
+    assert status.detail == (
+        "the controller is dead; how it is now cannot be told: the controller is dead"
+    )
+
+
 def test_all_else_is_done_by_the_other_platform(rack: Rack) -> None:
     move, task = Migration(GuestId("vm1"), H1, H2), TaskId("power")
     with pytest.raises(UnsupportedError, match="not here"):
