@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from opendrs.controller.history import last_moves, recalled
+from opendrs.controller.memories import keep, recall
 from opendrs.controller.nodes import keep_nodes, with_known_nodes
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
@@ -25,9 +27,22 @@ def remembered(snapshot: Snapshot, policy: Policy[MemoryT], store: Store) -> Sna
     return recalled(with_known_nodes(snapshot, store), moves)
 
 
-def decide(
+@dataclass(frozen=True, slots=True)
+class Judgement(Generic[MemoryT]):
+    """What was decided, and by which memory.
+
+    Attributes:
+        memory: What the policy remembered before.
+        decision: What it decided.
+    """
+
+    memory: MemoryT
+    decision: Decision[MemoryT]
+
+
+def judge(
     snapshot: Snapshot, policy: Policy[MemoryT], store: Store
-) -> Decision[MemoryT]:
+) -> Judgement[MemoryT]:
     """Return what *policy* decides, and keep for the next time what it remembers.
 
     What can be seen of the nodes is kept as well.
@@ -38,13 +53,17 @@ def decide(
         store: Where its memory is kept; each call is one cycle.
 
     Raises:
-        StoreError: The memory cannot be read or kept.
+        StoreError: The memory cannot be read or kept, or is none of that policy.
     """
     keep_nodes(snapshot, store)
-    key = f"memory of {policy.name}"
-    saved = store.load(key)
-    memory = policy.initial_memory() if saved is None else saved["memory"]
-    decision = policy.decide(snapshot, memory)  # type: ignore[arg-type]  # as it was saved
-    if decision.memory is not None:
-        store.save(key, {"memory": decision.memory})
-    return decision
+    memory = recall(policy, store)
+    decision = policy.decide(snapshot, memory)
+    keep(policy, decision.memory, store)
+    return Judgement(memory, decision)
+
+
+def decide(
+    snapshot: Snapshot, policy: Policy[MemoryT], store: Store
+) -> Decision[MemoryT]:
+    """Return the decision of `judge` alone."""
+    return judge(snapshot, policy, store).decision

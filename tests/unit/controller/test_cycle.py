@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any, ClassVar
+
+import pytest
 
 from builders import NOON, cluster
 from opendrs.controller import decide, remembered
+from opendrs.controller.cycle import judge
 from opendrs.controller.stores import MemoryStore
-from opendrs.model import GuestId
-from opendrs.policies import AutoRebalance, Balance, Reason
+from opendrs.errors import StoreError
+from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, Snapshot
+from opendrs.policies import (
+    BUILT_IN,
+    AutoRebalance,
+    Balance,
+    Consolidate,
+    Decision,
+    Policy,
+    Reason,
+)
 from opendrs.ports import Outcome, StepRecord
 from stage import migration, step
 
@@ -78,3 +92,65 @@ def test_each_call_is_one_cycle_of_the_policy() -> None:
         Reason.IMPROVES_BALANCE,
         Reason.NOT_YET_SUSTAINED,
     ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "saved", "complaint"),
+    [
+        (AutoRebalance(), {"memory": "three"}, "memory: expected a whole number"),
+        (AutoRebalance(), {"memory": None}, "memory: expected a whole number"),
+        (AutoRebalance(), {}, "memory: is missing"),
+        (Consolidate(), {"memory": 3}, "memory: "),
+        (
+            Consolidate(),
+            {"memory": {"cycle": 1, "guests": {"vm": [None]}, "nodes": {}}},
+            "memory.guests.vm[0]: expected a number, found null",
+        ),
+    ],
+)
+def test_a_memory_of_another_kind_is_told_with_its_name(
+    policy: Policy[Any], saved: dict[str, object], complaint: str
+) -> None:
+    store = MemoryStore()
+    store.save(f"memory of {policy.name}", saved)
+
+    with pytest.raises(StoreError) as raised:
+        decide(LOPSIDED, policy, store)
+
+    assert str(raised.value).startswith(
+        f'the record holds something else as "memory of {policy.name}" than that '
+        f"policy remembers: {complaint}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign:
+    """A policy of somebody else, that does not say what it remembers."""
+
+    name: ClassVar[str] = "foreign"
+    limits: Limits = DEFAULT_LIMITS
+
+    def initial_memory(self):  # type: ignore[no-untyped-def]  # noqa: ANN201
+        return {}
+
+    def decide(self, snapshot: Snapshot, memory: Any) -> Decision[Any]:  # noqa: ANN401
+        del snapshot
+        return Decision(Reason.BALANCED, memory)
+
+
+def test_what_is_not_said_is_not_checked() -> None:
+    store = MemoryStore()
+    store.save("memory of foreign", {"memory": ["anything"]})
+
+    assert decide(LOPSIDED, Foreign(), store).memory == ["anything"]
+
+
+def test_the_memory_of_every_policy_is_kept_and_recalled() -> None:
+    for kind in BUILT_IN.values():
+        store, policy = MemoryStore(), kind()
+        first = judge(LOPSIDED, policy, store)
+
+        second = judge(LOPSIDED, policy, store)
+
+        assert first.memory == policy.initial_memory()
+        assert second.memory == json.loads(json.dumps(first.decision.memory))
