@@ -124,6 +124,9 @@ def test_tells_the_newest_of_each_node_whatever_became_of_it(inbox: Inbox) -> No
     inbox.note([closed(request(B, 7))])
 
     assert [one.id for one in inbox.newest()] == ["a 10", "b 7"]
+    assert inbox.latest(A) == request(A, 10)
+    assert inbox.latest(B) == closed(request(B, 7))
+    assert inbox.latest(NodeId("c")) is None
 
 
 def test_refuses_a_sequence_twice_and_then_keeps_nothing_of_it(inbox: Inbox) -> None:

@@ -93,6 +93,9 @@ class Inbox(Protocol):
     def request(self, name: str) -> RequestRecord | None:
         """Return the request of that id, or None."""
 
+    def latest(self, node: NodeId) -> RequestRecord | None:
+        """Return the request of the highest sequence of *node*, or None."""
+
     def newest(self) -> tuple[RequestRecord, ...]:
         """Return the request of the highest sequence of each node."""
 

@@ -216,3 +216,10 @@ class Problem(_Answer):
     """Why something was not accepted."""
 
     detail: Annotated[str, Field(description="Why, in words.")]
+    last_sequence: Annotated[
+        int | None,
+        Field(
+            description="Of the last request of the node that was accepted, where "
+            "one of the same or a lower sequence is not; null otherwise."
+        ),
+    ] = None

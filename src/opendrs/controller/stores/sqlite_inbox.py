@@ -32,6 +32,7 @@ ON CONFLICT (guest) DO UPDATE SET
 WHERE excluded.taken_at >= histories.taken_at
 """
 _REQUEST = "SELECT * FROM requests WHERE id = ?"
+_LATEST = "SELECT * FROM requests WHERE node = ? ORDER BY sequence DESC LIMIT 1"
 _NEWEST = """
 SELECT * FROM requests AS one WHERE sequence =
     (SELECT max(sequence) FROM requests WHERE node = one.node)
@@ -71,6 +72,10 @@ class SqliteInbox:
     def request(self, name: str) -> RequestRecord | None:
         """Return the request of that id, or None."""
         return next(iter(self._requests(_REQUEST, name)), None)
+
+    def latest(self, node: NodeId) -> RequestRecord | None:
+        """Return the request of the highest sequence of *node*, or None."""
+        return next(iter(self._requests(_LATEST, node)), None)
 
     def newest(self) -> tuple[RequestRecord, ...]:
         """Return the request of the highest sequence of each node."""

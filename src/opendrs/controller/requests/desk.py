@@ -1,0 +1,214 @@
+"""Where requests are taken: written down before they are answered."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from http import HTTPStatus
+
+from opendrs.controller.requests.settings import Freshness
+from opendrs.controller.requests.standing import standing
+from opendrs.controller.requests.wire import (
+    GuestSamples,
+    Problem,
+    Request,
+    Standing,
+    Verdict,
+)
+from opendrs.controller.telling import tell
+from opendrs.model import GuestId, NodeId
+from opendrs.ports import Clock, GuestHistory, Inbox, RequestRecord, Store
+
+AnswerBody = Standing | GuestSamples | Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is answered.
+
+    Attributes:
+        status: As HTTP has it.
+        body: What is said.
+    """
+
+    status: HTTPStatus
+    body: AnswerBody
+
+
+class Desk:
+    """Takes requests, and tells how they stand; several threads may ask at once.
+
+    Every method may raise `StoreError`: then nothing was taken.
+
+    Args:
+        inbox: Where requests are written down.
+        store: Where it is recorded what came of them.
+        clock: The time.
+        freshness: How old what is said may be.
+        ring: Called when a request asks for something.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        store: Store,
+        clock: Clock,
+        freshness: Freshness,
+        ring: Callable[[], None],
+    ) -> None:
+        self._inbox = inbox
+        self._store = store
+        self._clock = clock
+        self._freshness = freshness
+        self._ring = ring
+        self._lock = threading.Lock()  # what is accepted is judged one by one
+
+    def take(self, request: Request, node: NodeId) -> Answer:
+        """Take *request*, which the agent of *node* has sent.
+
+        The same request again changes nothing, and is told how it stands.
+        """
+        if request.node != node:
+            return _problem(
+                HTTPStatus.FORBIDDEN, f"this is the token of {node}, not {request.node}"
+            )
+        with self._lock:
+            known = self._inbox.request(str(request.id))
+            if known is not None:
+                return self._known(known, _digest(request))
+            refused = self._stale(request)
+            if refused is None:
+                taken = self._accept(request)
+        if refused is not None:
+            return refused
+        self._announce(taken)
+        return Answer(HTTPStatus.ACCEPTED, standing(taken, ()))
+
+    def look_up(self, name: str, node: NodeId) -> Answer:
+        """Return how the request of that id stands, if it is of *node*."""
+        found = self._inbox.request(name)
+        if found is None:
+            return _problem(HTTPStatus.NOT_FOUND, "no such request is known any more")
+        if found.node != node:
+            return _problem(
+                HTTPStatus.FORBIDDEN, f"this is the token of {node}, not {found.node}"
+            )
+        return Answer(HTTPStatus.OK, self._standing(found))
+
+    def samples(self, guest: GuestId) -> Answer:
+        """Return the newest known history of *guest*."""
+        found = self._inbox.history(guest)
+        if found is None:
+            return _problem(HTTPStatus.NOT_FOUND, "nothing is known of such a guest")
+        body = GuestSamples(
+            interval=found.interval,
+            taken_at=found.taken_at,
+            samples=list(found.samples),
+        )
+        return Answer(HTTPStatus.OK, body)
+
+    def _known(self, known: RequestRecord, digest: str) -> Answer:
+        if known.digest != digest:
+            return _problem(
+                HTTPStatus.CONFLICT, "a request of this id said something else"
+            )
+        return Answer(HTTPStatus.OK, self._standing(known))
+
+    def _standing(self, request: RequestRecord) -> Standing:
+        records = () if request.run is None else self._store.of_run(request.run)
+        return standing(request, records)
+
+    def _stale(self, request: Request) -> Answer | None:
+        """Return why *request* is not accepted for its age, or None."""
+        latest = self._inbox.latest(NodeId(request.node))
+        if latest is not None and request.sequence <= latest.sequence:
+            why = f"not above {latest.sequence}, the last accepted of {request.node}"
+            return _problem(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"sequence {request.sequence} is {why}",
+                last_sequence=latest.sequence,
+            )
+        age = (self._clock.now() - request.taken_at).total_seconds()
+        if age > self._freshness.max_age:
+            most = f"at most {self._freshness.max_age:g} s are accepted"
+            why = f"its samples are {age:.0f} s old; {most}"
+        elif age < -self._freshness.max_skew:
+            most = f"at most {self._freshness.max_skew:g} s are accepted"
+            why = (
+                f"its samples are {-age:.0f} s ahead of the controller's clock; {most}"
+            )
+        else:
+            return None
+        return _problem(HTTPStatus.PRECONDITION_FAILED, why)
+
+    def _accept(self, request: Request) -> RequestRecord:
+        record = _record(request, self._clock.now())
+        self._inbox.accept(record, _histories(request))
+        return record
+
+    def _announce(self, taken: RequestRecord) -> None:
+        calm = taken.verdict == Verdict.CALM
+        who = f": {', '.join(taken.leaving)} should leave" if taken.leaving else ""
+        tell(
+            "request-accepted",
+            f"{taken.node}: {taken.verdict}{who}",
+            level=logging.DEBUG if calm else logging.INFO,
+            node=taken.node,
+            id=taken.id,
+            verdict=taken.verdict,
+            leaving=list(taken.leaving),
+        )
+        if not calm:
+            self._ring()
+
+
+def _problem(
+    status: HTTPStatus, detail: str, last_sequence: int | None = None
+) -> Answer:
+    return Answer(status, Problem(detail=detail, last_sequence=last_sequence))
+
+
+def _digest(request: Request) -> str:
+    """Return what tells whether another request says the same."""
+    content = json.dumps(request.model_dump(mode="json"), sort_keys=True)
+    return sha256(content.encode()).hexdigest()
+
+
+def _record(request: Request, now: datetime) -> RequestRecord:
+    return RequestRecord(
+        id=str(request.id),
+        node=NodeId(request.node),
+        sequence=request.sequence,
+        taken_at=request.taken_at,
+        received_at=now,
+        digest=_digest(request),
+        verdict=request.verdict.value,
+        leaving=tuple(map(GuestId, request.leaving)),
+        own=tuple(request.samples.own),
+    )
+
+
+def _histories(request: Request) -> list[GuestHistory]:
+    return [
+        GuestHistory(
+            guest=GuestId(guest),
+            taken_at=request.taken_at,
+            interval=request.samples.interval,
+            samples=tuple(samples),
+        )
+        for guest, samples in request.samples.guests.items()
+        if samples
+    ]
+
+
+def is_silent(request: RequestRecord, now: datetime, freshness: Freshness) -> bool:
+    """Return whether too long has passed since *request*, the newest of its node.
+
+    One from the future, by a clock that was set back, says as little.
+    """
+    return abs(now - request.received_at) > timedelta(seconds=freshness.silence)

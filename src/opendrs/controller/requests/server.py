@@ -1,0 +1,112 @@
+"""Serving the interface in a thread of its own, beside the cycles.
+
+Imported only where it is served: it takes a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from opendrs.controller.requests.app import interface
+from opendrs.controller.requests.desk import Desk
+from opendrs.controller.requests.settings import RequestSettings
+from opendrs.controller.requests.tls import listening_socket, tls_context
+from opendrs.controller.requests.tokens import read_tokens
+from opendrs.controller.telling import tell
+from opendrs.errors import OpenDRSError
+
+MOST_CONNECTIONS = 200  # at once; whoever comes then is told to try again
+LONGEST_CONNECTION = 60.0  # seconds; an agent says what it has to in one
+_LAST_ANSWERS = 5.0  # seconds until who is still being answered is cut off
+
+
+class _ShortLived(H11Protocol):
+    """A connection that is cut after a while, so that nobody can keep all of them."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._end = self.loop.call_later(LONGEST_CONNECTION, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.cancel()
+        super().connection_lost(exc)
+
+
+class Server:
+    """The interface on its address; used in a `with` statement.
+
+    Args:
+        settings: Where, and by what certificate and tokens.
+        desk: Where requests are taken.
+
+    Raises:
+        ConfigurationError: Certificate, key or tokens cannot be used, or the
+            address cannot be listened on.
+    """
+
+    def __init__(self, settings: RequestSettings, desk: Desk) -> None:
+        tokens = read_tokens(settings.tokens)
+        tls = tls_context(settings)
+        config = uvicorn.Config(
+            interface(desk, tokens),
+            http=_ShortLived,
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_graceful_shutdown=int(_LAST_ANSWERS),
+        )
+        config.load()
+        config.ssl = tls
+        self._uvicorn = uvicorn.Server(config)
+        self._socket = listening_socket(settings)
+        self._thread = threading.Thread(
+            target=self._serve, name="requests", daemon=True
+        )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return the address and the port it listens on."""
+        found: Any = self._address
+        return found[0], found[1]
+
+    def __enter__(self) -> Self:
+        self._address = self._socket.getsockname()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._uvicorn.should_exit = True
+        self._thread.join(2 * _LAST_ANSWERS)
+
+    def require_alive(self) -> None:
+        """Check that requests are still taken.
+
+        Raises:
+            OpenDRSError: They are not: the thread has ended.
+        """
+        if not self._thread.is_alive():
+            raise OpenDRSError("requests are no longer taken; the log says why")
+
+    def _serve(self) -> None:
+        try:
+            self._uvicorn.run(sockets=[self._socket])
+        except BaseException as error:
+            tell("server-ended", f"requests: {error!r}", level=logging.CRITICAL)
+            raise
