@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from opendrs.agent.round import Agent
+from opendrs.controller.pace import NAP, Pace
 from opendrs.ports import Clock
-
-_NAP = 0.5  # seconds after which it is seen that somebody has stopped it
 
 
 class StoppedError(Exception):
@@ -29,9 +28,9 @@ def interruptible(
         while left > 0:
             if stopping():
                 raise StoppedError
-            clock.sleep(min(_NAP, left))
+            clock.sleep(min(NAP, left))
             # A clock that is set back must not make anybody wait for hours.
-            left = min(left - _NAP, (until - clock.now()).total_seconds())
+            left = min(left - NAP, (until - clock.now()).total_seconds())
         if stopping():
             raise StoppedError
 
@@ -48,12 +47,11 @@ def keep_on(agent: Agent, sleep: Callable[[float], None]) -> None:
         ConfigurationError: The platform has no node of that name.
         StoreError: What is to be remembered cannot be kept.
     """
-    interval = timedelta(seconds=agent.settings.interval)
+    clock = agent.clock
     agent.catch_up()
-    due = agent.due()
+    sleep((agent.due() - clock.now()).total_seconds())
+    pace = Pace(agent.settings.interval, clock.now())
     while True:
-        sleep((due - agent.clock.now()).total_seconds())
+        pace.begun(clock.now())
         agent.round()
-        now = agent.clock.now()
-        missed = max(0, (now - due) // interval)
-        due = min(due + (missed + 1) * interval, now + interval)
+        sleep(pace.left(clock.now()))

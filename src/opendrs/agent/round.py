@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from logging import ERROR, WARNING
 from typing import Protocol
 from uuid import uuid4
 
@@ -17,14 +17,13 @@ from opendrs.controller.requests.wire import (
     Verdict,
 )
 from opendrs.controller.settings import AgentSettings
+from opendrs.controller.telling import tell
 from opendrs.errors import ConfigurationError, PermissionDeniedError, PlatformError
 from opendrs.model import NodeId, Snapshot
 from opendrs.policies import Consolidate
 from opendrs.policies.consolidation.memories import Memory
 from opendrs.policies.consolidation.petitions import Petition
 from opendrs.ports import Clock, Platform
-
-logger = logging.getLogger(__name__)
 
 SEND_WITHIN = 0.8  # of an interval; then the next sample is nearer
 
@@ -104,12 +103,13 @@ class Agent:
         try:
             snapshot = self._seen()
         except PlatformError as error:
-            logger.warning("no sample: %s", error)
+            tell("no-sample", f"no sample: {error}", level=WARNING)
             return False
         page = self._judged(snapshot, before)
         self.notebook.write(page)
         if page.request is None:
-            logger.warning("%s is not measured; nothing is sent", self.settings.node)
+            told = f"{self.settings.node} is not measured; nothing is sent"
+            tell("no-sample", told, level=WARNING)
             return False
         most = SEND_WITHIN * self.settings.interval
         return self._send(page, most if patience is None else patience)
@@ -149,9 +149,8 @@ class Agent:
             return self.policy.initial_memory()
         if still_holds(before, snapshot.taken_at, self.settings.interval):
             return before.memory
-        logger.warning(
-            "the last sample is of %s; histories begin anew", before.sampled_at
-        )
+        told = f"the last sample is of {before.sampled_at}; histories begin anew"
+        tell("gap", told, level=WARNING)
         return self.policy.initial_memory()
 
     def _with_newcomers(self, snapshot: Snapshot, memory: Memory) -> Memory:
@@ -166,7 +165,7 @@ class Agent:
             try:
                 told = self.controller.samples(guest)
             except PlatformError as error:
-                logger.info("newcomers begin without a history: %s", error)
+                tell("newcomers", f"newcomers begin without a history: {error}")
                 break
             if told is not None and self._fits(told, snapshot.taken_at):
                 guests[guest] = [*told.samples]
@@ -197,22 +196,20 @@ class Agent:
         request = page.request
         assert request is not None  # noqa: S101 - whoever calls has seen to it
         try:
-            standing = self.controller.deliver(request, patience)
-        except PermissionDeniedError as error:
-            logger.error("%s", error)  # noqa: TRY400 - for the operator, who knows why
-            return False
+            self.controller.deliver(request, patience)
         except PlatformError as error:
-            logger.warning("%s", error)
+            mistaken = isinstance(error, PermissionDeniedError)
+            tell("not-taken", str(error), level=ERROR if mistaken else WARNING)
             return False
         self.notebook.write(page.model_copy(update={"delivered": True}))
-        leaving = f"; should leave: {', '.join(request.leaving)}"
-        logger.info(
-            "%s is %s%s; request %s is %s",
-            page.node,
-            request.verdict,
-            leaving if request.leaving else "",
-            request.id,
-            standing.state,
+        leaving = ", ".join(request.leaving)
+        tell(
+            "request",
+            f"{page.node} is {request.verdict}"
+            + (f"; should leave: {leaving}" if leaving else ""),
+            request=str(request.id),
+            verdict=request.verdict,
+            leaving=request.leaving,
         )
         return True
 
@@ -226,12 +223,13 @@ class Agent:
         except PlatformError:
             return  # the next request will tell
         if standing is not None:
-            done = [
+            steps = [
                 f"{step.id}: {step.outcome or 'running'}" for step in standing.steps
             ]
-            told = (
-                "; ".join([standing.detail, *done])
-                if standing.detail
-                else "; ".join(done)
+            told = "; ".join(part for part in (standing.detail, *steps) if part)
+            tell(
+                "standing",
+                f"the last request is {standing.state}: {told}",
+                request=str(request.id),
+                state=standing.state,
             )
-            logger.info("request %s is %s: %s", request.id, standing.state, told)

@@ -56,7 +56,7 @@ def test_rounds_do_not_drift() -> None:
 
 
 def test_a_long_round_leaves_out_those_it_ran_into() -> None:
-    assert rounds([150.0, 1.0]) == [10, 190]
+    assert rounds([150.0, 1.0, 1.0]) == [10, 160, 190]
 
 
 def stopping_after(looks: int) -> Callable[[], bool]:

@@ -360,7 +360,7 @@ def test_what_came_of_a_request_is_told_once_it_is_known(
 
     scene.rounds(1)
 
-    assert f"request {name} is done: small moved to b" in caplog.text
+    assert "the last request is done: small moved to b" in caplog.text
 
 
 def test_a_node_that_is_not_there_is_a_mistake_of_the_operator(scene: Scene) -> None:
