@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from opendrs.policies.auto_rebalance import AutoRebalance
 from opendrs.policies.balance import Balance
+from opendrs.policies.base import Policy
 from opendrs.policies.consolidation.policy import Consolidate
+from opendrs.policies.threshold_rebalance import ThresholdRebalance
 
-BUILT_IN: Mapping[str, type[AutoRebalance | Balance | Consolidate]] = MappingProxyType(
-    {policy.name: policy for policy in (AutoRebalance, Balance, Consolidate)}
+_POLICIES: tuple[type[Policy[Any]], ...] = (
+    AutoRebalance,
+    Balance,
+    Consolidate,
+    ThresholdRebalance,
+)
+
+BUILT_IN: Mapping[str, type[Policy[Any]]] = MappingProxyType(
+    {policy.name: policy for policy in _POLICIES}
 )

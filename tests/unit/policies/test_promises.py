@@ -21,8 +21,10 @@ from opendrs.policies import (
     Decision,
     Policy,
     Reason,
+    ThresholdRebalance,
 )
 from opendrs.policies.measures import Method
+from opendrs.policies.threshold_rebalance import Form
 from opendrs.rules import newly_broken
 from opendrs.scoring import ImbalanceForm, UsageMode
 from oracles.passage import faults, move, units
@@ -57,13 +59,23 @@ BALANCE = st.builds(
     moves=st.integers(0, 8),
     limits=LIMITS,
 )
-POLICIES: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE
+THRESHOLD = st.builds(
+    ThresholdRebalance,
+    form=st.sampled_from(Form),
+    mode=MODES,
+    threshold=THRESHOLDS,
+    batch=st.integers(0, 8),
+    limits=LIMITS,
+)
+EVENING: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE
+POLICIES: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE | THRESHOLD
 CLUSTERS = snapshots() | snapshots(settled=True) | piles() | piles()
 
 
 def decided(policy: Policy[Any], snapshot: Snapshot) -> Decision[Any]:
     """Return what *policy* decides when the imbalance has lasted for long."""
-    return policy.decide(snapshot, 9 if isinstance(policy, AutoRebalance) else None)
+    lasting = isinstance(policy, AutoRebalance)
+    return policy.decide(snapshot, 9 if lasting else policy.initial_memory())
 
 
 def done(snapshot: Snapshot, decision: Decision[Any]) -> Snapshot:
@@ -116,7 +128,7 @@ def test_the_guard_has_nothing_against_a_fresh_plan(
         assert objection(moves, snapshot, policy.limits) is None
 
 
-@given(POLICIES, CLUSTERS)
+@given(EVENING, CLUSTERS)
 def test_the_imbalance_never_gets_worse(
     policy: Policy[Any], snapshot: Snapshot
 ) -> None:
@@ -140,7 +152,7 @@ def test_what_is_foretold_of_the_cluster_comes_true(
         assert next_time.before == pytest.approx(decision.after, abs=1e-12)
 
 
-@given(POLICIES, piles())
+@given(EVENING, piles())
 def test_repeated_cycles_come_to_rest(policy: Policy[Any], snapshot: Snapshot) -> None:
     for cycle in range(200):
         decision = decided(policy, snapshot)
@@ -194,6 +206,7 @@ def test_policies_are_found_by_name() -> None:
         "auto-rebalance": AutoRebalance,
         "balance": Balance,
         "consolidate": Consolidate,
+        "threshold-rebalance": ThresholdRebalance,
     }
 
 
@@ -202,7 +215,7 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
     seen: dict[str, int] = {}
 
     @settings(max_examples=400, derandomize=True, database=None)
-    @given(POLICIES, CLUSTERS)
+    @given(EVENING, CLUSTERS)
     def look(policy: Policy[Any], snapshot: Snapshot) -> None:
         decision = policy.decide(snapshot, policy.initial_memory())
         plan = decision.plan
