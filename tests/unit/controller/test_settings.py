@@ -24,11 +24,12 @@ from opendrs.errors import (
 from opendrs.model import DEFAULT_LIMITS, AntiAffinity, Limits
 from opendrs.platforms.file import FileSettings
 from opendrs.platforms.libvirt import LibvirtSettings
-from opendrs.policies import AutoRebalance, Balance
+from opendrs.policies import BUILT_IN, AutoRebalance, Balance
 from opendrs.scoring import UsageMode
 
 Read = Callable[[str], Settings]
 Complaints = Callable[[str], list[str]]
+KNOWN = ", ".join(sorted(BUILT_IN))
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ def test_records_are_kept_in_the_state_directory(
             '[policy]\nname = "ballance"',
             (
                 'policy.name: "ballance": no such policy; did you mean balance? '
-                "(there is: auto-rebalance, balance, consolidate)"
+                f"(there is: {KNOWN})"
             ),
         ),
         ("[policy]\nname = 1", "policy.name: expected a text, found 1"),
@@ -272,7 +273,7 @@ def test_an_unknown_policy_is_told_with_those_there_are() -> None:
 
     assert str(raised.value) == (
         '"balanc": no such policy; did you mean balance? '
-        "(there is: auto-rebalance, balance, consolidate)"
+        f"(there is: {KNOWN})"
     )
 
 
