@@ -272,8 +272,7 @@ def test_an_unknown_policy_is_told_with_those_there_are() -> None:
         build_policy("balanc")
 
     assert str(raised.value) == (
-        '"balanc": no such policy; did you mean balance? '
-        f"(there is: {KNOWN})"
+        f'"balanc": no such policy; did you mean balance? (there is: {KNOWN})'
     )
 
 
