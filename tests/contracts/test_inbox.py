@@ -118,6 +118,23 @@ def test_what_was_looked_at_is_not_superseded(
     assert inbox.request("a 1") == looked_at
 
 
+def test_what_is_claimed_is_looked_at_and_not_superseded_any_more(
+    inbox: Inbox,
+) -> None:
+    for one in (request(A, 1), request(A, 2), request(B, 1)):
+        inbox.accept(one, [])
+
+    # The first was superseded by the second before it could be claimed.
+    claimed = inbox.claim(["a 1", "a 2", "unknown"])
+    again = inbox.claim(["a 2"])
+    inbox.accept(request(A, 3), [])
+
+    looked_at = replace(request(A, 2), state=RequestState.DECIDING)
+    assert claimed == (looked_at,)
+    assert again == ()
+    assert inbox.unclosed() == (request(B, 1), looked_at, request(A, 3))
+
+
 def test_tells_the_newest_of_each_node_whatever_became_of_it(inbox: Inbox) -> None:
     for one in (request(A, 2), request(B, 7), request(A, 10)):
         inbox.accept(one, [])

@@ -17,10 +17,14 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.performance import Task, perform
-from opendrs.cli.sources import load_settings, open_source, record_of
+from opendrs.cli.sources import (
+    load_settings,
+    open_source,
+    record_of,
+    require_changeable,
+)
 from opendrs.controller.selection import parse_assignments
-from opendrs.errors import ConfigurationError, UnsupportedError
-from opendrs.platforms.file import FilePlatform
+from opendrs.errors import ConfigurationError
 
 
 @click.command(name="apply")
@@ -57,11 +61,7 @@ def command(  # noqa: PLR0913 - one for each option
     settings = load_settings(config)
     chosen = settings.chosen_policy(policy, parse_assignments(assignments))
     opened = open_source(source, settings)
-    if isinstance(opened.platform, FilePlatform):
-        raise UnsupportedError(
-            f"{opened.platform.name} is a snapshot in a file: it can be planned for, "
-            "not changed"
-        )
+    require_changeable(opened.platform)
     _require_an_answer(yes=yes, form=form)
     with record_of(opened, settings) as store:
         task = Task(source=opened, policy=chosen, store=store)

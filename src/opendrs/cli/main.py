@@ -29,9 +29,12 @@ COMMANDS = {
     "plan": "Say what to move where, and why; change nothing.",
     "apply": "Plan, ask, and do it step by step.",
     "agent": "Look after one host for the controller.",
+    "run": "Look after a platform, until told to stop.",
+    "token": "Make a new token for the agent of a node.",
     "record": "Write a snapshot, or a history, to a file.",
     "check": "Find everything wrong in a file, at once.",
-    "simulate": "Say what a policy costs over recorded load.",
+    "simulate": "Say what policies cost over recorded load.",
+    "sweep": "Simulate policies, settings, loads and seeds in every combination.",
     "drill": "Let hosts fail, and see what the HA manager does.",
 }
 

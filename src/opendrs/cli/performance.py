@@ -113,7 +113,7 @@ def perform(task: Task, audience: Audience, consent: Callable[[], bool]) -> int:
         with audience.watcher(brake) as watcher:
             report = _execute(decided, watcher, brake)
         audience.finished(_seen_again(decided, report))
-    return _exit_status(report, brake)
+    return exit_status(report, brake)
 
 
 def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
@@ -166,7 +166,7 @@ def _seen_again(decided: Performance, report: Report) -> Performance:
     return replace(decided, report=report, after=after, measures=measures)
 
 
-def _exit_status(report: Report, brake: Brake) -> int:
+def exit_status(report: Report, brake: Brake) -> int:
     """Return 0 when all was done, 1 when some was not, 3 when some failed."""
     if report.complete:
         return 0

@@ -13,7 +13,11 @@ from opendrs.controller.clock import SystemClock
 from opendrs.controller.nodes import with_known_nodes
 from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
 from opendrs.controller.stores import MemoryStore, SqliteStore
-from opendrs.errors import ConfigurationError, UnknownPlatformError
+from opendrs.errors import (
+    ConfigurationError,
+    UnknownPlatformError,
+    UnsupportedError,
+)
 from opendrs.model import GuestId, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.connect import connect
 from opendrs.platforms.file import FilePlatform, complain, shown
@@ -107,6 +111,19 @@ def simulation(*, seed: int, pace: float = 0.0) -> Source:
     clock = SimulatedClock(pace=pace, real=SystemClock())
     platform = SimulatedPlatform(draw_cluster(seed), clock, name="demo", seed=seed)
     return Source(platform=platform, clock=clock, lasting=False)
+
+
+def require_changeable(platform: Platform) -> None:
+    """Check that something can be done on *platform*.
+
+    Raises:
+        UnsupportedError: Nothing can: it is a file.
+    """
+    if isinstance(platform, FilePlatform):
+        raise UnsupportedError(
+            f"{platform.name} is a snapshot in a file: it can be planned for, not "
+            "changed"
+        )
 
 
 def observe(source: Source) -> Snapshot:

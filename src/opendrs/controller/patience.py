@@ -19,9 +19,15 @@ class Patience:
         self._first = first
         self._lasting = timedelta(seconds=lasting)
         self._failures = 0
+        self._pause = 0.0
         self._since: datetime | None = None
         self._last: datetime | None = None
         self._next: datetime | None = None
+
+    @property
+    def pause(self) -> float:
+        """Return the seconds to wait after the failure that was noted last."""
+        return self._pause
 
     def waits(self, now: datetime) -> bool:
         """Return whether it is too early for the next attempt."""
@@ -33,10 +39,10 @@ class Patience:
     def failed(self, now: datetime) -> None:
         """Take note of an attempt that failed."""
         # Beyond 2 ** 10 the longest wait has long been reached.
-        wait = min(LONGEST_WAIT, self._first * 2 ** min(self._failures, 10))
+        self._pause = min(LONGEST_WAIT, self._first * 2 ** min(self._failures, 10))
         self._failures += 1
         self._since = self._since or now
-        self._last, self._next = now, now + timedelta(seconds=wait)
+        self._last, self._next = now, now + timedelta(seconds=self._pause)
 
     def succeeded(self) -> None:
         """Take note of an attempt that did not fail: all is forgotten."""

@@ -117,6 +117,12 @@ class Inbox(Protocol):
         history that is older than the one that is kept is passed over.
         """
 
+    def claim(self, names: Collection[str]) -> tuple[RequestRecord, ...]:
+        """Return those of these requests that were still queued: deciding by now.
+
+        All or nothing, so that none of them can be superseded any more.
+        """
+
     def note(self, requests: Collection[RequestRecord]) -> None:
         """Replace these requests by what they are now, all or nothing."""
 

@@ -19,6 +19,7 @@ from opendrs.ports import GuestHistory, RequestRecord, RequestState
 
 _OPEN = ", ".join(f"'{state}'" for state in RequestState if not state.closed)
 _INSERT = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CLAIM = "UPDATE requests SET state = 'deciding' WHERE id = ? AND state = 'queued'"
 _REPLACE = "UPDATE requests SET state = ?, detail = ?, run = ?, steps = ? WHERE id = ?"
 _SUPERSEDE = """
 UPDATE requests SET state = 'superseded', detail = ?
@@ -102,6 +103,15 @@ class SqliteInbox:
             database.execute(_SUPERSEDE, (detail, request.node))
             database.execute(_INSERT, _as_row(request))
             database.executemany(_KEEP_HISTORY, map(_as_history_row, histories))
+
+    def claim(self, names: Collection[str]) -> tuple[RequestRecord, ...]:
+        """Return those of these requests that were still queued: deciding by now."""
+        with self._store.transaction() as database:
+            claimed = [
+                name for name in names if database.execute(_CLAIM, (name,)).rowcount
+            ]
+        found = [self.request(name) for name in claimed]
+        return tuple(request for request in found if request is not None)
 
     def note(self, requests: Collection[RequestRecord]) -> None:
         """Replace these requests by what they are now, all or nothing."""

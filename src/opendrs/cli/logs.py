@@ -1,0 +1,66 @@
+"""The log on standard error: one line for each event."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from opendrs.cli.options import JSON
+from opendrs.controller.telling import LOGGER
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+@contextmanager
+def logged(form: str, level: str) -> Iterator[None]:
+    """Write the log to standard error inside the `with` statement.
+
+    Args:
+        form: Lines for people, or for programs as JSON.
+        level: One of `LEVELS`: what matters less is left out. Of other libraries
+            only warnings are told.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if form == JSON else Lines())
+    root, before = logging.getLogger(), LOGGER.level
+    root.addHandler(handler)
+    LOGGER.setLevel(level.upper())
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(before)
+        root.removeHandler(handler)
+
+
+class Lines(logging.Formatter):
+    """Lines for people: time, level, message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return *record* on one line, with nothing that a terminal would obey."""
+        text = super().format(record)
+        line = f"{_time(record)} {record.levelname:<8} {text}"
+        return line if line.isprintable() else line.encode("unicode_escape").decode()
+
+
+class JsonLines(logging.Formatter):
+    """Lines for programs: one JSON object each."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return *record* as a JSON object: what it is about, and what it says."""
+        document = {
+            "time": _time(record),
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", record.name),
+            "message": super().format(record),
+        }
+        about: dict[str, object] = getattr(record, "about", {})
+        return json.dumps({**document, **about, **document}, default=str)
+
+
+def _time(record: logging.LogRecord) -> str:
+    time = datetime.fromtimestamp(record.created, UTC)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

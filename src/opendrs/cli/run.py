@@ -1,0 +1,82 @@
+"""opendrs run: the controller, until told to stop."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from opendrs.cli.assembly import Parts
+from opendrs.cli.logs import LEVELS, logged
+from opendrs.cli.options import format_option
+from opendrs.cli.performance import exit_status
+from opendrs.cli.signals import pulled_by_signals
+from opendrs.cli.sources import open_source, require_changeable
+from opendrs.controller import Brake
+from opendrs.controller.settings import Settings, read_settings
+from opendrs.errors import UnknownPlatformError
+from opendrs.platforms.file import shown_path
+
+
+@click.command(name="run")
+@click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
+@click.option(
+    "--platform",
+    metavar="NAME",
+    help="Which platform of CONFIG, if there are several; demo for a simulated one.",
+)
+@click.option("--once", is_flag=True, help="One cycle, and an end.")
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="info",
+    help="What matters less is not told.",
+)
+@format_option
+def command(
+    *, config: Path, platform: str | None, once: bool, level: str, form: str
+) -> int:
+    """Look after a platform, until told to stop.
+
+    Each interval ([controller] interval, 300 seconds): look at the cluster, let the
+    policy decide, and do it step by step. With a table [requests] the agents of the
+    nodes are heard, and what they ask for is decided about together. What happens
+    is told on standard error, a line for each event.
+
+    Ctrl-C or SIGTERM starts nothing more and follows what runs to its end; a second
+    one gives up what runs. After a crash, what was under way is followed first.
+
+    \b
+      opendrs run /etc/opendrs/opendrs.toml
+      opendrs run opendrs.toml --platform lab --format json
+      opendrs run opendrs.toml --once            one cycle, for cron
+
+    Exit status: 0 stopped, 2 bad input, 3 the platform denies what is needed, or
+    the record cannot be kept; with --once as of apply.
+    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    settings = read_settings(config)
+    name = platform or _only(settings, config)
+    with logged(form, level), ExitStack() as stack:
+        brake = Brake()
+        stack.enter_context(pulled_by_signals(brake))
+        source = open_source(name, settings, pace=0.0 if once else 1.0)
+        require_changeable(source.platform)
+        parts = Parts(settings, source, brake, stack)
+        controller = parts.controller(serving=not once)
+        if once:
+            return exit_status(controller.once(), brake)
+        controller.keep_on()
+    return 0
+
+
+def _only(settings: Settings, config: Path) -> str:
+    """Return the name of the only platform there is."""
+    if len(settings.platforms) != 1:
+        names = ", ".join(sorted(settings.platforms)) or "none"
+        raise UnknownPlatformError(
+            f"{shown_path(config)}: which platform? Say --platform NAME "
+            f"(there is: {names})"
+        )
+    (name,) = settings.platforms
+    return name
