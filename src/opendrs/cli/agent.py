@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from opendrs.agent import (
     interruptible,
     keep_on,
 )
+from opendrs.cli.logs import LEVELS, logged
+from opendrs.cli.options import format_option
 from opendrs.cli.signals import pulled_by_signals
 from opendrs.controller import Brake
 from opendrs.controller.clock import SystemClock
@@ -33,8 +34,14 @@ NOT_TAKEN = 3
 @click.command(name="agent")
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
 @click.option("--once", is_flag=True, help="One round, and an end.")
-@click.option("--quiet", is_flag=True, help="Tell only what is wrong.")
-def command(*, config: Path, once: bool, quiet: bool) -> int:
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="info",
+    help="What matters less is not told.",
+)
+@format_option
+def command(*, config: Path, once: bool, level: str, form: str) -> int:
     """Look after one host, and ask the controller for relief.
 
     CONFIG says in its table [agent] which node this is and where the controller
@@ -52,12 +59,10 @@ def command(*, config: Path, once: bool, quiet: bool) -> int:
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = read_settings(config)
     about = _required(settings.agent, config)
-    level = logging.WARNING if quiet else logging.INFO
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=level)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     clock, brake = SystemClock(), Brake()
     sleep = interruptible(clock, lambda: brake.stopping)
     with (
+        logged(form, level),
         Courier(about, sleep) as controller,
         SqliteStore(settings.store_path(f"agent-{about.node}")) as store,
         pulled_by_signals(brake),
