@@ -122,6 +122,7 @@ def alibaba(path: Path, window: Window = WHOLE) -> Workload:
     """
     interval = INTERVAL if window.interval is None else window.interval
     span = frame(
+        path,
         Window(start=window.start, length=window.length, interval=interval),
         step=STEP,
         begin=window.start or 0.0,

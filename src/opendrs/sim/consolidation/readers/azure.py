@@ -77,7 +77,7 @@ def azure(path: Path, window: Window = WHOLE) -> Workload:
         InvalidSettingError: The window does not suit it.
     """
     begin = window.start or 0.0
-    span = frame(window, step=STEP, begin=begin, length=DAY)
+    span = frame(path, window, step=STEP, begin=begin, length=DAY)
     tables, readings = [], []
     for source in sources(path, deep=True):
         name = source.name.removesuffix(".gz")

@@ -90,7 +90,7 @@ def bitbrains(path: Path, window: Window = WHOLE) -> Workload:
     first = min(float(time.min()) for time in there)
     last = max(float(time.max()) for time in there)
     begin = first + (window.start or 0.0)
-    span = frame(window, step=STEP, begin=begin, length=last - begin + STEP)
+    span = frame(path, window, step=STEP, begin=begin, length=last - begin + STEP)
     return _workload(path, window, span, machines)
 
 

@@ -59,7 +59,7 @@ def read_csv(source: Source, form: Form) -> Iterator[Batch]:
             )
             for rows in reader:
                 yield checked(rows, known)
-        except (pa.ArrowException, BadValueError) as error:
+        except (pa.ArrowException, BadValueError, UnicodeError) as error:
             found = tuple(_complaints(source, known, named=form.columns is None))
             raise InvalidFileError(
                 *(found or (f"{source.label}: {first_line(error)}",))
@@ -74,7 +74,10 @@ def csv_columns(source: Source, delimiter: str = ",") -> tuple[str, ...]:
     """
     with readable(source.label), closing(source.open()) as content:
         line = content.readline().decode("utf-8-sig", errors="replace")
-    first = next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        first = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise InvalidFileError(f"{source.label}, line 1: {error}") from error
     return tuple(name.strip() for name in first)
 
 

@@ -38,8 +38,8 @@ def google(path: Path, window: Window = WHOLE) -> Workload:
     found = dict(sorted(_rows(path)))
     _require_even(path, {name: len(rows) for name, rows in found.items()})
     values = np.array(list(found.values())) / PERCENT
-    cpu, interval = cut(values[:, :, 0], window, STEP)
-    memory, notes = part(cut(values[:, :, 1], window, STEP)[0], "memory")
+    cpu, interval = cut(path, values[:, :, 0], window, STEP)
+    memory, notes = part(cut(path, values[:, :, 1], window, STEP)[0], "memory")
     return Workload(
         names=tuple(found)[: len(cpu)],
         cpu=cpu,

@@ -65,7 +65,7 @@ def google2019(path: Path, window: Window = WHOLE) -> Workload:
         InvalidSettingError: The window does not suit it.
     """
     begin = BEGIN if window.start is None else window.start
-    span = frame(window, step=STEP, begin=begin, length=DAY)
+    span = frame(path, window, step=STEP, begin=begin, length=DAY)
     grid = Grid(span, memory=True)
     allocs, count = 0, 0
     for source in sources(path, deep=True):

@@ -1,28 +1,27 @@
-"""Large files with a JSON object a line, a part at a time."""
+"""Large files with a JSON object a line, a part at a time.
+
+With the standard library: Arrow's reader of JSON ends the whole process where it meets
+a line that says `null` (pyarrow 26.0.1).
+"""
 
 from __future__ import annotations
 
-import io
 import json
+import math
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
-from typing import Any
+
+import numpy as np
 
 from opendrs.errors import InvalidFileError
-from opendrs.sim.consolidation.readers.tables import (
-    MOST,
-    BadValueError,
-    Batch,
-    Form,
-    checked,
-    first_line,
-)
+from opendrs.sim.consolidation.hardware import Floats
+from opendrs.sim.consolidation.readers.tables import LONGEST, MOST, Batch, Field, Form
 from opendrs.sim.consolidation.sources import Source, readable
 
-FURTHER = 10_000  # lines that are looked at after the first that is wrong
-SNIFFED = 100  # lines by which it is known what is a string and what a number
-BLOCK = 8 << 20  # bytes read at a time
+LINES = 20_000  # at a time
+
+Record = tuple[int, object]  # line number, and what it says
 
 
 def read_json(source: Source, form: Form) -> Iterator[Batch]:
@@ -33,102 +32,106 @@ def read_json(source: Source, form: Form) -> Iterator[Batch]:
     Raises:
         InvalidFileError: It cannot be read, or an object is not as *form* says.
     """
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
-    from pyarrow import json as arrow  # noqa: PLC0415
-
     with readable(source.label), closing(source.open()) as content:
+        before = 0
+        while lines := list(islice(content, LINES)):
+            yield _batch(_records(lines, before, source), form, source)
+            before += len(lines)
+        if not before:
+            raise InvalidFileError(f"{source.label}: empty")
+
+
+def _records(lines: list[bytes], before: int, source: Source) -> list[Record]:
+    found, complaints = [], []
+    for number, line in enumerate(lines, before + 1):
+        if line.isspace():
+            continue
         try:
-            reader = arrow.open_json(
-                content,
-                arrow.ReadOptions(block_size=BLOCK),
-                arrow.ParseOptions(
-                    explicit_schema=_schema(source, form),
-                    unexpected_field_behavior="ignore",
-                ),
+            found.append((number, json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            complaints.append(f"{source.label}, line {number}: not JSON: {error}")
+    if complaints:
+        raise InvalidFileError(*complaints[:MOST])
+    return found
+
+
+def _batch(records: list[Record], form: Form, source: Source) -> Batch:
+    index: dict[str, int] = {}
+    names = zip(*(_column(records, name) for name in form.key), strict=True)
+    which = [index.setdefault(_name(parts), len(index)) for parts in names]
+    values = {
+        each.name: _numbers(_column(records, each.name), each) for each in form.fields
+    }
+    fine = np.array([name != "" for name in index], np.bool_)[which]
+    for each in form.fields:
+        column = values[each.name]
+        fine &= np.isnan(column) | each.accepts(column)
+    if not fine.all():
+        wrong = [records[row] for row in np.flatnonzero(~fine)[:MOST].tolist()]
+        raise InvalidFileError(
+            *(
+                f"{source.label}, line {number}: {_complaint(record, form)}"
+                for number, record in wrong
             )
-            for rows in reader:
-                flat = pa.Table.from_batches([rows]).flatten().combine_chunks()
-                for part in flat.to_batches():
-                    yield checked(part, form)
-        except (pa.ArrowException, BadValueError) as error:
-            found = tuple(_complaints(source, form))
-            raise InvalidFileError(
-                *(found or (f"{source.label}: {first_line(error)}",))
-            ) from error
+        )
+    for each in form.fields:
+        for unknown in each.unknown:
+            values[each.name][values[each.name] == unknown] = math.nan
+    return Batch(list(index), np.array(which, np.int64), values)
 
 
-def _schema(source: Source, form: Form) -> Any:  # noqa: ANN401 - Arrow has no types
-    """Return of what type each field is, by the first lines."""
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
-
-    types = {name: pa.string() for name in form.key}
-    types.update({each.name: pa.float64() for each in form.fields})
-    unseen = set(types)
-    with closing(source.open()) as content:
-        for line in islice(content, SNIFFED):
-            for name in tuple(unseen):
-                value = _value(line, name)
-                if value is not None:
-                    unseen.discard(name)
-                    if isinstance(value, str):
-                        types[name] = pa.string()
-                    elif isinstance(value, int) and name in form.key:
-                        types[name] = pa.int64()
-    nested: dict[str, list[tuple[str, Any]]] = {}
-    for name, kind in types.items():
-        outer, dot, inner = name.partition(".")
-        nested.setdefault(outer, []).append((inner if dot else "", kind))
-    return pa.schema(
-        [
-            (outer, kinds[0][1] if kinds[0][0] == "" else pa.struct(kinds))
-            for outer, kinds in nested.items()
-        ]
-    )
+def _column(records: list[Record], name: str) -> list[object]:
+    outer, _, inner = name.partition(".")
+    column = [
+        each.get(outer) if isinstance(each, dict) else None for _, each in records
+    ]
+    if not inner:
+        return column
+    return [each.get(inner) if isinstance(each, dict) else None for each in column]
 
 
-def _value(line: bytes, name: str) -> object:
-    """Return what *line* has under *name*, or None."""
+def _name(parts: tuple[object, ...]) -> str:
+    """Return the name that *parts* make; nothing if one is missing."""
+    if None in parts or "" in parts:
+        return ""
+    return "-".join(map(str, parts))
+
+
+def _numbers(column: list[object], field: Field) -> Floats:
+    """Return *column*; NaN where it may be unknown, infinity where it is wrong."""
+    kinds = set(map(type, column))
+    if kinds <= {int, float} or kinds == {str}:
+        with suppress(ValueError, OverflowError):
+            numbers = np.array(column, np.float64)
+            return np.where(np.isnan(numbers), math.inf, numbers)
+    return np.array([_number(value, field) for value in column], np.float64)
+
+
+def _number(value: object, field: Field) -> float:
+    if value is None or value == "":
+        return math.nan if field.optional else math.inf
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return math.inf
     try:
-        return _inside(json.loads(line), name)
-    except ValueError:
-        return None
+        number = float(value)
+    except (ValueError, OverflowError):
+        return math.inf
+    return math.inf if math.isnan(number) else number
 
 
-def _inside(record: object, name: str) -> object:
-    for step in name.split("."):
-        if not isinstance(record, dict):
-            return None
-        record = record.get(step)
-    return record
-
-
-def _complaints(source: Source, form: Form) -> Iterator[str]:
-    """Yield what is wrong with the lines of a file."""
-    told, since = 0, 0
-    with io.TextIOWrapper(source.open(), "utf-8", "replace") as lines:
-        for number, line in enumerate(lines, 1):
-            since += told > 0
-            if told == MOST or since > FURTHER:
-                return
-            why = _complaint(line, form) if line.strip() else None
-            if why:
-                told += 1
-                yield f"{source.label}, line {number}: {why}"
-
-
-def _complaint(line: str, form: Form) -> str | None:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        return f"not JSON: {error}"
+def _complaint(record: object, form: Form) -> str:
+    """Return what is wrong with *record*, of which something is."""
     if not isinstance(record, dict):
         return "expected an object in braces"
     for name in form.key:
-        if _inside(record, name) in (None, ""):
+        if _column([(0, record)], name)[0] in (None, ""):
             return f"{name}: expected a name, found nothing"
-    for each in form.fields:
-        value = _inside(record, each.name)
-        why = each.complaint("" if value is None else str(value))
-        if why:
-            return why
-    return None
+    wrong = next(each for each in form.fields if not _fits(record, each))
+    value = _column([(0, record)], wrong.name)[0]
+    found = "nothing" if value is None else repr(value)[:LONGEST]
+    return f"{wrong.name}: expected {wrong.expected}, found {found}"
+
+
+def _fits(record: object, field: Field) -> bool:
+    number = _numbers(_column([(0, record)], field.name), field)
+    return bool(np.isnan(number)[0] or field.accepts(number)[0])

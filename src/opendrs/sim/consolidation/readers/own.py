@@ -27,7 +27,7 @@ from opendrs.sim.consolidation.readers.delimited import csv_columns, read_csv
 from opendrs.sim.consolidation.readers.finishing import part
 from opendrs.sim.consolidation.readers.parquets import parquet_columns, read_parquet
 from opendrs.sim.consolidation.readers.rows import in_order, in_time
-from opendrs.sim.consolidation.readers.tables import Batch, Field, Form
+from opendrs.sim.consolidation.readers.tables import LARGEST, Batch, Field, Form
 from opendrs.sim.consolidation.readers.window import WHOLE, Window
 from opendrs.sim.consolidation.sources import Source, sources
 from opendrs.sim.consolidation.workload import CpuUnit, Sizes, Workload
@@ -37,7 +37,7 @@ PERCENT = 100.0
 NAME, CPU, MEMORY, TIME, SAMPLE = "guest", "cpu", "memory", "time", "sample"
 CORES, MIPS, MB = "cores", "mips", "memory_mb"
 WHEN = (
-    Field(name=TIME, least=-np.inf, needed=False),
+    Field(name=TIME, least=-LARGEST, needed=False),
     Field(name=SAMPLE, needed=False),
 )
 LOAD = (Field(name=CPU, most=PERCENT), Field(name=MEMORY, needed=False))

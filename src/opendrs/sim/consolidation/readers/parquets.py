@@ -26,7 +26,7 @@ def parquet_columns(source: Source) -> tuple[str, ...]:
         InvalidFileError: It is no Parquet file.
     """
     with readable(source.label), closing(source.open()) as content:
-        return tuple(_names(_opened(content, source).schema_arrow))
+        return tuple(_names(_schema(_opened(content, source), source)))
 
 
 def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
@@ -39,8 +39,9 @@ def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
 
     with readable(source.label), closing(source.open()) as content:
         file = _opened(content, source)
-        known = form.within(_names(file.schema_arrow), source.label)
-        _require_numbers(file.schema_arrow, known, source)
+        schema = _schema(file, source)
+        known = form.within(_names(schema), source.label)
+        _require_numbers(schema, known, source)
         wanted = [*known.key, *(each.name for each in known.fields)]
         before = 0
         try:
@@ -53,7 +54,7 @@ def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
             raise InvalidFileError(
                 f"{source.label}, row {before + error.row + 1}: {error.why}"
             ) from error
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeError) as error:
             raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
 
 
@@ -65,6 +66,17 @@ def _opened(content: object, source: Source) -> Any:  # noqa: ANN401 - Arrow has
         return parquet.ParquetFile(content)
     except pa.ArrowException as error:
         raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
+
+
+def _schema(file: Any, source: Source) -> Any:  # noqa: ANN401 - as above
+    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+
+    try:
+        schema = file.schema_arrow
+        _names(schema)
+    except (pa.ArrowException, UnicodeError) as error:
+        raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
+    return schema
 
 
 def _names(schema: Any) -> list[str]:  # noqa: ANN401 - as above

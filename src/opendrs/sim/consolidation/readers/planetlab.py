@@ -28,5 +28,5 @@ def planetlab(path: Path, window: Window = WHOLE) -> Workload:
         (CCPE 2012).
     """
     trace = read_planetlab(path)
-    cpu, interval = cut(trace.percent / PERCENT, window, STEP)
+    cpu, interval = cut(path, trace.percent / PERCENT, window, STEP)
     return Workload(names=trace.names[: len(cpu)], cpu=cpu, interval=interval)

@@ -56,7 +56,7 @@ def in_order(
         np.concatenate(column)[order].reshape(len(index), -1)[place]
         for column in columns
     ]
-    parts = [cut(table, window, step) for table in tables]
+    parts = [cut(path, table, window, step) for table in tables]
     cpu, interval = parts[0]
     memory = parts[1][0] if len(parts) > 1 else None
     return Kept(tuple(sorted(index))[: len(cpu)], cpu, memory, ()), interval
@@ -112,7 +112,7 @@ def in_time(
         )
     first, last = float(found[0]), float(found[-1])
     begin = first + (window.start or 0.0)
-    span = frame(window, step=step, begin=begin, length=last - begin + step)
+    span = frame(path, window, step=step, begin=begin, length=last - begin + step)
     # Times that are off by rounding belong to the interval they are meant for.
     grid = Grid(span, memory=len(names) > 1, early=EVEN * step)
     for batch, time in batches:

@@ -13,6 +13,7 @@ from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.hardware import Floats, Integers, Truths
 
 MOST = 20  # complaints about one file
+LARGEST = 1e18  # of any number; larger ones are no measurements
 LONGEST = 40  # characters of a value that are shown
 
 
@@ -32,7 +33,7 @@ class Field:
 
     name: str
     least: float = 0.0
-    most: float = math.inf
+    most: float = LARGEST
     unknown: tuple[float, ...] = ()
     optional: bool = False
     needed: bool = True
@@ -41,15 +42,15 @@ class Field:
     @property
     def expected(self) -> str:
         """What is expected there."""
-        if self.least == -math.inf:
+        if self.least == -LARGEST:
             return "a number"
-        if self.most == math.inf:
+        if self.most == LARGEST:
             return f"a number of at least {self.least:g}"
         return f"a number in [{self.least:g}, {self.most:g}]"
 
     def accepts(self, values: Floats) -> Truths:
         """Return which of *values* are in range or stand for an unknown one."""
-        fine = (values >= self.least) & (values <= self.most) & np.isfinite(values)
+        fine = (values >= self.least) & (values <= self.most)
         for each in self.unknown:
             fine |= values == each
         return np.asarray(fine, np.bool_)

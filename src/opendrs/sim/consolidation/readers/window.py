@@ -14,6 +14,7 @@ from opendrs.sim.consolidation.hardware import Floats
 from opendrs.sim.consolidation.workload import LEAST, Workload
 
 CARRIED = 900.0  # s
+MOST = 1_000_000  # intervals; nine years of five minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +95,13 @@ class Frame:
         return self.begin + self.samples * self.interval
 
 
-def frame(window: Window, *, step: float, begin: float, length: float) -> Frame:
+def frame(
+    path: Path, window: Window, *, step: float, begin: float, length: float
+) -> Frame:
     """Return *window* on a trace.
 
     Args:
+        path: The trace, for messages.
         window: What was asked for.
         step: Seconds from one sample of the trace to the next.
         begin: Where the trace begins, or what `start` counts from.
@@ -105,26 +109,35 @@ def frame(window: Window, *, step: float, begin: float, length: float) -> Frame:
 
     Raises:
         InvalidSettingError: Its intervals are shorter than those of the trace, or
-            there are fewer than two.
+            there are fewer than two, or more than memory would hold.
     """
     interval = step if window.interval is None else window.interval
     if interval < step:
         raise InvalidSettingError(
-            f"interval must be at least {step:g} s, as in the trace, not {interval:g}"
+            f"{path}: interval must be at least {step:g} s, as in the trace, "
+            f"not {interval:g}"
         )
     asked = length if window.length is None else window.length
     samples = math.floor(asked / interval + 1e-9)
     if samples < LEAST:
         raise InvalidSettingError(
-            f"{asked:g} s hold fewer than {LEAST} intervals of {interval:g} s"
+            f"{path}: {asked:g} s hold fewer than {LEAST} intervals of {interval:g} s"
+        )
+    if samples > MOST:
+        raise InvalidSettingError(
+            f"{path}: {asked:g} s hold more than {MOST:,} intervals of {interval:g} s: "
+            "choose a length, or look for a wrong time in the trace"
         )
     return Frame(begin=begin, interval=interval, samples=samples)
 
 
-def cut(values: Floats, window: Window, step: float) -> tuple[Floats, float]:
+def cut(
+    path: Path, values: Floats, window: Window, step: float
+) -> tuple[Floats, float]:
     """Return the part of *values* that *window* asks for, and its interval.
 
     Args:
+        path: The trace, for messages.
         values: Samples of guests, none missing; shape (guests, samples).
         window: What is asked for; `most` guests, which are in order of their names.
         step: Seconds from one to the next.
@@ -134,15 +147,15 @@ def cut(values: Floats, window: Window, step: float) -> tuple[Floats, float]:
     """
     whole = values.shape[1] * step
     start = 0.0 if window.start is None else window.start
-    part = frame(window, step=step, begin=start, length=whole - start)
+    part = frame(path, window, step=step, begin=start, length=whole - start)
     for name, value in (("start", start), ("interval", part.interval)):
         if value % step:
             raise InvalidSettingError(
-                f"{name} must be a multiple of {step:g} s, not {value:g}"
+                f"{path}: {name} must be a multiple of {step:g} s, not {value:g}"
             )
     if start < 0 or part.end > whole:
         raise InvalidSettingError(
-            f"the trace has {whole:g} s: from {start:g} to {part.end:g} s is beyond"
+            f"{path}: there are {whole:g} s: {start:g} to {part.end:g} s is beyond"
         )
     first, width = int(start / step), int(part.interval / step)
     found = values[: window.most, first : first + part.samples * width]

@@ -166,12 +166,19 @@ def test_whole_numbers_may_be_strings_or_not(tmp_path: Path) -> None:
     [
         (
             '{"job": "1", "index": "1", "use": {"cpu": -0.5}}',
-            "use.cpu: .* found '-0.5'",
+            "use.cpu: .* found -0.5",
         ),
         ('{"job": "1", "index": "1", "use": {"cpu": "much"}}', "use.cpu: .* 'much'"),
         ('{"job": "1", "use": {"cpu": 0.5}}', "index: expected a name"),
         ('{"job": "1", "index": ', "not JSON"),
+        ('{"job": "1", "index": "1", "use": {"cpu": true}}', "use.cpu: .* found True"),
+        ('{"job": "1", "index": "1", "use": {"cpu": NaN}}', "use.cpu: .* found nan"),
+        ('{"job": "1", "index": "1", "use": {"cpu": "nan"}}', "use.cpu: .* 'nan'"),
+        ('{"job": "1", "index": "1", "use": {"cpu": 1e999}}', "use.cpu: .* found inf"),
         ("[1]", "expected an object"),
+        ("null", "expected an object"),
+        ("\x00", "not JSON"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_says_which_object_is_wrong(tmp_path: Path, line: str, why: str) -> None:
@@ -183,7 +190,7 @@ def test_says_which_object_is_wrong(tmp_path: Path, line: str, why: str) -> None
 
 
 def test_a_file_without_objects_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match=r"use.json: Empty"):
+    with pytest.raises(InvalidFileError, match=r"use.json: empty"):
         rows(read_json, written(tmp_path / "use.json", ""), NESTED)
 
 

@@ -12,6 +12,8 @@ from opendrs.errors import InvalidSettingError
 from opendrs.sim.consolidation.readers import planetlab
 from opendrs.sim.consolidation.readers.window import Window, cut, frame
 
+TRACE = Path("trace.csv")
+
 
 @pytest.mark.parametrize(
     "settings",
@@ -31,19 +33,26 @@ def test_refuses_a_window_that_makes_no_sense(settings: Mapping[str, float]) -> 
 
 
 def test_an_interval_is_no_shorter_than_a_sample() -> None:
-    with pytest.raises(InvalidSettingError, match="at least 300 s"):
-        frame(Window(interval=60), step=300, begin=0, length=3600)
+    with pytest.raises(InvalidSettingError, match=r"trace\.csv: .* at least 300 s"):
+        frame(TRACE, Window(interval=60), step=300, begin=0, length=3600)
 
 
 def test_a_window_has_two_intervals_at_least() -> None:
     with pytest.raises(InvalidSettingError, match="hold fewer than 2"):
-        frame(Window(interval=3600), step=300, begin=0, length=3600)
+        frame(TRACE, Window(interval=3600), step=300, begin=0, length=3600)
+
+
+def test_a_window_does_not_outgrow_the_memory() -> None:
+    with pytest.raises(InvalidSettingError, match="more than 1,000,000 intervals"):
+        frame(TRACE, Window(), step=300, begin=0, length=1e11)
 
 
 def test_part_of_a_day_and_longer_intervals() -> None:
     values = np.arange(12.0).reshape(2, 6)
 
-    part, interval = cut(values, Window(start=600, interval=600, length=1200), 300)
+    part, interval = cut(
+        TRACE, values, Window(start=600, interval=600, length=1200), 300
+    )
 
     assert interval == 600
     assert part.tolist() == [[2.5, 4.5], [8.5, 10.5]]
@@ -61,7 +70,7 @@ def test_part_of_a_day_and_longer_intervals() -> None:
 )
 def test_refuses_what_is_not_there(window: Window, why: str) -> None:
     with pytest.raises(InvalidSettingError, match=why):
-        cut(np.zeros((2, 6)), window, 300)
+        cut(TRACE, np.zeros((2, 6)), window, 300)
 
 
 def test_a_day_of_planetlab_may_be_cut(tmp_path: Path) -> None:
