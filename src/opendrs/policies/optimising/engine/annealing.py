@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from opendrs.policies.optimising.engine.compiled import compiled, inlined, part
 from opendrs.policies.optimising.engine.moves import (
+    chain_delta,
+    may_be,
     may_join,
     relocate,
     settle,
     shift_delta,
-    shift_stands_well,
-    swap_delta,
-    swap_stands_well,
 )
-from opendrs.policies.optimising.engine.state import COST, LOGGED, OVERFULL, State
+from opendrs.policies.optimising.engine.state import COST, LOGGED, State
 from opendrs.policies.optimising.engine.tables import NONE, Tables
 
 
@@ -49,19 +50,36 @@ def keep_best(state: State) -> None:
     state.best_cost[0] = state.sums[COST]
 
 
+class Habits(NamedTuple):
+    """Which moves are tried, how often.
+
+    Attributes:
+        swaps: The part of the moves that exchange two units.
+        home: The part of the others that take a unit back to its origin.
+        ejections: The part of the others that drive a unit from the target.
+        drift: How much units are drawn home while it is hot, in temperatures. There
+            are many nodes to go to and one to come from, so heat alone fills what
+            moving uses up (transient resources, budgets) with moves of no worth.
+    """
+
+    swaps: float
+    home: float
+    ejections: float
+    drift: float
+
+
 @compiled
 def anneal(
     tables: Tables,
     state: State,
+    habits: Habits,
     iterations: int,
     hot: float,
     cold: float,
-    swaps: float,
-    price: float,
 ) -> int:
     """Try *iterations* moves while the temperature falls from *hot* to *cold*.
 
-    Overfill costs *price* a unit; 0 forbids it.
+    Returns how many were made.
     """
     units = len(state.node_of)
     nodes = len(state.units_on)
@@ -75,40 +93,55 @@ def anneal(
         bound = -temperature * np.log(1.0 - draw(state))
         unit = one_of(state, units)
         source = state.node_of[unit]
-        if draw(state) < swaps:
+        other = NONE
+        third = NONE
+        delta = 0.0
+        over = 0.0
+        if draw(state) < habits.swaps:
             other = one_of(state, units)
             target = state.node_of[other]
+            third = source
             if target == source:
                 continue
-            if not may_join(tables, state, unit, target, other):
-                continue
-            if not may_join(tables, state, other, source, unit):
-                continue
-            delta, over = swap_delta(tables, state, unit, other)
         else:
-            other = NONE
             target = one_of(state, nodes)
+            if draw(state) < habits.home:
+                target = tables.origin[unit]
             if target == source or state.units_on[target] + 1 >= width:
                 continue
-            if not may_join(tables, state, unit, target, NONE):
-                continue
-            delta, over = shift_delta(tables, state, unit, target)
-        if over > 0.0 and price == 0.0:
-            continue
-        if delta + price * over > bound:
+            if draw(state) < habits.ejections and state.units_on[target] > 0:
+                other = state.standing[target, one_of(state, state.units_on[target])]
+                third = tables.origin[other]
+                if third == target or draw(state) < 0.5:
+                    third = one_of(state, nodes)
+                if third == target or state.units_on[third] + 1 >= width:
+                    continue
+        if not may_join(tables, state, unit, target, other):
             continue
         if other != NONE:
-            if not swap_stands_well(tables, state, unit, other):
+            if not may_join(tables, state, other, third, unit):
                 continue
-            relocate(tables, state, other, source)
-        elif not shift_stands_well(tables, state, unit, target):
+            delta, over = chain_delta(tables, state, unit, other, third)
+        else:
+            delta, over = shift_delta(tables, state, unit, target)
+        if over > 0.0:
             continue
+        if habits.drift != 0.0:
+            origin = tables.origin[unit]
+            away = int(target != origin) - int(source != origin)
+            if other != NONE:
+                origin = tables.origin[other]
+                away += int(third != origin) - int(target != origin)
+            bound -= habits.drift * temperature * away
+        if delta > bound:
+            continue
+        if not may_be(tables, state, unit, target, other, third):
+            continue
+        if other != NONE:
+            relocate(tables, state, other, third)
         relocate(tables, state, unit, target)
         accepted += 1
-        if (
-            state.sums[COST] < state.best_cost[0] - 1e-9
-            and state.numbers[OVERFULL] == 0
-        ):
+        if state.sums[COST] < state.best_cost[0]:
             keep_best(state)
     return accepted
 
@@ -117,6 +150,7 @@ def anneal(
 def start(tables: Tables, state: State) -> None:
     """Work out the sums of the assignment, and keep it as the best."""
     settle(tables, state)
+    state.numbers[LOGGED] = len(state.log)
     keep_best(state)
 
 

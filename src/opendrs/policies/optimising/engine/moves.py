@@ -10,7 +10,6 @@ from opendrs.policies.optimising.engine.state import (
     COST,
     LOGGED,
     MOST_MOVED,
-    OVERFULL,
     State,
 )
 from opendrs.policies.optimising.engine.tables import NONE, Tables
@@ -121,12 +120,14 @@ def more_moved(tables: Tables, state: State, unit: int, change: int) -> int:
     """Return how much more is moved of the group with most moved."""
     most = state.numbers[MOST_MOVED]
     after = most
+    leaders = 0
     for i in range(tables.group_start[unit], tables.group_start[unit + 1]):
         moved = state.moved[tables.unit_groups[i]]
+        leaders += moved == most
         if change > 0:
             after = max(after, moved + 1)
-        elif moved == most and state.histogram[most] == 1:
-            after = most - 1
+    if change < 0 and leaders > 0 and leaders == state.histogram[most]:
+        after = most - 1
     return int(after - most)
 
 
@@ -154,31 +155,40 @@ def shift_delta(
 
 
 @inlined
-def swap_delta(
-    tables: Tables, state: State, one: int, other: int
+def chain_delta(
+    tables: Tables, state: State, unit: int, other: int, third: int
 ) -> tuple[float, float]:
-    """Return how cost and overfill change when two units change places.
+    """Return how cost and overfill change when *unit* drives *other* to *third*.
 
-    Of group moves, only what each unit changes by itself is counted.
+    Where *third* is the node of *unit*, the two change places. Of group moves, only
+    what each unit changes by itself is counted.
     """
-    here, there = state.node_of[one], state.node_of[other]
-    cost_there, over_there = node_after(tables, state, there, one, other)
-    cost_here, over_here = node_after(tables, state, here, other, one)
-    delta = cost_there - state.node_cost[there] + cost_here - state.node_cost[here]
-    over = over_there - state.overfill[there] + over_here - state.overfill[here]
-    delta += standing_cost(tables, one, there) - standing_cost(tables, one, here)
-    delta += standing_cost(tables, other, here) - standing_cost(tables, other, there)
+    here, there = state.node_of[unit], state.node_of[other]
+    delta, over = node_after(tables, state, there, unit, other)
+    delta -= state.node_cost[there]
+    over -= state.overfill[there]
+    back = other if third == here else NONE
+    cost_here, over_here = node_after(tables, state, here, back, unit)
+    delta += cost_here - state.node_cost[here]
+    over += over_here - state.overfill[here]
+    if third != here:
+        cost_third, over_third = node_after(tables, state, third, other, NONE)
+        delta += cost_third - state.node_cost[third]
+        over += over_third - state.overfill[third]
+    delta += standing_cost(tables, unit, there) - standing_cost(tables, unit, here)
+    delta += standing_cost(tables, other, third) - standing_cost(tables, other, there)
     if tables.has_apart:
-        delta += sharing_cost(tables, state, one, there, other)
-        delta -= sharing_cost(tables, state, one, here, NONE)
-        delta += sharing_cost(tables, state, other, here, one)
+        delta += sharing_cost(tables, state, unit, there, other)
+        delta -= sharing_cost(tables, state, unit, here, NONE)
+        delta += sharing_cost(tables, state, other, third, unit)
         delta -= sharing_cost(tables, state, other, there, NONE)
     if tables.group_move_weight != 0.0:
-        first = int(there != tables.origin[one]) - int(here != tables.origin[one])
-        second = int(here != tables.origin[other]) - int(there != tables.origin[other])
+        first = int(there != tables.origin[unit]) - int(here != tables.origin[unit])
+        home = tables.origin[other]
+        second = int(third != home) - int(there != home)
         if first + second != 0:
-            unit = one if first != 0 else other
-            more = more_moved(tables, state, unit, first + second)
+            driving = unit if first != 0 else other
+            more = more_moved(tables, state, driving, first + second)
             delta += tables.group_move_weight * more
     return delta, over
 
@@ -244,52 +254,49 @@ def stands_well(tables: Tables, state: State, unit: int, before: int, now: int) 
 
 
 @inlined
-def affordable(
-    tables: Tables, state: State, unit: int, source: int, target: int, back: int
-) -> bool:
-    """Return whether the budgets bear the move of *unit*, and of *back* back."""
-    if len(tables.budgets) == 0:
-        return True
+def more_spent(
+    tables: Tables, state: State, budget: int, unit: int, target: int
+) -> float:
+    """Return how much more of *budget* is spent when *unit* goes to *target*."""
     origin = tables.origin[unit]
-    change = int(target != origin) - int(source != origin)
-    returned = 0
-    if back != NONE:
-        home = tables.origin[back]
-        returned = int(source != home) - int(target != home)
+    change = int(target != origin) - int(state.node_of[unit] != origin)
+    return float(change * tables.measures[budget, unit])
+
+
+@inlined
+def affordable(
+    tables: Tables, state: State, unit: int, target: int, other: int, third: int
+) -> bool:
+    """Return whether the budgets let *unit* go to *target*, and *other* to *third*."""
     for b in range(len(tables.budgets)):
-        more = change * tables.measures[b, unit]
-        if back != NONE:
-            more += returned * tables.measures[b, back]
+        more = more_spent(tables, state, b, unit, target)
+        if other != NONE:
+            more += more_spent(tables, state, b, other, third)
         if more > 0 and state.spent[b] + more > tables.budgets[b]:
             return False
     return True
 
 
 @inlined
-def shift_stands_well(tables: Tables, state: State, unit: int, target: int) -> bool:
-    """Return whether groups and budgets let *unit* go to *target*."""
+def may_be(
+    tables: Tables, state: State, unit: int, target: int, other: int, third: int
+) -> bool:
+    """Return whether groups and budgets let *unit* to *target*, *other* to *third*.
+
+    *other* may be NONE.
+    """
+    if not affordable(tables, state, unit, target, other, third):
+        return False
     source = state.node_of[unit]
-    if not affordable(tables, state, unit, source, target, NONE):
-        return False
     count_move(tables, state, unit, source, target)
-    well = stands_well(tables, state, unit, source, target)
-    count_move(tables, state, unit, target, source)
-    return well
-
-
-@inlined
-def swap_stands_well(tables: Tables, state: State, one: int, other: int) -> bool:
-    """Return whether groups and budgets let two units change places."""
-    here, there = state.node_of[one], state.node_of[other]
-    if not affordable(tables, state, one, here, there, other):
-        return False
-    count_move(tables, state, one, here, there)
-    count_move(tables, state, other, there, here)
-    well = stands_well(tables, state, one, here, there) and stands_well(
-        tables, state, other, there, here
+    if other != NONE:
+        count_move(tables, state, other, target, third)
+    well = stands_well(tables, state, unit, source, target) and (
+        other == NONE or stands_well(tables, state, other, target, third)
     )
-    count_move(tables, state, one, there, here)
-    count_move(tables, state, other, here, there)
+    if other != NONE:
+        count_move(tables, state, other, third, target)
+    count_move(tables, state, unit, target, source)
     return well
 
 
@@ -345,7 +352,6 @@ def relocate(tables: Tables, state: State, unit: int, target: int) -> None:
     for node in (source, target):
         after, over = node_after(tables, state, node, NONE, NONE)
         cost += after - state.node_cost[node]
-        state.numbers[OVERFULL] += int(over > 0) - int(state.overfill[node] > 0)
         state.node_cost[node] = after
         state.overfill[node] = over
     state.sums[COST] += cost
@@ -390,7 +396,9 @@ def settle_unit(tables: Tables, state: State, unit: int) -> None:
 @inlined
 def settle(tables: Tables, state: State) -> None:
     """Work out all sums anew from `node_of`."""
-    state.load[:] = 0.0
+    for node in range(len(state.units_on)):
+        for r in range(tables.capacity.shape[1]):
+            state.load[node, r] = tables.base[node, r]
     state.left[:] = 0.0
     state.units_on[:] = 0
     state.received[:] = 0
@@ -409,11 +417,9 @@ def settle(tables: Tables, state: State) -> None:
     for group in range(len(state.moved)):
         most = max(most, state.moved[group])
     state.numbers[MOST_MOVED] = most
-    state.numbers[OVERFULL] = 0
     state.sums[COST] += tables.group_move_weight * most
     for node in range(len(state.units_on)):
         after, over = node_after(tables, state, node, NONE, NONE)
         state.node_cost[node] = after
         state.overfill[node] = over
         state.sums[COST] += after
-        state.numbers[OVERFULL] += over > 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
 from opendrs.policies.optimising.engine.evaluation import cost, faults
-from opendrs.policies.optimising.engine.state import State, empty_state
+from opendrs.policies.optimising.engine.state import LOGGED, State, empty_state
 from opendrs.policies.optimising.engine.tables import tables_of
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
@@ -33,10 +34,10 @@ class Solution:
 class Search:
     """Look for assignments that cost less, some iterations at a time.
 
-    Simulated annealing by shifts and swaps. The same problem, seed and calls give the
-    same solutions. A caller who has a clock runs small portions and says how much of
-    the time is gone; one who has none runs a number of iterations. `best` is always
-    feasible and never costs more than the start.
+    Simulated annealing by shifts, swaps and ejections. The same problem, seed and
+    calls give the same solutions. A caller who has a clock runs small portions and says
+    how much of the time is gone; one who has none runs a number of iterations. `best`
+    is always feasible and never costs more than the start.
 
     Args:
         problem: What is to be solved.
@@ -44,7 +45,6 @@ class Search:
         start: A feasible assignment to begin with; the origin where it is left out.
         heat: The first temperature, in what a move changes the cost by on average: the
             more, the farther the search strays from the start, and the longer it needs.
-        swaps: The part of the moves that exchange two units.
 
     Raises:
         ValueError: The start is not feasible.
@@ -57,7 +57,6 @@ class Search:
         seed: int = 0,
         start: Indices | None = None,
         heat: float = 1.0,
-        swaps: float = 0.5,
     ) -> None:
         # Compiled code is loaded by those who search only: it takes half a second.
         from opendrs.policies.optimising.engine import annealing  # noqa: PLC0415
@@ -65,8 +64,8 @@ class Search:
         self.problem = problem
         self.iterations = 0
         self._annealing = annealing
-        self._swaps = swaps
         self._progress = 0.0
+        self._habits = annealing.Habits(0.5, 0.1, 0.3, _drift(problem))
         self._tables = tables_of(problem)
         first = problem.origin if start is None else start
         _require_feasible(problem, first)
@@ -87,6 +86,7 @@ class Search:
             progress: The part of the time, in [0, 1], that will be gone when this
                 call returns; the search becomes pickier towards 1.
         """
+        self._widen()
         portions = max(1, iterations // PORTION)
         begun = self._progress
         for portion in range(portions):
@@ -109,9 +109,16 @@ class Search:
             self._hot * COOLING**gone for gone in (self._progress, progress)
         )
         self._annealing.anneal(
-            self._tables, self._state, iterations, before, after, self._swaps, 0.0
+            self._tables, self._state, self._habits, iterations, before, after
         )
         self._progress = progress
+
+    def _widen(self) -> None:
+        """Make room for more units on a node, when one is more than half full."""
+        standing = self._state.standing
+        if 2 * self._state.units_on.max(initial=0) > standing.shape[1]:
+            wider = np.concatenate([standing, np.zeros_like(standing)], axis=1)
+            self._state = self._state._replace(standing=wider)
 
     def _scale(self) -> float:
         """Return by how much a move changes the cost on average."""
@@ -122,6 +129,7 @@ class Search:
         most = int(np.bincount(first, minlength=1).max(initial=0))
         state = empty_state(self._tables, seed, 3 * most + 16)
         state.node_of[:] = first
+        state.best[:] = first  # of the best only what has moved since is told
         self._annealing.start(self._tables, state)
         return state
 
@@ -131,7 +139,7 @@ class Search:
         self._annealing.start(self._tables, self._state)
         if best[1] < self._state.best_cost[0]:
             self._state.best[:], self._state.best_cost[0] = best
-            self._state.numbers[1] = len(self._state.log)
+            self._state.numbers[LOGGED] = len(self._state.log)
 
     def _collect(self) -> None:
         """Take the best assignment over, if it is better than the one so far."""
@@ -140,6 +148,12 @@ class Search:
             price = cost(self.problem, found)
             if price < self._best.cost:
                 self._best = Solution(found, price)
+
+
+def _drift(problem: Problem) -> float:
+    """Return how much units are drawn home: as much as others draw them away."""
+    uses_up = problem.transient.any() or len(problem.budgets) > 0
+    return 1.3 * log(problem.nodes) if uses_up else 0.0
 
 
 def _require_feasible(problem: Problem, assignment: Indices) -> None:

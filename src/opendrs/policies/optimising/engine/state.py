@@ -13,7 +13,7 @@ from opendrs.policies.optimising.groups import Floats, Indices
 Counts = npt.NDArray[np.int32]
 
 COST = 0
-MOST_MOVED, LOGGED, OVERFULL = range(3)
+MOST_MOVED, LOGGED = range(2)
 
 
 class State(NamedTuple):
@@ -25,7 +25,7 @@ class State(NamedTuple):
     standing and slot: the units on each node, and where among them each unit is;
     moved and histogram: moved units of each group, and how many groups have so many;
     at_location, locations and near: where the counted groups stand; spent: of each
-    budget; sums: COST; numbers: MOST_MOVED, LOGGED, and OVERFULL nodes; best and
+    budget; sums: COST; numbers: MOST_MOVED and LOGGED; best and
     best_cost: the best assignment; log: units moved since then; scratch: loads of a
     node; dice: the state of the random numbers.
     """
@@ -77,7 +77,7 @@ def empty_state(tables: Tables, seed: int, width: int) -> State:
         near=_counts(rows, tables.neighbourhood),
         spent=np.zeros(len(tables.budgets)),
         sums=np.zeros(1),
-        numbers=np.zeros(3, dtype=np.int64),
+        numbers=np.zeros(2, dtype=np.int64),
         best=tables.origin.copy(),
         best_cost=np.array([np.inf]),
         log=np.zeros(units + 1, dtype=np.int64),

@@ -23,6 +23,7 @@ class Tables(NamedTuple):
     """
 
     capacity: Floats
+    base: Floats
     limit: Floats
     safety: Floats
     excess_weight: Floats
@@ -77,6 +78,7 @@ def tables_of(problem: Problem) -> Tables:
     mean = finite.mean(axis=0)
     return Tables(
         capacity=np.ascontiguousarray(problem.capacity),
+        base=np.ascontiguousarray(problem.base),
         limit=problem.capacity + SLACK * np.abs(problem.capacity),
         safety=np.ascontiguousarray(problem.safety),
         excess_weight=np.ascontiguousarray(problem.excess_weight),
