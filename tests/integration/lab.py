@@ -18,6 +18,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Event
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -37,8 +38,8 @@ MIB = 1 << 20
 
 def eventually(holds: Callable[[], bool], within: float, what: str) -> None:
     """Wait until *holds*, and fail when it does not *within* so many seconds."""
-    pause = Event()
-    for _ in range(int(within / 0.1)):
+    pause, end = Event(), monotonic() + within
+    while monotonic() < end:
         if holds():
             return
         pause.wait(0.1)
@@ -49,20 +50,25 @@ class Lab:
     """Three libvirt hosts, called h1, h2 and h3, and their guests.
 
     Hosts are given by number, guests by name.
+
+    Args:
+        directory: Where all its files are.
+        prefix: What the names of its control groups begin with.
+        subnet: The first three numbers of its addresses.
     """
 
     def __init__(self, directory: Path, prefix: str, subnet: str) -> None:
-        self._directory = directory
-        self._prefix = prefix
+        self.directory = directory
+        self.prefix = prefix
         self._subnet = subnet
 
     def up(self) -> None:
         """Start the hosts."""
-        self._script("up", len(HOSTS), 0, 2048)
+        self.script("up", len(HOSTS), 0, 2048)
 
     def down(self) -> None:
         """End the hosts, their guests, and everything else of the lab."""
-        self._script("down")
+        self.script("down")
 
     def renew(self) -> None:
         """Bring the lab back to new hosts without guests.
@@ -84,7 +90,7 @@ class Lab:
             dirty: Pages of 4 KiB it writes each second, in half of its memory.
             memory: Its memory in MiB.
         """
-        self._script("vm", host, name, duty, dirty, memory)
+        self.script("vm", host, name, duty, dirty, memory)
 
     def slow_vm(self, host: int, name: str) -> None:
         """Start a guest that takes minutes to migrate at 1 MiB/s.
@@ -110,7 +116,7 @@ class Lab:
 
     def uri(self, host: int) -> str:
         """Return the URI by which this machine reaches *host*."""
-        return f"qemu:///system?socket={self._directory}/h{host}/run/libvirt-sock"
+        return f"qemu:///system?socket={self.directory}/h{host}/run/libvirt-sock"
 
     def peer_uri(self, host: int) -> str:
         """Return the URI by which the other hosts reach *host*."""
@@ -147,7 +153,7 @@ class Lab:
         A guest that goes on after a migration goes on counting; one that was
         started anew begins at 1 again.
         """
-        console = self._directory / f"serial-{name}.log"
+        console = self.directory / f"serial-{name}.log"
         if not console.exists():
             return []
         text = console.read_text(errors="replace")
@@ -171,7 +177,7 @@ class Lab:
 
     def kill_host(self, host: int) -> None:
         """End a host as a power failure would: libvirtd and all guests at once."""
-        group = CGROUPS / "unified" / f"{self._prefix}-h{host}" / "cgroup.procs"
+        group = CGROUPS / "unified" / f"{self.prefix}-h{host}" / "cgroup.procs"
         for pid in group.read_text().split():
             with suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
@@ -187,33 +193,33 @@ class Lab:
 
     def virsh(self, host: int, *words: str, check: bool = True) -> str:
         """Ask one host with libvirt's own tool."""
-        return self._script("sh", host, *words, check=check)
+        return self.script("sh", host, *words, check=check)
 
     def define(self, host: int, text: str, verb: str = "define") -> None:
         """Give a host the description of a guest: define it, or create it."""
-        described = self._directory / "given.xml"
+        described = self.directory / "given.xml"
         described.write_text(text)
         self.virsh(host, verb, str(described))
 
     def description(self, name: str) -> str:
         """Return the description from which `vm` made a guest."""
-        return (self._directory / f"{name}.xml").read_text()
+        return (self.directory / f"{name}.xml").read_text()
 
     def _names(self, host: int, *words: str) -> list[str]:
         told = self.virsh(host, "list", "--name", *words, check=False)
         return [name for name in told.split() if name]
 
     def _link(self, host: int, state: str) -> None:
-        space = f"{self._prefix}-h{host}"
+        space = f"{self.prefix}-h{host}"
         command = ["ip", "-n", space, "link", "set", "eth0", state]
         subprocess.run(command, check=True)  # noqa: S603 -- the words are the tests' own
 
-    def _script(self, *words: object, check: bool = True) -> str:
+    def script(self, *words: object, check: bool = True) -> str:
         """Run the lab's script; its processes stay, so no pipe may be theirs."""
         environment = {
             **os.environ,
-            "LAB": str(self._directory),
-            "PFX": self._prefix,
+            "LAB": str(self.directory),
+            "PFX": self.prefix,
             "SUB": self._subnet,
         }
         with tempfile.TemporaryFile("w+") as said:

@@ -1,0 +1,102 @@
+"""Hosts of the lab that can be switched, and guests that can be told to work."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+from integration.lab import CGROUPS, GUEST, HOSTS, Lab, eventually
+
+SCRIPT = Path(__file__).with_name("host-power.sh")
+SHARES = 20_000  # of the processor for each host, where others have 1024
+
+
+class Rack:
+    """The power of the hosts of a lab, and the work of its guests.
+
+    Args:
+        lab: The lab; its hosts are on.
+    """
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        for host in HOSTS:
+            self._power("keep", f"h{host}")
+            # However busy the machine is, guests must get on with their work.
+            shares = CGROUPS / "cpu" / f"{lab.prefix}-h{host}" / "cpu.shares"
+            shares.write_text(str(SHARES))
+
+    def settings(self, *, delay: float = 0.0) -> dict[str, object]:
+        """Return the table `power` of the platform.
+
+        Args:
+            delay: Seconds that a host takes to switch itself off.
+        """
+
+        def words(word: str) -> list[str]:
+            lab = self._lab
+            return [str(SCRIPT), word, str(lab.directory), lab.prefix, "{node}"]
+
+        slow = ["env", f"DELAY={delay}"]
+        return {
+            "driver": "command",
+            "on": words("on"),
+            "off": [*slow, *words("off")],
+            "state": words("state"),
+        }
+
+    def on(self) -> set[int]:
+        """Return the hosts that are on."""
+        return {host for host in HOSTS if self._power("state", f"h{host}") == 0}
+
+    def switches(self) -> Counter[str]:
+        """Return how often each host was switched, as in `off h2`."""
+        path = self._lab.directory / "power.log"
+        return Counter(path.read_text().splitlines() if path.exists() else ())
+
+    def vm(self, host: int, name: str, duty: int = 0) -> None:
+        """Start a guest that can be told to work; `duty` as in `Lab.vm`."""
+        words = (name, 16, GUEST, "", f"duty={duty} dirty=0 ws=8")
+        text = self._lab.script("xml", *words)
+        log = self._lab.directory / f"serial-{name}.log"
+        serial = (
+            f"<serial type='unix'><source mode='bind' path='{_socket(name)}'/>"
+            f"<log file='{log}' append='on'/></serial>"
+        )
+        text = re.sub(r"<serial type='file'>.*?</serial>", serial, text)
+        self._lab.define(host, text, verb="create")
+
+    def work(self, name: str, duty: int) -> None:
+        """Tell a guest to keep so many percent of a processor busy."""
+
+        def told() -> bool:
+            try:
+                self._tell(name, f"d {duty}\n")
+            except OSError:  # it is on its way to another host
+                return False
+            return True
+
+        eventually(told, 20, f"{name} is told to work")
+
+    def _tell(self, name: str, words: str) -> None:
+        (host,) = self._lab.running(name) or (0,)
+        path = self._lab.directory / f"h{host}" / "run" / Path(_socket(name)).name
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(5)
+            line.connect(str(path))
+            line.sendall(words.encode())
+            line.recv(1)  # a heartbeat; hung up on at once, nothing is read
+
+    def _power(self, word: str, host: str) -> int:
+        command = [SCRIPT, word, self._lab.directory, self._lab.prefix, host]
+        return subprocess.run(  # noqa: S603 -- the words are the tests' own
+            list(map(str, command)), check=False, stdout=subprocess.DEVNULL
+        ).returncode
+
+
+def _socket(name: str) -> str:
+    """Return where a guest listens, as its host sees it."""
+    return f"/run/libvirt/{name}.sock"
