@@ -24,6 +24,7 @@ from opendrs.sim.consolidation.machines import Behaviour, Machines, Tenants
 from opendrs.sim.consolidation.moment import Flight, Moment
 from opendrs.sim.consolidation.neighbours import Apart
 from opendrs.sim.consolidation.scenery import Scenery
+from opendrs.sim.consolidation.timetable import timetable
 from opendrs.sim.consolidation.watching import Sums, Watcher
 from opendrs.sim.consolidation.workload import Workload
 
@@ -231,13 +232,11 @@ class _Engine:
         self._journal.joules += self._behaviour.wake * extra
 
     def _schedule(self, shifts: list[Shift], memory: Floats, now: float) -> None:
-        """Let guests move one after the other on each link."""
+        """Let guests move once the links of both hosts are free."""
         free = np.maximum(self._ready, now)
         for flight in self._flights:
             for host in (int(self.host[flight.guest]), flight.target):
                 free[host] = max(free[host], flight.end)
-        for shift in shifts:
-            start = float(max(free[shift.source], free[shift.target]))
-            end = start + float(memory[shift.guest]) / self._behaviour.bandwidth
-            free[shift.source] = free[shift.target] = end
-            self._flights.append(Flight(shift.guest, shift.target, start, end))
+        guests = [shift.guest for shift in shifts]
+        seconds = memory[guests] / self._behaviour.bandwidth
+        self._flights += timetable(shifts, seconds, free)
