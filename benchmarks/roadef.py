@@ -23,6 +23,7 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+
 from reassignment import checker
 from reassignment.formulation import problem_of
 from reassignment.instance import (

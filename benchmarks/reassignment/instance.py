@@ -104,6 +104,10 @@ class _Numbers:
                 f"{self.path}: {field} has {taken.min()} (number {at} of the file); "
                 "numbers from 0 were expected"
             )
+        if count and taken.max() >= 1 << 53:
+            raise InstanceError(
+                f"{self.path}: {field} has {taken.max()}, which is not below 2^53"
+            )
         self._next += count
         return taken.reshape(rows, columns)
 
@@ -153,7 +157,7 @@ def _whole(path: Path, word: bytes) -> int:
     except ValueError:
         shown = word[:30].decode(errors="replace")
         raise InstanceError(f"{path}: {shown!r} is not a whole number") from None
-    if abs(number) >= 1 << 53:
+    if abs(number) >= 1 << 63:
         raise InstanceError(f"{path}: {number} is not below 2^53")
     return number
 

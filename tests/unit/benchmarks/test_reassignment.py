@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opendrs.policies.optimising.engine import cost, faults
+from reassignment import checker
+from reassignment.formulation import problem_of
+from reassignment.instance import InstanceError, read_assignment, read_instance
+
+PROGRAM = Path(__file__).parents[3] / "benchmarks" / "roadef.py"
+# Two resources, the first transient; three machines; two services, of which the
+# second needs the first; three processes; a balance; the weights of moving.
+RESOURCES = "2  1 10  0 100"
+MACHINES = "3  0 0 30 400 16 80 0 1 4  0 1 10 240 8 160 1 0 4  1 2 15 100 12 80 4 3 0"
+SERVICES = "2  2 0  1 1 0"
+PROCESSES = "3  0 12 10 1000  0 10 20 100  1 6 200 1"
+BALANCE = "1  0 1 20 10"
+WEIGHTS = "1 10 100"
+MODEL = f"{RESOURCES}\n{MACHINES}\n{SERVICES}\n{PROCESSES}\n{BALANCE}\n{WEIGHTS}"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.txt"
+    path.write_text(MODEL)
+    return path
+
+
+def test_costs_what_is_worked_by_hand(model: Path) -> None:
+    instance = read_instance(model)
+    origin, moved = [0, 1, 0], [0, 2, 0]
+
+    # Load: resource 0: 18 over 16 on machine 0, 10 over 8 on machine 1: 4 * 10;
+    # resource 1: 210 over 80 on machine 0: 130 * 100.
+    # Balance: free 12 and 190: 20 * 12 - 190 = 50; free 0 and 220: 0;
+    # free 15 and 100: 20 * 15 - 100 = 200: 250 * 10.
+    assert checker.cost(instance, origin, origin) == 40 + 13_000 + 2_500
+    # Process 1 to machine 2: 10 is below 12 there; free 10 and 240 on machine 1:
+    # 0; free 5 and 80 on machine 2: 20. The move: 100, 10 * 1, 100 * 4.
+    assert checker.cost(instance, origin, moved) == 20 + 13_000 + 700 + 510
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        ([0, 2, 2], "machine 2 holds 220 of resource 1, of which it has 100"),
+        ([1, 1, 0], "2 processes of service 0 are on machine 1"),
+        ([1, 1, 0], "service 0 stands in 1 locations, not 2"),
+        ([0, 1, 2], "service 1 needs service 0 in neighbourhood 1"),
+        ([1, 0, 0], "machine 0 holds 28 of resource 0, of which it has 15"),
+    ],
+)
+def test_says_which_constraint_is_broken(
+    tmp_path: Path, places: list[int], message: str
+) -> None:
+    path = tmp_path / "model.txt"
+    text = MODEL.replace("0 0 30 400", "0 0 15 400") if "of 15" in message else MODEL
+    path.write_text(text)
+    instance = read_instance(path)
+
+    assert message in checker.violations(instance, [0, 1, 0], places)
+
+
+def test_the_engine_agrees_with_the_judge(model: Path) -> None:
+    instance = read_instance(model)
+    start = model.with_name("start.txt")
+    start.write_text("0 1 0")
+    origin = read_assignment(start, instance)
+    problem = problem_of(instance, origin)
+    for first in range(3):
+        for second in range(3):
+            for third in range(3):
+                places = origin.copy()
+                places[:] = first, second, third
+
+                judged = [instance, origin.tolist(), places.tolist()]
+                assert cost(problem, places) == checker.cost(*judged)  # type: ignore[arg-type]
+                assert bool(faults(problem, places)) == bool(
+                    checker.violations(*judged)  # type: ignore[arg-type]
+                )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (WEIGHTS, "1 10", "ends within the weights of moving"),
+        (WEIGHTS, "1 10 100 7", "1 numbers follow after the end"),
+        (WEIGHTS, "1 10 -100", r"the weights of moving has -100"),
+        (WEIGHTS, "1 10 x", "'x' is not a whole number"),
+        (PROCESSES, PROCESSES.replace("1 6 200", "2 6 200"), "service of a process ha"),
+        (BALANCE, "1  0 2 20 10", "the resources of a balance has 2"),
+        (SERVICES, "2  2 0  1 1 5", "services a service depends on has 5"),
+        (WEIGHTS, f"1 10 {1 << 53}", "is not below 2\\^53"),
+    ],
+)
+def test_says_what_is_wrong_with_a_model(
+    model: Path, before: str, after: str, message: str
+) -> None:
+    model.write_text(MODEL.replace(before, after))
+
+    with pytest.raises(InstanceError, match=message):
+        read_instance(model)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("0 1", "ends within the assignment"), ("0 1 3", "the assignment has 3")],
+)
+def test_the_program_ends_with_2_on_bad_input(
+    model: Path, text: str, message: str
+) -> None:
+    start, out = model.with_name("start.txt"), model.with_name("out.txt")
+    start.write_text(text)
+    command = [sys.executable, str(PROGRAM), str(model), str(start), "--out", str(out)]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()
