@@ -226,7 +226,7 @@ def read_assignment(path: Path, instance: Instance) -> Integers:
         InstanceError: It cannot be read, or does not fit *instance*.
     """
     numbers = _Numbers(path)
-    found = numbers.block("the assignment", 1, len(instance.service_of))[0]
+    found: Integers = numbers.block("the assignment", 1, len(instance.service_of))[0]
     numbers.below("the assignment", found, len(instance.capacity))
     numbers.end()
     return found

@@ -58,7 +58,7 @@ def test_says_which_constraint_is_broken(
     tmp_path: Path, places: list[int], message: str
 ) -> None:
     path = tmp_path / "model.txt"
-    text = MODEL.replace("0 0 30 400", "0 0 15 400") if "of 15" in message else MODEL
+    text = MODEL.replace("0 0 30 400", "0 0 15 400") if "has 15" in message else MODEL
     path.write_text(text)
     instance = read_instance(path)
 
@@ -78,9 +78,9 @@ def test_the_engine_agrees_with_the_judge(model: Path) -> None:
                 places[:] = first, second, third
 
                 judged = [instance, origin.tolist(), places.tolist()]
-                assert cost(problem, places) == checker.cost(*judged)  # type: ignore[arg-type]
+                assert cost(problem, places) == checker.cost(*judged)
                 assert bool(faults(problem, places)) == bool(
-                    checker.violations(*judged)  # type: ignore[arg-type]
+                    checker.violations(*judged)
                 )
 
 
