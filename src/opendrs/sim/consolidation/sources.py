@@ -62,12 +62,25 @@ def sources(path: Path, *, deep: bool = False) -> Iterator[Source]:
         elif path.suffix == ".zip":
             found = _of_zip(path)
         else:
-            path.stat()
-            found = iter([Source(str(path), path.name, _opener(path))])
+            found = iter([single(path)])
         for source in found:
             parts = PurePosixPath(source.name).parts
             if not any(part.startswith((".", "__MACOSX")) for part in parts):
                 yield source
+
+
+def single(path: Path) -> Source:
+    """Return *path* itself, which is neither a directory nor an archive.
+
+    Raises:
+        InvalidFileError: It is, or there is no such file.
+    """
+    if path.is_dir() or TAR.search(path.name) or path.suffix == ".zip":
+        what = "a directory" if path.is_dir() else "an archive"
+        raise InvalidFileError(f"{path}: expected a file, found {what}")
+    with readable(str(path)):
+        path.stat()
+    return Source(str(path), path.name, _opener(path))
 
 
 @contextmanager

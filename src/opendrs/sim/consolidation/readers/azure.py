@@ -78,6 +78,8 @@ def azure(path: Path, window: Window = WHOLE) -> Workload:
     """
     begin = window.start or 0.0
     span = frame(path, window, step=STEP, begin=begin, length=DAY)
+    if path.exists() and not path.is_dir():
+        raise InvalidFileError(f"{path}: expected a directory, found a file")
     tables, readings = [], []
     for source in sources(path, deep=True):
         name = source.name.removesuffix(".gz")
@@ -151,10 +153,10 @@ def _workload(kept: Kept, span: Frame, table: _Table | None) -> Workload:
             cores=told[:, 0],
             memory=told[:, 1] * GB,
         )
-        notes.append(
-            f"guests left out, as vmtable has them created later or deleted earlier: "
-            f"{table.total - len(table.alive)} of {table.total}"
-        )
+        lost = table.total - len(table.alive)
+        why = "guests left out, as vmtable has them created later or deleted earlier"
+        if lost:
+            notes.append(f"{why}: {lost} of {table.total}")
     return Workload(
         names=kept.names,
         cpu=kept.cpu,

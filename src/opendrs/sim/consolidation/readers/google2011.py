@@ -10,7 +10,7 @@ import numpy as np
 from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.readers.finishing import part
 from opendrs.sim.consolidation.readers.tables import MOST, Field
-from opendrs.sim.consolidation.readers.window import WHOLE, Window, cut
+from opendrs.sim.consolidation.readers.window import WHOLE, Window, cut, limited
 from opendrs.sim.consolidation.traces import PERCENT, files
 from opendrs.sim.consolidation.workload import LEAST, Workload
 
@@ -45,7 +45,7 @@ def google(path: Path, window: Window = WHOLE) -> Workload:
         cpu=cpu,
         memory=memory,
         interval=interval,
-        notes=notes,
+        notes=(*limited(window, len(found)), *notes),
     )
 
 

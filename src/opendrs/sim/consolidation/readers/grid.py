@@ -10,7 +10,7 @@ import numpy as np
 from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.hardware import Floats, Integers, Truths
 from opendrs.sim.consolidation.readers.tables import MOST
-from opendrs.sim.consolidation.readers.window import Frame, Window
+from opendrs.sim.consolidation.readers.window import Frame, Window, limited
 
 CHUNK = 4096  # guests that are finished at a time
 
@@ -116,7 +116,7 @@ class Grid:
         Args:
             path: What was read, for messages.
             window: How long a gap may be, and how many guests are wanted.
-            known: Guests of whom else is known what must be; None for all.
+            known: Guests whose size is known; None for all.
 
         Raises:
             InvalidFileError: There is none.
@@ -129,12 +129,15 @@ class Grid:
         result = _Finished([], [], [])
         reach = int(window.carried // self._frame.interval)
         for start in range(0, len(names), CHUNK):
-            if len(result.names) >= most:
+            if len(result.names) > most:
                 break
             self._finish(names[start : start + CHUNK], reach, result)
         if not result.names:
             raise InvalidFileError(f"{path}: {self._nobody()}")
-        return result.kept(most, len(self._index), window)
+        lost = "they are not there all through the window"
+        if known is not None:
+            lost += ", or of unknown size"
+        return result.kept(most, len(self._index), window, lost)
 
     def _finish(self, names: list[str], reach: int, result: _Finished) -> None:
         rows = np.array([self._index[name] for name in names], np.int64)
@@ -170,19 +173,15 @@ class _Finished:
     columns: list[list[Floats]]
     carried: list[Integers]
 
-    def kept(self, most: int, total: int, window: Window) -> Kept:
+    def kept(self, most: int, total: int, window: Window, lost: str) -> Kept:
         columns = [
             np.concatenate(parts)[:most] for parts in zip(*self.columns, strict=True)
         ]
         carried = np.concatenate(self.carried)[:most]
-        notes = []
-        if len(self.names) > most:
-            notes.append(f"only the first {most} guests by name are kept")
-        elif len(self.names) < total:
-            notes.append(
-                f"guests left out, as they are not there all through the window: "
-                f"{total - len(self.names)} of {total}"
-            )
+        notes = list(limited(window, len(self.names)))
+        left = total - len(self.names)
+        if left and not notes:
+            notes.append(f"guests left out, as {lost}: {left} of {total}")
         if carried.any():
             notes.append(
                 f"gaps of at most {window.carried:g} s take the value before them: "

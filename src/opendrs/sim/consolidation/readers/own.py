@@ -29,7 +29,7 @@ from opendrs.sim.consolidation.readers.parquets import parquet_columns, read_par
 from opendrs.sim.consolidation.readers.rows import in_order, in_time
 from opendrs.sim.consolidation.readers.tables import LARGEST, Batch, Field, Form
 from opendrs.sim.consolidation.readers.window import WHOLE, Window
-from opendrs.sim.consolidation.sources import Source, sources
+from opendrs.sim.consolidation.sources import Source, single
 from opendrs.sim.consolidation.workload import CpuUnit, Sizes, Workload
 
 STEP = 300.0  # s, where there is no time
@@ -56,7 +56,7 @@ def plain(path: Path, window: Window = WHOLE) -> Workload:
         InvalidFileError: It cannot be read, or does not hold that.
         InvalidSettingError: The window does not suit it.
     """
-    source = _only(path)
+    source = single(path)
     fields = _present(csv_columns(source), source)
 
     def read(wanted: tuple[Field, ...]) -> Iterator[Batch]:
@@ -72,7 +72,7 @@ def parquet(path: Path, window: Window = WHOLE) -> Workload:
         InvalidFileError: It cannot be read, or does not hold that.
         InvalidSettingError: The window does not suit it.
     """
-    source = _only(path)
+    source = single(path)
     columns = parquet_columns(source)
     if NAME not in columns and columns[:1] in ((TIME,), (SAMPLE,)):
         return _wide(path, window, source, columns)
@@ -82,15 +82,6 @@ def parquet(path: Path, window: Window = WHOLE) -> Workload:
         return read_parquet(source, Form(key=(NAME,), fields=wanted))
 
     return _workload(path, window, fields, read)
-
-
-def _only(path: Path) -> Source:
-    if path.is_dir():
-        raise InvalidFileError(f"{path}: expected a file, found a directory")
-    found = list(sources(path))
-    if len(found) != 1:
-        raise InvalidFileError(f"{path}: expected one file, found {len(found)}")
-    return found[0]
 
 
 def _present(columns: tuple[str, ...], source: Source) -> tuple[Field, ...]:

@@ -26,7 +26,7 @@ def parquet_columns(source: Source) -> tuple[str, ...]:
         InvalidFileError: It is no Parquet file.
     """
     with readable(source.label), closing(source.open()) as content:
-        return tuple(_names(_schema(_opened(content, source), source)))
+        return tuple(_names(_opened(content, source).schema_arrow))
 
 
 def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
@@ -39,7 +39,7 @@ def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
 
     with readable(source.label), closing(source.open()) as content:
         file = _opened(content, source)
-        schema = _schema(file, source)
+        schema = file.schema_arrow
         known = form.within(_names(schema), source.label)
         _require_numbers(schema, known, source)
         wanted = [*known.key, *(each.name for each in known.fields)]
@@ -59,24 +59,16 @@ def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
 
 
 def _opened(content: object, source: Source) -> Any:  # noqa: ANN401 - Arrow has no types
+    """Return the file, of which it is known that it has columns with names."""
     import pyarrow as pa  # noqa: PLC0415 - takes long to load
     from pyarrow import parquet  # noqa: PLC0415
 
     try:
-        return parquet.ParquetFile(content)
-    except pa.ArrowException as error:
-        raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
-
-
-def _schema(file: Any, source: Source) -> Any:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
-
-    try:
-        schema = file.schema_arrow
-        _names(schema)
+        file = parquet.ParquetFile(content)
+        _names(file.schema_arrow)
     except (pa.ArrowException, UnicodeError) as error:
         raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
-    return schema
+    return file
 
 
 def _names(schema: Any) -> list[str]:  # noqa: ANN401 - as above

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from opendrs.sim.consolidation.readers.window import WHOLE, Window, cut
+from opendrs.sim.consolidation.readers.window import WHOLE, Window, cut, limited
 from opendrs.sim.consolidation.traces import PERCENT, read_planetlab
 from opendrs.sim.consolidation.workload import Workload
 
@@ -29,4 +29,9 @@ def planetlab(path: Path, window: Window = WHOLE) -> Workload:
     """
     trace = read_planetlab(path)
     cpu, interval = cut(path, trace.percent / PERCENT, window, STEP)
-    return Workload(names=trace.names[: len(cpu)], cpu=cpu, interval=interval)
+    return Workload(
+        names=trace.names[: len(cpu)],
+        cpu=cpu,
+        interval=interval,
+        notes=limited(window, len(trace.names)),
+    )

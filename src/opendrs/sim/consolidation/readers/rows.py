@@ -11,7 +11,7 @@ from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.hardware import Floats, Integers
 from opendrs.sim.consolidation.readers.grid import Grid, Kept
 from opendrs.sim.consolidation.readers.tables import MOST, Batch
-from opendrs.sim.consolidation.readers.window import Window, cut, frame
+from opendrs.sim.consolidation.readers.window import Window, cut, frame, limited
 from opendrs.sim.consolidation.workload import LEAST
 
 EVEN = 1e-6  # of the step, by which times may be off
@@ -21,7 +21,7 @@ def in_order(
     path: Path,
     window: Window,
     batches: Iterable[Batch],
-    names: tuple[str, ...],
+    columns: tuple[str, ...],
     step: float,
 ) -> tuple[Kept, float]:
     """Return guests whose rows are in order, and the interval.
@@ -30,7 +30,7 @@ def in_order(
         path: What is read, for messages.
         window: Which part of it.
         batches: The rows.
-        names: What CPU is called, and memory if it is there.
+        columns: What CPU is called, and memory if it is there.
         step: Seconds from one row of a guest to its next.
 
     Raises:
@@ -38,28 +38,26 @@ def in_order(
         InvalidSettingError: The window does not suit them.
     """
     index: dict[str, int] = {}
-    rows, columns = [], [[np.zeros(0)] for _ in names]
+    found, loads = [], [[np.zeros(0)] for _ in columns]
     for batch in batches:
-        row = np.array([index.setdefault(name, len(index)) for name in batch.names])
-        rows.append(row.astype(np.int64)[batch.which])
-        for column, name in zip(columns, names, strict=True):
-            column.append(batch.values[name])
+        rows = [index.setdefault(name, len(index)) for name in batch.names]
+        found.append(np.array(rows, np.int64)[batch.which])
+        for load, column in zip(loads, columns, strict=True):
+            load.append(batch.values[column])
     if not index:
         raise InvalidFileError(f"{path}: no traces in there")
-    row = np.concatenate(rows)
-    _require_even(
-        path, sorted(index), np.bincount(row)[[index[n] for n in sorted(index)]]
-    )
+    row, guests = np.concatenate(found), sorted(index)
+    place = [index[name] for name in guests]
+    _require_even(path, guests, np.bincount(row)[place])
     order = np.argsort(row, kind="stable")
-    place = [index[name] for name in sorted(index)]
     tables = [
-        np.concatenate(column)[order].reshape(len(index), -1)[place]
-        for column in columns
+        np.concatenate(load)[order].reshape(len(guests), -1)[place] for load in loads
     ]
     parts = [cut(path, table, window, step) for table in tables]
     cpu, interval = parts[0]
     memory = parts[1][0] if len(parts) > 1 else None
-    return Kept(tuple(sorted(index))[: len(cpu)], cpu, memory, ()), interval
+    notes = limited(window, len(guests))
+    return Kept(tuple(guests[: len(cpu)]), cpu, memory, notes), interval
 
 
 def _require_even(path: Path, names: list[str], counts: Integers) -> None:
@@ -80,7 +78,7 @@ def in_time(
     window: Window,
     times: Iterable[Floats],
     batches: Iterator[tuple[Batch, Floats]],
-    names: tuple[str, ...],
+    columns: tuple[str, ...],
 ) -> tuple[Kept, float]:
     """Return guests whose rows have a time, and the interval.
 
@@ -89,7 +87,7 @@ def in_time(
         window: Which part of it.
         times: All times of the rows.
         batches: The rows, and the time of each.
-        names: What CPU is called, and memory if it is there.
+        columns: What CPU is called, and memory if it is there.
 
     Raises:
         InvalidFileError: There are no rows, they are not evenly spaced and nobody
@@ -114,8 +112,10 @@ def in_time(
     begin = first + (window.start or 0.0)
     span = frame(path, window, step=step, begin=begin, length=last - begin + step)
     # Times that are off by rounding belong to the interval they are meant for.
-    grid = Grid(span, memory=len(names) > 1, early=EVEN * step)
+    grid = Grid(span, memory=len(columns) > 1, early=EVEN * step)
     for batch, time in batches:
-        grid.add(batch.names, batch.which, time, *(batch.values[n] for n in names))
+        grid.add(
+            batch.names, batch.which, time, *(batch.values[each] for each in columns)
+        )
     grid.require_once(path, np.ceil(span.interval / step - EVEN) + (not even))
     return grid.kept(path, window, None), span.interval

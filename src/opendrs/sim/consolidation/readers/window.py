@@ -131,6 +131,13 @@ def frame(
     return Frame(begin=begin, interval=interval, samples=samples)
 
 
+def limited(window: Window, guests: int) -> tuple[str, ...]:
+    """Return a note if fewer are kept than the *guests* that there are."""
+    if window.most is None or guests <= window.most:
+        return ()
+    return (f"only the first {window.most} guests by name are kept",)
+
+
 def cut(
     path: Path, values: Floats, window: Window, step: float
 ) -> tuple[Floats, float]:

@@ -96,7 +96,7 @@ def test_a_container_of_unknown_size_is_left_out(tmp_path: Path) -> None:
     work = alibaba(tmp_path, SHORT)
 
     assert work.names == ("c_0",)
-    assert work.notes[0].endswith("3 of 4")
+    assert work.notes[0].endswith("or of unknown size: 3 of 4")
 
 
 def test_machines_may_be_taken_for_guests(tmp_path: Path) -> None:

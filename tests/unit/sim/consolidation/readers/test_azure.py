@@ -62,7 +62,7 @@ def test_v1_tells_cores_and_memory(tmp_path: Path) -> None:
     assert work.sizes.cpu.tolist() == [1, 8]
     assert work.sizes.memory is not None
     assert work.sizes.memory.tolist() == [768, 57_344]
-    assert work.notes[0] == "memory in use was not recorded: guests use all of theirs"
+    assert work.notes == ("memory in use was not recorded: guests use all of theirs",)
 
 
 def test_v2_tells_buckets(tmp_path: Path) -> None:
@@ -196,12 +196,22 @@ def test_a_reading_that_is_there_twice_is_told(tmp_path: Path) -> None:
         azure(tmp_path, HOUR)
 
 
+def test_readings_of_another_time_are_told(tmp_path: Path) -> None:
+    readings(tmp_path, steady(A, 25, start=86_400))
+    (tmp_path / "schema.csv").write_text("no readings\n")
+
+    with pytest.raises(InvalidFileError, match="choose another start"):
+        azure(tmp_path, HOUR)
+
+
 def test_what_is_cut_off_or_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidFileError, match="no vm_cpu_readings"):
         azure(tmp_path)
     with pytest.raises(InvalidFileError, match="No such file"):
         azure(tmp_path / "missing")
+    with pytest.raises(InvalidFileError, match="expected a directory, found a file"):
+        azure(readings(tmp_path, steady(A, 25)))
     packed = gzip.compress("".join(steady(A, 25, 10_000)).encode())
-    (tmp_path / "vm_cpu_readings-file-1-of-1.csv.gz").write_bytes(packed[:-100])
+    (tmp_path / "vm_cpu_readings-file-2-of-2.csv.gz").write_bytes(packed[:-100])
     with pytest.raises(InvalidFileError, match="ended before"):
         azure(tmp_path)

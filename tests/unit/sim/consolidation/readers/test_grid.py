@@ -127,6 +127,33 @@ def test_only_so_many_guests_are_kept() -> None:
     assert found.notes == ("only the first 2 guests by name are kept",)
 
 
+def test_as_many_as_there_are_is_no_limit() -> None:
+    grid = Grid(HOUR, memory=False)
+    for name in "ab":
+        add(grid, name, *((time, 0.5) for time in range(0, 1200, 300)))
+    add(grid, "c", (0, 0.5))
+
+    found = kept(grid, most=2, carried=0)
+
+    assert found.names == ("a", "b")
+    assert found.notes[0].endswith("all through the window: 1 of 3")
+
+
+def test_no_more_guests_are_looked_at_than_are_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("opendrs.sim.consolidation.readers.grid.CHUNK", 1)
+    grid = Grid(HOUR, memory=True)
+    for name in "dcab":
+        add(grid, name, *((time, 0.5, 0.25) for time in range(0, 1200, 300)))
+
+    found = kept(grid, most=2)
+
+    assert found.names == ("a", "b")
+    assert found.cpu.tolist() == [[0.5] * 4] * 2
+    assert found.notes == ("only the first 2 guests by name are kept",)
+
+
 def test_guests_of_whom_nothing_else_is_known_are_left_out() -> None:
     grid = Grid(HOUR, memory=False)
     for name in "ab":

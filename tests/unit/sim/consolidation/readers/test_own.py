@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pyarrow as pa
@@ -198,6 +199,14 @@ def test_says_that_there_is_no_file(tmp_path: Path) -> None:
             InvalidFileError, match="expected a file, found a directory"
         ):
             read(tmp_path)
+        with pytest.raises(InvalidFileError, match="expected a file, found an archive"):
+            read(tmp_path / "load.zip")
+
+
+def test_csv_may_be_packed(tmp_path: Path) -> None:
+    (tmp_path / "load.csv.gz").write_bytes(gzip.compress(TIMED.encode()))
+
+    assert plain(tmp_path / "load.csv.gz").names == ("a", "b")
 
 
 def test_a_window_beyond_the_rows_is_told(tmp_path: Path) -> None:

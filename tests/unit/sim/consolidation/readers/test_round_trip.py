@@ -68,6 +68,17 @@ def test_longer_intervals_have_the_mean(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", READERS)
+def test_part_of_a_trace(kind: str) -> None:
+    load = drawn(seed=5)
+    begin = 600.0 if kind == "google2019" else 0.0
+
+    work = read(kind, load, Window(start=begin + 3600, length=7200, most=2))
+
+    assert np.allclose(absolute(work)[0], load.cpu[:2, 12:36] / 100)
+    assert "only the first 2 guests by name are kept" in work.notes
+
+
+@pytest.mark.parametrize("kind", READERS)
 def test_what_is_read_can_be_simulated(kind: str) -> None:
     work = read(kind, drawn(seed=7, guests=8))
 

@@ -111,6 +111,16 @@ def test_a_column_that_is_there_twice_is_told(tmp_path: Path) -> None:
         rows(read_csv, path, NAMED)
 
 
+def test_what_is_no_csv_is_told(tmp_path: Path) -> None:
+    first = written(tmp_path / "first.csv", "guest,\rload\n")
+    long = written(tmp_path / "long.csv", "a,x,q,2\n" + "a" * 200_000 + ",x,1,2\n")
+
+    with pytest.raises(InvalidFileError, match=r"first.csv, line 1: new-line"):
+        rows(read_csv, first, NAMED)
+    with pytest.raises(InvalidFileError, match=r"long.csv, line 2: field larger"):
+        rows(read_csv, long, BARE)
+
+
 def test_an_archive_that_is_cut_off_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "load.csv.gz", "a,x,1,2\n" * 100_000)
     path.write_bytes(path.read_bytes()[:-200])
@@ -150,6 +160,16 @@ def test_objects_by_the_line(tmp_path: Path) -> None:
     assert np.array_equal(
         [row[1] for row in found], [0.5, np.nan, np.nan, 1], equal_nan=True
     )
+
+
+def test_blank_lines_and_marked_values_in_json(tmp_path: Path) -> None:
+    form = Form(key=("guest",), fields=(LOAD,))
+    text = '{"guest": "a", "load": -1}\n\n{"guest": "b", "load": null}\n'
+
+    found = rows(read_json, written(tmp_path / "use.json", text), form)
+
+    assert [name for name, _ in found] == ["a", "b"]
+    assert np.isnan([load for _, load in found]).all()
 
 
 def test_whole_numbers_may_be_strings_or_not(tmp_path: Path) -> None:
@@ -250,3 +270,21 @@ def test_what_is_no_parquet_is_told(tmp_path: Path, content: bytes) -> None:
 
     with pytest.raises(InvalidFileError, match=r"use.parquet: "):
         parquet_columns(only(tmp_path / "use.parquet"))
+
+
+def test_parquet_that_is_damaged_is_told(tmp_path: Path) -> None:
+    path = table(tmp_path / "use.parquet", guest=["a"] * 9, load=[1] * 9, size=[1] * 9)
+    content = path.read_bytes()
+    pages = content.index(b"guest")
+    path.write_bytes(content[:4] + b"\xff" * (pages - 4) + content[pages:])
+
+    with pytest.raises(InvalidFileError, match=r"use.parquet: "):
+        rows(read_parquet, path, NAMED)
+
+
+def test_parquet_with_names_that_are_no_text_is_told(tmp_path: Path) -> None:
+    path = table(tmp_path / "use.parquet", guest=["a"], load=[1], size=[1])
+    path.write_bytes(path.read_bytes().replace(b"guest", b"gu\xc9st"))
+
+    with pytest.raises(InvalidFileError, match=r"use.parquet: .*utf-8"):
+        rows(read_parquet, path, NAMED)
