@@ -13,6 +13,7 @@ from opendrs.policies.optimising.problem import Problem
 
 PORTION = 0.2  # seconds between two looks at the clock
 FIRST = 20_000  # moves until the pace is known
+HEAT = 3.0  # the first temperature, in mean changes
 ROUNDS = (0.5, 0.75, 0.9)  # when they meet, as parts of the time
 
 
@@ -52,7 +53,7 @@ def solve(problem: Problem, *, end: float, seed: int, processes: int) -> Indices
 
 def work(task: Task, connection: Connection) -> None:
     """Search until the end, and exchange the best at each meeting."""
-    search = Search(task.problem, seed=task.seed)
+    search = Search(task.problem, seed=task.seed, heat=HEAT)
     begin = time.monotonic()
     pace = FIRST / PORTION
     for meeting in (*ROUNDS, 1.0):

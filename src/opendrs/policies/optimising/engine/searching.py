@@ -14,7 +14,7 @@ from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
 
 SAMPLE = 2000  # moves looked at to learn what moves cost
-COOLING = 1e-5  # the last temperature, of the first
+COOLING = 2e-4  # the last temperature, of the first
 PORTION = 20_000  # moves between two temperatures
 
 
@@ -153,7 +153,7 @@ class Search:
 def _drift(problem: Problem) -> float:
     """Return how much units are drawn home: as much as others draw them away."""
     uses_up = problem.transient.any() or len(problem.budgets) > 0
-    return 1.3 * log(problem.nodes) if uses_up else 0.0
+    return 0.8 * log(problem.nodes) if uses_up else 0.0
 
 
 def _require_feasible(problem: Problem, assignment: Indices) -> None:
