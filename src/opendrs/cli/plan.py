@@ -81,4 +81,6 @@ def _advice(decision: Decision[Any], again: str) -> str:
         return f"To do this: {again}"
     if decision.reason is Reason.NOT_YET_SUSTAINED:
         return "One look is one cycle; to decide at once: --set hold=1"
+    if decision.reason in (Reason.NOT_YET_DUE, Reason.RECENTLY_CHANGED):
+        return "To decide at once: --set interval=0 --set quiet=0"
     return "There is nothing to do."

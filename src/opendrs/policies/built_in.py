@@ -10,12 +10,14 @@ from opendrs.policies.auto_rebalance import AutoRebalance
 from opendrs.policies.balance import Balance
 from opendrs.policies.base import Policy
 from opendrs.policies.consolidation.policy import Consolidate
+from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import ThresholdRebalance
 
 _POLICIES: tuple[type[Policy[Any]], ...] = (
     AutoRebalance,
     Balance,
     Consolidate,
+    PressureRelief,
     ThresholdRebalance,
 )
 

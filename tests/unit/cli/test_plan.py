@@ -126,6 +126,18 @@ def test_a_sleeping_node_is_shown_and_woken(opendrs: Opendrs) -> None:
     assert "50%" in after
 
 
+def test_a_policy_that_bides_its_time_says_how_to_decide_at_once(
+    opendrs: Opendrs, lopsided: str
+) -> None:
+    usual = opendrs("plan", lopsided, "--policy", "pressure").out
+    now = ("--set", "interval=0", "--set", "quiet=0")
+    at_once = opendrs("plan", lopsided, "--policy", "pressure", *now).out
+
+    assert usual.startswith("pressure: not-yet-due - the next check is in 60 s")
+    assert "To decide at once: --set interval=0 --set quiet=0" in usual
+    assert at_once.startswith("pressure: no-")
+
+
 def test_the_advice_repeats_the_options(opendrs: Opendrs, lopsided: str) -> None:
     options = ["--policy", "balance", "--set", "threshold=0.2", "--set", "moves=1"]
 

@@ -10,7 +10,13 @@ from opendrs.model import Limits
 from opendrs.platforms.file import FileSettings
 from opendrs.platforms.file.wire import FIELDS
 from opendrs.platforms.libvirt import LibvirtSettings
-from opendrs.policies import AutoRebalance, Balance, Consolidate, ThresholdRebalance
+from opendrs.policies import (
+    AutoRebalance,
+    Balance,
+    Consolidate,
+    PressureRelief,
+    ThresholdRebalance,
+)
 
 REFERENCE = Path(__file__).parents[3] / "docs/reference"
 CONFIGURATION = (REFERENCE / "configuration.md").read_text()
@@ -37,11 +43,19 @@ def written(default: object) -> str:
         (Balance, "`[policy.balance]`"),
         (AutoRebalance, "`[policy.auto-rebalance]`"),
         (Consolidate, "`[policy.consolidate]`"),
+        (PressureRelief, "`[policy.pressure]`"),
         (ThresholdRebalance, "`[policy.threshold-rebalance]`"),
     ],
 )
 def test_every_setting_is_in_the_reference_with_its_default(
-    kind: type[Limits | Balance | AutoRebalance | Consolidate | ThresholdRebalance],
+    kind: type[
+        Limits
+        | Balance
+        | AutoRebalance
+        | Consolidate
+        | PressureRelief
+        | ThresholdRebalance
+    ],
     title: str,
 ) -> None:
     for field in fields(kind):

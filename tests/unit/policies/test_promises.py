@@ -20,6 +20,7 @@ from opendrs.policies import (
     Consolidate,
     Decision,
     Policy,
+    PressureRelief,
     Reason,
     ThresholdRebalance,
 )
@@ -67,9 +68,19 @@ THRESHOLD = st.builds(
     batch=st.integers(0, 8),
     limits=LIMITS,
 )
+PRESSURE = st.builds(
+    PressureRelief,
+    interval=st.just(0.0),
+    quiet=st.just(0.0),
+    uptime=st.just(0.0),
+    cpu_pressure=st.sampled_from([0.3, 0.75]),
+    memory=st.sampled_from([0.2, 0.5, 0.85]),
+    limits=LIMITS,
+)
 EVENING: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE
-POLICIES: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE | THRESHOLD
+POLICIES: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE | THRESHOLD | PRESSURE
 CLUSTERS = snapshots() | snapshots(settled=True) | piles() | piles()
+IMPROVING = {Reason.IMPROVES_BALANCE, Reason.RELIEVES_PRESSURE}
 
 
 def decided(policy: Policy[Any], snapshot: Snapshot) -> Decision[Any]:
@@ -173,13 +184,12 @@ def test_what_is_remembered_can_be_written_as_json(
 
 
 @given(POLICIES, CLUSTERS)
-def test_a_plan_is_there_exactly_when_it_improves_the_balance(
+def test_a_plan_is_there_exactly_when_it_improves_something(
     policy: Policy[Any], snapshot: Snapshot
 ) -> None:
     decision = decided(policy, snapshot)
 
-    improves = decision.reason is Reason.IMPROVES_BALANCE
-    assert improves is (decision.plan != EMPTY_PLAN)
+    assert (decision.reason in IMPROVING) is (decision.plan != EMPTY_PLAN)
     assert decision.detail
     assert all(step.why for step in decision.plan.steps)
 
@@ -206,6 +216,7 @@ def test_policies_are_found_by_name() -> None:
         "auto-rebalance": AutoRebalance,
         "balance": Balance,
         "consolidate": Consolidate,
+        "pressure": PressureRelief,
         "threshold-rebalance": ThresholdRebalance,
     }
 

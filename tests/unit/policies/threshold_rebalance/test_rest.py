@@ -10,10 +10,12 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from opendrs.guard import objection
 from opendrs.model import EMPTY_PLAN, GuestId, Limits, Snapshot
 from opendrs.policies import Decision, ThresholdRebalance
 from opendrs.policies.threshold_rebalance import Form
 from opendrs.scoring import UsageMode
+from oracles.passage import faults, move, units
 from piles import piles
 from strategies import snapshots
 
@@ -99,6 +101,20 @@ def _busier(snapshot: Snapshot, random: Random) -> Snapshot:
     }
     then = snapshot.taken_at + timedelta(hours=2)
     return replace(snapshot, nodes=nodes, taken_at=then)
+
+
+@given(ANY_FORM, CLUSTERS)
+def test_the_guard_has_nothing_against_a_fresh_plan(
+    policy: ThresholdRebalance, snapshot: Snapshot
+) -> None:
+    decision = policy.decide(snapshot, policy.initial_memory())
+
+    assert faults(snapshot, decision.plan, policy.limits) == []
+    for unit in units(snapshot, decision.plan):
+        if not unit.waits:
+            event("may start")
+            steps = tuple(move(step) for step in unit.steps)
+            assert objection(steps, snapshot, policy.limits) is None
 
 
 @given(ANY_FORM, CLUSTERS)
