@@ -24,7 +24,8 @@ from opendrs.errors import OpenDRSError
 
 MOST_CONNECTIONS = 200  # at once; whoever comes then is told to try again
 LONGEST_CONNECTION = 60.0  # seconds; an agent says what it has to in one
-_LAST_ANSWERS = 5.0  # seconds until who is still being answered is cut off
+_LAST_ANSWERS = 4.0  # seconds in which the server must have ended
+_LAST_WORDS = 0.5  # seconds until who says nothing is cut off then
 
 
 class _ShortLived(H11Protocol):
@@ -33,6 +34,13 @@ class _ShortLived(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._end = self.loop.call_later(LONGEST_CONNECTION, transport.abort)
+
+    def shutdown(self) -> None:
+        busy = self.cycle is not None and not self.cycle.response_complete
+        self._end.cancel()
+        seconds = _LAST_ANSWERS / 2 if busy else _LAST_WORDS
+        self._end = self.loop.call_later(seconds, self.transport.abort)
+        super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end.cancel()
@@ -61,6 +69,7 @@ class Server:
             loop="asyncio",
             lifespan="off",
             log_config=None,
+            log_level=logging.WARNING,  # of each request the desk tells
             access_log=False,
             server_header=False,
             proxy_headers=False,

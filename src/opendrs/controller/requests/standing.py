@@ -68,5 +68,5 @@ def _done(record: StepRecord | None) -> bool:
 
 def _undone(name: StepId, record: StepRecord | None) -> str:
     if record is None or record.outcome is None:
-        return f"{name}: {NEVER_STARTED}"
-    return f"{name} was {record.outcome}: {record.detail}".removesuffix(": ")
+        return f"step {name}: {NEVER_STARTED}"
+    return f"step {name} {record.outcome}: {record.detail}".removesuffix(": ")

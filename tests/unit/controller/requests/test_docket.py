@@ -1,0 +1,389 @@
+"""What agents ask for is decided about together, once, and closed with its end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from builders import cluster
+from hall import Hall
+from opendrs.controller.requests.docket import KEPT
+from opendrs.controller.requests.wire import RequestState, Verdict
+from opendrs.model import GuestId, Migration, NodeId, NodeState, Snapshot
+from opendrs.platforms.file import snapshot_from
+from opendrs.policies import Consolidate
+from opendrs.ports import Outcome
+from stage import HASTY
+
+OVER, UNDER, CALM = Verdict.OVERLOADED, Verdict.UNDERLOADED, Verdict.CALM
+CROWDED = cluster(
+    {"h1": 0.95, "h2": 0.2, "h3": 0.2},
+    {
+        "vm1": ("h1", 0.3),
+        "vm2": ("h1", 0.3),
+        "vm3": ("h1", 0.3),
+        "vm4": ("h2", 0.1),
+        "vm5": ("h3", 0.1),
+    },
+)
+
+
+@contextmanager
+def opened(place: Path, origin: Snapshot = CROWDED) -> Iterator[Hall]:
+    with Hall(place, origin) as hall:
+        yield hall
+
+
+@pytest.fixture
+def hall(tmp_path: Path) -> Iterator[Hall]:
+    with opened(tmp_path) as found:
+        yield found
+
+
+def places(hall: Hall) -> dict[str, str]:
+    return {
+        name: guest.node for name, guest in hall.stage.world.observe().guests.items()
+    }
+
+
+def moved(hall: Hall) -> set[str]:
+    """Return who is not where it was in the beginning."""
+    return {
+        name
+        for name, node in places(hall).items()
+        if CROWDED.guests[GuestId(name)].node != node
+    }
+
+
+def test_an_overloaded_node_is_relieved_of_who_should_leave(hall: Hall) -> None:
+    asked = hall.ask("h1", OVER, ["vm2"])
+    others = [hall.ask("h2"), hall.ask("h3")]
+
+    hall.cycle()
+
+    standing = hall.standing(asked)
+    assert standing.state is RequestState.DONE
+    (step,) = standing.steps
+    assert (step.action.kind, step.action.guest) == ("migrate", "vm2")
+    assert step.outcome is Outcome.DONE
+    assert moved(hall) == {"vm2"}
+    assert {hall.standing(name).state for name in others} == {RequestState.DONE}
+
+
+def test_a_node_with_little_to_do_is_emptied(hall: Hall) -> None:
+    asked = hall.ask("h3", UNDER)
+    hall.ask("h2")
+    hall.ask("h1")
+
+    hall.cycle()
+
+    assert hall.standing(asked).state is RequestState.DONE
+    assert places(hall)["vm5"] == "h2"
+
+
+def test_nobody_is_moved_when_all_are_calm(hall: Hall) -> None:
+    asked = [hall.ask(name) for name in ("h1", "h2", "h3")]
+
+    report = hall.cycle()
+
+    assert report.records == ()
+    for name in asked:
+        standing = hall.standing(name)
+        assert (standing.state, standing.detail) == (RequestState.DONE, "")
+
+
+def test_the_node_of_a_silent_agent_receives_nobody(hall: Hall) -> None:
+    asked = hall.ask("h1", OVER, ["vm1", "vm2"])
+
+    hall.cycle()
+
+    standing = hall.standing(asked)
+    assert standing.state is RequestState.REFUSED
+    assert standing.detail.startswith("nothing is done: ")
+    assert moved(hall) == set()
+
+
+def test_an_agent_falls_silent_after_a_while(hall: Hall) -> None:
+    hall.ask("h2")
+    hall.ask("h3")
+    hall.stage.clock.sleep(901)
+    asked = hall.ask("h1", OVER, ["vm1"])
+
+    hall.cycle()
+
+    assert hall.standing(asked).state is RequestState.REFUSED
+    assert moved(hall) == set()
+
+
+def test_silence_is_told_when_it_changes(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "opendrs")
+    hall.ask("h1")
+    for _ in range(2):
+        hall.cycle()
+    hall.ask("h2")
+    hall.ask("h3")
+    hall.cycle()
+
+    told = [
+        r.getMessage()
+        for r in caplog.records
+        if getattr(r, "event", "").startswith("agents")
+    ]
+    assert told == ["not heard: h2, h3", "all agents are heard"]
+
+
+def test_silence_is_judged_by_the_record_after_a_restart(hall: Hall) -> None:
+    hall.ask("h2")
+    hall.ask("h3")
+    hall.cycle()
+    hall.begin()
+    hall.stage.clock.sleep(400)
+    asked = hall.ask("h1", OVER, ["vm1"])
+
+    hall.cycle()
+
+    assert hall.standing(asked).state is RequestState.DONE
+
+
+def test_what_was_asked_for_once_is_done_once(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    hall.ask("h1", OVER, ["vm1"])
+    hall.cycle()
+    # Somebody moves it back: the request does not come to life again.
+    back = Migration(GuestId("vm1"), NodeId(places(hall)["vm1"]), NodeId("h1"))
+    hall.stage.world.start(back)
+    hall.stage.clock.sleep(200)
+    assert moved(hall) == set()
+
+    hall.begin()
+    hall.cycle()
+
+    assert moved(hall) == set()
+
+
+def test_who_should_leave_and_is_gone_is_left_out_and_told(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    asked = hall.ask("h1", OVER, ["vm4", "vm1", "deleted"])
+
+    hall.cycle()
+
+    standing = hall.standing(asked)
+    assert moved(hall) == {"vm1"}
+    assert standing.state is RequestState.DONE
+    assert standing.detail == "not there any more, and left out: vm4, deleted"
+
+
+def test_who_finds_no_place_is_told(tmp_path: Path) -> None:
+    origin = cluster(
+        {"h1": 0.95, "h2": 0.5},
+        {"vm1": ("h1", 0.3), "vm2": ("h1", 0.3), "vm3": ("h2", 0.5)},
+    )
+    with opened(tmp_path, origin) as hall:
+        hall.ask("h2")
+        asked = hall.ask("h1", OVER, ["vm1", "vm2"])
+
+        hall.cycle()
+
+        standing = hall.standing(asked)
+        assert standing.state is RequestState.DONE
+        assert standing.detail == "no place was found for vm2"
+
+
+def test_what_was_measured_before_a_move_ended_is_not_acted_on(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    hall.ask("h1", OVER, ["vm1"])
+    early = hall.request("h1", OVER, ["vm2"])  # sampled now, sent later
+    hall.cycle()
+    hall.send(early)
+
+    hall.cycle()
+
+    standing = hall.standing(early.id)
+    assert standing.state is RequestState.REFUSED
+    assert standing.detail == "h1 has changed since its samples were taken"
+    assert moved(hall) == {"vm1"}
+
+
+def test_the_newest_of_a_node_is_what_counts(hall: Hall) -> None:
+    first = hall.ask("h1", OVER, ["vm1"])
+    for name in ("h1", "h2", "h3"):
+        hall.ask(name)
+
+    hall.cycle()
+
+    assert hall.standing(first).state is RequestState.SUPERSEDED
+    assert moved(hall) == set()
+
+
+def test_a_node_that_the_platform_does_not_have_is_told(hall: Hall) -> None:
+    asked = hall.ask("h9", OVER, ["vm1"])
+
+    hall.cycle()
+
+    standing = hall.standing(asked)
+    assert standing.state is RequestState.REFUSED
+    assert standing.detail == "there is no node h9"
+
+
+def test_what_waited_for_too_long_is_not_acted_on(hall: Hall) -> None:
+    asked = hall.ask("h1", OVER, ["vm1"])
+    hall.stage.clock.sleep(901)
+    for name in ("h2", "h3"):
+        hall.ask(name)
+
+    hall.cycle()
+
+    standing = hall.standing(asked)
+    assert standing.state is RequestState.REFUSED
+    assert standing.detail == "it waited too long to be acted on"
+
+
+def test_a_clock_that_was_set_back_makes_nothing_fresh(hall: Hall) -> None:
+    asked = hall.ask("h1", OVER, ["vm1"])
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    hall.stage.clock._now -= timedelta(days=1)  # noqa: SLF001 - what no clock should do
+
+    hall.cycle()
+
+    assert hall.standing(asked).state is RequestState.REFUSED
+    assert moved(hall) == set()
+
+
+def test_a_step_that_fails_fails_its_request_and_no_other(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    asked = hall.ask("h1", OVER, ["vm1"])
+    hall.stage.world.later(0.5, lambda: hall.stage.world.kill(NodeId("h2")))
+
+    hall.cycle()
+
+    standing = hall.standing(asked)
+    assert standing.state is RequestState.FAILED
+    assert standing.steps[0].outcome is Outcome.FAILED
+    assert standing.detail.startswith("step 1 failed: ")
+
+
+def test_what_the_operator_stops_is_decided_about_by_the_next(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    asked = hall.ask("h1", OVER, ["vm1"])
+    answer = hall.docket.judge
+
+    def stopped(snapshot: Snapshot):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        hall.stage.brake.pull()
+        return answer(snapshot)
+
+    hall.docket.judge = stopped  # type: ignore[method-assign]
+    hall.cycle()
+    assert hall.standing(asked).state is RequestState.QUEUED
+
+    hall.stage.brake = type(hall.stage.brake)()
+    hall.begin()
+    hall.cycle()
+
+    assert hall.standing(asked).state is RequestState.DONE
+
+
+def test_what_was_only_looked_at_is_queued_again(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    asked = hall.ask("h1", OVER, ["vm1"])
+    hall.docket.judge(hall.stage.world.observe())  # and the process dies
+    assert hall.standing(asked).state is RequestState.DECIDING
+
+    hall.begin()
+    hall.cycle()
+
+    assert hall.standing(asked).state is RequestState.DONE
+    assert moved(hall) == {"vm1"}
+
+
+def test_what_was_about_to_start_and_did_not_is_told(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    asked = hall.ask("h1", OVER, ["vm1"])
+    seen = hall.stage.world.observe()
+    hall.docket.begin(seen, hall.docket.judge(seen).decision, "run")
+    assert hall.standing(asked).steps[0].outcome is None  # and the process dies
+
+    hall.begin()
+    hall.cycle()
+
+    standing = hall.standing(asked)
+    assert standing.state is RequestState.FAILED
+    assert standing.detail == "step 1: the controller ended before it was started"
+    assert standing.steps[0].outcome is Outcome.SKIPPED
+    assert moved(hall) == set()
+
+
+def test_what_was_decided_is_decided_again_from_the_record(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.send(
+            hall.request(name, guests={"vm4" if name == "h2" else "vm5": [1.0, 2.0]})
+        )
+    hall.ask("h1", OVER, ["vm1", "vm2"])
+    hall.cycle()
+
+    (cycle,) = hall.store.cycles()
+    snapshot = snapshot_from(cycle.document["snapshot"], "the record")
+    again = hall.policy.answer(snapshot, cycle.document["memory"])  # type: ignore[arg-type]
+
+    told = cycle.document["decision"]
+    assert isinstance(told, dict)
+    assert len(told["steps"]) == 2
+    assert [(s.id, s.why) for s in again.plan.steps] == [
+        (s["id"], s["why"]) for s in told["steps"]
+    ]
+    assert again.detail == told["detail"]
+
+
+def test_a_node_that_slept_is_woken_for_who_should_leave(tmp_path: Path) -> None:
+    origin = cluster(
+        {"h1": 0.95, "h2": 0.8, "h3": 0.0},
+        {
+            "vm1": ("h1", 0.3),
+            "vm2": ("h1", 0.3),
+            "vm3": ("h2", 0.6),
+        },
+    )
+    asleep = replace(origin.nodes[NodeId("h3")], state=NodeState.OFFLINE)
+    origin = replace(origin, nodes={**origin.nodes, NodeId("h3"): asleep})
+    policy = Consolidate(limits=HASTY, power=True)
+    with Hall(tmp_path, origin, policy) as hall:
+        hall.ask("h2")
+        asked = hall.ask("h1", OVER, ["vm1"])
+
+        hall.cycle()
+
+        standing = hall.standing(asked)
+        kinds = [step.action.kind for step in standing.steps]
+        assert kinds == ["power-on", "migrate"]
+        assert standing.state is RequestState.DONE
+        assert places(hall)["vm1"] == "h3"
+
+
+def test_old_requests_are_forgotten_and_the_newest_kept(hall: Hall) -> None:
+    first = hall.ask("h1")
+    hall.stage.clock.sleep(300)
+    for _ in range(KEPT + 1):
+        hall.ask("h1")
+    hall.cycle()
+    assert hall.inbox.request(str(first)) is not None
+    hall.stage.clock.sleep(86_400 - 299)
+
+    hall.cycle()
+
+    assert hall.inbox.request(str(first)) is None
+    assert len(hall.inbox.newest()) == 1

@@ -1,0 +1,71 @@
+"""Certificates and tokens for tests, and an interface that agents can reach."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import trustme
+
+from opendrs.controller.requests.settings import RequestSettings
+from opendrs.controller.requests.tokens import hash_of
+
+NODES = ("h1", "h2", "h3")
+
+
+def token_of(node: str) -> str:
+    """Return the token of *node*."""
+    return f"the-token-of-{node}"
+
+
+@dataclass(frozen=True)
+class Vouched:
+    """Files with certificate, key and tokens, and who trusts them.
+
+    Args:
+        place: The directory they are in.
+    """
+
+    place: Path
+
+    def __post_init__(self) -> None:
+        authority = trustme.CA()
+        issued = authority.issue_cert("127.0.0.1")
+        authority.cert_pem.write_to_path(self.ca)
+        issued.private_key_pem.write_to_path(self.settings.key)
+        for blob in issued.cert_chain_pems:
+            blob.write_to_path(self.settings.certificate, append=True)
+        lines = [f'{node} = "{hash_of(token_of(node))}"\n' for node in NODES]
+        self.settings.tokens.write_text("".join(lines))
+
+    @property
+    def ca(self) -> Path:
+        """Return the certificate of who vouches for the controller."""
+        return self.place / "ca.pem"
+
+    @property
+    def settings(self) -> RequestSettings:
+        """Return the settings of an interface on any free port."""
+        return RequestSettings(
+            certificate=self.place / "controller.pem",
+            key=self.place / "controller.key",
+            tokens=self.place / "tokens.toml",
+            listen="127.0.0.1:0",
+        )
+
+    @property
+    def trust(self) -> ssl.SSLContext:
+        """Return how to speak TLS with whom the authority vouches for."""
+        return ssl.create_default_context(cafile=str(self.ca))
+
+    def client(self, port: int, token: str | None = None) -> httpx.Client:
+        """Return a client that bears *token*, if it is any."""
+        return httpx.Client(
+            base_url=f"https://127.0.0.1:{port}",
+            verify=self.trust,
+            trust_env=False,
+            timeout=30,
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+        )
