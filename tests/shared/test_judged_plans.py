@@ -1,4 +1,4 @@
-"""Plans of `balance` for recorded clusters, judged by a program that is not ours."""
+"""Plans for recorded clusters, judged by a program that is not ours."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from opendrs.controller.documents import plan_document
 from opendrs.platforms.file import snapshot_from
-from opendrs.policies import Balance
+from opendrs.policies import BUILT_IN, Balance, Decision
 from opendrs.policies.measures import Method
 
 BESIDE = Path(__file__).parents[3] / "shared"
@@ -43,26 +44,46 @@ def clusters() -> list[Path]:
     return [path for path in every if size(path) <= LARGEST]
 
 
-@pytest.mark.parametrize("method", Method)
-@pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
-def test_the_plan_is_safe_keeps_the_rules_and_evens_the_load(
-    path: Path, method: Method, tmp_path: Path
-) -> None:
-    document = read(path)
-    snapshot = snapshot_from(document, path.name)
-    asked, answer = tmp_path / "snapshot.json", tmp_path / "plan.json"
-
-    decision = Balance(method=method).decide(snapshot, None)
-
+def judged(document: object, name: str, decision: Decision[Any], folder: Path) -> Any:  # noqa: ANN401 -- as JSON is
+    """Return what the judge says of a plan that has nothing wrong."""
+    asked, answer = folder / "snapshot.json", folder / "plan.json"
     asked.write_text(json.dumps(document))
-    answer.write_text(json.dumps(plan_document("balance", decision)))
-    judged = subprocess.run(  # noqa: S603
+    answer.write_text(json.dumps(plan_document(name, decision)))
+    done = subprocess.run(  # noqa: S603 -- the words are the tests' own
         [sys.executable, str(JUDGE), str(asked), str(answer)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert judged.returncode == 0, judged.stdout + judged.stderr
-    verdict = json.loads(judged.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
+def test_the_plan_of_every_policy_is_safe_and_keeps_the_rules(
+    path: Path, name: str, tmp_path: Path
+) -> None:
+    document = read(path)
+    policy = BUILT_IN[name]()
+
+    decision = policy.decide(
+        snapshot_from(document, path.name), policy.initial_memory()
+    )
+
+    verdict = judged(document, name, decision, tmp_path)
+    assert verdict["migrations"] == len(decision.plan.steps)
+
+
+@pytest.mark.parametrize("method", Method)
+@pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
+def test_the_plan_of_balance_evens_the_load(
+    path: Path, method: Method, tmp_path: Path
+) -> None:
+    document = read(path)
+
+    decision = Balance(method=method).decide(snapshot_from(document, path.name), None)
+
+    verdict = judged(document, "balance", decision, tmp_path)
     assert verdict["migrations"] > 0
     assert verdict["after"]["both"] < verdict["before"]["both"]
