@@ -123,7 +123,10 @@ def _unwritten(error: OSError) -> InvalidFileError:
 
 
 def table_bytes(
-    columns: Columns, suffix: str, notes: Mapping[str, str] | None = None
+    columns: Columns,
+    suffix: str,
+    notes: Mapping[str, str] | None = None,
+    types: Mapping[str, type[Value]] | None = None,
 ) -> bytes:
     """Return a table as a file holds it.
 
@@ -131,12 +134,13 @@ def table_bytes(
         columns: Its columns by name; None is unknown, and so is NaN.
         suffix: Of the file: .json (a list of objects), .csv or .parquet.
         notes: What is said about it in a file that has a place for that, Parquet.
+        types: What the values of columns are, in Parquet; others tell by themselves.
     """
     plain = {
         name: [_plain(each) for each in column] for name, column in columns.items()
     }
     if suffix == ".parquet":
-        return _parquet(plain, notes or {})
+        return _parquet(plain, notes or {}, types or {})
     rows = zip(*plain.values(), strict=True)
     if suffix == ".csv":
         text = io.StringIO()
@@ -156,22 +160,21 @@ def _plain(value: Value) -> Value:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _parquet(columns: Columns, notes: Mapping[str, str]) -> bytes:
+def _parquet(
+    columns: Columns, notes: Mapping[str, str], types: Mapping[str, type[Value]]
+) -> bytes:
     import pyarrow as pa  # noqa: PLC0415 - takes long, and is seldom needed
     from pyarrow import parquet  # noqa: PLC0415
 
-    # What is wholly unknown is a number that is not there.
-    arrays = {
-        name: pa.array(list(column), None if any_known(column) else pa.float64())
-        for name, column in columns.items()
-    }
+    known = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    arrays = {}
+    for name, column in columns.items():
+        kind = known[types[name]] if name in types else None
+        if kind is None and all(value is None for value in column):
+            kind = pa.float64()  # what is wholly unknown is taken to be a number
+        arrays[name] = pa.array(list(column), kind)
     made = pa.table(arrays).replace_schema_metadata(dict(notes))
     sink = pa.BufferOutputStream()
     parquet.write_table(made, sink)
     content: bytes = sink.getvalue().to_pybytes()
     return content
-
-
-def any_known(column: Sequence[Value]) -> bool:
-    """Return whether any value of *column* is known."""
-    return any(value is not None for value in column)

@@ -12,6 +12,7 @@ from opendrs.sim.consolidation.pictures.style import colour, grid, marker
 if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
     from matplotlib.axes import Axes
 
+FAR = 3.0  # times the least; if the most is more, ratios are drawn
 SMALL = 0.01  # values below are counted in a power of ten
 
 
@@ -32,8 +33,10 @@ class Point:
     best: bool = False
 
 
-def draw_points(axes: Axes, points: Sequence[Point], x: str, y: str) -> None:
-    """Draw *points*, and a line along the best of them.
+def draw_points(
+    axes: Axes, points: Sequence[Point], x: str, y: str
+) -> list[tuple[float, float]]:
+    """Draw *points*, and a line along the best of them; return where each is.
 
     Args:
         axes: Where.
@@ -42,14 +45,15 @@ def draw_points(axes: Axes, points: Sequence[Point], x: str, y: str) -> None:
         y: What is up.
     """
     wide, high = _unit([each.x for each in points]), _unit([each.y for each in points])
-    front = sorted((each.x / wide, each.y / high) for each in points if each.best)
+    places = [(each.x / wide, each.y / high) for each in points]
+    pairs = list(zip(places, points, strict=True))
+    front = sorted(place for place, each in pairs if each.best)
     if len(front) > 1:
         across, up = zip(*front, strict=True)
         axes.step(across, up, where="post", color="#9a9a9a", zorder=1)
-    for each in points:
+    for place, each in pairs:
         axes.scatter(
-            each.x / wide,
-            each.y / high,
+            *place,
             s=70 if each.best else 48,
             color=colour(each.group),
             marker=marker(each.group),
@@ -57,10 +61,27 @@ def draw_points(axes: Axes, points: Sequence[Point], x: str, y: str) -> None:
             linewidth=1.2 if each.best else 0.5,
             zorder=3 if each.best else 2,
         )
+    if _far_apart([each.x for each in points]):
+        _stretch(axes)
     axes.set_xlabel(_named(x, wide))
     axes.set_ylabel(_named(y, high))
     axes.margins(0.12, 0.14)
     grid(axes, "both")
+    return places
+
+
+def _far_apart(values: Sequence[float]) -> bool:
+    return min(values) > 0 and max(values) > FAR * min(values)
+
+
+def _stretch(axes: Axes) -> None:
+    """Let equal distances to the right be equal ratios."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter  # noqa: PLC0415
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.minorticks_off()
 
 
 def _unit(values: Sequence[float]) -> float:

@@ -25,6 +25,10 @@ from opendrs.sim.consolidation.scenario.scenario import (
 )
 from opendrs.sim.consolidation.synthetic import Synthetic
 
+FIELDS = (
+    *("format", "title", "model", "seed"),
+    *("workload", "hosts", "guests", "behaviour", "limits", "policies"),
+)
 SYNTHETIC = "synthetic"
 PLANETLAB = "planetlab"
 KINDS = (*READERS, SYNTHETIC)
@@ -56,6 +60,18 @@ class Parts:
     def say(self, at: Location, message: str) -> None:
         """Note that something is wrong."""
         self.complaints.append(Complaint(at, message))
+
+    def form(self, tables: Mapping[str, object], wanted: str) -> None:
+        """Note what is not in the form *wanted*, as far as the top of it goes."""
+        if tables.get("format") != wanted:
+            found = shown(tables["format"]) if "format" in tables else "nothing"
+            self.say(("format",), f'expected "{wanted}", found {found}')
+        for name in tables:
+            if name not in FIELDS:
+                self.say((name,), no_such("field", name, FIELDS))
+        title = tables.get("title", "")
+        if not isinstance(title, str):
+            self.say(("title",), f"expected a text, found {shown(title)}")
 
     def table(self, at: Location, value: object) -> Mapping[str, object]:
         """Return *value* when it is a table; else an empty one."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from opendrs.controller.tables import no_such
 from opendrs.errors import InvalidFileError
 from opendrs.platforms.file import (
     complain,
@@ -32,18 +31,6 @@ from opendrs.sim.consolidation.scenario.scenario import (
 )
 
 FORMAT = "opendrs-scenario/1"
-FIELDS = (
-    "format",
-    "title",
-    "model",
-    "seed",
-    "workload",
-    "hosts",
-    "guests",
-    "behaviour",
-    "limits",
-    "policies",
-)
 
 
 def read_scenario(path: Path, changes: Mapping[str, object] | None = None) -> Scenario:
@@ -85,10 +72,7 @@ def scenario_from(document: object, source: str, folder: Path) -> Scenario:
 class _Reading(Parts):
     def scenario(self, document: object) -> Scenario | None:
         tables = self.table((), document)
-        self.require_form(tables, FORMAT, FIELDS)
-        title = tables.get("title", "")
-        if not isinstance(title, str):
-            self.say(("title",), f"expected a text, found {shown(title)}")
+        self.form(tables, FORMAT)
         model = self.model(("model",), tables.get("model", Model.OPENDRS.value))
         seed = self.seed(("seed",), tables.get("seed", DEFAULT_SEED))
         known = model or Model.OPENDRS
@@ -97,7 +81,8 @@ class _Reading(Parts):
         if stage is None or model is None:
             return None
         self.require_model(stage, tables, {})
-        return Scenario(title=str(title), stage=stage, contenders=tuple(contenders))
+        title = str(tables.get("title", ""))
+        return Scenario(title=title, stage=stage, contenders=tuple(contenders))
 
     def _stage(
         self, tables: Mapping[str, object], model: Model, seed: int
@@ -137,14 +122,3 @@ class _Reading(Parts):
                 what = f"{shown(each.label)} stands more than once"
                 self.say((*at, "label"), f"{what}; give each policy its own")
         return [each for _, each in found]
-
-    def require_form(
-        self, tables: Mapping[str, object], form: str, known: tuple[str, ...]
-    ) -> None:
-        """Note what is not in the form, or is not known."""
-        if tables.get("format") != form:
-            found = shown(tables["format"]) if "format" in tables else "nothing"
-            self.say(("format",), f'expected "{form}", found {found}')
-        for name in tables:
-            if name not in known:
-                self.say((name,), no_such("field", name, known))

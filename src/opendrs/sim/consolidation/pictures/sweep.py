@@ -1,0 +1,120 @@
+"""A picture of a sweep: every candidate, and the front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opendrs.sim.consolidation.pictures.scatter import Point, draw_points
+from opendrs.sim.consolidation.pictures.style import colour, marker, save, style
+
+if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
+    from matplotlib.axes import Axes
+
+MOST_NAMED = 24  # candidates on the front that are named beside it
+LONGEST = 64  # characters of a name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A candidate as it is drawn.
+
+    Attributes:
+        label: What it is called.
+        name: Of its policy, which gives it its colour.
+        x: One measure; less is better.
+        y: The other.
+        best: Whether it is on the front.
+    """
+
+    label: str
+    name: str
+    x: float
+    y: float
+    best: bool
+
+
+def draw_sweep(
+    title: str,
+    found: Sequence[Drawn],
+    names: tuple[str, str],
+    path: Path,
+    suffix: str,
+) -> None:
+    """Write a picture of a sweep to *path*.
+
+    Args:
+        title: What stands above it.
+        found: The candidates; at least one.
+        names: What is to the right, and what is up.
+        path: Where to.
+        suffix: .svg, .png or .pdf.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    from matplotlib.figure import Figure  # noqa: PLC0415 - see above
+
+    groups = {each.name: None for each in found}
+    number = {name: place for place, name in enumerate(groups)}
+    with style():
+        figure = Figure(figsize=(12, 6.4), layout="constrained")
+        axes, side = figure.subplots(1, 2, width_ratios=[2.1, 1])
+        points = [
+            Point(x=each.x, y=each.y, group=number[each.name], best=each.best)
+            for each in found
+        ]
+        places = draw_points(axes, points, *names)
+        front = [each for each in found if each.best][:MOST_NAMED]
+        _number(axes, found, places)
+        _name(side, front, number)
+        axes.set_title("each point a policy with its settings; better is down and left")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+        save(figure, path, suffix)
+
+
+def _number(
+    axes: Axes, found: Sequence[Drawn], places: Sequence[tuple[float, float]]
+) -> None:
+    """Write its number beside each point of the front."""
+    best = [place for place, each in zip(places, found, strict=True) if each.best]
+    for count, place in enumerate(best[:MOST_NAMED], 1):
+        axes.annotate(
+            str(count),
+            place,
+            xytext=(-5, -4),  # where, below a front, nobody else is
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            fontsize=8.5,
+        )
+
+
+def _name(side: Axes, front: Sequence[Drawn], number: dict[str, int]) -> None:
+    """Name the colours, and who is on the front."""
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+
+    side.set_axis_off()
+    handles = [
+        Line2D(
+            [], [], linewidth=0, marker=marker(place), color=colour(place), label=name
+        )
+        for name, place in number.items()
+    ]
+    side.legend(handles=handles, loc="upper left", bbox_to_anchor=(0, 1), borderpad=0)
+    lines = [f"{count:>2}  {_short(each.label)}" for count, each in enumerate(front, 1)]
+    side.text(
+        0.02,
+        0.93 - 0.047 * len(number),
+        "\n".join(["on the front:", *lines]),
+        va="top",
+        fontsize=8.5,
+        linespacing=1.5,
+        transform=side.transAxes,
+    )
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LONGEST else f"{label[: LONGEST - 1]}…"

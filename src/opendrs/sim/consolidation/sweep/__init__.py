@@ -1,0 +1,1 @@
+"""Many runs: policies, settings, loads and seeds, in every combination."""

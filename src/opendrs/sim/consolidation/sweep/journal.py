@@ -1,0 +1,143 @@
+"""What has been finished of a sweep, kept run by run until all are.
+
+A file beside the results, to which each finished run adds a line at once. A sweep
+that is killed loses the runs under way and nothing else; a line that was being
+written is dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from opendrs.errors import InvalidFileError, StoreError
+from opendrs.platforms.file import shown_path
+from opendrs.sim.consolidation.sweep.results import Row
+
+FORMAT = "opendrs-sweep-journal/1"
+
+
+def journal_path(results: Path) -> Path:
+    """Return where the journal of a sweep with these *results* is."""
+    return results.with_name(f"{results.name}.journal")
+
+
+def read_journal(path: Path) -> dict[str, Row]:
+    """Return the rows in the journal *path* by identity; none when it is not there.
+
+    Raises:
+        InvalidFileError: It cannot be read, or is no journal.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InvalidFileError(
+            f"cannot read {shown_path(path)}: {error.strerror}"
+        ) from error
+    return {str(row["id"]): row for row in _rows(path, content)}
+
+
+def _rows(path: Path, content: bytes) -> Iterator[Row]:
+    whole = content[: content.rfind(b"\n") + 1]
+    for number, line in enumerate(whole.splitlines(), 1):
+        try:
+            value = json.loads(line)
+        except ValueError:
+            value = None
+        right = isinstance(value, dict) and (
+            "id" in value if number > 1 else value == {"format": FORMAT}
+        )
+        if not right:
+            raise InvalidFileError(
+                f"{shown_path(path)}, line {number}: this is no journal of a sweep; "
+                "remove it, or give another name with --out"
+            )
+        if number > 1:
+            yield value
+
+
+class Journal:
+    """A journal that is being written.
+
+    Attributes:
+        rows: What is in it, by identity.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._path, self._file = path, file
+        content = file.read()
+        self.rows = {str(row["id"]): row for row in _rows(path, content)}
+        file.truncate(content.rfind(b"\n") + 1)
+        file.seek(0, os.SEEK_END)
+        if not file.tell():
+            self._write({"format": FORMAT})
+
+    def add(self, row: Row) -> None:
+        """Add *row*; it is on the disk when this returns.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        self._write(row)
+        self.rows[str(row["id"])] = row
+
+    def _write(self, value: Row) -> None:
+        try:
+            self._file.write(json.dumps(value).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StoreError(
+                f"cannot write {shown_path(self._path)}: {error.strerror}"
+            ) from error
+
+    def remove(self) -> None:
+        """Remove it, once what it holds is in the results."""
+        self._path.unlink(missing_ok=True)
+
+
+@contextmanager
+def open_journal(path: Path) -> Iterator[Journal]:
+    """Open the journal *path* for one process alone.
+
+    Raises:
+        InvalidFileError: It is no journal.
+        StoreError: It cannot be opened, or another process writes to it.
+    """
+    with _locked(path) as file:
+        yield Journal(path, file)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[BinaryIO]:
+    name = shown_path(path)
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise StoreError(f"cannot open {name}: {error.strerror}") from error
+        with os.fdopen(handle, "r+b") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise StoreError(
+                    f"another sweep writes to {name}; wait until it has ended"
+                ) from error
+            if _is_same(path, handle):
+                yield file
+                return
+            # The sweep that had it has ended and removed it: once more.
+
+
+def _is_same(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False

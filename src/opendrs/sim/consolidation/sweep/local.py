@@ -1,0 +1,69 @@
+"""Runs on the cores of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+from opendrs.errors import PlatformError
+from opendrs.sim.consolidation.scenario.running import Metrics
+from opendrs.sim.consolidation.sweep.task import Task, done
+
+
+def locally(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Metrics]]:
+    """Yield what comes of each task, as it is done.
+
+    Args:
+        tasks: What is to be done.
+        jobs: How many processes do it; with one, this one.
+
+    Raises:
+        ConfigurationError: A run cannot be.
+        PlatformError: A process died.
+    """
+    if min(jobs, len(tasks)) <= 1:
+        for task in tasks:
+            yield task, done(task)
+        return
+    yield from _by_many(tasks, jobs)
+
+
+def _by_many(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Metrics]]:
+    context = get_context("spawn")  # a fork would copy threads halfway
+    held, leash = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), context, _tie, (held,))
+    try:
+        futures = {pool.submit(done, task): task for task in tasks}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    except BrokenProcessPool as error:
+        raise PlatformError(
+            "a process that did runs has died, perhaps for want of memory: try "
+            "fewer --jobs"
+        ) from error
+    finally:
+        leash.close()  # whoever still runs something ends at once
+        pool.shutdown(cancel_futures=True)
+        held.close()
+
+
+def _tie(held: Connection) -> None:
+    """Make this process end when the one that started it lets go, or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # that is for the other to hear
+    threading.Thread(target=_end_with, args=(held,), daemon=True).start()
+
+
+def _end_with(held: Connection) -> None:
+    held.poll(None)
+    os._exit(1)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
