@@ -11,38 +11,19 @@ received a guest is not emptied, and nobody moves twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from opendrs.policies.consolidation.detection import Tallies
 from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places, Told
 from opendrs.policies.consolidation.histories import Floats, Histories, Integers, Truths
-from opendrs.policies.consolidation.packing import Aim, Packing, Shift
+from opendrs.policies.consolidation.moves import Moves
+from opendrs.policies.consolidation.packing import Shift
 from opendrs.policies.consolidation.selection import GuestColumns
+from opendrs.policies.consolidation.shelves import Aim, Shelves
 from opendrs.policies.consolidation.strategy import Strategy
 
 ROOMLESS = 3  # guests in a row that find no place before a host is given up
-
-
-@dataclass(frozen=True, slots=True)
-class Moves:
-    """What was decided.
-
-    Attributes:
-        relief: Who leaves overloaded hosts, in this order.
-        emptying: Who leaves each host that is emptied, in the order they are
-            emptied in.
-        overloaded: Which hosts the detector found overloaded; shape (hosts,).
-        tallies: What the detector remembers.
-        packing: Who is where once all is done.
-    """
-
-    relief: list[Shift]
-    emptying: list[list[Shift]]
-    overloaded: Truths
-    tallies: Tallies
-    packing: Packing
 
 
 def decided(
@@ -88,7 +69,7 @@ class _Deciding:
         self, strategy: Strategy, fleet: Fleet, crowd: Crowd, places: Places
     ) -> None:
         self._strategy, self._fleet, self._crowd = strategy, fleet, crowd
-        self._packing = Packing(strategy, fleet, crowd, places)
+        self._packing = Shelves(strategy, fleet, crowd, places)
         self._moved = np.zeros(len(crowd.host), np.bool_)
         self._received = np.zeros(len(fleet.cpu), np.bool_)
 

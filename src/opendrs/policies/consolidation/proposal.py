@@ -7,8 +7,8 @@ import numpy as np
 from opendrs.model import GIB, NodeId, NodeState, Plan
 from opendrs.policies.base import Decision, MemoryT, Reason
 from opendrs.policies.board import moves_of
-from opendrs.policies.consolidation.decision import Moves
 from opendrs.policies.consolidation.histories import Truths
+from opendrs.policies.consolidation.moves import Moves
 from opendrs.policies.consolidation.packing import Packing, Shift
 from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
@@ -155,8 +155,9 @@ class Proposal:
 
     def _overload(self, packing: Packing, active: Truths) -> float:
         """Return the part of the remembered time that active hosts were overloaded."""
-        over: Truths = packing.rows > self._full * self._scene.fleet.cpu[:, None]
-        time = int(packing.rows.shape[1] * active.sum())
+        used = packing.used()
+        over: Truths = used > self._full * self._scene.fleet.cpu[:, None]
+        time = int(used.shape[1] * active.sum())
         return float(over[active].sum() / time) if time else 0.0
 
     def _reason(self, plan: Plan) -> Reason:
