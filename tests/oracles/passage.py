@@ -98,8 +98,10 @@ def _reachable(parts: Sequence[Unit], state: State) -> bool:
 
 
 def _bound(snapshot: Snapshot, one: Step, other: Step) -> bool:
+    """Return whether the guests are kept together, and go the same way."""
     pair = {move(one).guest, move(other).guest}
-    return any(
+    ways = {(move(step).source, move(step).target) for step in (one, other)}
+    return len(ways) == 1 and any(
         isinstance(rule, Affinity) and rule.strict and pair <= rule.guests
         for rule in snapshot.rules
     )
@@ -133,39 +135,67 @@ def _overfilled(
     """Return the nodes that have taken in more than they may hold.
 
     A guest under way counts on both nodes; what leaves frees no more than was
-    measured on the node.
+    measured on the node. Who leaves for the second time had arrived there before.
     """
-    used = {name: node.usage.memory for name, node in snapshot.nodes.items()}
-    promised = {
-        name: sum(
-            _promise(snapshot, guest.id)
-            for guest in snapshot.guests.values()
-            if name in guest.locations
-        )
-        for name in snapshot.nodes
-    }
-    arrived: set[NodeId] = set()
-    for part, stage in zip(parts, state, strict=True):
-        for step in part.steps if stage == DONE else ():
-            source, guest = move(step).source, snapshot.guests[move(step).guest]
-            used[source] = max(0, (used[source] or 0) - (guest.usage.memory or 0))
-            promised[source] -= _promise(snapshot, guest.id)
-    for part, stage in zip(parts, state, strict=True):
-        for step in part.steps if stage != NOT_STARTED else ():
-            target, guest = move(step).target, snapshot.guests[move(step).guest]
-            arrived.add(target)
-            assert used[target] is not None
-            assert guest.usage.memory is not None
-            used[target] = (used[target] or 0) + guest.usage.memory
-            promised[target] += _promise(snapshot, guest.id)
-    return [
-        f"{name} is overfilled in {state}"
-        for name in arrived
-        for capacity in [snapshot.nodes[name].capacity]
-        if capacity is None
-        or (used[name] or 0) > capacity.memory * (1 - limits.memory_headroom)
-        or promised[name] > capacity.memory * limits.memory_overbooking
+    books = _Books(snapshot)
+    stages = [
+        (step, stage)
+        for part, stage in zip(parts, state, strict=True)
+        for step in part.steps
     ]
+    done = [step for step, stage in stages if stage == DONE]
+    at_home = {step.id for step in done if books.is_at_home(step)}
+    for step in done:
+        if step.id in at_home:
+            books.leave(step)
+    for step, stage in stages:
+        if stage != NOT_STARTED:
+            books.arrive(step)
+    for step in done:
+        if step.id not in at_home:
+            books.leave(step)
+    return [f"{name} is overfilled in {state}" for name in books.overfilled(limits)]
+
+
+class _Books:
+    """What is used and promised on each node, and who has taken anybody in."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._used = {name: node.usage.memory for name, node in snapshot.nodes.items()}
+        self._promised = dict.fromkeys(snapshot.nodes, 0)
+        for guest in snapshot.guests.values():
+            for name in guest.locations:
+                self._promised[name] += _promise(snapshot, guest.id)
+        self._receiving: set[NodeId] = set()
+
+    def is_at_home(self, step: Step) -> bool:
+        return move(step).source == self._snapshot.guests[move(step).guest].node
+
+    def leave(self, step: Step) -> None:
+        source, guest = move(step).source, self._snapshot.guests[move(step).guest]
+        left = (self._used[source] or 0) - (guest.usage.memory or 0)
+        self._used[source] = max(0, left)
+        self._promised[source] -= _promise(self._snapshot, guest.id)
+
+    def arrive(self, step: Step) -> None:
+        target, guest = move(step).target, self._snapshot.guests[move(step).guest]
+        self._receiving.add(target)
+        assert self._used[target] is not None
+        assert guest.usage.memory is not None
+        self._used[target] = (self._used[target] or 0) + guest.usage.memory
+        self._promised[target] += _promise(self._snapshot, guest.id)
+
+    def overfilled(self, limits: Limits) -> Iterator[NodeId]:
+        for name in self._receiving:
+            capacity = self._snapshot.nodes[name].capacity
+            if (
+                capacity is None
+                or (self._used[name] or 0)
+                > capacity.memory * (1 - limits.memory_headroom)
+                or self._promised[name] > capacity.memory * limits.memory_overbooking
+            ):
+                yield name
 
 
 def _promise(snapshot: Snapshot, name: GuestId) -> int:
