@@ -60,7 +60,7 @@ class Lab:
     def __init__(self, directory: Path, prefix: str, subnet: str) -> None:
         self.directory = directory
         self.prefix = prefix
-        self._subnet = subnet
+        self.subnet = subnet
 
     def up(self) -> None:
         """Start the hosts."""
@@ -120,7 +120,7 @@ class Lab:
 
     def peer_uri(self, host: int) -> str:
         """Return the URI by which the other hosts reach *host*."""
-        return f"qemu+tcp://{self._subnet}.{host}/system"
+        return f"qemu+tcp://{self.subnet}.{host}/system"
 
     def settings(self, **changes: Any) -> LibvirtSettings:  # noqa: ANN401
         """Return what makes a platform of the lab."""
@@ -140,12 +140,12 @@ class Lab:
 
     def where(self, name: str) -> tuple[int, ...]:
         """Return the hosts on which the guest has a process."""
-        return tuple(host for host in HOSTS if name in self._names(host))
+        return tuple(host for host in HOSTS if name in self.names(host))
 
     def running(self, name: str) -> tuple[int, ...]:
         """Return the hosts on which the guest executes."""
         states = ("--state-running",)
-        return tuple(host for host in HOSTS if name in self._names(host, *states))
+        return tuple(host for host in HOSTS if name in self.names(host, *states))
 
     def heartbeats(self, name: str) -> list[int]:
         """Return what the guest has counted so far, about one a second.
@@ -205,7 +205,8 @@ class Lab:
         """Return the description from which `vm` made a guest."""
         return (self.directory / f"{name}.xml").read_text()
 
-    def _names(self, host: int, *words: str) -> list[str]:
+    def names(self, host: int, *words: str) -> list[str]:
+        """Return the guests on *host*; *words* are further ones of `virsh list`."""
         told = self.virsh(host, "list", "--name", *words, check=False)
         return [name for name in told.split() if name]
 
@@ -220,7 +221,7 @@ class Lab:
             **os.environ,
             "LAB": str(self.directory),
             "PFX": self.prefix,
-            "SUB": self._subnet,
+            "SUB": self.subnet,
         }
         with tempfile.TemporaryFile("w+") as said:
             done = subprocess.run(  # noqa: S603 -- the words are the tests' own

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import signal
 import socket
 import subprocess
 from collections import Counter
@@ -57,9 +60,31 @@ class Rack:
         path = self._lab.directory / "power.log"
         return Counter(path.read_text().splitlines() if path.exists() else ())
 
-    def vm(self, host: int, name: str, duty: int = 0) -> None:
-        """Start a guest that can be told to work; `duty` as in `Lab.vm`."""
-        words = (name, 16, GUEST, "", f"duty={duty} dirty=0 ws=8")
+    def at_boot(self, host: int, *words: object) -> None:
+        """Let a host run a program whenever it is switched on, and now.
+
+        Its process id is in the file `boot.pid` of the host, and what it says in
+        `boot.log`.
+        """
+        place = self._lab.directory / f"h{host}"
+        line = shlex.join(map(str, words))
+        program = f"echo $$ > {place}/boot.pid\nexec {line} >> {place}/boot.log 2>&1\n"
+        (place / "boot").write_text(f"#!/bin/sh\n{program}")
+        (place / "boot").chmod(0o755)
+        self.boot(host)
+
+    def boot(self, host: int) -> None:
+        """Let a host run now what it runs when it is switched on."""
+        self._power("boot", f"h{host}")
+
+    def crash(self, host: int) -> None:
+        """Kill what a host ran when it was switched on."""
+        pid = self._lab.directory / f"h{host}" / "boot.pid"
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+
+    def vm(self, host: int, name: str, memory: int = 16) -> None:
+        """Start a guest that can be told to work, and does not yet."""
+        words = (name, memory, GUEST, "", "duty=0 dirty=0 ws=8")
         text = self._lab.script("xml", *words)
         log = self._lab.directory / f"serial-{name}.log"
         serial = (
