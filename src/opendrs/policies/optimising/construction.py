@@ -1,0 +1,73 @@
+"""A good plan to begin with: the best move, and the best after it.
+
+The moves that gain most come first; what a move gains is divided by its price, a
+power of the part of the budget that it uses up. With the power 0 large guests go
+first, with 1 those that gain most for what is transferred. None of the powers is
+best for all clusters and budgets, so a few are tried.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opendrs.policies.optimising.engine import cost
+from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.problem import Problem
+
+POWERS = (0.0, 0.25, 0.5)
+NARROW = 0.5  # the part of the nodes below which a class looks at all of its own
+TARGETS = 96  # nodes that units of other classes look at, of each kind
+ROUND = 64  # moves after which these are chosen anew
+
+
+def constructed(problem: Problem) -> Indices:
+    """Return an assignment that is feasible, and costs no more than the origin."""
+    found = [_greedy(problem, power) for power in POWERS]
+    return min(found, key=lambda assignment: cost(problem, assignment))
+
+
+def _greedy(problem: Problem, power: float) -> Indices:
+    # Compiled code is loaded by those who search only.
+    from opendrs.policies.optimising import greedy  # noqa: PLC0415
+    from opendrs.policies.optimising.engine.annealing import start  # noqa: PLC0415
+    from opendrs.policies.optimising.engine.state import empty_state  # noqa: PLC0415
+    from opendrs.policies.optimising.engine.tables import tables_of  # noqa: PLC0415
+
+    tables = tables_of(problem)
+    most = int(np.bincount(problem.origin, minlength=1).max(initial=0))
+    state = empty_state(tables, 0, 4 * most + 64)
+    start(tables, state)
+    open_nodes = problem.allowed.mean(axis=1)
+    score = np.where(open_nodes[problem.class_of] > 0, np.inf, 0.0)
+    wishes = greedy.Wishes(
+        price=_price(problem) ** power,
+        score=score,
+        top=np.zeros(-(-len(score) // greedy.BLOCK)),
+        targets=_targets(problem, state.load),
+        narrow=open_nodes < NARROW,
+    )
+    while greedy.improve(tables, state, wishes, ROUND) == ROUND:
+        wishes = wishes._replace(targets=_targets(problem, state.load))
+    return state.node_of.copy()
+
+
+def _price(problem: Problem) -> Floats:
+    """Return the part of the budgets that each unit uses up; at least a little."""
+    if not len(problem.budgets):
+        used = problem.demand.max(axis=1)
+    else:
+        scale = np.maximum(problem.budgets, np.finfo(float).tiny)
+        used = (problem.measures / scale[:, None]).max(axis=0)
+    least = used[used > 0].min(initial=np.inf)
+    return np.where(used > 0, used, least if np.isfinite(least) else 1.0)
+
+
+def _targets(problem: Problem, load: Floats) -> Indices:
+    """Return the nodes with least load, of each resource and of all together."""
+    if problem.nodes <= 2 * TARGETS:
+        return np.arange(problem.nodes)
+    active = np.flatnonzero(problem.even_weight)
+    part = load[:, active] / problem.capacity[:, active] / problem.even_target[active]
+    orders = [part.sum(axis=1), *part.T]
+    lowest = [np.argpartition(order, TARGETS)[:TARGETS] for order in orders]
+    return np.unique(np.concatenate(lowest))
