@@ -114,12 +114,12 @@ def command(  # noqa: PLR0913 - one for each option
         front=front,
         candidates=candidates([each.trial for each in entries], rows, front),
     )
-    if plot is not None:
-        draw(outcome, plot)
     if form == JSON:
         print_json(document(outcome))
     else:
         print_outcome(outcome)
+    if plot is not None:
+        draw(outcome, plot)
 
 
 def _title(grid: Grid, file: Path) -> str:

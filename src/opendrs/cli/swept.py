@@ -8,6 +8,7 @@ from pathlib import Path
 
 from opendrs.cli.figures import counted
 from opendrs.cli.screen import add_row, console, table, visible
+from opendrs.errors import InvalidSettingError
 from opendrs.platforms.file import shown_path
 from opendrs.sim.consolidation.outputs import Drafts
 from opendrs.sim.consolidation.sweep.summary import Candidate
@@ -101,6 +102,7 @@ def draw(outcome: Outcome, path: Path) -> None:
     """Draw *outcome* to *path*.
 
     Raises:
+        InvalidSettingError: There is nothing to draw.
         InvalidFileError: It cannot be written.
     """
     from opendrs.sim.consolidation.pictures import (  # noqa: PLC0415 - seldom needed
@@ -116,6 +118,10 @@ def draw(outcome: Outcome, path: Path) -> None:
             found.append(
                 Drawn(label=each.label, name=each.name, x=x, y=y, best=each.best)
             )
+    if not found:
+        raise InvalidSettingError(
+            f"--plot: no policy has both {first} and {second}; see --front"
+        )
     names = (_name(first), _name(second))
     with Drafts() as drafts:
         draw_sweep(outcome.title, found, names, drafts.new(path), path.suffix)

@@ -138,10 +138,8 @@ def on_cluster(
     try:
         for future in tasks_of:
             future.add_done_callback(ended.put)
-        waiting = True
         for _ in tasks:
-            future = _next(client, ended, say if waiting else _silent)
-            waiting = False
+            future = _next(client, ended, say)
             yield tasks_of[future], _result(future)
     finally:
         if client.status == "running":
@@ -188,12 +186,8 @@ def _next(
             if client.status != "running":
                 raise _lost() from None
             if not told and not client.nthreads():
-                say("no worker has joined the cluster yet; waiting for one")
-            told = True
-
-
-def _silent(what: str) -> None:
-    del what
+                say("the cluster has no worker; waiting for one")
+                told = True
 
 
 def _lost() -> PlatformUnavailableError:

@@ -12,14 +12,15 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from opendrs.errors import InvalidFileError, StoreError
 from opendrs.platforms.file import shown_path
 from opendrs.sim.consolidation.sweep.results import Row
 
 FORMAT = "opendrs-sweep-journal/1"
+HEAD = json.dumps({"format": FORMAT}).encode() + b"\n"
 
 
 def journal_path(results: Path) -> Path:
@@ -45,22 +46,24 @@ def read_journal(path: Path) -> dict[str, Row]:
 
 
 def _rows(path: Path, content: bytes) -> Iterator[Row]:
-    whole = content[: content.rfind(b"\n") + 1]
-    for number, line in enumerate(whole.splitlines(), 1):
+    if not content.startswith(HEAD[: len(content)]):
+        raise _no_journal(path, 1)
+    whole = content[len(HEAD) : content.rfind(b"\n") + 1]
+    for number, line in enumerate(whole.splitlines(), 2):
         try:
             value = json.loads(line)
         except ValueError:
             value = None
-        right = isinstance(value, dict) and (
-            "id" in value if number > 1 else value == {"format": FORMAT}
-        )
-        if not right:
-            raise InvalidFileError(
-                f"{shown_path(path)}, line {number}: this is no journal of a sweep; "
-                "remove it, or give another name with --out"
-            )
-        if number > 1:
-            yield value
+        if not isinstance(value, dict) or "id" not in value:
+            raise _no_journal(path, number)
+        yield value
+
+
+def _no_journal(path: Path, line: int) -> InvalidFileError:
+    return InvalidFileError(
+        f"{shown_path(path)}, line {line}: this is no journal of a sweep; remove it, "
+        "or give another name with --out"
+    )
 
 
 class Journal:
@@ -70,14 +73,14 @@ class Journal:
         rows: What is in it, by identity.
     """
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: FileIO) -> None:
         self._path, self._file = path, file
         content = file.read()
         self.rows = {str(row["id"]): row for row in _rows(path, content)}
         file.truncate(content.rfind(b"\n") + 1)
         file.seek(0, os.SEEK_END)
         if not file.tell():
-            self._write({"format": FORMAT})
+            self._write(HEAD)
 
     def add(self, row: Row) -> None:
         """Add *row*; it is on the disk when this returns.
@@ -85,13 +88,14 @@ class Journal:
         Raises:
             StoreError: It cannot be written.
         """
-        self._write(row)
+        self._write(json.dumps(row).encode() + b"\n")
         self.rows[str(row["id"])] = row
 
-    def _write(self, value: Row) -> None:
+    def _write(self, line: bytes) -> None:
+        rest = memoryview(line)
         try:
-            self._file.write(json.dumps(value).encode() + b"\n")
-            self._file.flush()
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             raise StoreError(
@@ -116,14 +120,14 @@ def open_journal(path: Path) -> Iterator[Journal]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[BinaryIO]:
+def _locked(path: Path) -> Iterator[FileIO]:
     name = shown_path(path)
     while True:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise StoreError(f"cannot open {name}: {error.strerror}") from error
-        with os.fdopen(handle, "r+b") as file:
+        with os.fdopen(handle, "r+b", buffering=0) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:

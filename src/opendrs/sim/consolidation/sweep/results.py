@@ -112,14 +112,14 @@ def _plain(value: object) -> Value:
     return value
 
 
-def read_results(path: Path) -> dict[str, Row]:
-    """Return the rows of the file *path* by identity; none when it is not there.
+def read_results(path: Path) -> list[Row]:
+    """Return the rows of the file *path*; none when it is not there.
 
     Raises:
         InvalidFileError: It cannot be read, or is not the result of a sweep.
     """
     if not path.exists():
-        return {}
+        return []
     import pyarrow as pa  # noqa: PLC0415 - takes long
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -131,16 +131,16 @@ def read_results(path: Path) -> dict[str, Row]:
             raise InvalidFileError(
                 f"{name} is not the result of a sweep: give another name with --out"
             )
-        rows = found.to_pylist()
+        rows: list[Row] = found.to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         first = str(error).partition("\n")[0]
         raise InvalidFileError(f"{name} is no sound Parquet file: {first}") from error
-    return {str(row["id"]): row for row in rows}
+    return rows
 
 
 def results_bytes(rows: Iterable[Row]) -> bytes:
-    """Return the file that holds *rows*: the same whatever order they came in."""
-    ordered = sorted(rows, key=_order)
+    """Return the file that holds *rows*, each once, in whatever order they came."""
+    ordered = sorted({_order(row): row for row in rows}.values(), key=_order)
     further = sorted({name for row in ordered for name in row} - set(COLUMNS))
     names = [*COLUMNS, *further]
     columns: Columns = {name: [row.get(name) for row in ordered] for name in names}

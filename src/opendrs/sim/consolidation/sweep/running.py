@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from opendrs.errors import InvalidFileError
+from opendrs.platforms.file import shown_path
 from opendrs.sim.consolidation.scenario.running import (
     Metrics,
     digest_of,
@@ -79,8 +82,8 @@ def prepared(grid: Grid, progress: Progress) -> list[Entry]:
         stage = trial.stage
         groups.setdefault((stage.source, stage.model), []).append(trial)
     found: list[Entry] = []
-    for number, ((source, model), trials) in enumerate(groups.items()):
-        progress(number, len(groups))
+    progress(0, len(groups))
+    for number, ((source, model), trials) in enumerate(groups.items(), 1):
         load = load_of(source, model)
         digest = digest_of(load)
         # Whether there is room depends on the policy in the model of CloudSim only.
@@ -93,6 +96,7 @@ def prepared(grid: Grid, progress: Progress) -> list[Entry]:
         for trial in trials:
             identity = identity_of(parameters_of(trial, digest))
             found.append(Entry(trial, digest, identity))
+        progress(number, len(groups))
     return found
 
 
@@ -102,7 +106,8 @@ def kept(results: Path) -> dict[str, Row]:
     Raises:
         InvalidFileError: There is something else in its place.
     """
-    return {**read_results(results), **read_journal(journal_path(results))}
+    rows = [*read_results(results), *read_journal(journal_path(results)).values()]
+    return {str(row["id"]): row for row in rows}
 
 
 def finished(
@@ -110,8 +115,8 @@ def finished(
 ) -> list[Row]:
     """Return what comes of *entries*, and write it to *results*.
 
-    What is there already is not done again. Each run is kept as soon as it is done,
-    in a journal beside the results, until all are.
+    What is there already is not done again, and what else is there stays. Each run
+    is kept as soon as it is done, in a journal beside the results, until all are.
 
     Args:
         entries: What is wanted.
@@ -126,17 +131,32 @@ def finished(
     """
     with open_journal(journal_path(results)) as journal:
         try:
-            rows = {**read_results(results), **journal.rows}
+            earlier = [*read_results(results), *journal.rows.values()]
+            rows = {str(row["id"]): row for row in earlier}
+            _require_some_of(entries, rows, results)
             _do_missing(entries, rows, journal, work, progress)
             mine = [renamed(rows[each.identity], each.trial) for each in entries]
-            rows |= {str(row["id"]): row for row in mine}
-            write_results(results, rows.values())
+            wanted = {each.identity for each in entries}
+            others = [row for row in earlier if row["id"] not in wanted]
+            write_results(results, [*others, *mine])
         except BaseException:
             if not journal.rows:
                 journal.remove()
             raise
         journal.remove()
         return mine
+
+
+def _require_some_of(
+    entries: Sequence[Entry], rows: Mapping[str, Row], results: Path
+) -> None:
+    """Check that what is there, if anything is, has to do with what is wanted."""
+    if rows and not any(each.identity in rows for each in entries):
+        path = results if results.exists() else journal_path(results)
+        raise InvalidFileError(
+            f"{shown_path(path)} holds runs of another sweep, or of another opendrs, "
+            "and none of this one: remove it, or give another name with --out"
+        )
 
 
 def _do_missing(
@@ -147,8 +167,9 @@ def _do_missing(
     progress: Progress,
 ) -> None:
     missing = {each.identity: each for each in entries if each.identity not in rows}
-    total = len(entries)
-    progress(total - len(missing), total)
+    called = Counter(each.identity for each in entries)  # one run, by several names
+    done, total = sum(called[each] for each in called if each in rows), len(entries)
+    progress(done, total)
     if not missing:
         return
     for task, metrics in work([each.task() for each in missing.values()]):
@@ -156,4 +177,5 @@ def _do_missing(
         row = row_of(entry.trial, entry.identity, entry.digest, metrics)
         journal.add(row)
         rows[entry.identity] = row
-        progress(sum(each.identity in rows for each in entries), total)
+        done += called[entry.identity]
+        progress(done, total)
