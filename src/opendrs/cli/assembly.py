@@ -14,6 +14,8 @@ from opendrs.controller.deciding import Decider, PolicyAlone
 from opendrs.controller.loop import Bell, Controller, Routine
 from opendrs.controller.requests.docket import Docket
 from opendrs.controller.requests.settings import RequestSettings
+from opendrs.controller.requests.tls import tls_context
+from opendrs.controller.requests.tokens import read_tokens
 from opendrs.controller.settings import Settings
 from opendrs.controller.steplog import StepLog
 from opendrs.controller.stores import SqliteInbox, SqliteStore
@@ -31,27 +33,39 @@ class Parts:
         source: The platform it looks after.
         brake: How the operator stops it.
         stack: What ends with it.
+        serving: Whether requests are taken; those that are written down are
+            decided about anyway.
+
+    Raises:
+        ConfigurationError: Requests cannot be taken as the settings say; then
+            there is no record either.
+        StoreError: The record cannot be kept, or another process keeps it.
     """
 
     def __init__(
-        self, settings: Settings, source: Source, brake: Brake, stack: ExitStack
+        self,
+        settings: Settings,
+        source: Source,
+        brake: Brake,
+        stack: ExitStack,
+        *,
+        serving: bool,
     ) -> None:
         self._settings = settings
         self._source = source
         self._brake = brake
         self._stack = stack
+        self._serving = serving
         self._bell = Bell()
+        if serving and settings.requests is not None:
+            _require_credentials(settings.requests)
         self._store = stack.enter_context(_record(source, settings))
 
-    def controller(self, *, serving: bool) -> Controller:
+    def controller(self) -> Controller:
         """Return the controller.
 
-        Args:
-            serving: Whether requests are taken; those that are written down are
-                decided about anyway.
-
         Raises:
-            ConfigurationError: Requests cannot be taken as the settings say.
+            ConfigurationError: The address of the settings cannot be listened on.
         """
         self._tell_start()
         requests = self._settings.requests
@@ -63,7 +77,7 @@ class Parts:
         else:
             inbox = self._inbox()
             decider = self._docket(requests, inbox)
-            if serving:
+            if self._serving:
                 require_alive = self._serve(requests, inbox)
         routine = Routine(
             interval=self._settings.controller.interval,
@@ -157,6 +171,12 @@ class Sight:
                 tell("rule-misfit", complaint, level=logging.WARNING)
         self._told = found
         return snapshot
+
+
+def _require_credentials(requests: RequestSettings) -> None:
+    """Check what is checked again when it is used, before anything is written."""
+    read_tokens(requests.tokens)
+    tls_context(requests)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, InvalidFileError
 from opendrs.model import NodeId
 from opendrs.platforms.file import Complaint, complain, parse, read_text, shown_path
 
@@ -66,8 +66,12 @@ def read_tokens(path: Path) -> Tokens:
     Raises:
         ConfigurationError: It cannot be read; what is in it is not told.
     """
-    source = shown_path(path)
-    document = parse(read_text(path), source, ".toml")
+    source = f"requests.tokens: {shown_path(path)}"
+    try:
+        text = read_text(path)
+    except InvalidFileError as error:
+        raise ConfigurationError(f"requests.tokens: {error}") from error
+    document = parse(text, source, ".toml")
     if not isinstance(document, Mapping) or not document:
         raise ConfigurationError(f'{source}: expected a line like h1 = "HASH"')
     hashes: dict[str, NodeId] = {}

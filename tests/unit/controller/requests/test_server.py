@@ -452,5 +452,5 @@ def test_certificates_that_cannot_be_used_are_told(
         f"{both}./garbage.pem and {settings.key} cannot be used: {no_pem}",
         f"{both}{settings.certificate} and ./garbage.pem cannot be used: {no_pem}",
         f"{both}{settings.certificate} and ./controller.key cannot be used: {no_match}",
-        "cannot read ./absent.toml: No such file or directory",
+        "requests.tokens: cannot read ./absent.toml: No such file or directory",
     ]

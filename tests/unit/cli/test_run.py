@@ -1,0 +1,197 @@
+"""opendrs run, at the command line: what it takes, and what it cannot be run with."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+from builders import cluster
+from opendrs.platforms.file import write_snapshot
+from terminal import Answer, Opendrs
+from vouching import Vouched
+
+Document = dict[str, Any]
+Change = Callable[[Document, Path], object]
+
+
+@pytest.fixture(scope="module")
+def vouched(tmp_path_factory: pytest.TempPathFactory) -> Vouched:
+    return Vouched(tmp_path_factory.mktemp("vouched"))
+
+
+@pytest.fixture
+def document(vouched: Vouched, tmp_path: Path) -> Document:
+    """Return a configuration with which nothing is wrong."""
+    settings = vouched.settings
+    write_snapshot(cluster({"a": 0.5}, {"vm": ("a", 0.4)}), tmp_path / "a.json")
+    return {
+        "requests": {
+            "certificate": str(settings.certificate),
+            "key": str(settings.key),
+            "tokens": str(settings.tokens),
+            "listen": settings.listen,
+        },
+        "policy": {"name": "consolidate"},
+        "platform": {"saved": {"kind": "file", "path": "a.json"}},
+        "store": {"path": "record.sqlite"},
+    }
+
+
+def told(opendrs: Opendrs, document: Document, *options: str) -> Answer:
+    Path("opendrs.toml").write_text(tomli_w.dumps(document))
+    return opendrs("run", "opendrs.toml", *options)
+
+
+def test_one_cycle_is_run_and_told(
+    opendrs: Opendrs, document: Document, caplog: pytest.LogCaptureFixture
+) -> None:
+    del document["requests"]
+    document["policy"] = {"name": "balance", "balance": {"moves": 1}}
+
+    answer = told(opendrs, document, "--platform", "demo", "--once")
+
+    assert answer.status == 0
+    events = [getattr(record, "event", "") for record in caplog.records]
+    assert events == ["started", "decided", "step-started", "step-ended", "executed"]
+
+
+def test_events_are_lines_of_json_for_programs(
+    opendrs: Opendrs, document: Document
+) -> None:
+    options = ("--platform", "demo", "--once", "--format", "json")
+
+    answer = told(opendrs, document, *options)
+
+    lines = [json.loads(line) for line in answer.err.splitlines()]
+    assert answer.status == 0
+    assert {"time", "level", "event", "message"} <= lines[0].keys()
+    assert [line["event"] for line in lines] == ["started", "agents-silent", "decided"]
+
+
+def test_one_cycle_needs_no_certificate(opendrs: Opendrs, document: Document) -> None:
+    document["requests"]["certificate"] = "absent.pem"
+
+    answer = told(opendrs, document, "--platform", "demo", "--once")
+
+    assert answer.status == 0
+
+
+def requests(**changes: object) -> Change:
+    return lambda document, _: document["requests"].update(changes)
+
+
+def garbled(document: Document, place: Path) -> None:
+    (place / "garbled").write_text("nothing of that kind")
+    document["requests"]["certificate"] = "garbled"
+
+
+def foreign_key(document: Document, place: Path) -> None:
+    document["requests"]["key"] = str(Vouched(place).settings.key)
+
+
+def bad_tokens(document: Document, place: Path) -> None:
+    (place / "garbled").write_text('h1 = "the-token-itself"')
+    document["requests"]["tokens"] = "garbled"
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (
+            requests(certificate="absent.pem"),
+            "requests.certificate: cannot read absent.pem: No such file",
+        ),
+        (requests(key="."), "requests.key: cannot read .: Is a directory"),
+        (garbled, "expected a certificate and its private key in PEM"),
+        (foreign_key, "the key is not that of the certificate"),
+        (
+            requests(tokens="absent.toml"),
+            "requests.tokens: cannot read absent.toml: No such file",
+        ),
+        (
+            bad_tokens,
+            "requests.tokens: garbled: h1: expected the SHA-256 of a token: 64",
+        ),
+        (
+            requests(listen="8443"),
+            "opendrs.toml: requests: listen: expected ADDRESS:PORT",
+        ),
+        (
+            requests(silence=0.0),
+            "opendrs.toml: requests: silence: expected seconds above 0",
+        ),
+        (
+            requests(keys="x"),
+            "opendrs.toml: requests.keys: no such setting; did you mean key",
+        ),
+        (
+            lambda document, _: document["requests"].pop("key"),
+            "opendrs.toml: requests.key: is missing",
+        ),
+        (
+            lambda document, _: document.update(policy={"name": "balance"}),
+            "opendrs.toml: policy.name: [requests] goes with the policy consolidate",
+        ),
+        (
+            lambda document, _: document.update(controller={"interval": 0}),
+            "opendrs.toml: controller: interval: expected seconds above 0",
+        ),
+    ],
+)
+def test_what_it_cannot_be_run_with_is_told_and_nothing_is_written(
+    opendrs: Opendrs,
+    document: Document,
+    tmp_path: Path,
+    change: Change,
+    complaint: str,
+) -> None:
+    change(document, tmp_path)
+
+    answer = told(opendrs, document, "--platform", "demo")
+
+    assert answer.status == 2
+    assert complaint in answer.err
+    assert "Traceback" not in answer.err
+    assert "the-token-itself" not in answer.err
+    assert not (tmp_path / "record.sqlite").exists()
+
+
+def test_a_port_that_is_taken_is_told(opendrs: Opendrs, document: Document) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        document["requests"]["listen"] = listen
+
+        answer = told(opendrs, document, "--platform", "demo", "--level", "error")
+
+    assert answer.status == 2
+    assert answer.err == (
+        f"opendrs: requests.listen: cannot listen on {listen}: "
+        "somebody else does already\n"
+    )
+
+
+def test_a_platform_that_cannot_be_changed_is_refused(
+    opendrs: Opendrs, document: Document
+) -> None:
+    answer = told(opendrs, document)
+
+    assert answer.status == 3
+    assert "saved is a snapshot in a file: it can be planned for" in answer.err
+
+
+@pytest.mark.parametrize("names", [[], ["one", "two"]])
+def test_which_platform_has_to_be_said_where_it_is_not_plain(
+    opendrs: Opendrs, document: Document, names: list[str]
+) -> None:
+    document["platform"] = dict.fromkeys(names, document["platform"]["saved"])
+
+    answer = told(opendrs, document)
+
+    assert answer.status == 2
+    assert "opendrs.toml: which platform? Say --platform NAME" in answer.err
