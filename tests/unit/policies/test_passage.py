@@ -24,8 +24,9 @@ from opendrs.model import (
     Rule,
     Snapshot,
 )
-from opendrs.policies.passage import Journey, Passage, passage
-from opendrs.policies.waits import interleaved
+from opendrs.policies.passage import Detours, Journey, Passage, passage
+from opendrs.policies.passage.scene import Leg, Scene
+from opendrs.policies.passage.waits import interleaved
 from opendrs.rules import compile_rules
 from oracles.passage import faults
 from oracles.placement import breaks, placement
@@ -51,13 +52,16 @@ def journey(snapshot: Snapshot, way: str, value: float = 1.0) -> Journey:
 
 def through(snapshot: Snapshot, *ways: str, detours: float = FAR) -> Passage:
     journeys = [journey(snapshot, way) for way in ways]
-    return passage(journeys, snapshot, compile_rules(snapshot), ALL, detours)
+    return passage(
+        journeys, snapshot, compile_rules(snapshot), ALL, Detours(memory=detours)
+    )
 
 
 def plan_of(snapshot: Snapshot, *ways: str) -> Plan:
     """Return the plan for journeys that are in order."""
     journeys = [journey(snapshot, way) for way in ways]
-    return interleaved(journeys, snapshot, compile_rules(snapshot), ALL)
+    scene = Scene(snapshot, compile_rules(snapshot), ALL)
+    return interleaved([Leg(each, scene) for each in journeys], scene)
 
 
 def ways(journeys: Sequence[Journey]) -> list[str]:
@@ -71,7 +75,7 @@ def waits(plan: Plan) -> dict[str, tuple[str, ...]]:
 def test_no_journeys_are_no_plan() -> None:
     nobody = scene({"a": 0.0}, "")
 
-    assert through(nobody) == Passage((), ())
+    assert through(nobody) == Passage(EMPTY_PLAN, (), (), ())
     assert plan_of(nobody) == EMPTY_PLAN
 
 
@@ -80,7 +84,7 @@ def test_who_makes_room_goes_first() -> None:
 
     found = through(snapshot, "x b", "y c")
 
-    assert ways(found.journeys) == ["y c", "x b"]
+    assert ways(found.made) == ["y c", "x b"]
     assert found.given_up == ()
 
 
@@ -88,7 +92,7 @@ def test_who_must_be_apart_goes_first() -> None:
     apart = AntiAffinity(guests=guest_ids("x", "y"))
     snapshot = scene({"a": 0.3, "b": 0.3, "c": 0.0}, "x:a y:b", apart)
 
-    assert ways(through(snapshot, "x b", "y c").journeys) == ["y c", "x b"]
+    assert ways(through(snapshot, "x b", "y c").made) == ["y c", "x b"]
 
 
 def test_two_that_change_places_need_a_third() -> None:
@@ -97,9 +101,9 @@ def test_two_that_change_places_need_a_third() -> None:
     found = through(snapshot, "x b", "y a")
 
     # The smaller one steps aside.
-    assert ways(found.journeys) == ["y c", "x b", "y a"]
-    assert found.journeys[0].why == "waits on c until a has room for it"
-    assert found.journeys[2].why == "because"
+    assert ways(found.made) == ["y c", "x b", "y a"]
+    assert found.made[0].why == "waits on c until a has room for it"
+    assert found.made[2].why == "because"
 
 
 def test_a_detour_keeps_to_the_rules() -> None:
@@ -110,7 +114,7 @@ def test_a_detour_keeps_to_the_rules() -> None:
         NodeAffinity(guests=guest_ids("x"), nodes={NodeId(n): 1 for n in "ab"}),
     )
 
-    assert "y d" in ways(through(snapshot, "x b", "y a").journeys)
+    assert "y d" in ways(through(snapshot, "x b", "y a").made)
 
 
 def test_nobody_waits_where_a_stranger_is_expected() -> None:
@@ -123,24 +127,24 @@ def test_nobody_waits_where_a_stranger_is_expected() -> None:
 
     found = through(snapshot, "x b", "y a", "v c")
 
-    assert "y d" not in ways(found.journeys)
+    assert "y d" not in ways(found.made)
 
 
 def test_without_a_detour_the_least_valuable_is_given_up() -> None:
     snapshot = scene({"a": 0.9, "b": 0.9}, "x:a:0.6 y:b:0.5")
     journeys = [journey(snapshot, "x b", 2.0), journey(snapshot, "y a", 1.0)]
 
-    found = passage(journeys, snapshot, compile_rules(snapshot), ALL, FAR)
+    found = passage(journeys, snapshot, compile_rules(snapshot), ALL)
 
-    assert found.journeys == ()
+    assert found.made == ()
     assert ways(found.given_up) == ["y a", "x b"]
 
 
 def test_no_detour_transfers_more_than_may_be() -> None:
     snapshot = scene({"a": 0.9, "b": 0.9, "c": 0.0}, "x:a:0.6 y:b:0.5")
 
-    assert through(snapshot, "x b", "y a", detours=49 * GIB).journeys == ()
-    assert len(through(snapshot, "x b", "y a", detours=50 * GIB).journeys) == 3
+    assert through(snapshot, "x b", "y a", detours=49 * GIB).made == ()
+    assert len(through(snapshot, "x b", "y a", detours=50 * GIB).made) == 3
 
 
 def test_who_comes_from_several_nodes_arrives_together() -> None:
@@ -148,7 +152,7 @@ def test_who_comes_from_several_nodes_arrives_together() -> None:
     snapshot = scene({"a": 0.9, "b": 0.9, "c": 0.6, "d": 0.0}, "x:a y:b z:c", together)
 
     found = through(snapshot, "x,y c", "z d")
-    plan = interleaved(found.journeys, snapshot, compile_rules(snapshot), ALL)
+    plan = found.plan
 
     assert [step.action for step in plan.steps] == [
         Migration(GuestId("z"), NodeId("c"), NodeId("d")),
@@ -210,7 +214,7 @@ def test_the_second_half_of_a_detour_waits_for_the_first() -> None:
     snapshot = scene({"a": 0.9, "b": 0.9, "c": 0.0}, "x:a:0.6 y:b:0.5")
     found = through(snapshot, "x b", "y a")
 
-    plan = interleaved(found.journeys, snapshot, compile_rules(snapshot), ALL)
+    plan = found.plan
 
     assert waits(plan) == {"1": (), "2": ("1",), "3": ("2",)}
 
@@ -271,11 +275,11 @@ def test_every_way_through_keeps_rules_and_memory(
 ) -> None:
     snapshot, journeys = upheaval
     rules = compile_rules(snapshot)
-    found = passage(journeys, snapshot, rules, ALL, detours)
+    found = passage(journeys, snapshot, rules, ALL, Detours(memory=detours))
 
-    plan = interleaved(found.journeys, snapshot, rules, ALL)
+    plan = found.plan
 
-    event(f"detours: {len(found.journeys) + len(found.given_up) - len(journeys)}")
+    event(f"detours: {len(found.made) + len(found.given_up) - len(journeys)}")
     event(f"given up: {len(found.given_up)}")
     assert faults(snapshot, plan, ALL) == []
     assert unsafe(snapshot, plan, ALL) == []
@@ -286,11 +290,13 @@ def test_all_arrive_or_are_given_up(
     upheaval: tuple[Snapshot, list[Journey]], detours: float
 ) -> None:
     snapshot, journeys = upheaval
-    found = passage(journeys, snapshot, compile_rules(snapshot), ALL, detours)
+    found = passage(
+        journeys, snapshot, compile_rules(snapshot), ALL, Detours(memory=detours)
+    )
 
     goals = {each.guests[0].id: each.target for each in journeys}
     lost = {each.guests[0].id for each in found.given_up}
-    last = {each.guests[0].id: each.target for each in found.journeys}
+    last = {each.guests[0].id: each.target for each in found.made}
     for name in goals.keys() - lost:
         assert last[name] == goals[name]
     if detours == 0.0:
@@ -305,7 +311,7 @@ def test_nothing_is_given_up_where_all_can_step_aside(
     spare = cluster({f"spare{i}": 0.0 for i in range(len(journeys))}, {}).nodes
     wide = replace(snapshot, rules=(), nodes={**snapshot.nodes, **spare})
 
-    found = passage(journeys, wide, compile_rules(wide), ALL, FAR)
+    found = passage(journeys, wide, compile_rules(wide), ALL)
 
     assert found.given_up == ()
 
@@ -316,9 +322,9 @@ def test_no_wait_is_told_that_another_implies(
 ) -> None:
     snapshot, journeys = upheaval
     rules = compile_rules(snapshot)
-    found = passage(journeys, snapshot, rules, ALL, FAR)
+    found = passage(journeys, snapshot, rules, ALL)
 
-    plan = interleaved(found.journeys, snapshot, rules, ALL)
+    plan = found.plan
 
     implied = ancestors(plan)
     for step in plan.steps:
@@ -332,8 +338,8 @@ def test_no_rule_is_broken_in_the_end_that_was_kept(
 ) -> None:
     snapshot, journeys = upheaval
     rules = compile_rules(snapshot)
-    found = passage(journeys, snapshot, rules, ALL, FAR)
+    found = passage(journeys, snapshot, rules, ALL)
 
-    after = snapshot.after(*(m for each in found.journeys for m in each.moves))
+    after = snapshot.after(*(m for each in found.made for m in each.moves))
 
     assert breaks(after, placement(after)) <= breaks(snapshot, placement(snapshot))

@@ -1,0 +1,147 @@
+"""Who steps aside, and where to, when all that is left waits for one another."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Container, Iterator
+
+import numpy as np
+
+from opendrs.model import GuestId, NodeId
+from opendrs.policies.passage.journey import Detours
+from opendrs.policies.passage.scene import Leg, fits, minus
+from opendrs.policies.passage.standing import Standing
+from opendrs.rules import Targets
+
+Offer = tuple[float, int, str, int, Leg]  # bytes, -bytes, name, stamp
+
+
+class Asides:
+    """The detours that free somebody, the cheapest first.
+
+    Args:
+        standing: The cluster, which is watched.
+        allowed: What all detours together may cost.
+    """
+
+    def __init__(self, standing: Standing, allowed: Detours) -> None:
+        self._standing = standing
+        self._hosts = _Hosts(standing)
+        self._memory, self._moves = allowed.memory, allowed.moves
+        self._offers: list[Offer] = []
+        self._homeless: list[tuple[float, Offer]] = []  # first who needs least
+        self._stamps: dict[Leg, int] = {}
+        self._seen = 0
+
+    def step_aside(self) -> bool:
+        """Make the cheapest detour; return whether there is one."""
+        self._refresh()
+        while self._offers:
+            offer = heapq.heappop(self._offers)
+            leg = offer[-1]
+            if self._stale(offer) or not self._affordable(leg):
+                continue
+            host = self._hosts.best(leg)
+            if host is None:
+                heapq.heappush(self._homeless, (leg.need[0], offer))
+                continue
+            self._memory -= leg.journey.memory
+            self._moves -= len(leg.guests)
+            self._standing.detour(leg, host)
+            return True
+        return False
+
+    def _stale(self, offer: Offer) -> bool:
+        *_, stamp, leg = offer
+        waits = self._standing.open.get(leg.journey.name) is leg
+        return not waits or self._stamps[leg] != stamp
+
+    def _affordable(self, leg: Leg) -> bool:
+        return leg.journey.memory <= self._memory and len(leg.guests) <= self._moves
+
+    def _refresh(self) -> None:
+        """Look again where something has changed, and for hosts where none was."""
+        changed = sorted(self._standing.changed)
+        self._standing.changed.clear()
+        for node in changed:
+            for leg in self._standing.leaving[node]:
+                self._seen += 1
+                self._stamps[leg] = self._seen
+                if (cost := self._cost(leg, node)) is not None:
+                    size = leg.journey.memory
+                    offer = (cost, -size, leg.journey.name, self._seen, leg)
+                    heapq.heappush(self._offers, offer)
+        most = self._standing.rooms.most_free() if changed else 0.0
+        while self._homeless and self._homeless[0][0] <= most:
+            heapq.heappush(self._offers, heapq.heappop(self._homeless)[1])
+
+    def _cost(self, leg: Leg, node: int) -> float | None:
+        """Return how many bytes must go aside until somebody can come to *node*.
+
+        None when it does not help that *leg* steps aside, or when that cannot be.
+        """
+        if leg.second or not leg.journey.live or len(leg.sources) > 1:
+            return None
+        costs = list(self._costs(leg, node))
+        return min(costs) if costs else None
+
+    def _costs(self, leg: Leg, node: int) -> Iterator[float]:
+        """Yield the bytes for each of those who wait and whom it helps."""
+        standing, size = self._standing, float(leg.journey.memory)
+        free, there = standing.rooms.free(node), standing.present[node]
+        for other in standing.waiting[node]:
+            in_the_way = other.strangers & there if other.strangers else other.strangers
+            lacking = max(minus(other.need, free))
+            if lacking <= 0 and in_the_way.isdisjoint(leg.guests):
+                continue
+            enough = fits(minus(other.need, leg.need), free)
+            if enough and in_the_way.issubset(leg.guests):
+                yield size
+            else:
+                yield max(size, lacking)
+
+
+class _Hosts:
+    """The nodes on which guests can wait."""
+
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        scene = standing.scene
+        self._suits = Targets(scene.snapshot, scene.rules, scene.limits)
+        self._open: dict[GuestId, frozenset[NodeId]] = {}
+
+    def best(self, leg: Leg) -> int | None:
+        """Return the node that has most to spare for those it expects; or None."""
+        roomy = self._standing.rooms.roomy(leg.need)
+        spare = self._standing.rooms.spare(roomy, self._standing.expected)
+        for place in roomy[np.argsort(-spare, kind="stable")].tolist():
+            if self._may_wait(leg, place):
+                return int(place)
+        return None
+
+    def _may_wait(self, leg: Leg, place: int) -> bool:
+        scene, unit = self._standing.scene, leg.journey.guests
+        node = scene.snapshot.nodes[self._standing.scene.names[place]]
+        return (
+            node.id not in (unit[0].node, leg.journey.target)
+            and node.id in self._allowed(unit[0].id)
+            and self._suits.suits(unit, node)
+            and not self._standing.disturbed(leg, place)
+            and not self._expects_strangers(leg, place)
+        )
+
+    def _allowed(self, guest: GuestId) -> Container[NodeId]:
+        """Return where rules let *guest* be, found once: that takes long."""
+        rules = self._standing.scene.rules
+        if guest not in rules.nodes and guest not in rules.rankings:
+            return self._standing.scene.index
+        if guest not in self._open:
+            self._open[guest] = self._suits.preferred(guest)
+        return self._open[guest]
+
+    def _expects_strangers(self, leg: Leg, place: int) -> bool:
+        """Return whether somebody is to come there who must be apart."""
+        return bool(leg.strangers) and any(
+            not leg.strangers.isdisjoint(other.guests)
+            for other in self._standing.waiting[place]
+        )

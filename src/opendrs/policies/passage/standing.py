@@ -1,0 +1,123 @@
+"""Who is where, and who still waits to go, while journeys are made one by one."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from opendrs.model import GuestId
+from opendrs.policies.passage.rooms import Rooms
+from opendrs.policies.passage.scene import Leg, Scene, fits
+
+
+class Standing:
+    """The cluster after the journeys made so far, and those that wait.
+
+    Attributes:
+        scene: The cluster in the beginning.
+        rooms: What is free on each node.
+        present: Of those who must be apart from somebody, who is on each node.
+        open: The leg that waits, by the name of its journey.
+        waiting: The legs that wait to come to each node.
+        leaving: The legs that wait to leave each node.
+        expected: The bytes of measured memory that wait to come to each node.
+        made: The legs that were made, in this order.
+        changed: The nodes on which something has changed since this was last emptied.
+    """
+
+    def __init__(self, scene: Scene, legs: Iterable[Leg]) -> None:
+        self.scene = scene
+        self.rooms = Rooms(scene)
+        self.present = self._present()
+        self.open: dict[GuestId, Leg] = {}
+        self.waiting: defaultdict[int, list[Leg]] = defaultdict(list)
+        self.leaving: defaultdict[int, list[Leg]] = defaultdict(list)
+        self.expected = array("d", bytes(8 * len(scene.names)))
+        self.made: list[Leg] = []
+        self.changed: set[int] = set()
+        for leg in legs:
+            self._wait(leg)
+
+    def go_on(self, nodes: Iterable[int]) -> None:
+        """Make what can be made on *nodes*, and then where that makes room.
+
+        What one round frees counts in the next: so as little as possible waits.
+        """
+        while nodes:
+            started = [
+                leg
+                for node in sorted(nodes)
+                for leg in tuple(self.waiting[node])
+                if self._start(leg)
+            ]
+            nodes = self._leave(started)
+
+    def detour(self, leg: Leg, host: int) -> None:
+        """Let the guests of *leg* wait on *host*, and go on with what that frees."""
+        self.drop(leg)
+        aside, rest = leg.journey.by_way_of(self.scene.names[host])
+        first = Leg(aside, self.scene, aside=True)
+        self._arrive(first)
+        self._wait(Leg(rest, self.scene, second=True))
+        self.go_on(self._leave([first]) | {leg.target})
+
+    def drop(self, leg: Leg) -> None:
+        """Let *leg* wait no longer."""
+        del self.open[leg.journey.name]
+        self.waiting[leg.target].remove(leg)
+        self.expected[leg.target] -= leg.need[0]
+        for node in leg.sources:
+            self.leaving[node].remove(leg)
+        self.changed |= {leg.target, *leg.sources}
+
+    def disturbed(self, leg: Leg, node: int) -> bool:
+        """Return whether somebody is on *node* from whom *leg* must be apart."""
+        return bool(leg.strangers) and not leg.strangers.isdisjoint(self.present[node])
+
+    def _start(self, leg: Leg) -> bool:
+        """Make *leg* if that can be; return whether it was."""
+        if not fits(leg.need, self.rooms.free(leg.target)):
+            return False
+        if self.disturbed(leg, leg.target):
+            return False
+        self.drop(leg)
+        self._arrive(leg)
+        return True
+
+    def _arrive(self, leg: Leg) -> None:
+        self.made.append(leg)
+        self.rooms.come(leg.target, leg.need)
+        self._admit(leg.target, leg.guests)
+        self.changed.add(leg.target)
+
+    def _leave(self, legs: Sequence[Leg]) -> set[int]:
+        """Free what *legs* have left, and return where."""
+        left = set()
+        for leg in legs:
+            for node, guest, freed in leg.freed:
+                self.rooms.go(node, freed, home=not leg.second)
+                self.present[node].discard(guest)
+                left.add(node)
+        self.changed |= left
+        return left
+
+    def _wait(self, leg: Leg) -> None:
+        self.open[leg.journey.name] = leg
+        self.waiting[leg.target].append(leg)
+        self.expected[leg.target] += leg.need[0]
+        for node in leg.sources:
+            self.leaving[node].append(leg)
+        self.changed |= {leg.target, *leg.sources}
+
+    def _present(self) -> defaultdict[int, set[GuestId]]:
+        found: defaultdict[int, set[GuestId]] = defaultdict(set)
+        guests = self.scene.snapshot.guests
+        for name in self.scene.rules.apart:
+            for node in guests[name].locations:
+                found[self.scene.index[node]].add(name)
+        return found
+
+    def _admit(self, node: int, guests: Iterable[GuestId]) -> None:
+        apart = self.scene.rules.apart
+        self.present[node].update(name for name in guests if name in apart)

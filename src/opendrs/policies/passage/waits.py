@@ -1,0 +1,178 @@
+"""What each step must wait for, so that every interleaving is safe.
+
+A step relies on nothing but what it waits for: all else may be under way with it,
+whatever that waits for itself. So what makes a step safe can be read off its own
+waits, and it stays safe when steps elsewhere fail or are taken out of the plan.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from opendrs.model import GuestId, Plan, Step, StepId
+from opendrs.policies.passage.rooms import Rooms
+from opendrs.policies.passage.scene import (
+    NOTHING,
+    Leg,
+    Pair,
+    Scene,
+    fits,
+    minus,
+    plus,
+)
+
+
+def interleaved(legs: Iterable[Leg], scene: Scene) -> Plan:
+    """Return *legs* as a plan in which every interleaving is safe.
+
+    A step waits only where it must. Where there is not room on the target until
+    somebody has left, it waits for those who leave soonest, and for no more of them
+    than it needs. It waits for those who came before and could not be there together
+    with it; and for those who leave from whom it must be apart. No step waits for
+    what it could do without: take out a wait, and some step is not safe any more.
+
+    Args:
+        legs: In an order in which they can be made one by one.
+        scene: The cluster.
+    """
+    waits = _Waits(scene)
+    for leg in legs:
+        waits.add(leg)
+    return Plan(tuple(waits.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Departure:
+    """Who leaves a node, with which step, and what that frees."""
+
+    step: int
+    guest: GuestId
+    freed: Pair
+    home: bool
+
+
+@dataclass(slots=True)
+class _Arrival:
+    """Who comes to a node, with which step, and what else may come meanwhile."""
+
+    step: int
+    spare: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """All who come to a node, and all who leave it."""
+
+    arrivals: list[_Arrival] = field(default_factory=list)
+    departures: list[_Departure] = field(default_factory=list)
+
+
+class _Waits:
+    """The plan so far.
+
+    Attributes:
+        steps: The steps.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.steps: list[Step] = []
+        self._rooms = Rooms(scene)
+        self._gates: defaultdict[int, _Gate] = defaultdict(_Gate)
+        self._implied: list[int] = []  # of each step: a bit for each it waits for
+        self._end: list[float] = []  # of each step: bytes transferred until then
+        self._last: dict[GuestId, int] = {}
+
+    def add(self, leg: Leg) -> None:
+        """Add the steps of *leg*."""
+        gate = self._gates[leg.target]
+        self._rooms.come(leg.target, leg.need)
+        needed = [*self._before(leg, gate)]
+        after = self._reduced((*needed, *self._soonest(leg, gate, needed)))
+        implied = self._closure(after)
+        for each in gate.arrivals:
+            if not implied >> each.step & 1:
+                each.spare = minus(each.spare, leg.need)
+        spare = self._spare(leg, gate, implied)
+        self._append(leg, after, implied, spare)
+
+    def _before(self, leg: Leg, gate: _Gate) -> Iterator[int]:
+        """Yield what must be done before *leg*, whatever room there is."""
+        for guest in leg.guests:
+            if guest in self._last:
+                yield self._last[guest]
+        for leaving in gate.departures:
+            if leaving.guest in leg.strangers:
+                yield leaving.step
+        for coming in gate.arrivals:
+            if not fits(leg.need, coming.spare):
+                yield coming.step
+
+    def _soonest(self, leg: Leg, gate: _Gate, needed: Sequence[int]) -> list[int]:
+        """Return who must have left to make room, besides what is *needed*."""
+        chosen: list[int] = []
+        if self._suffices(leg, gate, needed):
+            return chosen
+        for step in sorted(
+            (each.step for each in gate.departures), key=self._end.__getitem__
+        ):
+            chosen.append(step)
+            if self._suffices(leg, gate, (*needed, *chosen)):
+                break
+        for step in chosen[-2::-1]:
+            fewer = [each for each in chosen if each != step]
+            if self._suffices(leg, gate, (*needed, *fewer)):
+                chosen = fewer
+        return chosen
+
+    def _suffices(self, leg: Leg, gate: _Gate, steps: Sequence[int]) -> bool:
+        """Return whether there is room for *leg* and all before it after *steps*."""
+        return fits(NOTHING, self._spare(leg, gate, self._closure(steps)))
+
+    def _spare(self, leg: Leg, gate: _Gate, done: int) -> Pair:
+        """Return the room left when all have come, and those of *done* have left."""
+        home = passing = NOTHING
+        for each in gate.departures:
+            if done >> each.step & 1:
+                if each.home:
+                    home = plus(home, each.freed)
+                else:
+                    passing = plus(passing, each.freed)
+        return self._rooms.free(leg.target, home, passing)
+
+    def _append(
+        self, leg: Leg, after: tuple[int, ...], implied: int, spare: Pair
+    ) -> None:
+        names = tuple(_name(each) for each in after)
+        begin = max((self._end[each] for each in after), default=0.0)
+        for move, (node, guest, freed) in zip(
+            leg.journey.moves, leg.freed, strict=True
+        ):
+            step = len(self.steps)
+            self.steps.append(Step(_name(step), move, names, leg.journey.why))
+            self._implied.append(implied)
+            self._end.append(begin + freed[0])
+            self._last[guest] = step
+            self._gates[leg.target].arrivals.append(_Arrival(step, spare))
+            leaving = _Departure(step, guest, freed, home=not leg.second)
+            self._gates[node].departures.append(leaving)
+
+    def _closure(self, steps: Iterable[int]) -> int:
+        """Return *steps* and all that they wait for, as bits."""
+        closure = 0
+        for each in steps:
+            closure |= self._implied[each] | 1 << each
+        return closure
+
+    def _reduced(self, steps: Iterable[int]) -> tuple[int, ...]:
+        """Return those of *steps* for which none of the others waits, in order."""
+        distinct = sorted(set(steps))
+        implied = 0
+        for each in distinct:
+            implied |= self._implied[each]
+        return tuple(each for each in distinct if not implied >> each & 1)
+
+
+def _name(step: int) -> StepId:
+    return StepId(str(step + 1))
