@@ -113,7 +113,10 @@ class Rack:
             line.settimeout(5)
             line.connect(str(path))
             line.sendall(words.encode())
-            line.recv(1)  # a heartbeat; hung up on at once, nothing is read
+            # Hung up on at once, nothing is read; this way it hangs up, having read.
+            line.shutdown(socket.SHUT_WR)
+            while line.recv(4096):
+                pass
 
     def _power(self, word: str, host: str) -> int:
         command = [SCRIPT, word, self._lab.directory, self._lab.prefix, host]
