@@ -45,6 +45,9 @@ class Hall:
 
     def __enter__(self) -> Self:
         self.store.__enter__()
+        # No power fails here, and to wait for a disk takes most of the time.
+        with self.store.database() as database:
+            database.execute("PRAGMA synchronous = OFF")
         self.begin()
         return self
 

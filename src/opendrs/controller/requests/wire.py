@@ -21,7 +21,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from opendrs.model.resources import LARGEST_AMOUNT
 from opendrs.ports import Outcome
 from opendrs.ports import RequestState as RequestState
 
@@ -34,6 +33,8 @@ OPENAPI = "/v1/openapi.json"
 LARGEST_BODY = 4 * 2**20  # bytes: some 2,000 guests of 100 samples each
 LARGEST_SEQUENCE = 2**63 - 1  # what SQLite holds
 LONGEST_NAME = 255
+LONGEST_INTERVAL = 86_400  # seconds
+MOST_CORES = 1_000_000  # of one node
 MOST_SAMPLES = 1000  # of one guest
 MOST_GUESTS = 10_000  # on one node
 
@@ -61,7 +62,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME)]
-Cores = Annotated[float, Field(ge=0, le=LARGEST_AMOUNT)]
+Cores = Annotated[float, Field(ge=0, le=MOST_CORES)]
 History = Annotated[list[Cores], Field(max_length=MOST_SAMPLES)]
 
 
@@ -90,7 +91,7 @@ class Samples(_Told):
         float,
         Field(
             gt=0,
-            le=LARGEST_AMOUNT,
+            le=LONGEST_INTERVAL,
             description="Seconds from one sample to the next.",
         ),
     ]
