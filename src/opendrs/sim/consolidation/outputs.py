@@ -50,8 +50,8 @@ def require_outputs(
 def _wrong(path: Path, suffixes: Collection[str]) -> Iterator[str]:
     name = shown_path(path)
     if path.suffix not in suffixes:
-        *first, last = suffixes
-        yield f"{name}: expected a name that ends in {', '.join(first)} or {last}"
+        known = " or ".join(suffixes).replace(" or ", ", ", len(suffixes) - 2)
+        yield f"{name}: expected a name that ends in {known}"
     try:
         if not path.absolute().parent.is_dir():
             yield f"{name}: there is no directory {shown_path(path.parent)}"

@@ -59,18 +59,17 @@ def own_load(task: Task) -> Load:
     Raises:
         InvalidFileError: It is not what it was when the sweep began.
     """
-    load, digest = _kept(task.stage.source, task.stage.model)
-    if digest != task.digest:
-        raise InvalidFileError(
-            f"{source_name(task.stage.source)} is not what it was when the sweep began"
-        )
-    return load
+    return _kept(task.stage.source, task.stage.model, task.digest)
 
 
 @lru_cache(maxsize=KEPT)
-def _kept(source: Source, model: Model) -> tuple[Load, str]:
+def _kept(source: Source, model: Model, digest: str) -> Load:
     load = load_of(source, model)
-    return load, digest_of(load)
+    if digest_of(load) != digest:
+        raise InvalidFileError(
+            f"{source_name(source)} is not what it was when the sweep began"
+        )
+    return load
 
 
 def done_with(task: Task, load: Load) -> Metrics:

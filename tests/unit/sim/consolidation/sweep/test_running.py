@@ -12,7 +12,13 @@ from opendrs.sim.consolidation.scenario.running import Metrics
 from opendrs.sim.consolidation.sweep.journal import journal_path, open_journal
 from opendrs.sim.consolidation.sweep.local import locally
 from opendrs.sim.consolidation.sweep.results import read_results
-from opendrs.sim.consolidation.sweep.running import Entry, finished, kept, prepared
+from opendrs.sim.consolidation.sweep.running import (
+    Entry,
+    Work,
+    finished,
+    kept,
+    prepared,
+)
 from opendrs.sim.consolidation.sweep.task import Task, done
 from sweeps import Worker, entries, grid, silent
 
@@ -176,7 +182,7 @@ def test_neither_order_nor_number_of_workers_shows(tmp_path: Path) -> None:
     def two(tasks: Sequence[Task]) -> Iterator[tuple[Task, Metrics]]:
         return locally(tasks, 2)
 
-    ways = {"one": Worker(), "backwards": backwards, "two": two}
+    ways: dict[str, Work] = {"one": Worker(), "backwards": backwards, "two": two}
     for name, work in ways.items():
         finished(six(), tmp_path / name, work, silent)
 
@@ -234,3 +240,14 @@ def test_a_load_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidFileError, match="is not what it was when the sweep beg"):
         done(entry.task())
+
+
+def test_a_load_that_another_sweep_found_changed_is_read_anew(tmp_path: Path) -> None:
+    workload = {"kind": "planetlab", "path": str(tmp_path)}
+    guests = []
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("20\n" * 288)
+        (entry,) = entries(workload=workload)
+        guests.append(done(entry.task())["guests"])
+
+    assert guests == [1, 2]

@@ -1,0 +1,214 @@
+"""A real sweep that is killed, stopped, or short of room loses nothing."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import tomli_w
+from pyarrow import parquet
+
+from sweeps import SMALL
+
+PROGRAM = str(Path(sys.executable).with_name("opendrs"))
+RESULTS, JOURNAL = Path("grid.parquet"), Path("grid.parquet.journal")
+RUNS = 12
+PATIENCE = 120.0  # s, on a machine that is busy with other tests
+
+
+@pytest.fixture(autouse=True)
+def fixture_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def grid(runs: int = RUNS) -> None:
+    """Write the sweep file."""
+    document = {**SMALL, "seed": list(range(runs)), "policies": [{"name": "lr-mmt"}]}
+    Path("grid.toml").write_text(tomli_w.dumps(document))
+
+
+@contextmanager
+def sweep(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """Begin a sweep; it is not left behind."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [PROGRAM, "sweep", "grid.toml", "--format", "json", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def done(*options: str) -> dict[str, int]:
+    """Run the sweep to its end and return what it says of it."""
+    with sweep(*options) as process:
+        out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    document: dict[str, int] = json.loads(out)
+    return document
+
+
+def journal() -> list[str]:
+    """Return which runs are in the journal: those whose lines are whole."""
+    content = JOURNAL.read_bytes() if JOURNAL.exists() else b""
+    lines = content[: content.rfind(b"\n") + 1].splitlines()[1:]
+    return [json.loads(line)["id"] for line in lines]
+
+
+def wait_for_rows(process: subprocess.Popen[str], count: int) -> None:
+    """Wait until at least *count* runs are kept."""
+    end = time.monotonic() + PATIENCE
+    while len(journal()) < count:
+        assert time.monotonic() < end
+        with pytest.raises(subprocess.TimeoutExpired):  # or it ended too early
+            process.wait(0.02)
+
+
+def children(pid: int) -> list[int]:
+    """Return which processes the process *pid* has begun."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process runs: it is there, and does not wait to be buried."""
+    try:
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        )
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for_the_end(of: list[int]) -> None:
+    """Wait until all *of* them have ended by themselves."""
+    end = time.monotonic() + PATIENCE
+    while any(runs(pid) for pid in of):
+        assert time.monotonic() < end
+        threading.Event().wait(0.02)
+
+
+def test_a_sweep_that_is_killed_again_and_again_does_each_run_once() -> None:
+    grid()
+    kept: list[str] = []
+    for more in (1, 5):
+        with sweep("--jobs", "2") as process:
+            wait_for_rows(process, len(kept) + more)
+            workers = children(process.pid)
+            process.kill()
+            process.wait()
+        assert len(workers) >= 2
+        wait_for_the_end(workers)
+        assert not RESULTS.exists()
+        found = journal()
+        assert found[: len(kept)] == kept
+        assert len(found) == len(set(found)) >= len(kept) + more
+        kept = found
+
+    document = done("--jobs", "2")
+
+    assert (document["runs"], document["computed"]) == (RUNS, RUNS - len(kept))
+    rows = parquet.read_table(RESULTS).to_pylist()
+    assert sorted(row["seed"] for row in rows) == list(range(RUNS))
+    assert set(kept) <= {row["id"] for row in rows}
+    assert not JOURNAL.exists()
+    done("--jobs", "1", "--out", "whole.parquet")
+    assert RESULTS.read_bytes() == Path("whole.parquet").read_bytes()
+
+
+def test_results_stay_as_they_were_when_more_is_killed() -> None:
+    grid(runs=2)
+    done("--jobs", "1")
+    before = RESULTS.read_bytes()
+    grid()
+
+    with sweep("--jobs", "1") as process:
+        wait_for_rows(process, 3)
+        process.kill()
+        process.wait()
+
+    assert RESULTS.read_bytes() == before
+    kept = len(journal())
+    assert done("--jobs", "1")["computed"] == RUNS - 2 - kept
+
+
+def test_ctrl_c_tells_what_is_kept() -> None:
+    grid()
+
+    with sweep("--jobs", "2") as process:
+        wait_for_rows(process, 2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+
+    kept = len(journal())
+    assert process.returncode == 130
+    assert out == ""
+    assert err.strip() == (
+        f"opendrs: {kept} of {RUNS} runs are kept in grid.parquet.journal; the same "
+        "command goes on from there"
+    )
+
+
+def test_two_sweeps_with_the_same_results_do_not_mix() -> None:
+    grid()
+    with sweep("--jobs", "1") as first:
+        wait_for_rows(first, 1)
+        with sweep("--jobs", "1") as second:
+            _, err = second.communicate(timeout=PATIENCE)
+        first.communicate(timeout=PATIENCE)
+
+    assert second.returncode == 3
+    assert "another sweep writes to grid.parquet.journal" in err
+    assert first.returncode == 0
+    assert len(parquet.read_table(RESULTS)) == RUNS
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Let nobody who is begun now write a file that is larger than *size* bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    ("room", "status", "why", "kept"),
+    [
+        (6_000, 3, "cannot write grid.parquet.journal: File too large", range(1, 4)),
+        (20_000, 2, "File too large", range(4, 5)),
+    ],
+)
+def test_where_room_ends_what_fitted_is_kept(
+    room: int, status: int, why: str, kept: range
+) -> None:
+    grid(runs=4)
+
+    with largest_file(room), sweep("--jobs", "1") as process:
+        out, err = process.communicate(timeout=PATIENCE)
+
+    assert (process.returncode, out) == (status, "")
+    assert why in err
+    assert "Traceback" not in err
+    assert sorted(each.name for each in Path().iterdir()) == [
+        "grid.parquet.journal",
+        "grid.toml",
+    ]
+    found = len(journal())
+    assert found in kept
+    assert done("--jobs", "1")["computed"] == 4 - found
+    assert len(parquet.read_table(RESULTS)) == 4

@@ -1,0 +1,321 @@
+"""opendrs sweep: policies, settings, loads and seeds, in every combination."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from pyarrow import parquet
+
+from sweeps import SMALL
+from terminal import Opendrs
+
+DOCUMENTS = Path(__file__).parents[3] / "docs/reference"
+POLICIES = [
+    {"name": ["none", "lr-mmt"]},
+    {"name": "consolidate", "settings": {"target": [0.5, 0.8]}},
+]
+ONE = ("--jobs", "1")  # processes take longer to begin than these runs do
+
+
+def sweep(name: str = "grid.toml", **tables: Any) -> str:  # noqa: ANN401 - a document
+    Path(name).write_text(tomli_w.dumps({**SMALL, "policies": POLICIES, **tables}))
+    return name
+
+
+def files() -> list[str]:
+    return sorted(each.name for each in Path().iterdir())
+
+
+def test_prints_a_table_and_keeps_every_run(opendrs: Opendrs) -> None:
+    answer = opendrs("sweep", sweep(seed=[1, 2]), *ONE)
+
+    assert answer.status == 0
+    head, *lines = answer.out.splitlines()
+    assert head.split() == [
+        *("energy", "kwh", "slav", "bound", "ratio", "migrations", "policy"),
+    ]
+    labels = ("none", "lr-mmt", "consolidate target=0.5", "consolidate target=0.8")
+    for label in labels:
+        assert len([line for line in lines if line.rstrip().endswith(label)]) == 1
+    assert lines[0].startswith("*")
+    assert "* on the front of energy kwh and slav; means of 2 runs." in answer.out
+    assert "8 runs, 8 of them new: grid.parquet" in answer.out
+    assert files() == ["grid.parquet", "grid.toml"]
+    rows = parquet.read_table("grid.parquet").to_pylist()
+    assert {(row["policy"], row["seed"]) for row in rows} == {
+        (label, seed) for label in labels for seed in (1, 2)
+    }
+
+
+def test_prints_json_for_programs(opendrs: Opendrs) -> None:
+    answer = opendrs("sweep", sweep(seed=[1, 2]), *ONE, "--format", "json")
+
+    document = json.loads(answer.out)
+    assert document["title"] == "grid"
+    assert document["results"] == "grid.parquet"
+    assert (document["runs"], document["computed"]) == (8, 8)
+    assert document["front"] == ["energy_kwh", "slav"]
+    found = {each["label"]: each for each in document["candidates"]}
+    rows = parquet.read_table("grid.parquet").to_pylist()
+    for label, each in found.items():
+        own = [row["energy_kwh"] for row in rows if row["policy"] == label]
+        assert each["runs"] == len(own) == 2
+        assert each["means"]["energy_kwh"] == pytest.approx(sum(own) / 2)
+    points = [
+        (each["means"]["energy_kwh"], each["means"]["slav"]) for each in found.values()
+    ]
+    assert {label for label, each in found.items() if each["on_front"]} == {
+        label
+        for label, (x, y) in zip(found, points, strict=True)
+        if not any((a < x and b <= y) or (a <= x and b < y) for a, b in points)
+    }
+
+
+def test_a_run_is_that_of_simulate(opendrs: Opendrs) -> None:
+    opendrs("sweep", sweep(policies=[{"name": "lr-mmt"}], seed=2), *ONE)
+    options = ("--guests", "8", "--hosts", "6", "--seed", "2", "--policy", "lr-mmt")
+    alone = opendrs("simulate", "synthetic", *options, "--format", "json")
+
+    (row,) = parquet.read_table("grid.parquet").to_pylist()
+    metrics = json.loads(alone.out)["metrics"]
+    assert {name: row[name] for name in metrics} == metrics
+
+
+def test_what_is_there_is_not_done_again(opendrs: Opendrs) -> None:
+    name = sweep()
+    first = opendrs("sweep", name, *ONE, "--format", "json")
+    before = Path("grid.parquet").read_bytes()
+
+    again = opendrs("sweep", name, *ONE, "--format", "json")
+
+    assert json.loads(again.out) == {**json.loads(first.out), "computed": 0}
+    assert Path("grid.parquet").read_bytes() == before
+
+
+def test_the_front_is_that_of_the_metrics_that_are_asked_for(opendrs: Opendrs) -> None:
+    options = ("--front", "migrations", "energy_kwh", "--format", "json")
+
+    document = json.loads(opendrs("sweep", sweep(), *ONE, *options).out)
+
+    assert document["front"] == ["migrations", "energy_kwh"]
+    first = document["candidates"][0]
+    assert (first["label"], first["on_front"]) == ("none", True)
+    moves = [each["means"]["migrations"] for each in document["candidates"]]
+    assert moves == sorted(moves)
+
+
+def test_draws_the_front(opendrs: Opendrs) -> None:
+    answer = opendrs("sweep", sweep(title="a <grid>"), *ONE, "--plot", "x.svg")
+
+    assert answer.status == 0
+    picture = Path("x.svg").read_text()
+    for text in ("a &lt;grid&gt;", "energy, kWh", "SLAV", "on the front:", "lr-mmt"):
+        assert text in picture
+
+
+def test_results_go_where_they_are_asked_for(opendrs: Opendrs) -> None:
+    Path("deep").mkdir()
+
+    opendrs("sweep", sweep(), *ONE, "--out", "deep/x.parquet")
+
+    assert files() == ["deep", "grid.toml"]
+    assert [each.name for each in Path("deep").iterdir()] == ["x.parquet"]
+
+
+def test_policies_of_both_models_are_told_apart(opendrs: Opendrs) -> None:
+    Path("day").mkdir()
+    for name in ("a", "b"):
+        (Path("day") / name).write_text("20\n" * 288)
+    name = sweep(
+        model=["opendrs", "cloudsim-3.0.3"],
+        workload={"kind": "planetlab", "path": "day"},
+        policies=[{"name": "lr-mmt"}],
+    )
+
+    answer = opendrs("sweep", name, *ONE, "--format", "json")
+
+    assert answer.err == ""
+    found = json.loads(answer.out)["candidates"]
+    assert {each["label"] for each in found} == {
+        "lr-mmt model=opendrs",
+        "lr-mmt-1.2 model=cloudsim-3.0.3",
+    }
+
+
+def test_what_nobody_has_cannot_be_drawn(opendrs: Opendrs) -> None:
+    Path("day").mkdir()
+    (Path("day") / "a").write_text("20\n" * 288)
+    name = sweep(
+        model="cloudsim-3.0.3",
+        workload={"kind": "planetlab", "path": "day"},
+        policies=[{"name": "lr-mmt"}],
+    )
+    options = ("--front", "bound_ratio", "slav", "--plot", "x.svg")
+
+    answer = opendrs("sweep", name, *ONE, *options)
+
+    assert answer.status == 2
+    assert "--plot: no policy has both bound_ratio and slav" in answer.err
+    assert "1 run, 1 of them new: grid.parquet" in answer.out
+    assert not Path("x.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--out", "x.csv"), "x.csv: expected a name that ends in .parquet"),
+        (("--out", "none/x.parquet"), "there is no directory none"),
+        (("--out", "folder.parquet"), "folder.parquet is there, and no file"),
+        (("--plot", "x.csv"), "expected a name that ends in .svg, .png or .pdf"),
+        (("--jobs", "0"), "0 is not in the range"),
+        (("--front", "energy_kwh", "tarot"), "'tarot' is not one of"),
+        (("--jobs", "2", "--scheduler", "tcp://host:1"), "--jobs is for this machine"),
+        (("--scheduler", ""), "expected an address such as tcp://10.0.0.1:8786"),
+        (("--scheduler", "host"), "expected an address such as tcp://10.0.0.1:8786"),
+        (("--scheduler", "http://host:1"), "expected an address such as tcp://"),
+        (("--scheduler", "tcp://host:x"), "expected an address such as tcp://"),
+        (("--scheduler", "tls://host:1"), "needs the certificates"),
+    ],
+)
+def test_a_bad_option_is_told_and_nothing_is_written(
+    opendrs: Opendrs, options: tuple[str, ...], why: str
+) -> None:
+    Path("folder.parquet").mkdir()
+    name = sweep()
+
+    answer = opendrs("sweep", name, *options)
+
+    assert answer.status == 2
+    assert why in answer.err
+    assert answer.out == ""
+    assert files() == ["folder.parquet", name]
+
+
+@pytest.mark.parametrize(
+    ("tables", "why"),
+    [
+        ({"seed": ["x"]}, "opendrs: grid.toml: seed[0]: expected a whole number"),
+        (
+            {"policies": [{"name": "consolidate", "settings": {"target": [0.5, 9]}}]},
+            "target must be",
+        ),
+        ({"workload": {"kind": "csv", "path": "no.csv"}}, "no.csv: No such file"),
+        ({"workload": {"kind": "csv", "path": ["good.csv", "bad.csv"]}}, "bad.csv"),
+        ({"hosts": [{"count": [6, 1], "memory": 900}]}, "finds no room on 6 hosts"),
+    ],
+)
+def test_a_bad_sweep_is_told_and_nothing_is_written(
+    opendrs: Opendrs, tables: dict[str, Any], why: str
+) -> None:
+    Path("good.csv").write_text("guest,cpu\na,10\na,20\n")
+    Path("bad.csv").write_text("guest,cpu\na,10\na,-20\n")
+    name = sweep(**tables)
+
+    answer = opendrs("sweep", name, *ONE)
+
+    assert answer.status == 2
+    assert why in answer.err
+    assert answer.out == ""
+    assert files() == ["bad.csv", "good.csv", name]
+
+
+@pytest.mark.parametrize("name", ["none.toml", "folder.toml", "broken.toml", "."])
+def test_a_file_that_is_no_sweep_is_told(opendrs: Opendrs, name: str) -> None:
+    Path("folder.toml").mkdir()
+    Path("broken.toml").write_text("seed = [")
+
+    answer = opendrs("sweep", name)
+
+    assert answer.status == 2
+    assert answer.err.startswith("opendrs: ")
+    assert files() == ["broken.toml", "folder.toml"]
+
+
+def test_results_of_another_sweep_are_left_alone(opendrs: Opendrs) -> None:
+    opendrs("sweep", sweep(), *ONE)
+    before = Path("grid.parquet").read_bytes()
+
+    answer = opendrs("sweep", sweep(seed=5), *ONE)
+
+    assert answer.status == 2
+    assert "grid.parquet holds runs of another sweep" in answer.err
+    assert Path("grid.parquet").read_bytes() == before
+    assert files() == ["grid.parquet", "grid.toml"]
+
+
+def test_somebody_elses_files_are_left_alone(opendrs: Opendrs) -> None:
+    name = sweep()
+    Path("x.parquet").write_text("mine")
+    Path("y.parquet.journal").write_text("mine")
+
+    for out in ("x.parquet", "y.parquet"):
+        answer = opendrs("sweep", name, *ONE, "--out", out)
+        assert answer.status == 2
+        assert out in answer.err
+
+    assert Path("x.parquet").read_text() == "mine"
+    assert Path("y.parquet.journal").read_text() == "mine"
+    assert files() == ["grid.toml", "x.parquet", "y.parquet.journal"]
+
+
+def test_a_trace_is_never_written_over(opendrs: Opendrs) -> None:
+    workload = {"kind": "parquet", "path": "load.parquet"}
+
+    answer = opendrs("sweep", sweep(workload=workload), "--out", "load.parquet")
+
+    assert answer.status == 2
+    assert "load.parquet is read or written already" in answer.err
+
+
+@pytest.fixture(name="silent_port")
+def fixture_silent_port() -> Iterator[int]:
+    """Give a port at which somebody listens who never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_scheduler_that_is_not_there_is_told(opendrs: Opendrs) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    name = sweep()
+
+    answer = opendrs("sweep", name, "--scheduler", f"tcp://127.0.0.1:{port}")
+
+    assert answer.status == 3
+    assert f"no Dask scheduler answers at tcp://127.0.0.1:{port}" in answer.err
+    assert files() == [name]
+
+
+def test_a_scheduler_that_says_nothing_is_told(
+    opendrs: Opendrs, silent_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opendrs.sim.consolidation.sweep.cluster.PATIENCE", 0.2)
+    name = sweep()
+
+    answer = opendrs("sweep", name, "--scheduler", f"tcp://127.0.0.1:{silent_port}")
+
+    assert answer.status == 3
+    assert "no Dask scheduler answers" in answer.err
+    assert files() == [name]
+
+
+def test_help_loads_no_library_that_only_some_runs_need() -> None:
+    program = (
+        "import sys; from opendrs.cli.main import run; run(['sweep', '--help']);"
+        "print({'pandas', 'pyarrow', 'matplotlib', 'dask', 'distributed'}"
+        " & set(sys.modules))"
+    )
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program], capture_output=True, check=True
+    )
+
+    assert done.stdout.endswith(b"set()\n")
