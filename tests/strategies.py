@@ -216,6 +216,7 @@ def _detailed_node(node: Node) -> st.SearchStrategy[Node]:
         load_average=_optional(_AMOUNTS),
         pressure=_PRESSURES,
         ksm_shared=_optional(_BYTES),
+        woken_at=_optional(st.datetimes(timezones=st.just(UTC))),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from opendrs.controller.history import last_moves, recalled
+from opendrs.controller.history import past, recalled
 from opendrs.controller.memories import keep, recall
 from opendrs.controller.nodes import keep_nodes, with_known_nodes
 from opendrs.model import Snapshot
@@ -18,13 +18,14 @@ MemoryT = TypeVar("MemoryT")
 def remembered(snapshot: Snapshot, policy: Policy[MemoryT], store: Store) -> Snapshot:
     """Return *snapshot* with what the record knows.
 
-    That is who was moved when, and what the nodes are that sleep.
+    That is who was moved when, what was woken when, and what the nodes are that
+    sleep.
 
     Raises:
         StoreError: The record cannot be read.
     """
-    moves = last_moves(store, policy.limits, snapshot.taken_at)
-    return recalled(with_known_nodes(snapshot, store), moves)
+    known = past(store, policy.limits, snapshot.taken_at)
+    return recalled(with_known_nodes(snapshot, store), known)
 
 
 @dataclass(frozen=True, slots=True)

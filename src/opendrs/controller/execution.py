@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from opendrs.controller.band import Band
-from opendrs.controller.history import last_moves, recalled
+from opendrs.controller.history import past, recalled
 from opendrs.controller.ledger import Ledger
 from opendrs.controller.means import Means
 from opendrs.controller.patience import Patience
@@ -64,7 +64,7 @@ class _Execution:
         self._last_end: datetime | None = None
         self._sight = Patience(means.poll, means.limits.patience)
         self._standstill = Patience(0.0, means.limits.patience)
-        self._last_moved = last_moves(means.store, means.limits, means.clock.now())
+        self._past = past(means.store, means.limits, means.clock.now())
 
     def to_the_end(self) -> Report:
         """Go on until every step has an outcome."""
@@ -120,7 +120,7 @@ class _Execution:
             self._ledger.skip(waiting, f"the cluster cannot be seen: {error}")
             return None
         self._sight.succeeded()
-        return self._with_what_runs(recalled(fresh, self._last_moved))
+        return self._with_what_runs(recalled(fresh, self._past))
 
     def _with_what_runs(self, fresh: Snapshot) -> Snapshot:
         """Return *fresh* with what was started and does not show yet."""

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from opendrs.model import GuestId, Limits, PowerOff, PowerOn, Snapshot
-from opendrs.ports import Outcome, Store
+from opendrs.model import GuestId, Limits, NodeId, PowerOff, PowerOn, Snapshot
+from opendrs.ports import Outcome, StepRecord, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What may still have to rest.
+
+    Attributes:
+        moves: When each guest was moved.
+        wakes: When each node was woken.
+    """
+
+    moves: Mapping[GuestId, datetime]
+    wakes: Mapping[NodeId, datetime]
+
+
+def past(store: Store, limits: Limits, now: datetime) -> Past:
+    """Return what the record knows of who was moved, and what was woken.
+
+    Raises:
+        StoreError: The record cannot be read.
+    """
+    return Past(last_moves(store, limits, now), last_wakes(store, limits, now))
 
 
 def last_moves(store: Store, limits: Limits, now: datetime) -> dict[GuestId, datetime]:
@@ -15,11 +37,8 @@ def last_moves(store: Store, limits: Limits, now: datetime) -> dict[GuestId, dat
 
     A move of unknown outcome counts as one.
     """
-    # A move that ended within the cooldown may have begun long before it, and
-    # to give one up takes as long again.
-    since = now - timedelta(seconds=limits.cooldown + 2 * limits.patience)
     found: dict[GuestId, datetime] = {}
-    for record in store.recent(since):
+    for record in _recent(store, limits, now):
         if isinstance(record.action, PowerOn | PowerOff):
             continue
         if record.outcome in (Outcome.DONE, Outcome.LOST):
@@ -29,14 +48,42 @@ def last_moves(store: Store, limits: Limits, now: datetime) -> dict[GuestId, dat
     return found
 
 
-def recalled(snapshot: Snapshot, moves: Mapping[GuestId, datetime]) -> Snapshot:
-    """Return *snapshot* with the times at which its guests were last moved.
-
-    A platform that knows of a later move is believed.
-    """
-    known = {
-        name: replace(guest, moved_at=max(moves[name], guest.moved_at or moves[name]))
-        for name, guest in snapshot.guests.items()
-        if name in moves
+def last_wakes(store: Store, limits: Limits, now: datetime) -> dict[NodeId, datetime]:
+    """Return when each node was woken that may still have to stay on."""
+    return {
+        record.action.node: record.ended_at
+        for record in _recent(store, limits, now)
+        if isinstance(record.action, PowerOn)
+        and record.outcome is Outcome.DONE
+        and record.ended_at is not None
     }
-    return replace(snapshot, guests={**snapshot.guests, **known})
+
+
+def recalled(snapshot: Snapshot, known: Past) -> Snapshot:
+    """Return *snapshot* with the times at which who is in it was moved or woken.
+
+    A platform that knows of a later time is believed.
+    """
+    guests = {
+        name: replace(guest, moved_at=max(moved, guest.moved_at or moved))
+        for name, guest in snapshot.guests.items()
+        if (moved := known.moves.get(name)) is not None
+    }
+    nodes = {
+        name: replace(node, woken_at=max(woken, node.woken_at or woken))
+        for name, node in snapshot.nodes.items()
+        if (woken := known.wakes.get(name)) is not None
+    }
+    return replace(
+        snapshot,
+        guests={**snapshot.guests, **guests},
+        nodes={**snapshot.nodes, **nodes},
+    )
+
+
+def _recent(store: Store, limits: Limits, now: datetime) -> Iterator[StepRecord]:
+    """Yield the steps that may have ended within the cooldown."""
+    # Such a step may have begun long before it, and to give one up takes as long
+    # again.
+    since = now - timedelta(seconds=limits.cooldown + 2 * limits.patience)
+    yield from store.recent(since)

@@ -51,7 +51,7 @@ def objection(
     """
     switches = [action for action in moves if isinstance(action, PowerOn | PowerOff)]
     for switch in switches:
-        if found := power_objection(switch, fresh):
+        if found := power_objection(switch, fresh, limits):
             return found
     travels = tuple(a for a in moves if not isinstance(a, PowerOn | PowerOff))
     return _against(Case(travels, fresh, limits)) if travels else None

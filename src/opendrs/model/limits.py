@@ -21,7 +21,8 @@ class Limits:
             memory limits of its guests may add up to this times its capacity.
         moves_per_node: Moves that may run at once from or to one node.
         moves_at_once: Moves that may run at once in the cluster.
-        cooldown: Seconds for which a guest that was moved is left alone.
+        cooldown: Seconds for which a guest that was moved is left alone, and a node
+            that was woken stays on.
         quiet_time: Seconds for which a guest that has just started is left
             alone. An uptime that is not known does not hold a guest back.
         patience: Seconds after which a move that has not ended is aborted.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from opendrs.errors import ModelError
@@ -42,9 +43,11 @@ class Node:
         load_average: Runnable tasks, averaged over one minute.
         pressure: Pressure stall information of the whole host.
         ksm_shared: Bytes of memory saved by merging equal pages (KSM).
+        woken_at: When it was last woken, always aware; None when not known.
 
     Raises:
-        ModelError: A capacity is next to nothing, or an amount negative or not finite.
+        ModelError: A capacity is next to nothing, an amount negative or not finite,
+            or the time it was woken has no time zone.
     """
 
     id: NodeId
@@ -57,6 +60,7 @@ class Node:
     load_average: float | None = None
     pressure: Pressure = NO_PRESSURE_KNOWN
     ksm_shared: int | None = None
+    woken_at: datetime | None = None
 
     def __post_init__(self) -> None:
         capacity = self.capacity
@@ -69,6 +73,8 @@ class Node:
             value = getattr(self, name)
             if value is not None:
                 require_amount(f"{self.id}: {name}", value)
+        if self.woken_at is not None and self.woken_at.tzinfo is None:
+            raise ModelError(f"{self.id}: woken_at has no time zone: {self.woken_at}")
 
     @property
     def online(self) -> bool:

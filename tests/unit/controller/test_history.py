@@ -1,20 +1,22 @@
-"""What the record tells about the moves of the past."""
+"""What the record tells about the moves and the switches of the past."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from builders import NOON
-from opendrs.controller.history import last_moves
+from builders import NOON, cluster
+from opendrs.controller.history import last_moves, past, recalled
 from opendrs.controller.stores import MemoryStore
-from opendrs.model import Action, GuestId, Limits, NodeId, PowerOff, StepId
+from opendrs.model import Action, GuestId, Limits, NodeId, PowerOff, PowerOn, StepId
 from opendrs.ports import Outcome, StepRecord
 from stage import migration
 
 LIMITS = Limits(cooldown=600, patience=1800)
 MOVE = migration("vm1", "a", "b")
+A = NodeId("a")
 
 
 def record(minutes: int, outcome: Outcome | None, action: Action = MOVE) -> StepRecord:
@@ -61,8 +63,34 @@ def test_a_guest_that_stayed_does_not(outcome: Outcome | None) -> None:
     assert moves(record(5, outcome)) == {}
 
 
-def test_nodes_do_not_cool_down() -> None:
+def test_a_switch_of_a_node_moves_nobody() -> None:
     assert moves(record(5, Outcome.DONE, PowerOff(NodeId("a")))) == {}
+
+
+def test_a_node_that_was_woken_bears_the_time() -> None:
+    store = MemoryStore()
+    for minutes, outcome in ((9, Outcome.DONE), (5, Outcome.DONE), (3, Outcome.FAILED)):
+        store.write(record(minutes, outcome, PowerOn(A)))
+    store.write(record(4, Outcome.DONE, PowerOff(NodeId("b"))))
+
+    known = past(store, LIMITS, NOON)
+
+    assert known.wakes == {A: NOON - timedelta(minutes=5)}
+    found = recalled(cluster({"a": 0.1, "b": 0.1}, {}), known)
+    assert {name: node.woken_at for name, node in found.nodes.items()} == {
+        "a": NOON - timedelta(minutes=5),
+        "b": None,
+    }
+
+
+def test_the_later_of_what_record_and_platform_know_of_a_wake_counts() -> None:
+    store = MemoryStore()
+    store.write(record(5, Outcome.DONE, PowerOn(A)))
+    seen = cluster({"a": 0.1}, {})
+    told = replace(seen.nodes[A], woken_at=NOON - timedelta(minutes=1))
+    seen = replace(seen, nodes={A: told})
+
+    assert recalled(seen, past(store, LIMITS, NOON)) == seen
 
 
 def test_what_is_long_past_is_not_looked_at() -> None:

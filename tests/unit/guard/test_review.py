@@ -325,6 +325,16 @@ def test_leaves_alone_who_has_just_started(
     assert judged(fresh) == refusal
 
 
+@pytest.mark.parametrize(("ago", "refusal"), [(599, Refusal.COOLING_DOWN), (600, None)])
+def test_leaves_on_what_was_just_woken(ago: int, refusal: Refusal | None) -> None:
+    nodes = plain().nodes
+    woken = replace(nodes[B], woken_at=NOON - timedelta(seconds=ago))
+
+    fresh = replace(plain(), nodes={**nodes, B: woken})
+
+    assert judged(fresh, PowerOff(B)) == refusal
+
+
 def test_only_an_empty_node_goes_to_sleep() -> None:
     assert judged(plain(), PowerOff(A)) is Refusal.NODE_NOT_EMPTY
     assert judged(plain(), PowerOff(B)) is None

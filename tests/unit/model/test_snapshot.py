@@ -200,6 +200,11 @@ def test_a_time_without_zone_is_refused() -> None:
     with pytest.raises(ModelError, match="time zone"):
         replace(PLAIN, taken_at=datetime(2026, 11, 21))  # noqa: DTZ001
 
+    with pytest.raises(ModelError, match="a: woken_at has no time zone"):
+        node("a", 0.1, woken_at=datetime(2026, 11, 21))  # noqa: DTZ001
+    with pytest.raises(ModelError, match="vm: moved_at has no time zone"):
+        guest("vm", "a", 0.1, moved_at=datetime(2026, 11, 21))  # noqa: DTZ001
+
     assert replace(PLAIN, taken_at=NOON).taken_at.tzinfo is UTC
 
 

@@ -128,6 +128,7 @@ def _node(name: str, entry: NodeEntry) -> Node:
         load_average=entry.get("load_average"),
         pressure=_pressure(entry.get("pressure")),
         ksm_shared=entry.get("ksm_shared"),
+        woken_at=entry.get("woken_at"),
     )
 
 

@@ -139,6 +139,7 @@ class NodeEntry(TypedDict, total=False):
     ksm_shared: Annotated[
         Bytes, Field(description="Bytes saved by merging equal memory pages (KSM).")
     ]
+    woken_at: Annotated[Moment, Field(description="When it was last woken.")]
 
 
 @with_config(_STRICT)

@@ -136,6 +136,7 @@ def _node(node: Node) -> Document:
         load_average=_number(node.load_average),
         pressure=_pressure(node.pressure),
         ksm_shared=node.ksm_shared,
+        woken_at=None if node.woken_at is None else _moment(node.woken_at),
     )
 
 

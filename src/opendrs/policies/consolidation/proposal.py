@@ -129,8 +129,8 @@ class Proposal:
             return found
         left = {shifts[0].source for shifts in self._moves.emptying}
         for place, name in enumerate(self._scene.nodes):
-            vacant = self._scene.empty(name) and not self._after.count[place]
-            found[place] = self._scene.known[place] and (place in left or vacant)
+            may = self._scene.known[place] and not self._rests(name)
+            found[place] = may and (place in left or self._vacant(place))
         staying = self._scene.known & ~found
         if not (staying | self._after.woken).any():
             found[np.flatnonzero(found)[:1]] = False
@@ -181,7 +181,7 @@ class Proposal:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        nodes = self._scene.snapshot.nodes
+        nodes, cooldown = self._scene.snapshot.nodes, self._scene.limits.cooldown
         unknown = sorted(
             name
             for place, name in enumerate(self._scene.nodes)
@@ -191,9 +191,36 @@ class Proposal:
         )
         return (
             *(f"node {name} is not measured and left as it is" for name in unknown),
+            *(
+                f"node {name} was woken less than {cooldown:g} s ago and stays on"
+                for name in self._resting()
+            ),
             *(f"contradiction: {found}" for found in self._scene.rules.contradictions),
             *summary(self._scene.units.left_alone),
         )
+
+    def _resting(self) -> list[NodeId]:
+        """Return the empty nodes that are not put to sleep yet."""
+        if not self._power:
+            return []
+        return [
+            name
+            for place, name in enumerate(self._scene.nodes)
+            if self._vacant(place) and self._rests(name)
+        ]
+
+    def _vacant(self, place: int) -> bool:
+        """Return whether nobody is there, and nobody comes."""
+        empty = self._scene.empty(self._name(place))
+        return empty and not self._after.count[place]
+
+    def _rests(self, name: NodeId) -> bool:
+        """Return whether the node was woken so lately that it stays on."""
+        snapshot, limits = self._scene.snapshot, self._scene.limits
+        woken_at = snapshot.nodes[name].woken_at
+        if woken_at is None:
+            return False
+        return (snapshot.taken_at - woken_at).total_seconds() < limits.cooldown
 
     def _name(self, place: int) -> NodeId:
         return self._scene.nodes[place]

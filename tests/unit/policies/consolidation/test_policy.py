@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from builders import CAPACITY, cluster, guest, guest_ids
+from builders import CAPACITY, NOON, cluster, guest, guest_ids
 from opendrs.guard import objection
 from opendrs.model import (
     EMPTY_PLAN,
@@ -140,6 +141,22 @@ def test_a_host_with_a_stopped_guest_is_not_put_to_sleep() -> None:
 
     assert actions(POWERED, snapshot) == [PowerOff(B)]
     assert PowerOff(B) not in actions(POWERED, inhabited)
+
+
+def test_a_host_that_was_woken_just_now_stays_on() -> None:
+    snapshot = cluster({"a": 0.5, "b": 0.0}, {"vm1": ("a", 0.5)})
+    woken = snapshot.nodes[B]
+
+    for ago, sleeps in ((599, []), (600, [PowerOff(B)])):
+        at = NOON - timedelta(seconds=ago)
+        nodes = {**snapshot.nodes, B: replace(woken, woken_at=at)}
+        decision = POWERED.decide(
+            replace(snapshot, nodes=nodes), POWERED.initial_memory()
+        )
+
+        assert [step.action for step in decision.plan.steps] == sleeps
+        told = "node b was woken less than 600 s ago and stays on" in decision.notes
+        assert told is not bool(sleeps)
 
 
 def test_the_last_host_stays_on() -> None:
