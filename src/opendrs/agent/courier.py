@@ -19,6 +19,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from opendrs.agent.controller import RefusedError
 from opendrs.controller.requests.wire import (
     REQUEST,
     REQUESTS,
@@ -41,10 +42,6 @@ from opendrs.platforms.file import shown_path
 LONGEST_TOKEN = 4096  # characters
 LONGEST_PAUSE = 30.0  # seconds between two attempts
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
-
-
-class RefusedError(PlatformError):
-    """The controller does not take this request; another may do."""
 
 
 class Courier:
@@ -156,17 +153,17 @@ def _read(answer: httpx.Response, form: type[AnswerT], where: str) -> AnswerT:
 
 def _refusal(answer: httpx.Response, where: str) -> PlatformError:
     try:
-        detail = Problem.model_validate_json(answer.content).detail
+        problem = Problem.model_validate_json(answer.content)
     except ValidationError:
-        detail = answer.reason_phrase
+        problem = Problem(detail=answer.reason_phrase)
     status = answer.status_code
-    told = f"{where} answered {status}: {detail}"
+    told = f"{where} answered {status}: {problem.detail}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return PermissionDeniedError(told)
     if answer.is_server_error or status == HTTPStatus.TOO_MANY_REQUESTS:
         return PlatformUnavailableError(told)
     if answer.is_client_error:
-        return RefusedError(told)
+        return RefusedError(told, problem.last_sequence)
     return UnexpectedResponseError(told)
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from logging import ERROR, WARNING
-from typing import Protocol
 from uuid import uuid4
 
+from opendrs.agent.controller import Controller, RefusedError
 from opendrs.agent.notebook import Notebook, Page, still_holds
 from opendrs.controller.requests.wire import (
+    LARGEST_SEQUENCE,
+    MOST_SAMPLES,
     GuestSamples,
     Request,
     Samples,
-    Standing,
     Verdict,
 )
 from opendrs.controller.settings import AgentSettings
@@ -26,19 +27,6 @@ from opendrs.policies.consolidation.petitions import Petition
 from opendrs.ports import Clock, Platform
 
 SEND_WITHIN = 0.8  # of an interval; then the next sample is nearer
-
-
-class Controller(Protocol):
-    """Who takes requests; may raise `PlatformError`."""
-
-    def deliver(self, request: Request, patience: float) -> Standing:
-        """Send *request*, and for up to *patience* seconds again."""
-
-    def standing(self, request: Request) -> Standing | None:
-        """Return what became of *request*; None if there is no trace of it."""
-
-    def samples(self, guest: str) -> GuestSamples | None:
-        """Return what *guest* used where it was before; None if nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +166,7 @@ class Agent:
         return told.interval == interval and apart <= 2 * interval
 
     def _request(self, page: Page, petition: Petition) -> Request:
+        used = page.memory["guests"].items()
         return Request(
             id=uuid4(),
             node=page.node,
@@ -187,21 +176,20 @@ class Agent:
             leaving=petition["leaving"],
             samples=Samples(
                 interval=self.settings.interval,
-                guests=page.memory["guests"],
-                own=page.memory["nodes"].get(page.node, []),
+                guests={guest: told[-MOST_SAMPLES:] for guest, told in used},
+                own=page.memory["nodes"].get(page.node, [])[-MOST_SAMPLES:],
             ),
         )
 
     def _send(self, page: Page, patience: float) -> bool:
-        request = page.request
-        assert request is not None  # noqa: S101 - whoever calls has seen to it
         try:
-            self.controller.deliver(request, patience)
+            page = self._delivered(page, patience)
         except PlatformError as error:
             mistaken = isinstance(error, PermissionDeniedError)
             tell("not-taken", str(error), level=ERROR if mistaken else WARNING)
             return False
         self.notebook.write(page.model_copy(update={"delivered": True}))
+        request = _asked(page)
         leaving = ", ".join(request.leaving)
         tell(
             "request",
@@ -212,6 +200,24 @@ class Agent:
             leaving=request.leaving,
         )
         return True
+
+    def _delivered(self, page: Page, patience: float) -> Page:
+        """Let the controller take the request of *page*; return what was taken.
+
+        When the notebook was lost, or is that of an old backup, the controller has
+        taken requests of a later number, and says which was the last: the request
+        goes on from there.
+        """
+        try:
+            self.controller.deliver(_asked(page), patience)
+        except RefusedError as error:
+            if error.last_sequence is None or error.last_sequence == LARGEST_SEQUENCE:
+                raise
+            page = _renumbered(page, error.last_sequence + 1)
+            tell("renumbered", f"{error}; it goes on as {page.sequence}", level=WARNING)
+            self.notebook.write(page)
+            self.controller.deliver(_asked(page), patience)
+        return page
 
     def _follow(self, page: Page | None) -> None:
         """Tell what came of the last request that asked for something."""
@@ -233,3 +239,14 @@ class Agent:
                 request=str(request.id),
                 state=standing.state,
             )
+
+
+def _asked(page: Page) -> Request:
+    assert page.request is not None  # noqa: S101 - whoever calls has seen to it
+    return page.request
+
+
+def _renumbered(page: Page, sequence: int) -> Page:
+    """Return *page* with its request as another one, of that number."""
+    request = _asked(page).model_copy(update={"id": uuid4(), "sequence": sequence})
+    return page.model_copy(update={"sequence": sequence, "request": request})

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from opendrs.controller.power import PowerTable
 from opendrs.controller.requests.settings import RequestSettings
@@ -51,10 +52,24 @@ _TABLES = frozenset(
 )
 LONGEST_INTERVAL = 86_400  # seconds
 _HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # no path, and no password
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,254}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 T = TypeVar("T")
+
+
+def _is_address(text: str) -> bool:
+    """Return whether *text* is where one can connect to over TLS."""
+    if not _HTTPS.fullmatch(text):
+        return False
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # UnicodeError is one
+        return False
+    return bool(parts.hostname) and port != 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +130,12 @@ class AgentSettings:
 
     def __post_init__(self) -> None:
         complaints = []
-        if not self.node:
-            complaints.append("node: expected the name of this node")
-        if not _HTTPS.fullmatch(self.controller):
+        if not _NODE.fullmatch(self.node):
+            complaints.append(
+                "node: expected the name of this node: "
+                "letters, digits, and _ . - : after the first"
+            )
+        if not _is_address(self.controller):
             complaints.append("controller: expected an address like https://HOST:PORT")
         for name in ("interval", "timeout"):
             seconds = getattr(self, name)

@@ -17,7 +17,7 @@ import trustme
 
 from builders import NOON
 from opendrs.agent import Courier
-from opendrs.agent.courier import RefusedError
+from opendrs.agent.controller import RefusedError
 from opendrs.controller.requests.wire import (
     Request,
     RequestState,
@@ -169,6 +169,17 @@ def test_who_says_no_is_not_asked_again(
         courier.deliver(REQUEST, 60)
 
     assert server.waits == []
+
+
+def test_who_comes_too_late_is_told_which_number_was_the_last(
+    courier: Courier, server: Server
+) -> None:
+    server.answers = [(412, {"detail": "not above 7", "last_sequence": 7})]
+
+    with pytest.raises(RefusedError) as refused:
+        courier.deliver(REQUEST, 60)
+
+    assert refused.value.last_sequence == 7
 
 
 @pytest.mark.parametrize("answer", ["<html>", {}, {"id": "1", "state": "great"}])

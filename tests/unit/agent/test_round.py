@@ -13,7 +13,10 @@ import pytest
 
 from builders import NOON, cluster
 from opendrs.agent import Agent, Notebook
+from opendrs.agent.controller import RefusedError
 from opendrs.controller.requests.wire import (
+    LARGEST_SEQUENCE,
+    MOST_SAMPLES,
     GuestSamples,
     Request,
     RequestState,
@@ -79,6 +82,7 @@ class Controller:
     """Who takes requests, or fails as it is told to."""
 
     error: Exception | None = None
+    last_sequence: int = 0
     known: dict[str, GuestSamples] = field(default_factory=dict)
     outcome: Standing | None = None
     taken: list[Request] = field(default_factory=list)
@@ -87,6 +91,9 @@ class Controller:
         del patience
         if self.error is not None:
             raise self.error
+        if request.sequence <= self.last_sequence:
+            raise RefusedError("not above the last", self.last_sequence)
+        self.last_sequence = request.sequence
         self.taken.append(request)
         return Standing(id=request.id, state=RequestState.QUEUED)
 
@@ -199,6 +206,48 @@ def test_histories_and_numbers_go_on_after_a_restart(scene: Scene) -> None:
 
     assert scene.last.sequence == 3
     assert len(scene.last.samples.guests["big"]) == 3
+
+
+@pytest.mark.parametrize("last", [7, LARGEST_SEQUENCE - 1])
+def test_whoever_has_lost_the_record_goes_on_from_the_last_number(
+    scene: Scene, last: int
+) -> None:
+    scene.controller.last_sequence = last
+
+    assert scene.agent.round()
+
+    (taken,) = scene.controller.taken
+    page = scene.agent.notebook.read()
+    assert taken.sequence == last + 1
+    assert page is not None
+    assert (page.sequence, page.request, page.delivered) == (last + 1, taken, True)
+
+
+def test_where_no_number_is_left_it_is_told(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.controller.last_sequence = LARGEST_SEQUENCE
+
+    assert not scene.agent.round()
+
+    assert "not above the last" in caplog.text
+
+
+def test_of_a_long_history_the_newest_samples_are_sent(scene: Scene) -> None:
+    scene.rounds(1)
+    page = scene.agent.notebook.read()
+    assert page is not None
+    used = [0.1] * (MOST_SAMPLES + 50)
+    memory = {**page.memory, "guests": {"big": used}, "nodes": {"a": used}}
+    scene.agent.notebook.write(page.model_copy(update={"memory": memory}))
+    policy = replace(scene.agent.policy, history=MOST_SAMPLES + 100)
+    scene.agent = replace(scene.agent, policy=policy)
+
+    scene.rounds(1)
+
+    samples = scene.last.samples
+    assert samples.guests["big"] == [*used[: MOST_SAMPLES - 1], 6.0]
+    assert len(samples.own) == MOST_SAMPLES
 
 
 def test_histories_begin_anew_after_a_long_gap_and_numbers_go_on(
