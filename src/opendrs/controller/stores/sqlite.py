@@ -191,7 +191,9 @@ class SqliteStore:
             )
         with self.database() as database:
             database.execute("PRAGMA journal_mode = DELETE")
-            database.execute("PRAGMA synchronous = FULL")
+            # FULL does not sync the directory once the journal is gone, so that a
+            # power failure could bring it back, and undo what was promised.
+            database.execute("PRAGMA synchronous = EXTRA")
             prepare(database, str(self._path), reading=self._reading)
 
     def _close(self) -> None:
