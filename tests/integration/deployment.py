@@ -116,8 +116,10 @@ class Deployment:
             return store.recent(LONG_AGO)
 
     def under_way(self) -> tuple[StepRecord, ...]:
-        """Return the steps that are written down and have not ended."""
-        return tuple(step for step in self.steps() if step.outcome is None)
+        """Return the steps that were begun and have not ended, by the record."""
+        return tuple(
+            step for step in self.steps() if step.task and step.outcome is None
+        )
 
     def requests(self) -> tuple[RequestRecord, ...]:
         """Return the newest request of each node."""
@@ -174,7 +176,7 @@ class Deployment:
                 }
             },
             "policy": self._policy,
-            "limits": {"cooldown": 1.0},
+            "limits": {"cooldown": 3 * self._interval},
             "store": {"path": "controller.sqlite"},
         }
         (self._home / "controller.toml").write_text(tomli_w.dumps(document))
@@ -196,7 +198,7 @@ class Deployment:
                 "here": {
                     "kind": "libvirt",
                     "nodes": {node: "qemu:///system?socket=/run/libvirt/libvirt-sock"},
-                    "sample": self._interval / 2,
+                    "sample": 0.8 * self._interval,
                 }
             },
             "policy": self._policy,
