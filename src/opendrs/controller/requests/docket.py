@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -62,7 +63,10 @@ class Docket:
 
     def settle(self) -> None:
         """Close what was carried out, and queue again what was only looked at."""
-        self._note([self._settled(request) for request in self._looked_at()])
+        looked_at = self._looked_at()
+        if looked_at:
+            newest = {request.id for request in self._inbox.newest()}
+            self._note([self._settled(request, newest) for request in looked_at])
         self._inbox.prune(self._clock.now() - REMEMBERED, KEPT)
 
     def judge(self, snapshot: Snapshot) -> Judgement[Petitions]:
@@ -94,9 +98,14 @@ class Docket:
             if request.state is not RequestState.QUEUED
         ]
 
-    def _settled(self, request: RequestRecord) -> RequestRecord:
+    def _settled(
+        self, request: RequestRecord, newest: AbstractSet[str]
+    ) -> RequestRecord:
         if request.run is None:
-            return replace(request, state=RequestState.QUEUED)
+            if request.id in newest:
+                return replace(request, state=RequestState.QUEUED)
+            why = "a newer one came before it was decided about"
+            return replace(request, state=RequestState.SUPERSEDED, detail=why)
         state, detail = result(request, self._store.of_run(request.run))
         return replace(request, state=state, detail=detail)
 
@@ -175,7 +184,7 @@ class Docket:
 
 def _objection(
     request: RequestRecord,
-    audible: set[NodeId],
+    audible: AbstractSet[NodeId],
     changes: dict[NodeId, datetime],
     snapshot: Snapshot,
 ) -> str | None:

@@ -15,7 +15,7 @@ from builders import cluster
 from hall import Hall
 from opendrs.controller.requests.docket import KEPT
 from opendrs.controller.requests.wire import RequestState, Verdict
-from opendrs.model import GuestId, Migration, NodeId, NodeState, Snapshot
+from opendrs.model import GuestId, Migration, NodeId, NodeState, PowerOff, Snapshot
 from opendrs.platforms.file import snapshot_from
 from opendrs.policies import Consolidate
 from opendrs.ports import Outcome
@@ -107,6 +107,24 @@ def test_the_node_of_a_silent_agent_receives_nobody(hall: Hall) -> None:
     assert standing.state is RequestState.REFUSED
     assert standing.detail.startswith("nothing is done: ")
     assert moved(hall) == set()
+
+
+def test_a_node_that_seems_empty_is_not_put_to_sleep_while_it_is_silent(
+    tmp_path: Path,
+) -> None:
+    origin = cluster({"h1": 0.3, "h2": 0.0}, {"vm1": ("h1", 0.3)})
+    policy = Consolidate(limits=HASTY, power=True)
+    with Hall(tmp_path, origin, policy) as hall:
+        hall.ask("h1")
+        hall.cycle()
+        while_silent = dict(hall.stage.world.starts)
+        hall.ask("h1")
+        hall.ask("h2", UNDER)
+
+        hall.cycle()
+
+        assert while_silent == {}
+        assert set(hall.stage.world.starts) == {PowerOff(NodeId("h2"))}
 
 
 def test_an_agent_falls_silent_after_a_while(hall: Hall) -> None:
@@ -308,6 +326,23 @@ def test_what_was_only_looked_at_is_queued_again(hall: Hall) -> None:
 
     assert hall.standing(asked).state is RequestState.DONE
     assert moved(hall) == {"vm1"}
+
+
+def test_what_was_looked_at_gives_way_to_a_newer_one(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    first = hall.ask("h1", OVER, ["vm1"])
+    hall.docket.judge(hall.stage.world.observe())  # and the process dies
+    hall.begin()
+    second = hall.ask("h1", OVER, ["vm2"])
+
+    hall.cycle()
+
+    standing = hall.standing(first)
+    assert standing.state is RequestState.SUPERSEDED
+    assert standing.detail == "a newer one came before it was decided about"
+    assert hall.standing(second).state is RequestState.DONE
+    assert moved(hall) == {"vm2"}
 
 
 def test_what_was_about_to_start_and_did_not_is_told(hall: Hall) -> None:

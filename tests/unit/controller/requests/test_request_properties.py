@@ -40,7 +40,7 @@ GUESTS = st.lists(st.sampled_from(sorted(ORIGIN.guests)), max_size=3, unique=Tru
 # How a request may go on from one state to the next that is seen.
 WAYS = {
     RequestState.QUEUED: set(RequestState),
-    RequestState.DECIDING: set(RequestState) - {RequestState.SUPERSEDED},
+    RequestState.DECIDING: set(RequestState),
     RequestState.EXECUTING: {
         RequestState.EXECUTING,
         RequestState.DONE,
@@ -137,10 +137,7 @@ class Agents(RuleBasedStateMachine):
     def cycle(self) -> None:
         """Let the controller do its work."""
         self.hall.cycle()
-        assert not any(
-            record.state in (RequestState.DECIDING, RequestState.EXECUTING)
-            for record in self.hall.inbox.unclosed()
-        )
+        assert self.hall.inbox.unclosed() == ()
 
     @rule()
     def restart(self) -> None:
@@ -151,6 +148,7 @@ class Agents(RuleBasedStateMachine):
     @rule(begun=st.booleans())
     def die(self, *, begun: bool) -> None:
         """Let the process die once it has decided, and a new one take over."""
+        self.hall.docket.settle()
         seen = self.hall.stage.world.observe()
         judgement = self.hall.docket.judge(seen)
         if begun:
@@ -178,6 +176,19 @@ class Agents(RuleBasedStateMachine):
                 assert now.state in WAYS[before.state]
             if before.run is not None:
                 assert (now.run, now.steps) == (before.run, before.steps)
+
+    @invariant()
+    def none_stays_open_once_a_newer_one_of_its_node_was_decided(self) -> None:
+        records = [self.hall.record(request.id) for request in self.accepted.values()]
+        for record in records:
+            superseded = record.state is RequestState.SUPERSEDED
+            if record.state.closed and not superseded:
+                assert not any(
+                    other.node == record.node
+                    and other.sequence < record.sequence
+                    and not other.state.closed
+                    for other in records
+                )
 
     @invariant()
     def nobody_is_moved_more_often_than_was_asked_for(self) -> None:
