@@ -19,7 +19,7 @@ from opendrs.errors import ConfigurationError
 from opendrs.platforms.file import shown_path
 from opendrs.sim.consolidation.outputs import PICTURES, require_outputs
 from opendrs.sim.consolidation.scenario.running import Metrics
-from opendrs.sim.consolidation.sweep.cluster import cluster, on_cluster
+from opendrs.sim.consolidation.sweep.cluster import on_cluster
 from opendrs.sim.consolidation.sweep.form import read_sweep
 from opendrs.sim.consolidation.sweep.grid import Grid
 from opendrs.sim.consolidation.sweep.journal import journal_path
@@ -32,6 +32,7 @@ from opendrs.sim.consolidation.sweep.running import (
     kept,
     prepared,
 )
+from opendrs.sim.consolidation.sweep.scheduler import connected
 from opendrs.sim.consolidation.sweep.summary import candidates
 from opendrs.sim.consolidation.sweep.task import Task
 
@@ -151,7 +152,7 @@ def _workers(scheduler: str | None, jobs: int) -> Iterator[Work]:
     if scheduler is None:
         yield lambda tasks: locally(tasks, jobs)
         return
-    with cluster(scheduler) as client:
+    with connected(scheduler) as client:
 
         def work(tasks: Sequence[Task]) -> Iterator[tuple[Task, Metrics]]:
             return on_cluster(client, tasks, lambda what: click.echo(what, err=True))

@@ -297,7 +297,7 @@ def test_a_scheduler_that_is_not_there_is_told(opendrs: Opendrs) -> None:
 def test_a_scheduler_that_says_nothing_is_told(
     opendrs: Opendrs, silent_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opendrs.sim.consolidation.sweep.cluster.PATIENCE", 0.2)
+    monkeypatch.setattr("opendrs.sim.consolidation.sweep.scheduler.PATIENCE", 0.2)
     name = sweep()
 
     answer = opendrs("sweep", name, "--scheduler", f"tcp://127.0.0.1:{silent_port}")

@@ -1,0 +1,108 @@
+"""The scheduler of a Dask cluster: whether it answers, and the connection to it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from opendrs.errors import ConfigurationError, PlatformUnavailableError
+
+if TYPE_CHECKING:  # takes half a second, and is needed only with a cluster
+    from distributed import Client
+
+PATIENCE = 5.0  # s in which a scheduler must answer
+LENGTH = 8  # bytes of the number that begins each message of Dask
+MOST_FRAMES = 1000  # in a greeting; others' first words are far larger numbers
+TALKERS = ("distributed", "distributed.client", "tornado.application", "asyncio")
+"""Who would log at length what is told here in a line."""
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """Connect to the scheduler at *address*, such as `tcp://10.0.0.1:8786`.
+
+    Raises:
+        ConfigurationError: dask.distributed is missing, or that is no address.
+        PlatformUnavailableError: Nobody answers there, or somebody else.
+    """
+    try:
+        import dask  # noqa: PLC0415 - see above
+        from distributed import Client  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigurationError(
+            "--scheduler needs dask: pip install 'opendrs[dask]'"
+        ) from error
+    for name in TALKERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    require_scheduler(address)
+    quiet = {"distributed.admin.large-graph-warning-threshold": "1TiB"}
+    with dask.config.set(quiet):
+        try:
+            client = Client(
+                address, timeout=PATIENCE, set_as_default=False, name="opendrs-sweep"
+            )
+        except (OSError, TimeoutError, TypeError, ValueError) as error:
+            raise _nobody(address) from error
+        try:
+            yield client
+        finally:
+            client.close(timeout=PATIENCE)
+
+
+def require_scheduler(address: str) -> None:
+    """Check that a Dask server answers at *address*.
+
+    The client of Dask waits without end for whoever accepts a connection and speaks
+    another language, and its remains keep a process from ending; so we look first.
+
+    Raises:
+        ConfigurationError: That is no address.
+        PlatformUnavailableError: Nobody answers there, or somebody else.
+    """
+    from distributed.comm import addressing, registry  # noqa: PLC0415 - see above
+    from distributed.security import Security  # noqa: PLC0415
+
+    try:
+        scheme, place = addressing.parse_address(address)
+        registry.get_backend(scheme)
+        host, port = addressing.parse_host_port(place)
+    except ValueError as error:
+        raise ConfigurationError(
+            "--scheduler: expected an address such as tcp://10.0.0.1:8786, found "
+            f"{address!r}: {error}"
+        ) from error
+    context = None
+    if scheme == "tls":
+        context = Security().get_connection_args("client").get("ssl_context")
+        if context is None:
+            raise ConfigurationError(
+                f"--scheduler: {address} needs the certificates that the configuration "
+                "of Dask names under distributed.comm.tls"
+            )
+    if scheme in ("tcp", "tls"):
+        _require_greeting(address, host, port, context)
+
+
+def _require_greeting(
+    address: str, host: str, port: int, context: ssl.SSLContext | None
+) -> None:
+    """Check that a server greets as those of Dask do, with a number of frames."""
+    try:
+        with (
+            socket.create_connection((host, port), PATIENCE) as plain,
+            context.wrap_socket(plain) if context else nullcontext(plain) as link,
+        ):
+            greeting = link.recv(LENGTH)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise _nobody(address) from error
+    frames = int.from_bytes(greeting, "little")
+    if len(greeting) < LENGTH or frames > MOST_FRAMES:
+        raise _nobody(address)
+
+
+def _nobody(address: str) -> PlatformUnavailableError:
+    return PlatformUnavailableError(f"no Dask scheduler answers at {address}")

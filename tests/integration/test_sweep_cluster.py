@@ -1,0 +1,213 @@
+"""A sweep on a real Dask cluster: the same results, and no end unnoticed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from pyarrow import parquet
+
+from clusters import PATIENCE, Cluster, cluster
+from sweeps import SMALL
+
+PROGRAM = str(Path(sys.executable).with_name("opendrs"))
+POLICIES = [{"name": ["none", "lr-mmt"]}]
+OTHER = "import opendrs; opendrs.__version__ = '0.0.0'"
+NONE = "raise ModuleNotFoundError"
+MANY = list(range(100))
+
+
+@pytest.fixture(scope="module", name="two")
+def fixture_two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Give a cluster with two workers."""
+    with cluster(tmp_path_factory.mktemp("two"), 2) as found:
+        yield found
+
+
+@pytest.fixture(name="bare")
+def fixture_bare(tmp_path: Path) -> Iterator[Cluster]:
+    """Give a cluster without workers."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    with cluster(folder, 0) as found:
+        yield found
+
+
+@pytest.fixture(name="place", autouse=True)
+def fixture_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "place"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+def grid(**tables: Any) -> None:  # noqa: ANN401 - a document
+    document = {**SMALL, "policies": POLICIES, **tables}
+    Path("grid.toml").write_text(tomli_w.dumps(document))
+
+
+@contextmanager
+def sweep(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """Begin a sweep; it is not left behind."""
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [PROGRAM, "sweep", "grid.toml", "--format", "json", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def swept(*options: str) -> tuple[int, str, str]:
+    """Run the sweep to its end; return its status and what it wrote."""
+    with sweep(*options) as process:
+        out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+def kept() -> int:
+    """Return how many runs are in the journal."""
+    path = Path("grid.parquet.journal")
+    return max(0, path.read_bytes().count(b"\n") - 1) if path.exists() else 0
+
+
+def wait_for_rows(process: subprocess.Popen[str], count: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while kept() < count:
+        assert time.monotonic() < end
+        with pytest.raises(subprocess.TimeoutExpired):  # or it ended too early
+            process.wait(0.02)
+
+
+def test_a_cluster_gives_what_this_machine_gives(two: Cluster) -> None:
+    Path("day").mkdir()
+    for name in ("a", "b"):  # where no worker looks for it
+        (Path("day") / name).write_text("20\n60\n" * 144)
+    grid(
+        seed=[1, 2],
+        workload=[
+            {"kind": "planetlab", "path": "day"},
+            {"kind": "synthetic", "guests": 8},
+        ],
+    )
+
+    status, out, err = swept("--scheduler", two.address)
+    swept("--jobs", "1", "--out", "local.parquet")
+
+    assert (status, err) == (0, "")
+    assert json.loads(out)["computed"] == 8
+    assert Path("grid.parquet").read_bytes() == Path("local.parquet").read_bytes()
+
+
+def test_a_sweep_that_is_killed_goes_on_elsewhere(two: Cluster) -> None:
+    grid(seed=MANY[:30])
+    with sweep("--scheduler", two.address) as process:
+        wait_for_rows(process, 3)
+        process.kill()
+        process.wait()
+    before = kept()
+    assert not Path("grid.parquet").exists()
+
+    status, out, _ = swept("--jobs", "1")
+
+    assert status == 0
+    assert json.loads(out)["computed"] == 60 - before
+    rows = parquet.read_table("grid.parquet").to_pylist()
+    assert len({(row["policy"], row["seed"]) for row in rows}) == len(rows) == 60
+
+
+def test_a_scheduler_that_goes_away_is_told_and_what_was_done_is_kept(
+    bare: Cluster,
+) -> None:
+    grid(seed=MANY)
+
+    with bare.worker(), sweep("--scheduler", bare.address) as process:
+        wait_for_rows(process, 1)
+        bare.scheduler.kill()
+        out, err = process.communicate(timeout=PATIENCE)
+
+    assert (process.returncode, out) == (3, "")
+    first, last = err.splitlines()
+    assert first == (
+        f"opendrs: {kept()} of 200 runs are kept in grid.parquet.journal; the same "
+        "command goes on from there"
+    )
+    assert last == "opendrs: the connection to the Dask scheduler was lost"
+    assert not Path("grid.parquet").exists()
+
+
+def test_a_worker_that_dies_is_done_without(bare: Cluster) -> None:
+    grid(seed=MANY[:10])
+
+    with bare.worker(), sweep("--scheduler", bare.address) as process:
+        with bare.worker() as other:
+            wait_for_rows(process, 1)
+            other.kill()
+        out, err = process.communicate(timeout=PATIENCE)
+
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["computed"] == 20
+    assert len(parquet.read_table("grid.parquet")) == 20
+
+
+def test_a_cluster_without_workers_is_told_and_waited_for(bare: Cluster) -> None:
+    grid()
+
+    with sweep("--scheduler", bare.address) as process:
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        with bare.worker():
+            process.communicate(timeout=PATIENCE)
+
+    assert told == "the cluster has no worker; waiting for one\n"
+    assert process.returncode == 0
+    assert len(parquet.read_table("grid.parquet")) == 2
+
+
+def test_ctrl_c_ends_the_waiting(bare: Cluster) -> None:
+    grid()
+
+    with sweep("--scheduler", bare.address) as process:
+        assert process.stderr is not None
+        process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 130
+    assert os.listdir() == ["grid.toml"]  # noqa: PTH208 - their names
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "has"),
+    [
+        ("sitecustomize.py", OTHER, "opendrs 0.0.0"),
+        ("opendrs.py", NONE, "no opendrs"),
+    ],
+)
+def test_a_worker_with_another_opendrs_is_told(
+    bare: Cluster, tmp_path: Path, file: str, content: str, has: str
+) -> None:
+    grid()
+    (tmp_path / file).write_text(content)
+    paths = [str(tmp_path), os.environ.get("PYTHONPATH", "")]
+
+    with bare.worker({"PYTHONPATH": os.pathsep.join(paths)}):
+        status, out, err = swept("--scheduler", bare.address)
+
+    assert (status, out) == (3, "")
+    assert f" has {has}: the scheduler and all workers need" in err
+    assert err.rstrip().endswith("as it is here")
+    assert os.listdir() == ["grid.toml"]  # noqa: PTH208 - their names
