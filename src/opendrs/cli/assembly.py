@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from opendrs.cli.sources import Source, misfits, observe, record_of
 from opendrs.controller import Brake, Means
@@ -21,7 +22,7 @@ from opendrs.controller.steplog import StepLog
 from opendrs.controller.stores import SqliteInbox, SqliteStore
 from opendrs.controller.telling import tell
 from opendrs.model import Snapshot
-from opendrs.policies import Consolidate
+from opendrs.policies import Consolidate, Policy
 from opendrs.ports import Inbox, Store
 
 
@@ -72,8 +73,7 @@ class Parts:
         decider: Decider
         require_alive: Callable[[], None] = _nothing
         if requests is None:
-            policy = self._settings.chosen_policy()
-            decider = PolicyAlone(policy, self._store)
+            decider = PolicyAlone(policy_of(self._settings), self._store)
         else:
             inbox = self._inbox()
             decider = self._docket(requests, inbox)
@@ -102,7 +102,7 @@ class Parts:
         return SqliteInbox(self._store)
 
     def _docket(self, requests: RequestSettings, inbox: Inbox) -> Docket:
-        policy = self._settings.chosen_policy()
+        policy = policy_of(self._settings)
         assert isinstance(policy, Consolidate)  # noqa: S101 - or there was a complaint
         interval = self._settings.controller.interval
         freshness = requests.freshness(interval)
@@ -171,6 +171,13 @@ class Sight:
                 tell("rule-misfit", complaint, level=logging.WARNING)
         self._told = found
         return snapshot
+
+
+def policy_of(settings: Settings) -> Policy[Any]:
+    """Return the policy; one that counts in cycles is told how long they are."""
+    consolidates = settings.policy == Consolidate.name
+    changes = {"interval": settings.controller.interval} if consolidates else {}
+    return settings.chosen_policy(changes=changes)
 
 
 def _require_credentials(requests: RequestSettings) -> None:

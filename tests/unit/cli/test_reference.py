@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.controller.requests import wire
+from opendrs.controller.requests.documentation import LOOK_UP_ANSWERS, TAKE_ANSWERS
+from opendrs.controller.requests.settings import RequestSettings
+from opendrs.controller.settings import AgentSettings, ControllerSettings
 from opendrs.model import Limits
 from opendrs.platforms.file import FileSettings
 from opendrs.platforms.file.wire import FIELDS
@@ -17,6 +21,7 @@ from opendrs.policies import (
     PressureRelief,
     ThresholdRebalance,
 )
+from opendrs.ports import Outcome, RequestState
 
 REFERENCE = Path(__file__).parents[3] / "docs/reference"
 CONFIGURATION = (REFERENCE / "configuration.md").read_text()
@@ -39,6 +44,7 @@ def written(default: object) -> str:
 @pytest.mark.parametrize(
     ("kind", "title"),
     [
+        (ControllerSettings, "`[controller]`"),
         (Limits, "`[limits]`"),
         (Balance, "`[policy.balance]`"),
         (AutoRebalance, "`[policy.auto-rebalance]`"),
@@ -49,7 +55,8 @@ def written(default: object) -> str:
 )
 def test_every_setting_is_in_the_reference_with_its_default(
     kind: type[
-        Limits
+        ControllerSettings
+        | Limits
         | Balance
         | AutoRebalance
         | Consolidate
@@ -80,7 +87,33 @@ def test_every_setting_of_a_platform_is_in_the_reference(
             assert f"| `{field.name}` | required |" in section(title)
 
 
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [(AgentSettings, "`[agent]`"), (RequestSettings, "`[requests]`")],
+)
+def test_every_setting_of_the_distributed_form_is_in_the_reference(
+    kind: type[AgentSettings | RequestSettings], title: str
+) -> None:
+    for field in fields(kind):
+        assert f"| `{field.name}` |" in section(title)
+        if field.default is MISSING:
+            assert f"| `{field.name}` | required |" in section(title)
+        elif field.default is not None:
+            assert f"| `{field.name}` | {written(field.default)} |" in section(title)
+
+
 def test_every_field_of_a_snapshot_is_in_the_reference() -> None:
     text = (REFERENCE / "snapshot-file.md").read_text()
 
     assert [field for field in sorted(FIELDS) if f"`{field}`" not in text] == []
+
+
+def test_every_word_of_the_request_interface_is_in_the_reference() -> None:
+    text = (REFERENCE / "requests.md").read_text()
+    paths = [wire.REQUESTS, wire.HEALTH, wire.OPENAPI]
+    models = (wire.Request, wire.Samples, wire.Standing, wire.StepOutcome, wire.Problem)
+    fields = [name for model in models for name in model.model_fields]
+    words = [*paths, *fields, *RequestState, *wire.Verdict, *Outcome]
+    statuses = [str(status) for status in (*TAKE_ANSWERS, *LOOK_UP_ANSWERS)]
+
+    assert [word for word in (*words, *statuses) if word not in text] == []

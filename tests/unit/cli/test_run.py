@@ -12,7 +12,10 @@ import pytest
 import tomli_w
 
 from builders import cluster
+from opendrs.cli.assembly import policy_of
+from opendrs.controller.settings import ControllerSettings, Settings
 from opendrs.platforms.file import write_snapshot
+from opendrs.policies import Balance, Consolidate
 from terminal import Answer, Opendrs
 from vouching import Vouched
 
@@ -72,6 +75,17 @@ def test_events_are_lines_of_json_for_programs(
     assert answer.status == 0
     assert {"time", "level", "event", "message"} <= lines[0].keys()
     assert [line["event"] for line in lines] == ["started", "agents-silent", "decided"]
+
+
+def test_a_policy_that_counts_in_cycles_is_told_how_long_they_are() -> None:
+    every_minute = ControllerSettings(interval=60)
+
+    policy = policy_of(Settings(policy="consolidate", controller=every_minute))
+    other = policy_of(Settings(policy="balance", controller=every_minute))
+
+    assert isinstance(policy, Consolidate)
+    assert policy.interval == 60
+    assert isinstance(other, Balance)
 
 
 def test_one_cycle_needs_no_certificate(opendrs: Opendrs, document: Document) -> None:
