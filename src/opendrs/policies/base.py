@@ -32,6 +32,8 @@ class Reason(StrEnum):
     SAVES_POWER = "saves-power"
     NO_PRESSURE = "no-pressure"
     RELIEVES_PRESSURE = "relieves-pressure"
+    MENDS_RULES = "mends-rules"
+    FREES_NODES = "frees-nodes"
 
 
 @dataclass(frozen=True, slots=True)

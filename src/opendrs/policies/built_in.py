@@ -10,6 +10,7 @@ from opendrs.policies.auto_rebalance import AutoRebalance
 from opendrs.policies.balance import Balance
 from opendrs.policies.base import Policy
 from opendrs.policies.consolidation.policy import Consolidate
+from opendrs.policies.optimising.policy import Optimize
 from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import ThresholdRebalance
 
@@ -17,6 +18,7 @@ _POLICIES: tuple[type[Policy[Any]], ...] = (
     AutoRebalance,
     Balance,
     Consolidate,
+    Optimize,
     PressureRelief,
     ThresholdRebalance,
 )

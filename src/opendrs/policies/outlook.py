@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from itertools import islice
 
-from opendrs.model import NodeId, NodeState, Snapshot
+from opendrs.model import GuestId, NodeId, NodeState, Snapshot
 from opendrs.policies.base import Reason
 from opendrs.policies.board import Board
 from opendrs.policies.units import first_few, summary
+from opendrs.rules import CompiledRules
 from opendrs.scoring.usage import UsageMode, unmeasured
 
 MOST_TOLD = 5  # guests of which it is told why they may go nowhere
@@ -38,29 +40,35 @@ def under_way(snapshot: Snapshot) -> tuple[Reason, str] | None:
 
 
 def notes(board: Board) -> tuple[str, ...]:
+    """Return what stands in the way of moves on *board*."""
+    return obstacles(board.snapshot, board.rules, board.units.left_alone)
+
+
+def obstacles(
+    snapshot: Snapshot, rules: CompiledRules, left_alone: Mapping[GuestId, str]
+) -> tuple[str, ...]:
     """Return what stands in the way: dead nodes, contradictions, fixed guests."""
     unseen = sorted(
-        name
-        for name, node in board.snapshot.nodes.items()
-        if node.state is NodeState.UNKNOWN
+        name for name, node in snapshot.nodes.items() if node.state is NodeState.UNKNOWN
     )
     return (
         *(f"node {name} is unknown and left out" for name in unseen),
-        *(f"contradiction: {found}" for found in board.rules.contradictions),
-        *summary(board.units.left_alone),
+        *(f"contradiction: {found}" for found in rules.contradictions),
+        *summary(left_alone),
     )
 
 
 def dead_ends(board: Board) -> tuple[str, ...]:
     """Return why the first few of those that might be moved may go nowhere."""
     return tuple(
-        f"nowhere to go: {first_few(names)}: {_by_reason(closed)}"
+        f"nowhere to go: {first_few(names)}: {by_reason(closed)}"
         for unit, closed in islice(board.dead_ends(), MOST_TOLD)
         for names in [[guest.id for guest in unit]]
     )
 
 
-def _by_reason(closed: dict[NodeId, str]) -> str:
+def by_reason(closed: Mapping[NodeId, str]) -> str:
+    """Return why nodes are closed: those with one reason together."""
     nodes: defaultdict[str, list[str]] = defaultdict(list)
     for node, why in closed.items():
         nodes[why].append(node)

@@ -19,12 +19,14 @@ from opendrs.policies import (
     Balance,
     Consolidate,
     Decision,
+    Optimize,
     Policy,
     PressureRelief,
     Reason,
     ThresholdRebalance,
 )
 from opendrs.policies.measures import Method
+from opendrs.policies.optimising.worth import Goal
 from opendrs.policies.threshold_rebalance import Form
 from opendrs.rules import newly_broken
 from opendrs.scoring import ImbalanceForm, UsageMode
@@ -77,10 +79,37 @@ PRESSURE = st.builds(
     memory=st.sampled_from([0.2, 0.5, 0.85]),
     limits=LIMITS,
 )
+OPTIMIZE = st.builds(
+    Optimize,
+    budget=st.sampled_from(["knee", "unlimited", "3 moves", "10 GiB", "0 GiB"]),
+    priorities=st.sampled_from(
+        [
+            (Goal.REPAIR, Goal.CONTENTION, Goal.EVENNESS),
+            (Goal.REPAIR, Goal.EVENNESS),
+            (Goal.EVENNESS,),
+            (Goal.REPAIR, Goal.PACKING),
+        ]
+    ),
+    mode=MODES,
+    margin=MARGINS,
+    threshold=THRESHOLDS,
+    relocate=st.booleans(),
+    spare=st.sampled_from([0, 0, 1]),
+    effort=st.just(10),
+    limits=LIMITS,
+)
 EVENING: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE
-POLICIES: st.SearchStrategy[Policy[Any]] = AUTO | BALANCE | THRESHOLD | PRESSURE
+POLICIES: st.SearchStrategy[Policy[Any]] = (
+    AUTO | BALANCE | THRESHOLD | PRESSURE | OPTIMIZE
+)
 CLUSTERS = snapshots() | snapshots(settled=True) | piles() | piles()
-IMPROVING = {Reason.IMPROVES_BALANCE, Reason.RELIEVES_PRESSURE}
+IMPROVING = {
+    Reason.IMPROVES_BALANCE,
+    Reason.RELIEVES_PRESSURE,
+    Reason.RELIEVES_OVERLOAD,
+    Reason.MENDS_RULES,
+    Reason.FREES_NODES,
+}
 
 
 def decided(policy: Policy[Any], snapshot: Snapshot) -> Decision[Any]:
@@ -216,6 +245,7 @@ def test_policies_are_found_by_name() -> None:
         "auto-rebalance": AutoRebalance,
         "balance": Balance,
         "consolidate": Consolidate,
+        "optimize": Optimize,
         "pressure": PressureRelief,
         "threshold-rebalance": ThresholdRebalance,
     }
@@ -245,6 +275,7 @@ def test_the_drawn_clusters_meet_every_outcome() -> None:
         *(Reason.PACKED, Reason.RELIEVES_OVERLOAD, Reason.SAVES_POWER),
         *(Reason.NOT_YET_DUE, Reason.RECENTLY_CHANGED),
         *(Reason.NO_PRESSURE, Reason.RELIEVES_PRESSURE),
+        *(Reason.MENDS_RULES, Reason.FREES_NODES),
     }
     reasons = set(Reason) - others
     wanted = {*reasons, "several units", "a bundle", "a contradiction", "a closed node"}

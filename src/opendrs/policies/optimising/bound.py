@@ -225,8 +225,7 @@ class _Simplex:
         system[count, count] = 0.0
         wanted = np.zeros(count + 1)
         wanted[count] = 1.0
-        weights = np.linalg.lstsq(system, wanted, rcond=None)[0]
-        return weights[:count].astype(np.float64)
+        return _solved(system, wanted)[:count]
 
     def _step_towards(self, mixed: Floats, inside: Mask) -> None:
         """Go towards *mixed* until a corner is no longer needed, and drop it."""
@@ -242,3 +241,11 @@ class _Simplex:
         self._corners = [c for c, k in zip(self._corners, keep, strict=True) if k]
         self._products = self._products[np.ix_(keep, keep)]
         self._weights = weights[keep] / weights[keep].sum()
+
+
+def _solved(system: Floats, wanted: Floats) -> Floats:
+    """Return the solution; the least one, where corners lie in one plane."""
+    try:
+        return np.linalg.solve(system, wanted).astype(np.float64)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(system, wanted, rcond=None)[0].astype(np.float64)

@@ -8,6 +8,8 @@ best for all clusters and budgets, so a few are tried.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from opendrs.policies.optimising.engine import cost
@@ -22,11 +24,18 @@ ROUND = 64  # moves after which these are chosen anew
 
 def constructed(problem: Problem) -> Indices:
     """Return an assignment that is feasible, and costs no more than the origin."""
-    found = [_greedy(problem, power) for power in POWERS]
+    found = [_last(path(problem, power, ROUND)) for power in POWERS]
     return min(found, key=lambda assignment: cost(problem, assignment))
 
 
-def _greedy(problem: Problem, power: float) -> Indices:
+def path(problem: Problem, power: float, stride: int) -> Iterator[Indices]:
+    """Yield the assignments on the way to a good one, from the origin on.
+
+    Args:
+        problem: What is to be solved.
+        power: How much the price of a move counts.
+        stride: How many moves there are from one assignment to the next.
+    """
     # Compiled code is loaded by those who search only.
     from opendrs.policies.optimising import greedy  # noqa: PLC0415
     from opendrs.policies.optimising.engine.annealing import start  # noqa: PLC0415
@@ -46,19 +55,26 @@ def _greedy(problem: Problem, power: float) -> Indices:
         targets=_targets(problem, state.load),
         narrow=open_nodes < NARROW,
     )
-    while greedy.improve(tables, state, wishes, ROUND) == ROUND:
+    yield state.node_of.copy()
+    while greedy.improve(tables, state, wishes, stride) == stride:
         wishes = wishes._replace(targets=_targets(problem, state.load))
-    return state.node_of.copy()
+        yield state.node_of.copy()
+    yield state.node_of.copy()
+
+
+def _last(assignments: Iterator[Indices]) -> Indices:
+    *_, last = assignments
+    return last
 
 
 def _price(problem: Problem) -> Floats:
     """Return the part of the budgets that each unit uses up; at least a little."""
     if not len(problem.budgets):
-        used = problem.demand.max(axis=1)
+        used = problem.demand.max(axis=1, initial=0.0)
     else:
         scale = np.maximum(problem.budgets, np.finfo(float).tiny)
         used = (problem.measures / scale[:, None]).max(axis=0)
-    least = used[used > 0].min(initial=np.inf)
+    least = float(used[used > 0].min(initial=np.inf))
     return np.where(used > 0, used, least if np.isfinite(least) else 1.0)
 
 
@@ -67,7 +83,10 @@ def _targets(problem: Problem, load: Floats) -> Indices:
     if problem.nodes <= 2 * TARGETS:
         return np.arange(problem.nodes)
     active = np.flatnonzero(problem.even_weight)
-    part = load[:, active] / problem.capacity[:, active] / problem.even_target[active]
+    if not len(active):
+        active = np.arange(problem.resources)
+    even = np.maximum(problem.even_target[active], np.finfo(float).tiny)
+    part = load[:, active] / problem.capacity[:, active] / even
     orders = [part.sum(axis=1), *part.T]
     lowest = [np.argpartition(order, TARGETS)[:TARGETS] for order in orders]
     return np.unique(np.concatenate(lowest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -18,113 +18,134 @@ from opendrs.model import (
     Snapshot,
 )
 from opendrs.model.resources import NOTHING
-from opendrs.policies.optimising.classes import Classes
-from opendrs.policies.optimising.groups import Floats, Groups, Indices, Lists
+from opendrs.policies.optimising.classes import CLOSED, Classes
+from opendrs.policies.optimising.groups import Floats, Groups, Indices, Lists, Mask
+from opendrs.policies.optimising.parties import Party, transfer
 from opendrs.policies.optimising.problem import Problem
 from opendrs.policies.optimising.worth import Worth
-from opendrs.policies.units import Selection, Unit, Units
 from opendrs.rules import CompiledRules, Room, Targets, need
 from opendrs.scoring import UsageMode, demand, node_loads
 
 CPU, USED, PROMISED = range(3)  # the resources: cores, and bytes used and promised
 RESOURCES = 3
 SPARE_CPU = 1.25  # processors may be promised this often where all are busy
+OVERHEAD = 0.25  # GiB that a move is taken to cost besides its memory
 
 
 class Scene:
-    """A cluster as a search sees it.
+    """A cluster as a search sees it: each party that may travel is a unit.
+
+    Where a party is not together yet, the search begins with it at home.
 
     Attributes:
         snapshot: The cluster.
         rules: Its rules.
-        units: Who may be moved.
-        nodes: The nodes that are known, in the order of the columns.
-        members: The guests of each unit, in the order of the columns.
+        parties: Who may be moved.
+        loads: What each node that is known has and holds.
+        nodes: Those nodes, in the order of the columns.
+        targets: Where guests may go.
 
     Args:
         snapshot: The cluster; every online node must be measured.
         rules: Its rules.
-        units: Who may be moved.
+        parties: Who may be moved.
         limits: What the operator allows.
-        selection: Who was to be moved, and what counts as load.
+        mode: What counts as load.
+        fill: The part of its memory to which each node may be filled, so that others
+            can take in what runs there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the cluster, who moves, and what bounds them
         self,
         snapshot: Snapshot,
         rules: CompiledRules,
-        units: Units,
+        parties: Sequence[Party],
         limits: Limits,
-        selection: Selection,
+        mode: UsageMode,
+        *,
+        fill: float = 1.0,
     ) -> None:
         self.snapshot = snapshot
         self.rules = rules
-        self.units = units
+        self.parties = tuple(parties)
         self._limits = limits
-        self._mode = selection.mode
-        self.loads = node_loads(snapshot, selection.mode)
+        self._mode = mode
+        self._fill = fill
+        self.loads = node_loads(snapshot, mode)
         self.nodes: tuple[NodeId, ...] = tuple(self.loads)
-        self.index = {name: place for place, name in enumerate(self.nodes)}
-        self.members: tuple[Unit, ...] = tuple(
-            unit for unit in units.movable.values() if unit[0].node in self.index
-        )
-        self.unit_of = {
-            guest.id: place for place, unit in enumerate(self.members) for guest in unit
+        self._index = {name: place for place, name in enumerate(self.nodes)}
+        self._unit_of = {
+            guest.id: place
+            for place, party in enumerate(self.parties)
+            for guest in party.guests
         }
-        self._room = Targets(snapshot, rules, limits).room
+        self.targets = Targets(snapshot, rules, limits)
 
     @cached_property
     def origin(self) -> Indices:
-        """The node of each unit; shape (G,)."""
-        return np.array([self.index[unit[0].node] for unit in self.members], np.int64)
+        """The home of each unit; shape (G,)."""
+        return np.array([self._index[each.home] for each in self.parties], np.int64)
 
     @cached_property
     def demand(self) -> Floats:
         """What each unit takes of each resource; shape (G, R)."""
-        rows = [self._demand(unit) for unit in self.members]
+        rows = [self._demand(each.guests) for each in self.parties]
         return np.array(rows, float).reshape(-1, RESOURCES)
+
+    @cached_property
+    def size(self) -> Floats:
+        """What each node has: cores, memory and memory; shape (N, R)."""
+        return np.array(
+            [
+                (load.capacity.cpu, load.capacity.memory, load.capacity.memory)
+                for load in self.loads.values()
+            ],
+            float,
+        )
 
     @cached_property
     def capacity(self) -> Floats:
         """What each node holds at most once units arrive; shape (N, R)."""
-        cores = np.array([load.capacity.cpu for load in self.loads.values()])
-        memory = np.array([float(load.capacity.memory) for load in self.loads.values()])
-        busy = self.taken[:, CPU].sum() / cores.sum()
-        return np.column_stack(
-            (
-                cores * max(1.0, SPARE_CPU * busy),
-                memory * (1 - self._limits.memory_headroom),
-                memory * self._limits.memory_overbooking,
-            )
+        busy = self.taken[:, CPU].sum() / self.size[:, CPU].sum()
+        most = np.array(
+            [
+                max(1.0, SPARE_CPU * busy),
+                min(1 - self._limits.memory_headroom, self._fill),
+                self._limits.memory_overbooking,
+            ]
         )
+        limit: Floats = self.size * most
+        return limit
 
     @cached_property
     def taken(self) -> Floats:
         """What is taken of each node now; shape (N, R)."""
-        memory = np.array([float(v.capacity.memory) for v in self.loads.values()])
-        room = [self._room[name] for name in self.nodes]
-        free = np.array([_known(each) for each in room], float).reshape(-1, 2)
-        return np.column_stack(
-            (
-                [load.taken.cpu for load in self.loads.values()],
-                memory * (1 - self._limits.memory_headroom) - free[:, 0],
-                memory * self._limits.memory_overbooking - free[:, 1],
-            )
-        )
+        return self.base + _summed(self.origin, self.demand, len(self.nodes))
 
     @cached_property
     def base(self) -> Floats:
         """What is taken of each node by all but the units; shape (N, R)."""
-        base = self.taken.copy()
-        np.subtract.at(base, self.origin, self.demand)
-        return base
+        free = np.array([_known(self._room(name)) for name in self.nodes], float)
+        most = np.array([1 - self._limits.memory_headroom, 1.0])
+        most[1] = self._limits.memory_overbooking
+        base = np.column_stack(
+            (
+                [load.taken.cpu for load in self.loads.values()],
+                self.size[:, 1:] * most - free.reshape(-1, 2),
+            )
+        )
+        guests = [guest for each in self.parties for guest in each.guests]
+        where = np.array([self._index[guest.node] for guest in guests], np.int64)
+        taken = np.array([self._demand((guest,)) for guest in guests], float)
+        left: Floats = base - _summed(
+            where, taken.reshape(-1, RESOURCES), len(self.nodes)
+        )
+        return left
 
     @cached_property
     def even(self) -> Floats:
         """The part of its capacity that each node has taken evenly; shape (R,)."""
-        total = self.capacity.sum(axis=0)
-        taken: Floats = self.taken.sum(axis=0)
-        return _quotient(taken, total)
+        return _quotient(self.taken.sum(axis=0), self.capacity.sum(axis=0))
 
     @property
     def memory(self) -> int:
@@ -133,13 +154,28 @@ class Scene:
 
     @cached_property
     def transfer(self) -> Floats:
-        """The memory that moving each unit transfers, in GiB; shape (G,)."""
-        return self.demand[:, USED] / GIB
+        """The memory that leaving home transfers more than staying, in GiB; (G,)."""
+        return np.array(
+            [transfer(each.guests) - each.gathering for each in self.parties], float
+        )
 
     @cached_property
     def count(self) -> Floats:
-        """How many guests each unit is; shape (G,)."""
-        return np.array([float(len(unit)) for unit in self.members])
+        """How many guests move more when a unit leaves its home; shape (G,)."""
+        return np.array(
+            [float(len(each.guests) - len(each.strays)) for each in self.parties]
+        )
+
+    @cached_property
+    def mean_memory(self) -> float:
+        """The memory in use on a node, on average, in GiB."""
+        return max(float(self.taken[:, USED].mean()) / GIB, 1e-9)
+
+    def memory_of_nodes(self) -> Iterator[tuple[float, float]]:
+        """Yield the memory of each node, and what of it is in use, in bytes."""
+        yield from zip(
+            self.size[:, USED].tolist(), self.taken[:, USED].tolist(), strict=True
+        )
 
     def problem(self, worth: Worth, measures: Floats, budgets: Floats) -> Problem:
         """Return what a search is given.
@@ -150,59 +186,67 @@ class Scene:
             budgets: The most that may be moved of each measure; shape (B,).
         """
         classes = self._classes()
-        class_of = np.array([classes.of(unit) for unit in self.members], np.int64)
-        fair = self.even * self.capacity.mean(axis=0)
-        over = _quotient(np.ones(RESOURCES), fair)
+        class_of = [
+            classes.of(each.guests) if each.free and self._is_known(each) else CLOSED
+            for each in self.parties
+        ]
+        over = _quotient(np.ones(RESOURCES), self.even * self.capacity.mean(axis=0))
         weights = np.zeros(RESOURCES)
         weights[CPU], weights[self.memory] = worth.cpu, worth.memory
-        squared = np.square(self.even)
-        cores = np.array([load.capacity.cpu for load in self.loads.values()])
-        none = np.zeros_like(self.capacity)
-        safety, excess = none + np.inf, none.copy()
-        safety[:, CPU] = cores * worth.busy
+        safety = np.full_like(self.capacity, np.inf)
+        safety[:, CPU] = self.size[:, CPU] * worth.busy
+        excess = np.zeros_like(self.capacity)
         excess[:, CPU] = worth.contention * over[CPU]
-        strained = np.array([0.0, worth.broken, worth.broken])
+        price = worth.gib * (self.transfer + OVERHEAD * self.count)
         return Problem(
             capacity=self.capacity,
             demand=self.demand,
             origin=self.origin,
-            class_of=class_of,
+            class_of=np.array(class_of, np.int64),
             allowed=classes.allowed,
             base=self.base,
             groups=self._groups(worth),
-            overload_weight=strained * over,
+            overload_weight=np.array([0.0, worth.broken, worth.broken]) * over,
             safety=safety,
             excess_weight=excess,
             even_target=self.even,
-            even_weight=_quotient(weights, squared),
+            even_weight=_quotient(weights, np.square(self.even)),
             use_cost=np.full(len(self.nodes), worth.used),
             place_cost=classes.place_cost(worth.broken, worth.soft),
-            move_cost=worth.gib * self.transfer,
+            move_cost=price,
             measures=measures,
             budgets=budgets,
         )
 
-    def _demand(self, unit: Unit) -> tuple[float, float, float]:
-        asked = need(unit)
-        cpu = sum((demand(guest, self._mode) or NOTHING).cpu for guest in unit)
-        used = 0.0 if asked.used is None else asked.used
-        return cpu, used, np.inf if asked.promised is None else asked.promised
+    def _room(self, name: NodeId) -> Room:
+        return self.targets.room[name]
+
+    def _is_known(self, party: Party) -> bool:
+        asked = need(party.guests)
+        return asked.used is not None and asked.promised is not None
+
+    def _demand(self, guests: Sequence[Guest]) -> tuple[float, float, float]:
+        """Return what *guests* take; what is not known counts 0, and stays."""
+        asked = need(guests)
+        cpu = sum((demand(guest, self._mode) or NOTHING).cpu for guest in guests)
+        return cpu, asked.used or 0.0, asked.promised or 0.0
 
     def _classes(self) -> Classes:
-        blind = np.array([None in _parts(self._room[name]) for name in self.nodes])
+        blind: Mask = np.array(
+            [None in _parts(self._room(name)) for name in self.nodes], np.bool_
+        )
         staying: Mapping[GuestId, Guest] = {
             name: guest
             for name, guest in self.snapshot.guests.items()
-            if guest.present and name not in self.unit_of
+            if guest.present and name not in self._unit_of
         }
         return Classes(self.snapshot, self.rules, self.nodes, blind, staying)
 
     def _groups(self, worth: Worth) -> Groups:
-        found = [*self._rows(worth)]
-        members = [row for row, _, _ in found]
+        found = [row for row in self._rows(worth) if len(row[0]) > 1]
         count = len(found)
         return Groups(
-            members=Lists.of(members),
+            members=Lists.of([row for row, _, _ in found]),
             strict=np.array([strict for _, strict, _ in found], np.bool_),
             apart_weight=np.array([weight for _, _, weight in found], float),
             spread=np.zeros(count, np.int64),
@@ -223,7 +267,14 @@ class Scene:
                 yield self._named(rule.guests), False, -worth.soft
 
     def _named(self, guests: frozenset[GuestId]) -> list[int]:
-        return sorted({self.unit_of[name] for name in guests if name in self.unit_of})
+        return sorted({self._unit_of[name] for name in guests if name in self._unit_of})
+
+
+def _summed(where: Indices, rows: Floats, nodes: int) -> Floats:
+    """Return the sum of the rows of each node; shape (nodes, R)."""
+    return np.column_stack(
+        [np.bincount(where, rows[:, r], nodes) for r in range(RESOURCES)]
+    ).astype(np.float64)
 
 
 def _quotient(dividend: Floats, divisor: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Simulated annealing by shifts and swaps; compiled."""
+"""Simulated annealing by shifts, swaps and ejections; compiled."""
 
 from __future__ import annotations
 
@@ -12,42 +12,19 @@ from opendrs.policies.optimising.engine.moves import (
     may_be,
     may_join,
     relocate,
-    settle,
     shift_delta,
 )
-from opendrs.policies.optimising.engine.state import COST, LOGGED, State
+from opendrs.policies.optimising.engine.settling import settle
+from opendrs.policies.optimising.engine.state import (
+    COST,
+    LOGGED,
+    OVERFULL,
+    PRICE,
+    State,
+)
 from opendrs.policies.optimising.engine.tables import NONE, Tables
 
-
-@inlined
-def draw(state: State) -> float:
-    """Return a random number in [0, 1): xorshift64*."""
-    x = state.dice[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state.dice[0] = x
-    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
-
-
-@inlined
-def one_of(state: State, count: int) -> int:
-    """Return a random number below *count*."""
-    return int(draw(state) * count)
-
-
-@part
-def keep_best(state: State) -> None:
-    """Take the assignment over as the best one."""
-    logged = state.numbers[LOGGED]
-    if logged < len(state.log):
-        for i in range(logged):
-            state.best[state.log[i]] = state.node_of[state.log[i]]
-    else:
-        for unit in range(len(state.best)):
-            state.best[unit] = state.node_of[unit]
-    state.numbers[LOGGED] = 0
-    state.best_cost[0] = state.sums[COST]
+STEP = 1000  # moves between two changes of temperature and price
 
 
 class Habits(NamedTuple):
@@ -68,82 +45,158 @@ class Habits(NamedTuple):
     drift: float
 
 
-@compiled
-def anneal(
-    tables: Tables,
-    state: State,
-    habits: Habits,
-    iterations: int,
-    hot: float,
-    cold: float,
-) -> int:
-    """Try *iterations* moves while the temperature falls from *hot* to *cold*.
+class Leg(NamedTuple):
+    """A stretch of the schedule.
 
-    Returns how many were made.
+    Attributes:
+        iterations: How many moves are tried.
+        hot: The temperature in the beginning.
+        cold: The temperature at the end.
+        growth: By which factor overfill becomes dearer while a node is overfull, and
+            cheaper while none is.
     """
-    units = len(state.node_of)
-    nodes = len(state.units_on)
-    width = state.standing.shape[1]
-    temperature = hot
-    accepted = 0
-    cooling = (cold / hot) ** (1000.0 / max(iterations, 1000))
-    for i in range(iterations):
-        if i % 1000 == 999:
+
+    iterations: int
+    hot: float
+    cold: float
+    growth: float
+
+
+class Move(NamedTuple):
+    """A unit goes to a target, and drives another from there to a third node.
+
+    The other is NONE where nobody is driven away, the target NONE where the draw came
+    to nothing.
+    """
+
+    unit: int
+    target: int
+    other: int
+    third: int
+
+
+@inlined
+def draw(state: State) -> float:
+    """Return a random number in [0, 1): xorshift64*."""
+    x = state.dice[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state.dice[0] = x
+    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
+
+
+@inlined
+def one_of(state: State, count: int) -> int:
+    """Return a random number below *count*."""
+    return int(draw(state) * count)
+
+
+@inlined
+def drawn_move(tables: Tables, state: State, habits: Habits) -> Move:
+    """Return a move drawn at random."""
+    unit = one_of(state, len(state.node_of))
+    source = state.node_of[unit]
+    if draw(state) < habits.swaps:
+        other = one_of(state, len(state.node_of))
+        target = state.node_of[other]
+        return Move(unit, target if target != source else NONE, other, source)
+    target = one_of(state, len(state.units_on))
+    if draw(state) < habits.home:
+        target = tables.origin[unit]
+    if target == source or not has_place(state, target):
+        return Move(unit, NONE, NONE, NONE)
+    if state.units_on[target] == 0 or draw(state) >= habits.ejections:
+        return Move(unit, target, NONE, NONE)
+    other = state.standing[target, one_of(state, state.units_on[target])]
+    third = tables.origin[other]
+    if third == target or draw(state) < 0.5:
+        third = one_of(state, len(state.units_on))
+    if third == target or not has_place(state, third):
+        return Move(unit, NONE, NONE, NONE)
+    return Move(unit, target, other, third)
+
+
+@inlined
+def has_place(state: State, node: int) -> bool:
+    """Return whether the list of *node* has room for a unit more."""
+    return bool(state.units_on[node] + 1 < state.standing.shape[1])
+
+
+@inlined
+def farther(tables: Tables, state: State, move: Move) -> int:
+    """Return how many more units are away from their origin after *move*."""
+    origin = tables.origin[move.unit]
+    away = int(move.target != origin) - int(state.node_of[move.unit] != origin)
+    if move.other != NONE:
+        origin = tables.origin[move.other]
+        away += int(move.third != origin) - int(move.target != origin)
+    return away
+
+
+@inlined
+def may_meet(tables: Tables, state: State, move: Move) -> bool:
+    """Return whether classes and strict groups let *move* be made."""
+    unit, target, other, third = move
+    return may_join(tables, state, unit, target, other) and (
+        other == NONE or may_join(tables, state, other, third, unit)
+    )
+
+
+@part
+def keep_best(state: State) -> None:
+    """Take the assignment over as the best one."""
+    logged = state.numbers[LOGGED]
+    if logged < len(state.log):
+        for i in range(logged):
+            state.best[state.log[i]] = state.node_of[state.log[i]]
+    else:
+        for unit in range(len(state.best)):
+            state.best[unit] = state.node_of[unit]
+    state.numbers[LOGGED] = 0
+    state.best_cost[0] = state.sums[COST]
+
+
+@compiled
+def anneal(tables: Tables, state: State, habits: Habits, leg: Leg) -> int:
+    """Try moves while the temperature falls; return how many were made.
+
+    Nodes may be overfull on the way, for a price that keeps close to the least that
+    leaves none: solutions that are far apart where nodes are nearly full have few
+    others between them.
+    """
+    temperature = leg.hot
+    made = 0
+    steps = max(1, leg.iterations // STEP)
+    cooling = (leg.cold / leg.hot) ** (1.0 / steps)
+    dearer = leg.growth ** (1.0 / steps)
+    for i in range(leg.iterations):
+        if i % STEP == STEP - 1:
             temperature *= cooling
+            overfull = state.numbers[OVERFULL] > 0
+            state.sums[PRICE] *= dearer if overfull else 1.0 / dearer
+        move = drawn_move(tables, state, habits)
+        unit, target, other, third = move
+        if target == NONE or not may_meet(tables, state, move):
+            continue
         bound = -temperature * np.log(1.0 - draw(state))
-        unit = one_of(state, units)
-        source = state.node_of[unit]
-        other = NONE
-        third = NONE
-        delta = 0.0
-        over = 0.0
-        if draw(state) < habits.swaps:
-            other = one_of(state, units)
-            target = state.node_of[other]
-            third = source
-            if target == source:
-                continue
-        else:
-            target = one_of(state, nodes)
-            if draw(state) < habits.home:
-                target = tables.origin[unit]
-            if target == source or state.units_on[target] + 1 >= width:
-                continue
-            if draw(state) < habits.ejections and state.units_on[target] > 0:
-                other = state.standing[target, one_of(state, state.units_on[target])]
-                third = tables.origin[other]
-                if third == target or draw(state) < 0.5:
-                    third = one_of(state, nodes)
-                if third == target or state.units_on[third] + 1 >= width:
-                    continue
-        if not may_join(tables, state, unit, target, other):
-            continue
-        if other != NONE:
-            if not may_join(tables, state, other, third, unit):
-                continue
-            delta, over = chain_delta(tables, state, unit, other, third)
-        else:
-            delta, over = shift_delta(tables, state, unit, target)
-        if over > 0.0:
-            continue
         if habits.drift != 0.0:
-            origin = tables.origin[unit]
-            away = int(target != origin) - int(source != origin)
-            if other != NONE:
-                origin = tables.origin[other]
-                away += int(third != origin) - int(target != origin)
-            bound -= habits.drift * temperature * away
-        if delta > bound:
+            bound -= habits.drift * temperature * farther(tables, state, move)
+        if other == NONE:
+            delta, over = shift_delta(tables, state, unit, target)
+        else:
+            delta, over = chain_delta(tables, state, unit, other, third)
+        if delta + state.sums[PRICE] * over > bound:
             continue
         if not may_be(tables, state, unit, target, other, third):
             continue
         if other != NONE:
             relocate(tables, state, other, third)
         relocate(tables, state, unit, target)
-        accepted += 1
-        if state.sums[COST] < state.best_cost[0]:
+        made += 1
+        if state.sums[COST] < state.best_cost[0] and state.numbers[OVERFULL] == 0:
             keep_best(state)
-    return accepted
+    return made
 
 
 @compiled
@@ -155,9 +208,9 @@ def start(tables: Tables, state: State) -> None:
 
 
 @compiled
-def mean_change(tables: Tables, state: State, sample: int) -> float:
-    """Return by how much drawn shifts that may be made change the cost on average."""
-    total, count = 0.0, 0
+def mean_changes(tables: Tables, state: State, sample: int) -> tuple[float, float]:
+    """Return by how much drawn shifts change cost and overfill on average."""
+    cost, overfill, count = 0.0, 0.0, 0
     for _ in range(sample):
         unit = one_of(state, len(state.node_of))
         target = one_of(state, len(state.units_on))
@@ -165,7 +218,7 @@ def mean_change(tables: Tables, state: State, sample: int) -> float:
             tables, state, unit, target, NONE
         ):
             delta, over = shift_delta(tables, state, unit, target)
-            if over <= 0.0:
-                total += abs(delta)
-                count += 1
-    return total / count if count > 0 else 0.0
+            cost += abs(delta)
+            overfill += abs(over)
+            count += 1
+    return cost / max(count, 1), overfill / max(count, 1)

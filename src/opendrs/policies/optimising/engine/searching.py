@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
+from math import exp, log
 
 import numpy as np
 
 from opendrs.policies.optimising.engine.evaluation import cost, faults
-from opendrs.policies.optimising.engine.state import LOGGED, State, empty_state
+from opendrs.policies.optimising.engine.state import LOGGED, PRICE, State, empty_state
 from opendrs.policies.optimising.engine.tables import tables_of
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
@@ -16,6 +16,7 @@ from opendrs.policies.optimising.problem import Problem
 SAMPLE = 2000  # moves looked at to learn what moves cost
 COOLING = 2e-4  # the last temperature, of the first
 PORTION = 20_000  # moves between two temperatures
+RANGE = 60.0  # how far the price of overfill may go in all the time: its logarithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Search:
         start: A feasible assignment to begin with; the origin where it is left out.
         heat: The first temperature, in what a move changes the cost by on average: the
             more, the farther the search strays from the start, and the longer it needs.
+        temperature: The first temperature itself, for who knows what a small change is;
+            `heat` then counts nothing.
 
     Raises:
         ValueError: The start is not feasible.
@@ -57,6 +60,7 @@ class Search:
         seed: int = 0,
         start: Indices | None = None,
         heat: float = 1.0,
+        temperature: float | None = None,
     ) -> None:
         # Compiled code is loaded by those who search only: it takes half a second.
         from opendrs.policies.optimising.engine import annealing  # noqa: PLC0415
@@ -71,7 +75,8 @@ class Search:
         _require_feasible(problem, first)
         self._state = self._settled(first, seed)
         self._best = Solution(first.copy(), cost(problem, first))
-        self._hot = heat * self._scale()
+        change = self._priced()
+        self._hot = heat * change if temperature is None else temperature
 
     @property
     def best(self) -> Solution:
@@ -105,12 +110,13 @@ class Search:
             self._collect()
 
     def _anneal(self, iterations: int, progress: float) -> None:
-        before, after = (
-            self._hot * COOLING**gone for gone in (self._progress, progress)
+        leg = self._annealing.Leg(
+            iterations=iterations,
+            hot=self._hot * COOLING**self._progress,
+            cold=self._hot * COOLING**progress,
+            growth=exp(RANGE * (progress - self._progress)),
         )
-        self._annealing.anneal(
-            self._tables, self._state, self._habits, iterations, before, after
-        )
+        self._annealing.anneal(self._tables, self._state, self._habits, leg)
         self._progress = progress
 
     def _widen(self) -> None:
@@ -120,10 +126,14 @@ class Search:
             wider = np.concatenate([standing, np.zeros_like(standing)], axis=1)
             self._state = self._state._replace(standing=wider)
 
-    def _scale(self) -> float:
-        """Return by how much a move changes the cost on average."""
-        changes = self._annealing.mean_change(self._tables, self._state, SAMPLE)
-        return max(changes, np.finfo(float).tiny)
+    def _priced(self) -> float:
+        """Let overfill cost as much as all else that moves change; return how much."""
+        change, overfill = self._annealing.mean_changes(
+            self._tables, self._state, SAMPLE
+        )
+        change = max(change, np.finfo(float).tiny)
+        self._state.sums[PRICE] = change / overfill if overfill > 0 else change
+        return float(change)
 
     def _settled(self, first: Indices, seed: int) -> State:
         most = int(np.bincount(first, minlength=1).max(initial=0))

@@ -12,8 +12,8 @@ from opendrs.policies.optimising.groups import Floats, Indices
 
 Counts = npt.NDArray[np.int32]
 
-COST = 0
-MOST_MOVED, LOGGED = range(2)
+COST, PRICE = range(2)
+MOST_MOVED, LOGGED, OVERFULL = range(3)
 
 
 class State(NamedTuple):
@@ -25,9 +25,9 @@ class State(NamedTuple):
     standing and slot: the units on each node, and where among them each unit is;
     moved and histogram: moved units of each group, and how many groups have so many;
     at_location, locations and near: where the counted groups stand; spent: of each
-    budget; sums: COST; numbers: MOST_MOVED and LOGGED; best and
-    best_cost: the best assignment; log: units moved since then; scratch: loads of a
-    node; dice: the state of the random numbers.
+    budget; sums: COST, and the PRICE of overfill; numbers: MOST_MOVED, LOGGED and
+    OVERFULL nodes; best and best_cost: the best assignment; log: units moved since
+    then; dice: the state of the random numbers.
     """
 
     node_of: Indices
@@ -37,8 +37,8 @@ class State(NamedTuple):
     overfill: Floats
     units_on: Indices
     received: Indices
-    standing: Counts
-    slot: Counts
+    standing: Indices
+    slot: Indices
     moved: Indices
     histogram: Indices
     at_location: Counts
@@ -50,38 +50,36 @@ class State(NamedTuple):
     best: Indices
     best_cost: Floats
     log: Indices
-    scratch: Floats
     dice: npt.NDArray[np.uint64]
 
 
 def empty_state(tables: Tables, seed: int, width: int) -> State:
     """Return a state with room for *width* units on each node, yet to be filled."""
     nodes, resources = tables.capacity.shape
-    units, groups = len(tables.demand), len(tables.strict)
+    units, groups = len(tables.move_cost), len(tables.strict)
     rows = int(tables.row_of.max(initial=-1)) + 1
     largest = int(np.diff(tables.member_start).max(initial=0))
     return State(
-        node_of=tables.origin.copy(),
+        node_of=tables.origin[:units].copy(),
         load=np.zeros((nodes, resources)),
         left=np.zeros((nodes, resources)),
         node_cost=np.zeros(nodes),
         overfill=np.zeros(nodes),
         units_on=np.zeros(nodes, dtype=np.int64),
         received=np.zeros(nodes, dtype=np.int64),
-        standing=np.zeros((nodes, width), dtype=np.int32),
-        slot=np.zeros(units, dtype=np.int32),
+        standing=np.zeros((nodes, width), dtype=np.int64),
+        slot=np.zeros(units, dtype=np.int64),
         moved=np.zeros(groups, dtype=np.int64),
         histogram=np.zeros(largest + 2, dtype=np.int64),
         at_location=_counts(rows, tables.location),
         locations=np.zeros(rows, dtype=np.int32),
         near=_counts(rows, tables.neighbourhood),
         spent=np.zeros(len(tables.budgets)),
-        sums=np.zeros(1),
-        numbers=np.zeros(2, dtype=np.int64),
-        best=tables.origin.copy(),
+        sums=np.zeros(2),
+        numbers=np.zeros(3, dtype=np.int64),
+        best=tables.origin[:units].copy(),
         best_cost=np.array([np.inf]),
         log=np.zeros(units + 1, dtype=np.int64),
-        scratch=np.zeros(resources),
         dice=np.random.SeedSequence(seed).generate_state(1, np.uint64) | np.uint64(1),
     )
 

@@ -16,10 +16,12 @@ NONE = -1
 class Tables(NamedTuple):
     """What does not change during a search.
 
-    Names are as in `Problem`, and: limit: capacity with room for rounding;
-    overfill_scale: makes amounts over it comparable; even_slope: the inverse of
-    capacity; unit_groups: the groups of each unit; row_of: the row of a group in the
-    counts of locations and neighbourhoods, or NONE; needed_by: the inverse of needs.
+    Names are as in `Problem`, and: limit: capacity with room for rounding; held: what
+    each unit takes of transient resources; overfill_scale: makes amounts over the limit
+    comparable; even_slope: the inverse of capacity; unit_groups: the groups of each
+    unit; row_of: the row of a group in the counts of locations and neighbourhoods, or
+    NONE; needed_by: the inverse of needs. The demand, what is held and the origin of
+    NONE stand in the last row.
     """
 
     capacity: Floats
@@ -41,6 +43,7 @@ class Tables(NamedTuple):
     pair_cost: Floats
     demand: Floats
     transient: Mask
+    held: Floats
     origin: Indices
     class_of: Indices
     allowed: Mask
@@ -62,8 +65,7 @@ class Tables(NamedTuple):
     measures: Floats
     budgets: Floats
     group_move_weight: float
-    has_overload: bool
-    has_even: bool
+    has_goals: bool
     has_place: bool
     has_pair: bool
     has_apart: bool
@@ -74,6 +76,7 @@ def tables_of(problem: Problem) -> Tables:
     groups = problem.groups
     into = groups.members.inverse(problem.units)
     needed = groups.needs.inverse(len(groups))
+    demand = np.vstack([problem.demand, np.zeros((1, problem.resources))])
     finite = np.where(np.isfinite(problem.capacity), problem.capacity, 0.0)
     mean = finite.mean(axis=0)
     return Tables(
@@ -94,9 +97,10 @@ def tables_of(problem: Problem) -> Tables:
         use_cost=problem.use_cost,
         place_cost=_or_nothing(problem.place_cost),
         pair_cost=_or_nothing(problem.pair_cost),
-        demand=np.ascontiguousarray(problem.demand),
+        demand=demand,
         transient=problem.transient,
-        origin=problem.origin,
+        held=demand * problem.transient,
+        origin=np.append(problem.origin, NONE),
         class_of=problem.class_of,
         allowed=problem.allowed,
         move_cost=problem.move_cost,
@@ -117,8 +121,11 @@ def tables_of(problem: Problem) -> Tables:
         measures=np.ascontiguousarray(problem.measures),
         budgets=problem.budgets + SLACK * np.abs(problem.budgets),
         group_move_weight=float(problem.group_move_weight),
-        has_overload=bool(problem.overload_weight.any()),
-        has_even=bool(problem.even_weight.any()),
+        has_goals=bool(
+            problem.overload_weight.any()
+            or problem.even_weight.any()
+            or problem.balances
+        ),
         has_place=problem.place_cost is not None,
         has_pair=problem.pair_cost is not None,
         has_apart=bool(groups.apart_weight.any()),

@@ -1,0 +1,80 @@
+"""How much may be moved."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+KNEE, UNLIMITED = "knee", "unlimited"
+_PART = re.compile(r"([0-9.]+(?:e[0-9]+)?)\s*([a-z]+)", re.IGNORECASE)
+_UNITS = {
+    "gib": "gib",
+    "tib": "gib",
+    "move": "moves",
+    "moves": "moves",
+}
+_TIB = 1024.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much may be moved at most.
+
+    Attributes:
+        gib: The memory that may be transferred, in GiB.
+        moves: The guests that may be moved.
+        knee: Whether less is moved where more would bring little.
+    """
+
+    gib: float = math.inf
+    moves: float = math.inf
+    knee: bool = False
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it lets nothing move."""
+        return self.gib <= 0 or self.moves <= 0
+
+    def __str__(self) -> str:
+        parts = [
+            *([f"{self.gib:g} GiB"] if math.isfinite(self.gib) else []),
+            *([f"{self.moves:g} moves"] if math.isfinite(self.moves) else []),
+        ]
+        return ", ".join(parts) or (KNEE if self.knee else UNLIMITED)
+
+    @classmethod
+    def parsed(cls, text: str) -> Budget:
+        """Return the budget that *text* names.
+
+        `knee`, `unlimited`, or amounts such as `500 GiB`, `1.5 TiB`, `40 moves`;
+        several are separated by commas, and all of them bind.
+
+        Raises:
+            ValueError: It names none.
+        """
+        word = text.strip().lower()
+        if word == KNEE:
+            return cls(knee=True)
+        if word == UNLIMITED:
+            return cls()
+        limits = {"gib": math.inf, "moves": math.inf}
+        for part in word.split(","):
+            name, amount = _amount(part.strip(), text)
+            limits[name] = min(amount, limits[name])
+        return cls(gib=limits["gib"], moves=limits["moves"])
+
+
+def _amount(part: str, text: str) -> tuple[str, float]:
+    found = _PART.fullmatch(part)
+    unit = found[2].lower() if found else ""
+    if found is None or unit not in _UNITS:
+        raise ValueError(
+            f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB or "
+            f"40 moves, not {text!r}"
+        )
+    try:
+        amount = float(found[1])
+    except ValueError as error:
+        raise ValueError(f"budget {text!r}: {found[1]} is not a number") from error
+    return _UNITS[unit], amount * (_TIB if unit == "tib" else 1.0)

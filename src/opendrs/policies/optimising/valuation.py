@@ -1,0 +1,45 @@
+"""What each part of a plan is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.problem import Problem
+
+
+def worth_of_each(
+    problem: Problem, assignment: Indices, units: Sequence[int]
+) -> Floats:
+    """Return what would be lost if each of *units* were at home, all else as it is.
+
+    Neighbours are passed over.
+    """
+    chosen = np.array(units, np.int64)
+    here, home = assignment[chosen], problem.origin[chosen]
+    load = problem.base.copy()
+    np.add.at(load, assignment, problem.demand)
+    demand = problem.demand[chosen]
+    lost = node_cost(problem, load[home] + demand, home)
+    lost += node_cost(problem, load[here] - demand, here)
+    lost -= node_cost(problem, load[home], home)
+    lost -= node_cost(problem, load[here], here)
+    if problem.place_cost is not None:
+        kinds = problem.class_of[chosen]
+        lost += problem.place_cost[kinds, home] - problem.place_cost[kinds, here]
+    return np.where(here == home, 0.0, lost)
+
+
+def node_cost(problem: Problem, load: Floats, nodes: Indices) -> Floats:
+    """Return what *nodes* cost with these loads: overload, excess and evenness."""
+    capacity = problem.capacity[nodes]
+    away = (
+        np.divide(load, capacity, out=np.zeros_like(load), where=capacity > 0)
+        - problem.even_target
+    )
+    over = np.maximum(load - capacity, 0) * problem.overload_weight
+    excess = np.maximum(load - problem.safety[nodes], 0) * problem.excess_weight[nodes]
+    total: Floats = (over + excess + away**2 * problem.even_weight).sum(axis=1)
+    return total

@@ -1,0 +1,142 @@
+"""Why each guest goes, why there, and what stands in the way, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from opendrs.model import GIB, GuestId, NodeId, Snapshot
+from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.parties import Party
+from opendrs.policies.optimising.problem import Problem
+from opendrs.policies.optimising.scene import CPU, Scene
+from opendrs.policies.optimising.valuation import node_cost
+from opendrs.policies.outlook import by_reason
+from opendrs.rules import CompiledRules, Targets, Violation, violations
+
+MOST_COMPARED = 200  # parties of which better nodes are looked for that are closed
+MOST_NAMED = 2  # of these nodes, how many are named
+MOST_TOLD = 5  # broken rules of which it is told why they stay so
+
+
+class Explanations:
+    """Why the parties of one plan travel.
+
+    Args:
+        scene: The cluster before.
+        problem: What was solved.
+        assignment: Where each party is in the end.
+    """
+
+    def __init__(self, scene: Scene, problem: Problem, assignment: Indices) -> None:
+        self._scene = scene
+        self._problem = problem
+        self._assignment = assignment
+        self._before = scene.taken / scene.size
+        self._load = problem.base.copy()
+        np.add.at(self._load, assignment, problem.demand)
+        self._after = self._load / scene.size
+        self._mended = dict(_broken_by_guest(scene.snapshot))
+
+    def of(self, unit: int, *, compared: bool) -> str:
+        """Return why *unit* goes where it goes.
+
+        Args:
+            unit: The party.
+            compared: Whether to look for better nodes that are closed.
+        """
+        party = self._scene.parties[unit]
+        target = int(self._assignment[unit])
+        sentences = [self._move(unit, party, target), *self._rules(party)]
+        if compared:
+            sentences += self._closed(unit, party, target)
+        return "; ".join(sentences)
+
+    def _move(self, unit: int, party: Party, target: int) -> str:
+        home = self._problem.origin[unit]
+        cores = self._problem.demand[unit, CPU]
+        memory = self._problem.demand[unit, self._scene.memory] / GIB
+        here = ", ".join(sorted({guest.node for guest in party.guests}))
+        return (
+            f"takes {cores:.2f} cores and {memory:.2f} GiB from {here} "
+            f"({self._told(self._before[home])} → {self._told(self._after[home])}) "
+            f"to {self._scene.nodes[target]} "
+            f"({self._told(self._before[target])} → {self._told(self._after[target])})"
+        )
+
+    def _told(self, load: Floats) -> str:
+        return f"{load[CPU]:.0%} cpu, {load[self._scene.memory]:.0%} memory"
+
+    def _rules(self, party: Party) -> Iterator[str]:
+        names = [guest.id for guest in party.guests]
+        if len(names) > 1:
+            yield f"{' and '.join(names)} must be together"
+        mended = [self._mended[name] for name in names if name in self._mended]
+        if mended:
+            yield f"mends a rule that is broken: {mended[0].rule}"
+
+    def _closed(self, unit: int, party: Party, target: int) -> Iterator[str]:
+        """Yield the nodes that would be better, but for what closes them."""
+        every = np.arange(self._problem.nodes)
+        load = self._load.copy()
+        load[target] -= self._problem.demand[unit]
+        more = node_cost(self._problem, load + self._problem.demand[unit], every)
+        more -= node_cost(self._problem, load, every)
+        may = self._problem.allowed[self._problem.class_of[unit]]
+        better = np.flatnonzero(~may & (more < more[target] * (1 - 1e-9)))
+        named = 0
+        for node in better[np.argsort(more[better], kind="stable")]:
+            name = self._scene.nodes[node]
+            why = self._why(party, name)
+            if why is not None and named < MOST_NAMED:
+                named += 1
+                yield f"{name} would be better, but {why}"
+
+    def _why(self, party: Party, name: NodeId) -> str | None:
+        if name == party.guests[0].node:
+            return None
+        node = self._scene.snapshot.nodes[name]
+        return self._scene.targets.unsuitable(party.guests, node)
+
+
+def stays_broken(
+    before: Snapshot,
+    after: Snapshot,
+    rules: CompiledRules,
+    targets: Targets,
+    left_alone: Mapping[GuestId, str],
+) -> Iterator[str]:
+    """Yield why the first strict rules that are broken in *after* stay so."""
+    strict = [found for found in violations(after) if found.strict]
+    for found in strict[:MOST_TOLD]:
+        told = "; ".join(_obstacles(found, before, rules, targets, left_alone))
+        yield f"cannot be kept: {found.rule}: {told}"
+
+
+def _obstacles(
+    found: Violation,
+    snapshot: Snapshot,
+    rules: CompiledRules,
+    targets: Targets,
+    left_alone: Mapping[GuestId, str],
+) -> Iterator[str]:
+    """Yield what keeps each guest of a broken rule where it is."""
+    for name in sorted(found.guests):
+        if name in left_alone:
+            yield f"{name} is left alone: {left_alone[name]}"
+            continue
+        together = rules.together.get(name, frozenset({name}))
+        unit = [snapshot.guests[each] for each in sorted(together)]
+        closed = targets.excluded([each for each in unit if each.present])
+        if len(closed) == len(snapshot.nodes) - 1:
+            yield f"{name} has nowhere to go: {by_reason(closed)}"
+        else:
+            yield f"{name} would have to move, which the budget or the order forbids"
+
+
+def _broken_by_guest(snapshot: Snapshot) -> Iterator[tuple[GuestId, Violation]]:
+    for found in violations(snapshot):
+        if found.strict:
+            for guest in found.guests:
+                yield guest, found

@@ -1,0 +1,269 @@
+"""From a snapshot to the decision about it, some iterations at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opendrs.model import GIB, GuestId, Limits, Snapshot
+from opendrs.policies.base import Decision, Reason
+from opendrs.policies.optimising.budget import Budget
+from opendrs.policies.optimising.groups import Indices
+from opendrs.policies.optimising.parties import Parties
+from opendrs.policies.optimising.planning import Planning, Task
+from opendrs.policies.optimising.scene import Scene
+from opendrs.policies.optimising.standing import Standing, improved, standing
+from opendrs.policies.optimising.valuation import worth_of_each
+from opendrs.policies.optimising.words import (
+    MOST_COMPARED,
+    Explanations,
+    stays_broken,
+)
+from opendrs.policies.optimising.worth import Goal, Worth
+from opendrs.policies.outlook import obstacles
+from opendrs.policies.passage import Detours, Journey, Passage, passage
+from opendrs.rules import CompiledRules
+from opendrs.scoring import UsageMode
+
+ROUNDS = 3  # times a plan is made anew without who cannot travel
+ASIDE = 0.1  # of what is transferred, the part that detours may cost besides
+REASONS = {
+    Goal.REPAIR: Reason.MENDS_RULES,
+    Goal.CONTENTION: Reason.RELIEVES_OVERLOAD,
+    Goal.EVENNESS: Reason.IMPROVES_BALANCE,
+    Goal.PACKING: Reason.FREES_NODES,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A cluster about which something is to be decided.
+
+    Attributes:
+        snapshot: The cluster.
+        rules: Its rules.
+        parties: Who may be moved.
+        scene: The same as a search sees it.
+        before: How it stands.
+        priorities: What the plan is for, what matters most first.
+        worth: What things are worth.
+        budget: How much may be moved.
+        margin: The least part of what there is to gain.
+        limits: What the operator allows.
+        mode: What counts as load.
+        seed: Where the random numbers begin.
+        notes: What the operator should know besides.
+    """
+
+    snapshot: Snapshot
+    rules: CompiledRules
+    parties: Parties
+    scene: Scene
+    before: Standing
+    priorities: tuple[Goal, ...]
+    worth: Worth
+    budget: Budget
+    margin: float
+    limits: Limits
+    mode: UsageMode
+    seed: int
+    notes: tuple[str, ...]
+
+    def standing(self, snapshot: Snapshot) -> Standing:
+        """Return how *snapshot* stands."""
+        return standing(snapshot, self.mode, self.limits, self.worth.busy)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A plan, and how the cluster is and stands after it."""
+
+    planning: Planning
+    way: Passage
+    after: Standing
+    snapshot: Snapshot
+
+
+class Work:
+    """Work on the decision about one case; it can be had at any moment.
+
+    The same case and calls give the same decisions.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._planning = Planning(
+            Task(
+                scene=case.scene,
+                worth=case.worth,
+                budget=case.budget,
+                seed=case.seed,
+            )
+        )
+
+    @property
+    def units(self) -> int:
+        """How many units there are."""
+        return len(self._case.scene.parties)
+
+    def improve(self, iterations: int, progress: float) -> None:
+        """Look at *iterations* moves, after which *progress* of all work is done."""
+        self._planning.improve(iterations, progress)
+
+    def decision(self) -> Decision[None]:
+        """Return what is decided now."""
+        case = self._case
+        draft = self._draft()
+        goal = improved(case.before, draft.after, case.priorities, case.margin)
+        if goal is None or not draft.way.plan.steps:
+            return self._nothing(draft)
+        reason = REASONS[goal]
+        if goal is Goal.REPAIR and draft.after.broken == case.before.broken:
+            reason = Reason.RELIEVES_OVERLOAD
+        return Decision(
+            reason,
+            None,
+            draft.way.plan,
+            f"{_change(case.before, draft.after)}; {self._cost(draft)}",
+            case.before.figures,
+            draft.after.figures,
+            (
+                *case.notes,
+                *draft.way.notes,
+                *_gap(draft, case),
+                *self._broken(draft.snapshot),
+            ),
+        )
+
+    def _nothing(self, draft: Draft) -> Decision[None]:
+        case = self._case
+        if draft.way.plan.steps:
+            reason = Reason.GAIN_BELOW_MARGIN
+            why = (
+                f"the best plan would not gain {case.margin:.0%}: "
+                f"{_change(case.before, draft.after)}"
+            )
+        else:
+            reason = Reason.NO_CANDIDATE
+            why = "no guest may go where it would be better"
+        return Decision(
+            reason,
+            None,
+            detail=why,
+            before=case.before.figures,
+            after=case.before.figures,
+            notes=(*case.notes, *draft.way.notes, *self._broken(case.snapshot)),
+        )
+
+    def _draft(self) -> Draft:
+        """Return the best plan of which all steps can be made in some order."""
+        planning = self._planning
+        draft = self._way(planning)
+        for _ in range(ROUNDS):
+            lost = self._units_of(draft.way.given_up)
+            if not lost:
+                break
+            planning = planning.without(lost)
+            draft = self._way(planning)
+        return draft
+
+    def _way(self, planning: Planning) -> Draft:
+        case = self._case
+        journeys = [*self._journeys(planning)]
+        way = passage(
+            journeys, case.snapshot, case.rules, case.limits, self._detours(journeys)
+        )
+        after = case.snapshot.after(*(step.action for step in way.plan.steps))
+        return Draft(planning, way, case.standing(after), after)
+
+    def _journeys(self, planning: Planning) -> Iterator[Journey]:
+        scene, assignment = self._case.scene, planning.assignment
+        units = _travelling(scene, assignment)
+        worth = worth_of_each(planning.problem, assignment, units)
+        told = set(np.argsort(-worth, kind="stable")[:MOST_COMPARED].tolist())
+        words = Explanations(scene, planning.problem, assignment)
+        for place, unit in enumerate(units):
+            target = scene.nodes[assignment[unit]]
+            guests = tuple(
+                each for each in scene.parties[unit].guests if each.node != target
+            )
+            why = words.of(unit, compared=place in told)
+            yield Journey(guests, target, float(worth[place]), why)
+
+    def _detours(self, journeys: Sequence[Journey]) -> Detours:
+        memory = sum(each.memory for each in journeys)
+        moves = sum(len(each.guests) for each in journeys)
+        budget = self._case.budget
+        return Detours(
+            memory=min(ASIDE * memory, budget.gib * GIB - memory),
+            moves=budget.moves - moves,
+        )
+
+    def _units_of(self, journeys: Sequence[Journey]) -> list[int]:
+        lost: set[GuestId] = {guest.id for each in journeys for guest in each.guests}
+        return [
+            unit
+            for unit, party in enumerate(self._case.scene.parties)
+            if any(guest.id in lost for guest in party.guests)
+        ]
+
+    def _cost(self, draft: Draft) -> str:
+        moves = sum(len(each.guests) for each in draft.way.made)
+        memory = sum(each.memory for each in draft.way.made) / GIB
+        return f"{moves} moves, {memory:.1f} GiB"
+
+    def _broken(self, after: Snapshot) -> Iterator[str]:
+        case = self._case
+        return stays_broken(
+            case.snapshot,
+            after,
+            case.rules,
+            case.scene.targets,
+            case.parties.left_alone,
+        )
+
+
+def notes_of(snapshot: Snapshot, rules: CompiledRules, who: Parties) -> tuple[str, ...]:
+    """Return what stands in the way from the beginning."""
+    return obstacles(snapshot, rules, who.left_alone)
+
+
+def _travelling(scene: Scene, assignment: Indices) -> list[int]:
+    """Return the units of which somebody is not where the unit is to be."""
+    return [
+        unit
+        for unit, (party, node) in enumerate(
+            zip(scene.parties, assignment.tolist(), strict=True)
+        )
+        if any(guest.node != scene.nodes[node] for guest in party.guests)
+    ]
+
+
+def _gap(draft: Draft, case: Case) -> Iterator[str]:
+    """Yield how near to the best possible *draft* is."""
+    scale = len(case.scene.nodes) * (case.worth.cpu + case.worth.memory)
+    if scale > 0:
+        least = draft.planning.bound().bound / math.sqrt(scale)
+        here = draft.planning.distance / math.sqrt(scale)
+        yield (
+            "bound: no plan that moves as much can come below an unevenness of "
+            f"{least:.4f}; this comes to {here:.4f}"
+        )
+
+
+def _change(before: Standing, after: Standing) -> str:
+    parts = [f"unevenness {before.unevenness:.3f} → {after.unevenness:.3f}"]
+    if before.broken or after.broken:
+        parts.insert(0, f"broken rules {before.broken} → {after.broken}")
+    if before.overfull > 0 or after.overfull > 0:
+        parts.append(
+            f"memory over the limit {before.overfull:.1f} → {after.overfull:.1f} GiB"
+        )
+    if before.waiting > 0 or after.waiting > 0:
+        parts.append(f"overcommitted cores {before.waiting:.1f} → {after.waiting:.1f}")
+    if before.used != after.used:
+        parts.append(f"nodes in use {before.used} → {after.used}")
+    return ", ".join(parts)
