@@ -50,6 +50,7 @@ class SimulatedSocket:
 
     silence: float | None = None
     detached = False
+    patience = 300.0
 
     def __init__(self, world: SimulatedPlatform, node: NodeId) -> None:
         self._world, self._node = world, node

@@ -40,6 +40,9 @@ class Odd(ThreadingHTTPServer):
         self.headers = {}
         self.asked: list[tuple[str, str, bytes]] = []
 
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of those who hang up before the end."""
+
     def says(self, told: object, status: int = 200) -> None:
         """Answer *told*, as JSON, from now on."""
         self.body, self.status = json.dumps(told).encode(), status
@@ -75,15 +78,20 @@ def odd(tmp_path: Path) -> Iterator[tuple[Odd, RedfishDriver]]:
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     (tmp_path / "password").write_text("s3cr3t")
     with serving(authority) as server:
-        settings = RedfishSettings(
-            url=f"https://localhost:{server.server_port}",
-            user="opendrs",
-            password_file=tmp_path / "password",
-            ca=tmp_path / "ca.pem",
-            system="1",
-            timeout=0.5,
-        )
-        yield server, RedfishDriver(NodeId("h1"), settings)
+        yield server, driver_of(server, tmp_path)
+
+
+def driver_of(server: Odd, directory: Path, system: str | None = "1") -> RedfishDriver:
+    """Return a driver that asks *server*, with what is in *directory*."""
+    settings = RedfishSettings(
+        url=f"https://localhost:{server.server_port}",
+        user="opendrs",
+        password_file=directory / "password",
+        ca=directory / "ca.pem",
+        system=system,
+        timeout=0.5,
+    )
+    return RedfishDriver(NodeId("h1"), settings)
 
 
 @contextmanager
@@ -174,7 +182,61 @@ def test_nobody_is_followed_elsewhere(odd: tuple[Odd, RedfishDriver]) -> None:
         driver.state()
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b"\xff", b""])
+PLACES = {
+    "control": "/redfish/v1/\x01",
+    "long": f"/{'x' * 70_000}",
+    "surrogate": "/\ud800",
+    "line": "/x\n",
+    "delete": "/\x7f",
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+def test_a_place_that_cannot_be_is_told(
+    odd: tuple[Odd, RedfishDriver], tmp_path: Path, place: str
+) -> None:
+    server, driver = odd
+    alone = driver_of(server, tmp_path, system=None)
+    server.says({**resettable(target=place), "Members": [{"@odata.id": place}]})
+
+    for ask in (alone.state, driver.on):
+        with pytest.raises(PlatformError, match="controller of h1"):
+            ask()
+
+
+def test_an_answer_without_an_end_is_not_kept(odd: tuple[Odd, RedfishDriver]) -> None:
+    server, driver = odd
+    server.body = b'{"PowerState": "' + b"x" * (2 << 20)
+
+    with pytest.raises(UnexpectedResponseError, match="answers without an end"):
+        driver.state()
+
+
+def test_no_proxy_is_used(
+    odd: tuple[Odd, RedfishDriver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, driver = odd
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    server.says({"PowerState": "On"})
+
+    assert driver.state() is PowerState.ON
+
+
+DEEP = b"[" * 100_000
+
+
+def test_a_refusal_that_cannot_be_read_is_one_all_the_same(
+    odd: tuple[Odd, RedfishDriver],
+) -> None:
+    server, driver = odd
+    server.body, server.status = DEEP, 409
+
+    with pytest.raises(PlatformError, match=r"refuses \(status 409\)$"):
+        driver.on()
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"\xff", b"", DEEP], ids="abcde")
 def test_an_answer_in_another_form_is_told(
     odd: tuple[Odd, RedfishDriver], body: bytes
 ) -> None:

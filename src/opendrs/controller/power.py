@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from opendrs.controller.tables import Table, no_such
-from opendrs.platforms.file import Complaint, Location, shown
+from opendrs.platforms.file import Complaint, Location, kind_of, suggestion
 from opendrs.platforms.power import (
     DRIVERS,
     DriverSettings,
@@ -23,7 +23,8 @@ class PowerTable:
     """A table that says for all nodes, and for each, how they are switched.
 
     What a node says comes on top of what is said for all; a node with another
-    driver than the others says everything itself.
+    driver than the others says everything itself. No complaint shows a value: any
+    may be, or hold, a secret.
 
     Attributes:
         complaints: Everything that is wrong with it.
@@ -82,11 +83,12 @@ class PowerTable:
         name = table.get("driver")
         if not isinstance(name, str) or name not in DRIVERS:
             drivers = ", ".join(f'"{known}"' for known in DRIVERS)
-            found = "which is missing" if name is None else f"found {shown(name)}"
-            self._say((*at, "driver"), f"expected one of {drivers}, {found}")
+            found = "which is missing" if name is None else f"found {kind_of(name)}"
+            meant = suggestion(name, DRIVERS) if isinstance(name, str) else ""
+            self._say((*at, "driver"), f"expected one of {drivers}, {found}{meant}")
             return None
         rest = {key: value for key, value in table.items() if key != "driver"}
-        checked = Table(DRIVERS[name], rest, at)
+        checked = Table(DRIVERS[name], rest, at, show=kind_of)
         self._found += checked.complaints
         return self._placed(checked.value)
 
@@ -113,7 +115,7 @@ class PowerTable:
     def _table(self, at: Location, value: object) -> Mapping[str, object]:
         if isinstance(value, Mapping):
             return value
-        self._say(at, f"expected a table, found {shown(value)}")
+        self._say(at, f"expected a table, found {kind_of(value)}")
         return {}
 
     def _say(self, at: Location, message: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -29,6 +29,7 @@ class Table(Generic[T]):
         table: object,
         at: Location = (),
         given: Mapping[str, object] | None = None,
+        show: Callable[[object], str] = shown,
     ) -> None:
         """Check *table*.
 
@@ -37,17 +38,19 @@ class Table(Generic[T]):
             table: The values by name, as parsed from TOML or JSON.
             at: Where the table is in its file.
             given: Fields that are set already, and not by the operator.
+            show: Returns what is told of a value that was found.
         """
         self._kind = kind
         self._at = at
         self._given = dict(given or {})
+        self._show = show
         self._values: dict[str, object] = {}
         self.value: T | None = None
         self.complaints = tuple(self._check(table))
 
     def _check(self, table: object) -> Iterator[Complaint]:
         if not isinstance(table, Mapping):
-            yield Complaint(self._at, f"expected a table, found {shown(table)}")
+            yield Complaint(self._at, f"expected a table, found {self._show(table)}")
             return
         complaints = [*self._check_names(table), *self._check_values(table)]
         yield from complaints or self._build()
@@ -86,9 +89,9 @@ class Table(Generic[T]):
             adapter = TypeAdapter[object](hint)  # type: ignore[arg-type]
             self._values[name] = adapter.validate_json(text, strict=True)
         except ValidationError as error:
-            yield from translated(error, at)
+            yield from translated(error, at, show=self._show)
         except ValueError:
-            yield Complaint(at, f"cannot be {shown(value)}")
+            yield Complaint(at, f"cannot be {self._show(value)}")
 
     def _build(self) -> Iterator[Complaint]:
         try:

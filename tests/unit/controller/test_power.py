@@ -134,7 +134,7 @@ def test_a_password_that_cannot_be_read_is_told_before_anything(config: Path) ->
     [
         (
             "power = 3",
-            ["platform.lab.power: expected a table, found 3"],
+            ["platform.lab.power: expected a table, found a number"],
         ),
         (
             "[platform.lab.power]\ntimeout = 3\n",
@@ -158,7 +158,7 @@ def test_a_password_that_cannot_be_read_is_told_before_anything(config: Path) ->
         ),
         (
             '[platform.lab.power.nodes]\nh1 = "command"\n',
-            ['platform.lab.power.nodes.h1: expected a table, found "command"'],
+            ["platform.lab.power.nodes.h1: expected a table, found a text"],
         ),
         (
             (
@@ -168,11 +168,11 @@ def test_a_password_that_cannot_be_read_is_told_before_anything(config: Path) ->
             [
                 (
                     "platform.lab.power.nodes.h1.offf: no such setting; did you mean "
-                    "off? (there is: detached, off, on, silence, state, timeout, "
-                    "variables)"
+                    "off? (there is: detached, off, on, patience, silence, state, "
+                    "timeout, variables)"
                 ),
                 "platform.lab.power.nodes.h1.off: is missing",
-                'platform.lab.power.nodes.h1.on: expected a list, found "wake me"',
+                "platform.lab.power.nodes.h1.on: expected a list, found a text",
             ],
         ),
         (
@@ -185,7 +185,7 @@ def test_a_password_that_cannot_be_read_is_told_before_anything(config: Path) ->
                 (
                     "platform.lab.power.nodes.h1.password: no such setting; did you "
                     "mean password_env? (there is: ca, off, password_env, "
-                    "password_file, system, timeout, url, user)"
+                    "password_file, patience, system, timeout, url, user)"
                 )
             ],
         ),
@@ -195,6 +195,48 @@ def test_says_where_what_was_found_and_what_was_expected(
     config: Path, text: str, expected: list[str]
 ) -> None:
     assert complaints(config, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "variables = {password = 12345678}",
+            ".variables.password: expected a text, found a number",
+        ),
+        (
+            "variables = {x = [1, 2]}",
+            ".variables.x: expected a text, found a list",
+        ),
+        (
+            "variables = 'hunter2'",
+            ".variables: expected a table of named values, found a text",
+        ),
+        ("state = 'ipmi -P hunter2'", ".state: expected a list, found a text"),
+        ("detached = 12345678", ".detached: expected true or false, found a number"),
+        ("timeout = true", ".timeout: expected a number, found true or false"),
+        ("timeout = 2026-01-01", ".timeout: expected a number, found a text"),
+        ("state = {P = 'hunter2'}", ".state: expected a list, found a table"),
+    ],
+)
+def test_what_was_found_is_not_shown_as_it_may_be_a_secret(
+    config: Path, line: str, expected: str
+) -> None:
+    nodes = "[platform.lab.power.nodes.h1]\n"
+    text = f'driver = "command"\non = ["wake"]\noff = ["sleep"]\n{line}\n'
+
+    assert complaints(config, nodes + text) == [
+        f"platform.lab.power.nodes.h1{expected}"
+    ]
+
+
+def test_a_driver_that_is_misspelt_is_guessed_at(config: Path) -> None:
+    for word, guess in (("comand", "; did you mean command?"), ("-P hunter2", "")):
+        (found,) = complaints(
+            config, f"[platform.lab.power.nodes]\nh1 = {{driver = '{word}'}}"
+        )
+
+        assert found.endswith(f'"redfish", "none", found a text{guess}')
 
 
 def test_a_snapshot_in_a_file_has_no_power(config: Path) -> None:

@@ -3,6 +3,7 @@
 from opendrs.platforms.file.complaints import Complaint as Complaint
 from opendrs.platforms.file.complaints import Location as Location
 from opendrs.platforms.file.complaints import complain as complain
+from opendrs.platforms.file.complaints import kind_of as kind_of
 from opendrs.platforms.file.complaints import shown as shown
 from opendrs.platforms.file.complaints import suggestion as suggestion
 from opendrs.platforms.file.complaints import translated as translated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -104,6 +104,19 @@ def shown(value: object) -> str:
     return text
 
 
+def kind_of(value: object) -> str:
+    """Return what *value* is, and not its value, which may be a secret."""
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, str):
+        return "a text"
+    if isinstance(value, bool):
+        return "true or false"
+    return "a number" if isinstance(value, int | float) else "something else"
+
+
 def _printable(value: object) -> bool:
     return not isinstance(value, str) or value.isprintable()
 
@@ -116,7 +129,10 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def translated(
-    error: ValidationError, before: Location = (), known: Iterable[str] = ()
+    error: ValidationError,
+    before: Location = (),
+    known: Iterable[str] = (),
+    show: Callable[[object], str] = shown,
 ) -> Iterator[Complaint]:
     """Yield what pydantic found, in the words of this project.
 
@@ -124,13 +140,14 @@ def translated(
         error: What pydantic found.
         before: What leads to the value that was checked.
         known: The keys there are, to guess at what a misspelt one meant.
+        show: Returns what is told of a value that was found.
     """
     names = tuple(known)
     for found in error.errors(include_url=False):
         at = _without_tags((*before, *found["loc"]))
         if found["type"].startswith("union_tag"):
             at = (*at, "kind")
-        yield Complaint(at, _message(found, at, names))
+        yield Complaint(at, _message(found, at, names, show))
 
 
 def _without_tags(at: Location) -> Location:
@@ -145,7 +162,12 @@ def _without_tags(at: Location) -> Location:
     )
 
 
-def _message(found: ErrorDetails, at: Location, known: Iterable[str]) -> str:
+def _message(
+    found: ErrorDetails,
+    at: Location,
+    known: Iterable[str],
+    show: Callable[[object], str],
+) -> str:
     kind, context = found["type"], found.get("ctx", {})
     if kind == "extra_forbidden":
         return f"no such field{suggestion(str(at[-1]), known)}"
@@ -155,4 +177,4 @@ def _message(found: ErrorDetails, at: Location, known: Iterable[str]) -> str:
         return str(context["error"])
     wanted = _EXPECTED.get(kind)
     expected = f"expected {wanted.format(**context)}" if wanted else found["msg"]
-    return f"{expected}, found {shown(context.get('tag', found['input']))}"
+    return f"{expected}, found {show(context.get('tag', found['input']))}"

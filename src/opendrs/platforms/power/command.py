@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from tempfile import TemporaryFile
@@ -21,7 +22,9 @@ from opendrs.platforms.power.settings import NODE, CommandSettings
 from opendrs.platforms.power.words import filled
 
 _STATES = {0: PowerState.ON, 1: PowerState.OFF}
-_LAST = 4_096  # bytes of what a command complained that are looked at
+MOST_SAID = 1 << 20  # bytes that a command may complain
+_GLANCE = 0.1  # seconds from one look at that to the next
+_LAST = 4_096  # bytes of it that are looked at in the end
 _MOST = 200  # characters of it that are repeated
 
 
@@ -37,6 +40,11 @@ class CommandDriver:
     def silence(self) -> float | None:
         """Return the seconds of silence that stand for `state`, if there is none."""
         return None if self._settings.state else self._settings.silence
+
+    @property
+    def patience(self) -> float:
+        """Return the seconds in which the node should have followed."""
+        return self._settings.patience
 
     @property
     def detached(self) -> bool:
@@ -87,9 +95,10 @@ class CommandDriver:
         what = f"the command {name} of {self._node}"
         if self._node.startswith("-"):  # which a program would take as an option
             raise PermissionDeniedError(f"{what}: a name cannot begin with a dash")
-        # A file and not a pipe: what a command leaves running would keep a pipe open.
-        with TemporaryFile() as complaints:
-            try:
+        try:
+            # A file and not a pipe, which what a command leaves running would keep
+            # open, and could not outlive.
+            with TemporaryFile() as complaints:
                 process = subprocess.Popen(  # noqa: S603 -- the operator's own words
                     filled(words, self._values),
                     stdin=subprocess.DEVNULL,
@@ -97,17 +106,28 @@ class CommandDriver:
                     stderr=complaints,
                     start_new_session=True,
                 )
-            except (OSError, ValueError) as error:
-                why = getattr(error, "strerror", None) or "it holds a zero byte"
-                raise PlatformError(f"{what} could not be run: {why}") from None
-            try:
-                status = process.wait(self._settings.timeout)
-            except subprocess.TimeoutExpired:
-                _end(process)
-                raise PlatformError(
-                    f"{what} did not end within {self._settings.timeout:g} s"
-                ) from None
-            return status, _last_line(complaints)
+                why = _waited_for(process, complaints, self._settings.timeout)
+                if why is not None:
+                    _end(process)
+                    raise PlatformError(f"{what} {why}")
+                return process.returncode, _last_line(complaints)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "it holds a zero byte"
+            raise PlatformError(f"{what} could not be run: {why}") from None
+
+
+def _waited_for(
+    process: subprocess.Popen[bytes], complaints: IO[bytes], lasting: float
+) -> str | None:
+    """Wait for the end of a command; return why no longer, if that is not its end."""
+    until = time.monotonic() + lasting
+    while (left := until - time.monotonic()) > 0:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(min(left, _GLANCE))
+            return None
+        if os.fstat(complaints.fileno()).st_size > MOST_SAID:
+            return f"complained more than {MOST_SAID >> 20} MiB, and was ended"
+    return f"did not end within {lasting:g} s"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -31,6 +31,10 @@ class Driver(Protocol):
         """
 
     @property
+    def patience(self) -> float:
+        """Return the seconds in which a node should have followed a request."""
+
+    @property
     def detached(self) -> bool:
         """Return whether a complaint of `off` may mean nothing.
 

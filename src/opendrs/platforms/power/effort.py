@@ -7,6 +7,7 @@ the request is still being handed over, and why that failed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 
 from opendrs.errors import OpenDRSError, PlatformError, PlatformUnavailableError
 from opendrs.model import NodeId, NodeState, PowerOn, Snapshot
@@ -30,6 +31,8 @@ class Effort:
         self, switch: Switch, driver: Driver, look: Callable[[], Snapshot]
     ) -> None:
         self._node, self._driver, self._look = switch.node, driver, look
+        self._lock = Lock()
+        self._given_up = self._asked = False
         work = self._wake if isinstance(switch, PowerOn) else self._put_to_sleep
         self._end = begun(lambda: _words_of(work))
 
@@ -43,6 +46,16 @@ class Effort:
         """Return why the request was not taken; None while nobody said so."""
         return self._end.result() if self._end.done() else None
 
+    @property
+    def may_follow(self) -> bool:
+        """Return whether the driver was asked, or may still be."""
+        return self._asked or (self.under_way and not self._given_up)
+
+    def give_up(self) -> None:
+        """Ask the driver no more, unless it was asked already."""
+        with self._lock:
+            self._given_up = True
+
     def _wake(self) -> None:
         try:
             node = self._look().nodes.get(self._node)
@@ -53,17 +66,25 @@ class Effort:
                 raise PlatformError(f"{self._node} is not a node of the cluster")
             if node.online:
                 return
-        self._driver.on()
+        self._ask(self._driver.on)
 
     def _put_to_sleep(self) -> None:
         if _state(self._driver) is PowerState.OFF:
             return
         require_empty(self._node, self._look())
         try:
-            self._driver.off()
+            self._ask(self._driver.off)
         except PlatformError:
-            if not self._driver.detached:
+            if not (self._asked and self._driver.detached):
                 raise
+
+    def _ask(self, request: Callable[[], None]) -> None:
+        """Hand *request* over: the last moment at which it can be given up."""
+        with self._lock:
+            if self._given_up:
+                raise PlatformError(f"{self._node} was not asked: it was given up")
+            self._asked = True
+        request()
 
 
 def require_empty(name: NodeId, seen: Snapshot) -> None:

@@ -23,6 +23,7 @@ from opendrs.platforms.power.driver import Driver, PowerState
 from opendrs.platforms.power.effort import Effort
 from opendrs.platforms.power.silence import Silence
 from opendrs.platforms.power.task import Switch, opposite, switch_of, task_of
+from opendrs.platforms.power.waiting import LATE, Wait
 from opendrs.ports import Platform, TaskId, TaskState, TaskStatus
 
 logger = logging.getLogger(__name__)
@@ -51,10 +52,10 @@ class Powered:
         """
         self._platform = platform
         self._drivers = drivers
+        self._now = now
         self._silence = Silence(now)
         self._lock = Lock()
-        self._efforts: dict[TaskId, Effort] = {}
-        self._given_up: set[TaskId] = set()
+        self._waits: dict[TaskId, Wait] = {}
         self._mute: set[NodeId] = set()
 
     @property
@@ -75,6 +76,8 @@ class Powered:
             for name, state in self._states(unknown).items()
             if state is PowerState.OFF
         }
+        for name in asleep:
+            self._has_left(name)
         return replace(seen, nodes={**seen.nodes, **asleep})
 
     def start(self, action: Action) -> TaskId:
@@ -82,20 +85,25 @@ class Powered:
 
         A switch that this process has already under way is not asked for again.
         A node is put to sleep only if another look, right before, shows it empty.
+        Nobody is moved to a node that may be about to go to sleep.
 
         Raises:
             UnsupportedError: The node has no power driver.
-            PlatformError: The opposite is under way.
+            PlatformError: The opposite is under way, or the target of a move was
+                asked to switch itself off and may still follow.
         """
         if not isinstance(action, PowerOn | PowerOff):
+            self._require_staying(action.target)
             return self._platform.start(action)
         driver, task = self._driver(action.node), task_of(action)
         with self._lock:
             if self._busy_with(opposite(action)):
                 raise PlatformError(f"{action.node} is being switched the other way")
-            if not self._busy_with(action):
-                self._given_up.discard(task)
-                self._efforts[task] = Effort(action, driver, self._look)
+            if self._busy_with(action):
+                self._require_wanted(action)
+            else:
+                self._waits.pop(task_of(opposite(action)), None)
+                self._waits[task] = self._asking(action, driver)
         return task
 
     def find(self, action: Action) -> TaskId:
@@ -112,8 +120,10 @@ class Powered:
     def status(self, task: TaskId) -> TaskStatus:
         """Return how *task* stands, as it can be seen.
 
-        A switch that is not confirmed runs until it is given up: also one of
-        another process, of which nobody knows whether it was asked for.
+        A switch that is not confirmed runs until it is given up, or its driver's
+        patience ends: also one of another process, of which nobody knows whether
+        it was asked for. To wake a node is then asked for once more, which does no
+        harm; to put it to sleep is not, because it may be in use by now.
 
         Raises:
             PlatformError: Who must confirm it cannot be asked.
@@ -121,34 +131,38 @@ class Powered:
         switch = switch_of(task)
         if switch is None:
             return self._platform.status(task)
-        if self._busy_with(switch):
+        wait = self._waits.setdefault(task, Wait(self._now()))
+        if wait.busy:
             return TaskStatus(TaskState.RUNNING, f"{switch.node} is being asked")
-        effort = self._efforts.get(task)
-        complaint = None if effort is None else effort.complaint
+        driver = self._driver(switch.node)
+        failure = wait.failure(switch.node, driver.patience, self._now())
         try:
-            confirmed, seen = self._confirmed(switch, self._driver(switch.node))
+            confirmed, seen = self._confirmed(switch, driver)
         except PlatformError as error:
-            if complaint is None:
+            if failure is None:
+                self._ask_again(switch, driver)
                 raise
             confirmed, seen = False, f"how it is now cannot be told: {error}"
         if confirmed:
+            if isinstance(switch, PowerOff):
+                self._has_left(switch.node)
             return TaskStatus(TaskState.DONE, seen)
-        if complaint is not None:
-            return TaskStatus(TaskState.FAILED, f"{complaint}; {seen}")
-        if task in self._given_up:
-            return TaskStatus(TaskState.FAILED, f"no longer waited for; {seen}")
+        if failure is not None:
+            return TaskStatus(TaskState.FAILED, f"{failure}; {seen}")
+        self._ask_again(switch, driver)
         return TaskStatus(TaskState.RUNNING, seen)
 
     def abort(self, task: TaskId) -> None:
         """No longer wait for *task*.
 
-        What a driver was asked for cannot be taken back: a node may follow later,
-        and then shows as what it is.
+        A driver that was not asked yet is not asked any more. What one was asked
+        for cannot be taken back: a node may follow later, and then shows as what
+        it is.
         """
         if switch_of(task) is None:
             self._platform.abort(task)
         else:
-            self._given_up.add(task)
+            self._waits.setdefault(task, Wait(self._now())).give_up()
 
     def _look(self) -> Snapshot:
         return self._silence.note(self._platform.observe())
@@ -161,9 +175,36 @@ class Powered:
             )
         return driver
 
+    def _asking(self, switch: Switch, driver: Driver) -> Wait:
+        return Wait(self._now(), Effort(switch, driver, self._look))
+
+    def _ask_again(self, switch: Switch, driver: Driver) -> None:
+        """Ask for a node to be woken that another process wanted awake."""
+        wait = self._waits[task_of(switch)]
+        if isinstance(switch, PowerOn) and wait.effort is None:
+            wait.effort = Effort(switch, driver, self._look)
+
     def _busy_with(self, switch: Switch) -> bool:
-        effort = self._efforts.get(task_of(switch))
-        return effort is not None and effort.under_way
+        wait = self._waits.get(task_of(switch))
+        return wait is not None and wait.busy
+
+    def _require_wanted(self, switch: Switch) -> None:
+        """Check that what is under way was not given up meanwhile."""
+        if self._waits[task_of(switch)].given_up:
+            raise PlatformError(f"{switch.node} is still being asked what was given up")
+
+    def _require_staying(self, node: NodeId) -> None:
+        """Check that *node* was not asked to switch itself off."""
+        wait = self._waits.get(task_of(PowerOff(node)))
+        if wait is None or wait.effort is None or not wait.effort.may_follow:
+            return
+        if self._now() - wait.since < LATE:
+            raise PlatformError(f"{node} was asked to go to sleep, and may still do so")
+
+    def _has_left(self, node: NodeId) -> None:
+        """Forget that *node* was asked to switch itself off: it is off."""
+        if not self._busy_with(PowerOff(node)):
+            self._waits.pop(task_of(PowerOff(node)), None)
 
     def _confirmed(self, switch: Switch, driver: Driver) -> tuple[bool, str]:
         """Return whether the node is as it should be, and what is seen of it."""

@@ -24,6 +24,7 @@ from opendrs.errors import (
     UnsupportedError,
 )
 from opendrs.model import NodeId
+from opendrs.platforms.power.answers import asked, plain, said, short, table
 from opendrs.platforms.power.driver import PowerState
 from opendrs.platforms.power.settings import RedfishSettings
 
@@ -32,7 +33,6 @@ _STATES = {"On": PowerState.ON, "Off": PowerState.OFF}
 _RESET = "#ComputerSystem.Reset"
 _ALLOWED = "ResetType@Redfish.AllowableValues"
 _WAYS_ON = ("On", "ForceOn", "PushPowerButton")
-_MOST = 200  # characters of what it says that are repeated
 
 
 class RedfishDriver:
@@ -45,10 +45,15 @@ class RedfishDriver:
         """Read the password and the certificates; connect to nothing yet.
 
         Raises:
-            ConfigurationError: One of them cannot be read.
+            ConfigurationError: One of them cannot be read, or the URL is none.
         """
+        try:
+            httpx.URL(settings.url)
+        except httpx.InvalidURL as error:
+            raise ConfigurationError(f"power of {node}: url: {error}") from None
         self._node = node
         self._settings = settings
+        self.patience = settings.patience
         self._login = httpx.BasicAuth(settings.user, _password(node, settings))
         self._trust = _trust(node, settings)
 
@@ -84,14 +89,16 @@ class RedfishDriver:
             auth=self._login,
             verify=self._trust,
             timeout=self._settings.timeout,
-            # Redirected, it would show the password to somebody else.
+            # Redirected, or by way of a proxy that other programs are told to
+            # use, it would show the password to somebody else.
             follow_redirects=False,
+            trust_env=False,
         )
 
     def _reset(self, *ways: str) -> None:
         """Ask for the first of *ways* that the system offers."""
         with self._client() as client:
-            action = _table(self._system(client), "Actions", _RESET)
+            action = table(self._system(client), "Actions", _RESET)
             offered = action.get(_ALLOWED, ways)
             target = action.get("target")
             if not isinstance(offered, list | tuple) or not isinstance(target, str):
@@ -114,20 +121,20 @@ class RedfishDriver:
         members = self._table_at(client, SYSTEMS).get("Members")
         if not isinstance(members, list):
             self._puzzled("does not say which systems it has")
-        paths = [str(_table({"": each}, "").get("@odata.id")) for each in members]
+        paths = [str(table(each).get("@odata.id")) for each in members]
         if len(paths) != 1:
             names = ", ".join(path.rpartition("/")[2] for path in paths) or "none"
             raise PlatformError(
-                f"{self._who} has not one system ({_short(names)}): set system"
+                f"{self._who} has not one system ({short(names)}): set system"
             )
         return paths[0]
 
     def _table_at(self, client: httpx.Client, path: str) -> Mapping[str, Any]:
         answer = self._asked(client, "GET", path)
         try:
-            told = answer.json()
-        except ValueError:
-            self._puzzled("did not answer in JSON")
+            told = plain(answer)
+        except UnexpectedResponseError as error:
+            self._puzzled(str(error))
         if not isinstance(told, dict):
             self._puzzled("answered in an unknown form")
         return told
@@ -138,7 +145,9 @@ class RedfishDriver:
         if not path.startswith("/") or path.startswith("//"):
             self._puzzled("names a place that is not its own")
         try:
-            answer = client.request(method, path, json=json)
+            answer = asked(client, method, path, json, self._settings.timeout)
+        except UnexpectedResponseError as error:
+            self._puzzled(str(error))
         except httpx.TimeoutException:
             seconds = self._settings.timeout
             raise PlatformUnavailableError(
@@ -155,7 +164,9 @@ class RedfishDriver:
                 f"the certificate of {self._who} is not trusted: {distrust}; set ca "
                 "to a file with the one that signed it, or with itself"
             )
-        return PlatformUnavailableError(f"{self._who} cannot be reached: {error}")
+        return PlatformUnavailableError(
+            f"{self._who} cannot be reached: {short(str(error))}"
+        )
 
     def _require_success(self, answer: httpx.Response) -> None:
         status = answer.status_code
@@ -166,14 +177,15 @@ class RedfishDriver:
                 f"{self._who} refuses user {self._settings.user} (status {status})"
             )
         if status == 404:
-            raise PlatformError(f"{self._who} has no {answer.url.path} (status 404)")
+            missing = short(answer.url.path)
+            raise PlatformError(f"{self._who} has no {missing} (status 404)")
         if status >= 500:
             raise PlatformUnavailableError(
-                f"{self._who} cannot do it now (status {status}{_said(answer)})"
+                f"{self._who} cannot do it now (status {status}{said(answer)})"
             )
         if answer.is_redirect:
             self._puzzled(f"sends elsewhere (status {status}): set url to where it is")
-        raise PlatformError(f"{self._who} refuses (status {status}{_said(answer)})")
+        raise PlatformError(f"{self._who} refuses (status {status}{said(answer)})")
 
     def _puzzled(self, what: str) -> NoReturn:
         raise UnexpectedResponseError(f"{self._who} {what}")
@@ -221,27 +233,3 @@ def _distrust(error: BaseException | None) -> str | None:
             return error.verify_message
         error = error.__cause__ or error.__context__
     return None
-
-
-def _table(told: object, *keys: str) -> Mapping[str, Any]:
-    """Return the table below *keys*; an empty one where there is none."""
-    for key in keys:
-        told = told.get(key) if isinstance(told, Mapping) else None
-    return told if isinstance(told, Mapping) else {}
-
-
-def _said(answer: httpx.Response) -> str:
-    """Return what a refusal says, in the form of Redfish, on one line."""
-    try:
-        error = _table(answer.json(), "error")
-    except ValueError:
-        return ""
-    further = error.get("@Message.ExtendedInfo")
-    first = further[0] if isinstance(further, list) and further else {}
-    message = _table({"": first}, "").get("Message") or error.get("message")
-    return f": {_short(message)}" if isinstance(message, str) else ""
-
-
-def _short(text: str) -> str:
-    plain = "".join(c if c.isprintable() else " " for c in text)
-    return plain if len(plain) <= _MOST else f"{plain[:_MOST]}..."

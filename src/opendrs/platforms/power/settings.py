@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -18,6 +19,9 @@ from opendrs.platforms.power.words import variables_in
 LONGEST_WAIT = 3_600  # seconds
 NODE = "node"  # the variable that is always there
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")  # of a host
+_SYSTEM = re.compile(r"(?!\.{1,2}$)[ -~]{1,200}")  # one part of a path, and not ".."
+_NO_URL = "url: is not a URL such as https://bmc-h1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,7 @@ class CommandSettings:
             1 for off, anything else for unknown. None where there is none.
         variables: What stands in the words for {name}; {node} is the node.
         timeout: Seconds after which a command is ended.
+        patience: Seconds in which a node should have followed.
         detached: Whether the end of `off` tells nothing, because the host
             takes the connection down with it.
         silence: Without `state`: seconds for which a host that was switched
@@ -45,6 +50,7 @@ class CommandSettings:
     state: tuple[str, ...] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
+    patience: float = 300.0
     detached: bool = False
     silence: float = 60.0
 
@@ -77,6 +83,8 @@ class RedfishSettings:
         ca: Certificates to trust besides none; None for those of the system.
         off: How the node is switched off.
         timeout: Seconds in which it must answer.
+        patience: Seconds in which a node should have followed; servers take
+            minutes from power to a system that runs.
 
     Raises:
         InvalidSettingError: Something above cannot be; with all complaints.
@@ -93,6 +101,7 @@ class RedfishSettings:
     ca: Path | None = None
     off: Ending = Ending.GRACEFUL_SHUTDOWN
     timeout: float = 10.0
+    patience: float = 600.0
 
     def __post_init__(self) -> None:
         if complaints := tuple(_about_redfish(self)):
@@ -141,21 +150,55 @@ def _about_commands(settings: CommandSettings) -> Iterator[str]:
     for name in settings.variables:
         if name == NODE or not _VARIABLE.fullmatch(name):
             yield f"variables.{name}: a variable cannot be called that"
-    yield from _about_seconds(settings, "timeout", "silence")
+    yield from _about_seconds(settings, "timeout", "patience", "silence")
+    if settings.state is None and settings.patience <= settings.silence:
+        yield (
+            f"patience: must be more than silence, {settings.silence:g}, not "
+            f"{settings.patience:g}: nothing could be confirmed"
+        )
 
 
 def _about_redfish(settings: RedfishSettings) -> Iterator[str]:
-    # The URL itself is never shown: it may hold a password.
-    url = urlsplit(settings.url)
-    if url.username is not None or url.password is not None:
-        yield "url: holds a password; give it in a file (password_file)"
-    elif url.scheme != "https" or not url.hostname or url.query or url.fragment:
-        yield "url: is not a URL such as https://bmc-h1"
+    yield from _about_url(settings.url)
+    if settings.system is not None and not _SYSTEM.fullmatch(settings.system):
+        yield "system: is not the id of a system"
     if (settings.password_file is None) == (settings.password_env is None):
         yield "password_file, password_env: give one of the two"
     if not settings.user:
         yield "user: must not be empty"
-    yield from _about_seconds(settings, "timeout")
+    yield from _about_seconds(settings, "timeout", "patience")
+
+
+def _about_url(text: str) -> Iterator[str]:
+    """Yield what is wrong with a URL, which is not shown: it may hold a password."""
+    try:
+        url = urlsplit(text)
+        port = url.port
+    except ValueError:  # brackets, or a port, that are none
+        yield _NO_URL
+        return
+    if url.username is not None or url.password is not None:
+        yield "url: holds a password; give it in a file (password_file)"
+    elif (
+        url.scheme != "https"
+        or port == 0
+        or not _is_host(url.hostname or "")
+        or not text.isprintable()
+        or " " in text
+        or url.query
+        or url.fragment
+    ):
+        yield _NO_URL
+
+
+def _is_host(name: str) -> bool:
+    """Return whether *name* is an address, or can be one that is looked up."""
+    try:
+        ip_address(name)
+    except ValueError:
+        labels = name.removesuffix(".").split(".")
+        return not labels[-1].isdecimal() and all(map(_LABEL.fullmatch, labels))
+    return True
 
 
 def _about_seconds(settings: object, *names: str) -> Iterator[str]:

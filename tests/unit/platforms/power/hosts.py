@@ -71,6 +71,7 @@ class Socket:
     def __init__(self, hosts: Hosts, node: NodeId) -> None:
         self._hosts, self._node = hosts, node
         self.silence: float | None = None
+        self.patience = 300.0
         self.asked: list[str] = []
         self.follows = True
         self.complaint: PlatformError | None = None

@@ -85,6 +85,26 @@ def test_a_long_complaint_is_cut() -> None:
     assert len(str(raised.value)) < 300
 
 
+def test_a_command_that_does_not_stop_complaining_is_ended() -> None:
+    talk = "import sys\nwhile True: sys.stderr.write('x' * 65536)"
+
+    with pytest.raises(PlatformError) as raised:
+        driver(on=program(talk), timeout=30.0).on()
+
+    assert str(raised.value) == (
+        "the command on of h1 complained more than 1 MiB, and was ended"
+    )
+
+
+def test_where_no_file_can_be_opened_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+
+    with pytest.raises(PlatformError, match="could not be run: No such file"):
+        driver().on()
+
+
 def test_a_command_that_is_killed_is_told() -> None:
     die = program("import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
 

@@ -54,6 +54,17 @@ def of_redfish(**changes: Any) -> RedfishSettings:  # noqa: ANN401
             {"silence": float("nan")},
             "silence: must be more than 0 seconds and at most 3600, not nan",
         ),
+        (
+            {"patience": 4000.0},
+            "patience: must be more than 0 seconds and at most 3600, not 4000.0",
+        ),
+        (
+            {"patience": 60.0},
+            (
+                "patience: must be more than silence, 60, not 60: nothing could be "
+                "confirmed"
+            ),
+        ),
     ],
 )
 def test_commands_that_cannot_be_are_told(
@@ -71,6 +82,27 @@ def test_commands_that_cannot_be_are_told(
         ({"url": "http://bmc"}, "url: is not a URL such as https://bmc-h1"),
         ({"url": "bmc"}, "url: is not a URL such as https://bmc-h1"),
         ({"url": "https://"}, "url: is not a URL such as https://bmc-h1"),
+        *(
+            ({"url": f"https://{place}"}, "url: is not a URL such as https://bmc-h1")
+            for place in (
+                "bmc:abc",
+                "bmc:99999",
+                "bmc:0",
+                "b..c",
+                ".",
+                "b c",
+                "b\nc",
+                "-bmc",
+                "256.1.1.1",
+                "[::zz]",
+                "[::1",
+                f"{'b' * 64}.c",
+            )
+        ),
+        *(
+            ({"system": name}, "system: is not the id of a system")
+            for name in ("", ".", "..", "a\nb", "\ud800", "a" * 201)
+        ),
         (
             {"url": "https://u:s3cr3t@bmc"},
             "url: holds a password; give it in a file (password_file)",
@@ -97,6 +129,23 @@ def test_a_management_controller_that_cannot_be_is_told(
         of_redfish(**changes)
 
     assert str(raised.value) == complaint
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["bmc", "bmc_1.lab.", "bmc:8443", "10.0.9.10", "[fd00::1]:8443", "bmc/below"],
+)
+def test_a_management_controller_may_be_anywhere(place: str) -> None:
+    assert of_redfish(url=f"https://{place}").url == f"https://{place}"
+
+
+def test_a_system_may_have_any_name() -> None:
+    for name in ("1", "System.Embedded.1", "...", "a b", "a/../b"):
+        assert of_redfish(system=name).system == name
+
+
+def test_where_the_state_tells_silence_may_be_long() -> None:
+    assert of_command(patience=60.0, state=("ask",)).patience == 60.0
 
 
 def test_all_complaints_come_at_once() -> None:
