@@ -13,6 +13,12 @@ if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
     from matplotlib.axes import Axes
 
 FAR = 3.0  # times the least; if the most is more, ratios are drawn
+MARKS: Sequence[tuple[float, Sequence[float]]] = (
+    (10, (1, 1.5, 2, 3, 5, 7)),
+    (1000, (1, 2, 5)),
+    (math.inf, (1,)),
+)
+"""Up to which ratio of the most to the least which digits are written."""
 SMALL = 0.01  # values below are counted in a power of ten
 
 
@@ -61,8 +67,9 @@ def draw_points(
             linewidth=1.2 if each.best else 0.5,
             zorder=3 if each.best else 2,
         )
-    if _far_apart([each.x for each in points]):
-        _stretch(axes)
+    for axis, values in zip("xy", zip(*places, strict=True), strict=True):
+        if min(values) > 0 and max(values) > FAR * min(values):
+            _stretch(axes, axis, max(values) / min(values))
     axes.set_xlabel(_named(x, wide))
     axes.set_ylabel(_named(y, high))
     axes.margins(0.12, 0.14)
@@ -70,17 +77,15 @@ def draw_points(
     return places
 
 
-def _far_apart(values: Sequence[float]) -> bool:
-    return min(values) > 0 and max(values) > FAR * min(values)
-
-
-def _stretch(axes: Axes) -> None:
-    """Let equal distances to the right be equal ratios."""
+def _stretch(axes: Axes, name: str, ratio: float) -> None:
+    """Let equal distances along the axis of that name be equal ratios."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter  # noqa: PLC0415
 
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.set(**{f"{name}scale": "log"})
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    marks = next(marks for most, marks in MARKS if ratio <= most)
+    axis.set_major_locator(LogLocator(subs=marks))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
 
 MOST_NAMED = 24  # candidates on the front that are named beside it
 LONGEST = 64  # characters of a name
+CLOSE = 18.0  # pixels, at the 100 an inch that matplotlib lays out with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,28 +70,39 @@ def draw_sweep(
         ]
         places = draw_points(axes, points, *names)
         front = [each for each in found if each.best][:MOST_NAMED]
-        _number(axes, found, places)
         _name(side, front, number)
         axes.set_title("each point a policy with its settings; better is down and left")
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+        figure.draw_without_rendering()  # from here on everything has its place
+        best = [place for place, each in zip(places, found, strict=True) if each.best]
+        _number(axes, best[:MOST_NAMED])
         save(figure, path, suffix)
 
 
-def _number(
-    axes: Axes, found: Sequence[Drawn], places: Sequence[tuple[float, float]]
-) -> None:
-    """Write its number beside each point of the front."""
-    best = [place for place, each in zip(places, found, strict=True) if each.best]
-    for count, place in enumerate(best[:MOST_NAMED], 1):
+def _number(axes: Axes, front: Sequence[tuple[float, float]]) -> None:
+    """Write its number beside each point of the front; close ones share a place."""
+    for numbers in _together(axes, front):
         axes.annotate(
-            str(count),
-            place,
+            ", ".join(str(number + 1) for number in numbers),
+            front[numbers[0]],
             xytext=(-5, -4),  # where, below a front, nobody else is
             textcoords="offset points",
             ha="right",
             va="top",
             fontsize=8.5,
         )
+
+
+def _together(axes: Axes, front: Sequence[tuple[float, float]]) -> list[list[int]]:
+    """Return the points in groups of those that are too close to tell numbers apart."""
+    pixels = [tuple(axes.transData.transform(place)) for place in front]
+    groups: list[list[int]] = []
+    for number, pixel in enumerate(pixels):
+        if groups and math.dist(pixels[groups[-1][-1]], pixel) < CLOSE:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
 
 
 def _name(side: Axes, front: Sequence[Drawn], number: dict[str, int]) -> None:

@@ -75,7 +75,7 @@ def test_a_policy_with_a_seed_of_its_own_keeps_it() -> None:
 
 
 def test_every_value_of_a_setting_has_its_label() -> None:
-    settings = {"target": [0.5, 0.6], "parameter": 0.9}
+    settings = {"target": [0.5, 0.6], "bound": 0.9}
     policies = [
         {"name": "consolidate", "settings": settings},
         {"name": "consolidate", "label": "ours", "settings": {"target": [0.7, 0.8]}},
@@ -83,8 +83,8 @@ def test_every_value_of_a_setting_has_its_label() -> None:
     ]
 
     assert [trial.label for trial in grid(policies=policies).trials] == [
-        "consolidate target=0.5 parameter=0.9",
-        "consolidate target=0.6 parameter=0.9",
+        "consolidate target=0.5 bound=0.9",
+        "consolidate target=0.6 bound=0.9",
         "ours target=0.7",
         "ours target=0.8",
         "lr-mmt limits.cooldown=0",
