@@ -13,7 +13,7 @@ from opendrs.policies.optimising.problem import Problem
 
 PORTION = 0.2  # seconds between two looks at the clock
 FIRST = 20_000  # moves until the pace is known
-HEAT = 3.0  # the first temperature, in mean changes
+HEAT = 0.3  # the first temperature, in mean changes
 ROUNDS = (0.5, 0.75, 0.9)  # when they meet, as parts of the time
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from opendrs.policies.optimising.engine import Search, cost, faults, moves
 from opendrs.policies.optimising.engine.annealing import start
-from opendrs.policies.optimising.engine.state import COST, empty_state
+from opendrs.policies.optimising.engine.state import COST, OVERFULL, empty_state
 from opendrs.policies.optimising.engine.tables import NONE, tables_of
 from opendrs.policies.optimising.groups import Groups
 from opendrs.policies.optimising.problem import Problem
@@ -57,7 +57,7 @@ def test_the_sums_kept_over_thousands_of_moves_are_those_of_the_definition(
         state = search._state  # noqa: SLF001 - the sums are what this is about
         places = state.node_of.tolist()
         assert state.sums[COST] == pytest.approx(plain_cost(problem, places))
-        assert is_feasible(problem, places)
+        assert (state.numbers[OVERFULL] == 0) == is_feasible(problem, places)
         assert best.cost == pytest.approx(plain_cost(problem, best.assignment.tolist()))
         assert is_feasible(problem, best.assignment.tolist())
         assert best.cost <= plain_cost(problem, problem.origin.tolist())
