@@ -112,23 +112,23 @@ class _Waits:
     def _soonest(self, leg: Leg, gate: _Gate, needed: Sequence[int]) -> list[int]:
         """Return who must have left to make room, besides what is *needed*."""
         chosen: list[int] = []
-        if self._suffices(leg, gate, needed):
-            return chosen
-        for step in sorted(
-            (each.step for each in gate.departures), key=self._end.__getitem__
-        ):
-            chosen.append(step)
-            if self._suffices(leg, gate, (*needed, *chosen)):
+        done = self._closure(needed)
+        leaving = sorted((self._end[each.step], each.step) for each in gate.departures)
+        for _, step in leaving:
+            if self._suffices(leg, gate, done):
                 break
+            if not done >> step & 1:
+                chosen.append(step)
+                done |= self._closure([step])
         for step in chosen[-2::-1]:
             fewer = [each for each in chosen if each != step]
-            if self._suffices(leg, gate, (*needed, *fewer)):
+            if self._suffices(leg, gate, self._closure((*needed, *fewer))):
                 chosen = fewer
         return chosen
 
-    def _suffices(self, leg: Leg, gate: _Gate, steps: Sequence[int]) -> bool:
-        """Return whether there is room for *leg* and all before it after *steps*."""
-        return fits(NOTHING, self._spare(leg, gate, self._closure(steps)))
+    def _suffices(self, leg: Leg, gate: _Gate, done: int) -> bool:
+        """Return whether there is room for *leg* and all before it once *done*."""
+        return fits(NOTHING, self._spare(leg, gate, done))
 
     def _spare(self, leg: Leg, gate: _Gate, done: int) -> Pair:
         """Return the room left when all have come, and those of *done* have left."""

@@ -12,7 +12,7 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from opendrs.model import GIB, Limits, Plan, Snapshot
@@ -94,20 +94,54 @@ def passage(
     """
     scene = Scene(snapshot, rules, limits)
     legs = [Leg(each, scene) for each in sorted(journeys, key=lambda each: each.name)]
-    known = [leg for leg in legs if max(leg.need) < math.inf]
-    standing = Standing(scene, known)
-    losses = Losses(standing)
-    asides = Asides(standing, detours)
-    losses.give_up_the_hopeless({leg.target for leg in known})
-    standing.go_on({leg.target for leg in known})
-    while standing.open:
-        if not asides.step_aside():
-            losses.give_up_the_least_valuable()
-    lost = [leg for leg in legs if max(leg.need) == math.inf] + losses.given_up
-    made = standing.made
+    walks = []
+    for order in _ORDERS:
+        walks.append(_Walk(scene, sorted(legs, key=order), detours))
+        if not walks[-1].given_up:
+            break
+    best = min(walks, key=_Walk.cost)
     return Passage(
-        plan=interleaved(made, scene),
-        made=tuple(leg.journey for leg in made),
-        detours=tuple(leg.journey for leg in made if leg.aside),
-        given_up=tuple(leg.journey for leg in lost),
+        plan=interleaved(best.made, scene),
+        made=tuple(leg.journey for leg in best.made),
+        detours=tuple(leg.journey for leg in best.made if leg.aside),
+        given_up=tuple(leg.journey for leg in best.given_up),
     )
+
+
+# Which order finds a way for most differs from case to case; it is the first in most.
+_ORDERS: Sequence[Callable[[Leg], tuple[float, str]]] = (
+    lambda leg: (leg.need[0], leg.journey.name),
+    lambda leg: (-leg.need[0], leg.journey.name),
+    lambda leg: (-leg.journey.value, leg.journey.name),
+)
+
+
+class _Walk:
+    """One way through, all steps one after another.
+
+    Attributes:
+        made: What was made, in this order.
+        given_up: What was not.
+    """
+
+    def __init__(self, scene: Scene, legs: Sequence[Leg], detours: Detours) -> None:
+        known = [leg for leg in legs if max(leg.need) < math.inf]
+        standing = Standing(scene, known)
+        losses = Losses(standing)
+        asides = Asides(standing, detours)
+        targets = {leg.target for leg in known}
+        losses.give_up_the_hopeless(targets)
+        standing.go_on(targets)
+        while standing.open:
+            if not asides.step_aside():
+                losses.give_up_the_least_valuable()
+        unknown = (leg for leg in legs if max(leg.need) == math.inf)
+        self.made = standing.made
+        self.given_up = [*unknown, *losses.given_up]
+
+    def cost(self) -> tuple[float, int]:
+        """Return what is lost, and the bytes that go astray."""
+        return (
+            math.fsum(leg.journey.value for leg in self.given_up),
+            sum(leg.journey.memory for leg in self.made if leg.aside),
+        )
