@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from opendrs.controller.history import past, recalled
 from opendrs.controller.memories import keep, recall
 from opendrs.controller.nodes import keep_nodes, with_known_nodes
+from opendrs.controller.switches import without_the_unsure
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
 from opendrs.ports import Store
@@ -18,14 +19,15 @@ MemoryT = TypeVar("MemoryT")
 def remembered(snapshot: Snapshot, policy: Policy[MemoryT], store: Store) -> Snapshot:
     """Return *snapshot* with what the record knows.
 
-    That is who was moved when, what was woken when, and what the nodes are that
-    sleep.
+    That is who was moved when, what was woken when, what the nodes are that sleep,
+    and which are left alone because lately they were switched in vain.
 
     Raises:
         StoreError: The record cannot be read.
     """
     known = past(store, policy.limits, snapshot.taken_at)
-    return recalled(with_known_nodes(snapshot, store), known)
+    sure = without_the_unsure(with_known_nodes(snapshot, store), store)
+    return recalled(sure, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,15 @@ def last_moves(store: Store, limits: Limits, now: datetime) -> dict[GuestId, dat
 
 
 def last_wakes(store: Store, limits: Limits, now: datetime) -> dict[NodeId, datetime]:
-    """Return when each node was woken that may still have to stay on."""
+    """Return when each node was woken that may still have to stay on.
+
+    A node that was no longer waited for counts as well: it may have come late.
+    """
     return {
         record.action.node: record.ended_at
         for record in _recent(store, limits, now)
         if isinstance(record.action, PowerOn)
-        and record.outcome is Outcome.DONE
+        and record.outcome not in (Outcome.REFUSED, Outcome.SKIPPED)
         and record.ended_at is not None
     }
 
@@ -72,7 +75,7 @@ def recalled(snapshot: Snapshot, known: Past) -> Snapshot:
     nodes = {
         name: replace(node, woken_at=max(woken, node.woken_at or woken))
         for name, node in snapshot.nodes.items()
-        if (woken := known.wakes.get(name)) is not None
+        if node.online and (woken := known.wakes.get(name)) is not None
     }
     return replace(
         snapshot,

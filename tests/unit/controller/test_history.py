@@ -10,7 +10,16 @@ import pytest
 from builders import NOON, cluster
 from opendrs.controller.history import last_moves, past, recalled
 from opendrs.controller.stores import MemoryStore
-from opendrs.model import Action, GuestId, Limits, NodeId, PowerOff, PowerOn, StepId
+from opendrs.model import (
+    Action,
+    GuestId,
+    Limits,
+    NodeId,
+    NodeState,
+    PowerOff,
+    PowerOn,
+    StepId,
+)
 from opendrs.ports import Outcome, StepRecord
 from stage import migration
 
@@ -69,7 +78,12 @@ def test_a_switch_of_a_node_moves_nobody() -> None:
 
 def test_a_node_that_was_woken_bears_the_time() -> None:
     store = MemoryStore()
-    for minutes, outcome in ((9, Outcome.DONE), (5, Outcome.DONE), (3, Outcome.FAILED)):
+    for minutes, outcome in (
+        (9, Outcome.DONE),
+        (5, Outcome.DONE),
+        (3, Outcome.REFUSED),
+        (2, None),
+    ):
         store.write(record(minutes, outcome, PowerOn(A)))
     store.write(record(4, Outcome.DONE, PowerOff(NodeId("b"))))
 
@@ -81,6 +95,20 @@ def test_a_node_that_was_woken_bears_the_time() -> None:
         "a": NOON - timedelta(minutes=5),
         "b": None,
     }
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ABORTED, Outcome.LOST])
+def test_a_node_that_woke_after_all_bears_the_time(outcome: Outcome) -> None:
+    store = MemoryStore()
+    store.write(record(5, outcome, PowerOn(A)))
+    seen = cluster({"a": 0.1}, {})
+    asleep = replace(seen.nodes[A], state=NodeState.OFFLINE)
+
+    known = past(store, LIMITS, NOON)
+    came = recalled(seen, known).nodes[A]
+    stayed = recalled(replace(seen, nodes={A: asleep}), known).nodes[A]
+
+    assert (came.woken_at, stayed.woken_at) == (NOON - timedelta(minutes=5), None)
 
 
 def test_the_later_of_what_record_and_platform_know_of_a_wake_counts() -> None:

@@ -132,6 +132,17 @@ def test_a_node_that_was_seen_since_it_was_put_to_sleep_does_not(store: Store) -
     assert with_known_nodes(unknown, store) == unknown
 
 
+def test_a_node_that_was_seen_in_maintenance_was_seen(store: Store) -> None:
+    switched(store, PowerOff(B), at=5)
+    kept = replace(BOTH.nodes[B], state=NodeState.MAINTENANCE)
+    at = NOON + timedelta(seconds=30)
+    keep_nodes(replace(BOTH, taken_at=at, nodes={**BOTH.nodes, B: kept}), store)
+
+    unknown = with_b(NodeState.UNKNOWN)
+
+    assert with_known_nodes(unknown, store) == unknown
+
+
 def test_another_node_that_was_put_to_sleep_says_nothing(store: Store) -> None:
     switched(store, PowerOff(A), at=5)
 

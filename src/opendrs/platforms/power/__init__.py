@@ -10,3 +10,4 @@ from opendrs.platforms.power.settings import DriverSettings as DriverSettings
 from opendrs.platforms.power.settings import NoneSettings as NoneSettings
 from opendrs.platforms.power.settings import PowerSettings as PowerSettings
 from opendrs.platforms.power.settings import RedfishSettings as RedfishSettings
+from opendrs.platforms.power.waiting import LATE as LATE
