@@ -33,10 +33,14 @@ from opendrs.errors import (
 )
 from opendrs.model import Action, Snapshot
 from opendrs.policies import Consolidate
+from opendrs.policies.consolidation.strategy import Detection
 from opendrs.ports import TaskId, TaskStatus
 from opendrs.sim import SimulatedClock
 
 INTERVAL = 60.0
+POLICY = Consolidate(
+    detector=Detection.LAST_N_AVERAGE, last_n=1, history=4, interval=INTERVAL
+)
 SETTINGS = AgentSettings(
     node="a",
     controller="https://controller",
@@ -138,7 +142,7 @@ class Scene:
         settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
         return Agent(
             settings=settings,
-            policy=Consolidate(last_n=1, history=4, interval=INTERVAL),
+            policy=POLICY,
             platform=self.host,
             notebook=Notebook(self.store, settings.node),
             controller=self.controller,

@@ -1,6 +1,7 @@
 """Who moves where: overloaded hosts are relieved, then others emptied.
 
-Over columns, so that a policy on a platform and a simulation decide alike.
+Over columns, so that a policy on a platform and a simulation decide alike; by a
+forecast of each host's load (`foreseeing`), or by a detector, as follows.
 Relief comes first: from each overloaded host guests leave one by one until the
 detector is content, each to where there is room, and hosts are woken where there is
 none. Then hosts that have little to do are emptied, the least loaded first, all of
@@ -16,18 +17,19 @@ import numpy as np
 
 from opendrs.policies.consolidation.detection import Tallies
 from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places, Told
+from opendrs.policies.consolidation.foreseeing import Foreseeing
 from opendrs.policies.consolidation.histories import Floats, Histories, Integers, Truths
 from opendrs.policies.consolidation.moves import Moves
 from opendrs.policies.consolidation.packing import Shift
 from opendrs.policies.consolidation.selection import GuestColumns
 from opendrs.policies.consolidation.shelves import Aim, Shelves
-from opendrs.policies.consolidation.strategy import Strategy
+from opendrs.policies.consolidation.strategy import Foresight, Strategy
 
 ROOMLESS = 3  # guests in a row that find no place before a host is given up
 
 
 def decided(
-    strategy: Strategy,
+    strategy: Strategy | Foresight,
     fleet: Fleet,
     crowd: Crowd,
     places: Places,
@@ -44,14 +46,14 @@ def decided(
             intervals it takes to move a guest off it; or what the hosts say of
             themselves.
     """
-    deciding = _Deciding(strategy, fleet, crowd, places)
+    deciding = _deciding(strategy, fleet, crowd, places)
     if isinstance(judging, Told):
         return deciding.moves_told(judging)
     return deciding.moves(*judging)
 
 
 def judged(
-    strategy: Strategy,
+    strategy: Strategy | Foresight,
     fleet: Fleet,
     crowd: Crowd,
     places: Places,
@@ -61,10 +63,18 @@ def judged(
 
     The arguments are those of `decided`.
     """
-    return _Deciding(strategy, fleet, crowd, places).judged(*judging)
+    return _deciding(strategy, fleet, crowd, places).judged(*judging)
 
 
-class _Deciding:
+def _deciding(
+    strategy: Strategy | Foresight, fleet: Fleet, crowd: Crowd, places: Places
+) -> _Detecting | Foreseeing:
+    if isinstance(strategy, Foresight):
+        return Foreseeing(strategy, fleet, crowd, places)
+    return _Detecting(strategy, fleet, crowd, places)
+
+
+class _Detecting:
     def __init__(
         self, strategy: Strategy, fleet: Fleet, crowd: Crowd, places: Places
     ) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from opendrs.policies.consolidation.histories import Floats, Integers, Truths
+
+DIGITS = 9  # so that between equals the name decides rather than rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,7 @@ class Fleet:
         stuck: Which of them cannot be emptied, because somebody has to stay.
         watts: One row of eleven values per power curve.
         curve: Which of them each host has; shape (hosts,).
+        thrift: Watts that each takes at full load, for its CPU; shape (hosts,).
     """
 
     cpu: Floats
@@ -37,6 +42,12 @@ class Fleet:
     stuck: Truths
     watts: Floats
     curve: Integers
+    thrift: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Derive what follows from the rest."""
+        thrift = np.round(self.watts[self.curve, -1] / self.cpu, DIGITS)
+        object.__setattr__(self, "thrift", thrift)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +59,7 @@ class Crowd:
         samples: CPU each used, the newest sample last and zeros before the first;
             shape (guests, samples).
         lengths: How many of them count; shape (guests,).
+        most: CPU each can use at most; shape (guests,).
         memory: What moving each has to transfer.
         need: Room each asks for, as in `Fleet.room`; shape (guests, 2).
         movable: Whether each may be moved now.
@@ -56,6 +68,7 @@ class Crowd:
     host: Integers
     samples: Floats
     lengths: Integers
+    most: Floats
     memory: Floats
     need: Floats
     movable: Truths

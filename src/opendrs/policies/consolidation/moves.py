@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opendrs.policies.consolidation.detection import Tallies
-from opendrs.policies.consolidation.histories import Truths
+from opendrs.policies.consolidation.histories import Floats, Truths
 from opendrs.policies.consolidation.packing import Packing, Shift
 
 
@@ -20,6 +20,8 @@ class Moves:
         overloaded: Which hosts were found overloaded; shape (hosts,).
         tallies: What the detector remembers.
         packing: Who is where once all is done.
+        risk: Part of the time for which each host was to lack CPU before; None
+            where hosts were judged by another detector.
     """
 
     relief: list[Shift]
@@ -27,3 +29,4 @@ class Moves:
     overloaded: Truths
     tallies: Tallies
     packing: Packing
+    risk: Floats | None = None

@@ -9,7 +9,6 @@ import numpy as np
 
 from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places
 from opendrs.policies.consolidation.histories import Floats, Integers
-from opendrs.policies.consolidation.strategy import Strategy
 
 NOWHERE = -1  # where a guest is that has left, and has no place yet
 
@@ -35,17 +34,22 @@ class Packing:
         woken: Which hosts have to be woken for that.
     """
 
-    def __init__(
-        self, strategy: Strategy, fleet: Fleet, crowd: Crowd, places: Places
-    ) -> None:
-        self.strategy, self.fleet, self.crowd = strategy, fleet, crowd
-        self.places = places
+    def __init__(self, last_n: int, fleet: Fleet, crowd: Crowd, places: Places) -> None:
+        """Take stock of *fleet* and *crowd*.
+
+        Args:
+            last_n: How many samples the need of a guest is averaged over.
+            fleet: The hosts.
+            crowd: The guests.
+            places: Which hosts are open to whom.
+        """
+        self.fleet, self.crowd, self.places = fleet, crowd, places
         hosts, width = fleet.own.shape
         self.host = crowd.host.copy()
-        self.need = mean_of_recent(crowd.samples, crowd.lengths, strategy.last_n)
+        self.need = mean_of_recent(crowd.samples, crowd.lengths, last_n)
         own = np.where(fleet.known, width, 0)
         self.load = np.bincount(crowd.host, self.need, hosts) + mean_of_recent(
-            fleet.own, own, strategy.last_n
+            fleet.own, own, last_n
         )
         self.count = np.bincount(crowd.host, minlength=hosts)
         self.room = fleet.room.copy()

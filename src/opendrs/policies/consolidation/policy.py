@@ -1,11 +1,10 @@
 """Pack guests onto few hosts, so that the others can sleep.
 
 OpenStack Neat's division of the problem: which hosts are overloaded, which could
-be emptied, who leaves, and where they go; each part chosen by name. Unlike there,
-memory, rules, processors and what may move always bind, a host that receives must
-keep the bound on overload by what is remembered of it, and hosts are emptied with
-restraint: `target` below the load that counts as overloaded, and no guest within
-its cooldown.
+be emptied, who leaves, and where they go. By default all four are answered by one
+forecast of each host's load (`foreseeing`); the answers of the literature can be
+chosen by name. Unlike there, memory, rules, processors and what may move always
+bind, hosts are emptied with restraint, and no guest is moved within its cooldown.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from opendrs.policies.consolidation.proposal import Proposal
 from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
 from opendrs.policies.consolidation.strategy import (
     Detection,
+    Foresight,
     Leaving,
     Placement,
     Strategy,
@@ -41,24 +41,37 @@ from opendrs.policies.consolidation.strategy import (
     underload,
 )
 
+OF_DETECTORS = ("parameter", "selection", "placement")
+OF_FORECAST = ("price",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidate:
     """Relieve overloaded hosts, and empty those that have little to do.
 
     Attributes:
-        detector: How an overloaded host is told.
-        parameter: The load from which it is (threshold, last-n-average, otf, mhod),
-            or the safety (mad, iqr, lr, lrr); None for the usual one.
-        selection: Which guest leaves it first.
-        placement: Which of the hosts with room receives.
-        target: Part of a host's CPU, in [0, 1], up to which it is filled when
-            others are emptied.
-        relief: The same with guests that leave overloaded hosts.
-        underload: Mean load up to which a host is emptied if it can be; 0 for none.
-        full: Part of a host's CPU from which the time counts as overloaded.
-        bound: Part of the remembered time that a host which receives a guest may
-            have been overloaded, had the guest been there.
+        detector: How an overloaded host is told. With a forecast also who leaves
+            and where to; with any other the settings that begin with "Detectors".
+        bound: Part of the time for which hosts may lack CPU on average, by the
+            forecast (usually 0.06). Detectors: part of the remembered time that a
+            host which receives a guest may have been overloaded, had the guest been
+            there (usually 0.1).
+        price: How much a migration has to take off the sum of what hosts lack, as
+            part of the time (usually 0.004); only with a forecast.
+        parameter: Detectors: the load from which a host is overloaded (threshold,
+            last-n-average, otf, mhod), or the safety (mad, iqr, lr, lrr).
+        selection: Detectors: which guest leaves it first; least-sufficient unless
+            given.
+        placement: Detectors: which of the hosts with room receives; spread unless
+            given.
+        target: Part of a host's CPU, in [0, 1], up to which it is filled on average
+            when others are emptied (usually 1; detectors: 0.75).
+        relief: The same with guests that leave overloaded hosts (usually 1;
+            detectors: 0.85).
+        underload: Mean load up to which a host is emptied if it can be; 0 for none
+            (usually 1; detectors: 0.75).
+        full: Part of a host's CPU from which it is overloaded: by the forecast if it
+            needs so much on average, and others may be woken for its guests.
         last_n: Cycles over which the need of a guest is averaged.
         history: Cycles that are remembered.
         attempts: Hosts in a row that cannot be emptied, after which none is tried.
@@ -71,21 +84,22 @@ class Consolidate:
         limits: What the operator allows.
 
     Raises:
-        ValueError: A setting is out of range.
+        ValueError: A setting is out of range, or of no account with that detector.
     """
 
     name: ClassVar[str] = "consolidate"
-    detector: Detection = Detection.LAST_N_AVERAGE
+    detector: Detection = Detection.FORECAST
+    bound: float | None = None
+    price: float | None = None
     parameter: float | None = None
-    selection: Leaving = Leaving.LEAST_SUFFICIENT
-    placement: Placement = Placement.SPREAD
-    target: float = 0.75
-    relief: float = 0.85
-    underload: float = 0.75
+    selection: Leaving | None = None
+    placement: Placement | None = None
+    target: float | None = None
+    relief: float | None = None
+    underload: float | None = None
     full: float = 0.95
-    bound: float = 0.1
     last_n: int = 24
-    history: int = 30
+    history: int = 48
     attempts: int = 3
     emptied: int = 1000
     power: bool = False
@@ -96,9 +110,12 @@ class Consolidate:
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        for name in ("target", "relief", "full", "bound"):
-            require_ratio(name, getattr(self, name), 1.0)
-        require_ratio("underload", self.underload)
+        for name in ("bound", "target", "relief", "full"):
+            if (value := getattr(self, name)) is not None:
+                require_ratio(name, value, 1.0)
+        for name in ("price", "underload"):
+            if (value := getattr(self, name)) is not None:
+                require_ratio(name, value)
         for name in ("last_n", "history", "attempts", "emptied"):
             require_samples(name, getattr(self, name))
         for name in ("interval", "bandwidth"):
@@ -108,23 +125,52 @@ class Consolidate:
         if self.server not in SPECPOWER:
             known = ", ".join(SPECPOWER)
             raise ValueError(f"server: no power curve {self.server!r} ({known})")
-        detector(self.detector, self.parameter, self.bound, self.last_n)
+        self._require_of_account()
+        self.strategy()
+
+    def _require_of_account(self) -> None:
+        """Refuse settings that the detector would pass over."""
+        foreseeing = self.detector is Detection.FORECAST
+        for name in OF_DETECTORS if foreseeing else OF_FORECAST:
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} is of no account with the detector {self.detector.value}"
+                )
 
     def initial_memory(self) -> Memory:
         """Return the memory of who has seen nothing."""
         return no_memory()
 
-    def strategy(self, cycle: int = 0) -> Strategy:
+    def strategy(self, cycle: int = 0) -> Strategy | Foresight:
         """Return how to decide in the cycle of that number."""
-        return Strategy(
-            detector=detector(self.detector, self.parameter, self.bound, self.last_n),
-            underload=underload(self.underload, self.last_n),
-            selection=selection(self.selection, self.last_n, f"{self.seed}/{cycle}"),
-            placement=self.placement,
-            target=self.target,
-            relief=self.relief,
+        foreseeing = self.detector is Detection.FORECAST
+        return self._foresight() if foreseeing else self._strategy(cycle)
+
+    def _foresight(self) -> Foresight:
+        return Foresight(
+            bound=_or(self.bound, 0.06),
+            price=_or(self.price, 0.004),
+            target=_or(self.target, 1.0),
+            relief=_or(self.relief, 1.0),
+            underload=_or(self.underload, 1.0),
             full=self.full,
-            bound=self.bound,
+            last_n=self.last_n,
+            attempts=self.attempts,
+            emptied=self.emptied,
+        )
+
+    def _strategy(self, cycle: int) -> Strategy:
+        bound, seed = _or(self.bound, 0.1), f"{self.seed}/{cycle}"
+        leaving = self.selection or Leaving.LEAST_SUFFICIENT
+        return Strategy(
+            detector=detector(self.detector, self.parameter, bound, self.last_n),
+            underload=underload(_or(self.underload, 0.75), self.last_n),
+            selection=selection(leaving, self.last_n, seed),
+            placement=self.placement or Placement.SPREAD,
+            target=_or(self.target, 0.75),
+            relief=_or(self.relief, 0.85),
+            full=self.full,
+            bound=bound,
             last_n=self.last_n,
             attempts=self.attempts,
             emptied=self.emptied,
@@ -213,6 +259,10 @@ class Consolidate:
 
     def _judging(self, scene: Scene) -> tuple[Tallies, Floats]:
         return scene.tallies(), scene.transfer() / self.bandwidth / self.interval
+
+
+def _or(given: float | None, usual: float) -> float:
+    return usual if given is None else given
 
 
 def _not_yet(snapshot: Snapshot, memory: Memory) -> tuple[Reason, str] | None:

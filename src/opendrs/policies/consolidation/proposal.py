@@ -12,7 +12,7 @@ from opendrs.policies.consolidation.moves import Moves
 from opendrs.policies.consolidation.packing import Packing, Shift
 from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
-from opendrs.policies.consolidation.strategy import Strategy
+from opendrs.policies.consolidation.strategy import Foresight, Strategy
 from opendrs.policies.order import Choice, Switch, ordered
 from opendrs.policies.units import summary
 
@@ -30,12 +30,17 @@ class Proposal:
     """
 
     def __init__(
-        self, scene: Scene, moves: Moves, strategy: Strategy, *, power: bool
+        self,
+        scene: Scene,
+        moves: Moves,
+        strategy: Strategy | Foresight,
+        *,
+        power: bool,
     ) -> None:
         self._scene, self._moves, self._full = scene, moves, strategy.full
         self._power = power
         places = RulesOfPlaces(scene)
-        self._before = Packing(strategy, scene.fleet, scene.crowd, places)
+        self._before = Packing(strategy.last_n, scene.fleet, scene.crowd, places)
         self._after = moves.packing
 
     def decision(self, memory: MemoryT) -> Decision[MemoryT]:
@@ -54,9 +59,11 @@ class Proposal:
         )
 
     def _plan(self) -> Plan:
-        choices = [self._choice(shift, self._relieves) for shift in self._moves.relief]
+        choices = [
+            self._choice(shift, self._relieves(shift)) for shift in self._moves.relief
+        ]
         for shifts in self._moves.emptying:
-            choices += [self._choice(shift, self._empties) for shift in shifts]
+            choices += [self._choice(shift, self._empties(shift)) for shift in shifts]
         return ordered(
             choices,
             self._scene.snapshot,
@@ -68,7 +75,7 @@ class Proposal:
 
     def _choice(self, shift: Shift, begin: str) -> Choice:
         unit = self._scene.guests[shift.guest]
-        source, target = self._name(shift.source), self._name(shift.target)
+        target = self._name(shift.target)
         cpu = float(self._after.need[shift.guest])
         memory = float(self._scene.crowd.memory[shift.guest]) / GIB
         change = (
@@ -76,7 +83,7 @@ class Proposal:
             f"{self._load(self._after, shift.target)} in the end"
         )
         sentences = [
-            begin.format(source=source, load=self._load(self._before, shift.source)),
+            begin,
             f"takes {cpu:.2f} cores and {memory:.2f} GiB to {target} ({change})",
         ]
         if len(unit) > 1:
@@ -85,8 +92,16 @@ class Proposal:
         sentences += self._nearer(shift)
         return Choice(moves_of(unit, target), "; ".join(sentences))
 
-    _relieves = "{source} is overloaded ({load})"
-    _empties = "{source} ({load}) can be emptied"
+    def _relieves(self, shift: Shift) -> str:
+        name, load = self._name(shift.source), self._load(self._before, shift.source)
+        if self._moves.risk is None:
+            return f"{name} is overloaded ({load})"
+        risk = min(1.0, self._moves.risk[shift.source])
+        return f"{name} ({load}) is likely to lack CPU {risk:.0%} of the time"
+
+    def _empties(self, shift: Shift) -> str:
+        name, load = self._name(shift.source), self._load(self._before, shift.source)
+        return f"{name} ({load}) can be emptied"
 
     def _nearer(self, shift: Shift) -> list[str]:
         """Return which fuller hosts with enough CPU were closed, and by what."""

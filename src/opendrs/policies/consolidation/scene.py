@@ -104,10 +104,17 @@ class Scene:
             host=np.array([self.index[u[0].node] for u in self.guests], np.int64),
             samples=np.array(rows, float).reshape(-1, self._width),
             lengths=np.array([self._length(unit) for unit in self.guests], np.int64),
+            most=np.array([self._most(unit) for unit in self.guests], float),
             memory=np.array([each.used or 0.0 for each in asked], float),
             need=_pairs(asked, missing=np.inf),
             movable=np.ones(len(self.guests), np.bool_),
         )
+
+    def _most(self, unit: Unit) -> float:
+        """Return the cores that *unit* can use: what its node has, if not limited."""
+        whole = _cores(self.snapshot.nodes[unit[0].node])
+        limits = [guest.limit.cpu if guest.limit else 0.0 for guest in unit]
+        return min(whole, sum(limit or whole for limit in limits))
 
     def _length(self, unit: Unit) -> int:
         return max(len(self._memory["guests"].get(guest.id, ())) for guest in unit)

@@ -7,14 +7,13 @@ from enum import Enum
 
 import numpy as np
 
-from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places
+from opendrs.policies.consolidation.fleet import DIGITS, Crowd, Fleet, Places
 from opendrs.policies.consolidation.histories import Histories, Integers, Truths
 from opendrs.policies.consolidation.packing import Packing
 from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.strategy import Placement, Strategy
 
 BATCH = 8  # hosts whose history is looked at together
-DIGITS = 9  # so that between equals the name decides rather than rounding
 
 
 class Aim(Enum):
@@ -35,7 +34,8 @@ class Shelves(Packing):
     def __init__(
         self, strategy: Strategy, fleet: Fleet, crowd: Crowd, places: Places
     ) -> None:
-        super().__init__(strategy, fleet, crowd, places)
+        super().__init__(strategy.last_n, fleet, crowd, places)
+        self.strategy = strategy
         self.rows = self.used()
         self.lengths = np.zeros(len(fleet.cpu), np.int64)
         np.maximum.at(self.lengths, crowd.host, crowd.lengths)
@@ -44,7 +44,6 @@ class Shelves(Packing):
             Aim.EMPTYING: strategy.target * fleet.cpu,
             Aim.RELIEF: strategy.relief * fleet.cpu,
         }
-        self._thrift = np.round(fleet.watts[fleet.curve, -1] / fleet.cpu, DIGITS)
 
     def histories(self, hosts: Integers | None = None) -> Histories:
         """Return the load of *hosts*, or of all, as parts of their CPU."""
@@ -121,7 +120,7 @@ class Shelves(Packing):
             now = power_columns(watts, curve, np.clip(load / cpu, 0, 1))
             return np.argsort(np.round(after - now, DIGITS), kind="stable")
         if empty:
-            return np.lexsort((cpu, self._thrift[hosts]))
+            return np.lexsort((cpu, self.fleet.thrift[hosts]))
         if self.strategy.placement is Placement.SPREAD and aim is Aim.RELIEF:
             return np.argsort(np.round(load / cpu, DIGITS), kind="stable")
         spare = np.round(self._most[aim][hosts] - load, DIGITS)

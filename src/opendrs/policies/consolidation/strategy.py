@@ -1,4 +1,4 @@
-"""How to consolidate: the parts of the policy, chosen by name."""
+"""How to consolidate: by the forecast, or by parts chosen by name."""
 
 from __future__ import annotations
 
@@ -34,8 +34,12 @@ from opendrs.policies.consolidation.underload import (
 
 
 class Detection(StrEnum):
-    """How an overloaded host is told; named as in the literature."""
+    """How an overloaded host is told; named as in the literature but for the first.
 
+    FORECAST also says who leaves and where they go.
+    """
+
+    FORECAST = "forecast"
     THRESHOLD = "threshold"
     LAST_N_AVERAGE = "last-n-average"
     MAD = "mad"
@@ -71,8 +75,39 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Foresight:
+    """How hosts are judged by a forecast of their load.
+
+    The risk of a host is the part of the time for which it will lack CPU.
+
+    Attributes:
+        bound: Risk that hosts may have on average once others are emptied.
+        price: How much a migration has to take off the sum of all risks.
+        target: Part of a host's CPU up to which it is filled when others are emptied.
+        relief: The same with guests that leave overloaded hosts.
+        underload: Mean load, as part of its CPU, up to which a host may be emptied.
+        full: Part of a host's CPU from which it is overloaded if it needs so much on
+            average, and may send guests to hosts without any.
+        last_n: How many samples the need of a guest is averaged over.
+        attempts: After how many hosts in a row that could not be emptied none is
+            tried any more.
+        emptied: How many hosts are emptied at most in one decision.
+    """
+
+    bound: float
+    price: float
+    target: float
+    relief: float
+    underload: float
+    full: float
+    last_n: int
+    attempts: int
+    emptied: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """How hosts are judged, and how guests are placed.
+    """How hosts are judged by a detector, and how guests are placed.
 
     Attributes:
         detector: Tells overloaded hosts.

@@ -53,6 +53,7 @@ class Scenery:
             host=self.host.copy(),
             samples=samples,
             lengths=np.full(len(used), width),
+            most=self.tenants.cpu,
             memory=used,
             need=np.stack([used, self.tenants.memory], axis=1),
             movable=cooled,

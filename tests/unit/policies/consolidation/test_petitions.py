@@ -21,12 +21,14 @@ from opendrs.model import (
 )
 from opendrs.policies import Consolidate, Reason
 from opendrs.policies.consolidation.petitions import Petition, Petitions
+from opendrs.policies.consolidation.strategy import Detection
 from oracles.passage import faults
 from piles import piles
 from strategies import snapshots
 
 A, B, C = NodeId("a"), NodeId("b"), NodeId("c")
-POLICY = Consolidate(last_n=1, history=4)
+POLICY = Consolidate(detector=Detection.LAST_N_AVERAGE, last_n=1, history=4)
+FORESEEING = Consolidate(last_n=1, history=4)
 CALM: Petition = {"verdict": "calm", "leaving": []}
 UNDERLOADED: Petition = {"verdict": "underloaded", "leaving": []}
 LITTLE: Mapping[str, tuple[str, float | None]] = {

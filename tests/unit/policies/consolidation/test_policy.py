@@ -44,9 +44,10 @@ from strategies import snapshots
 A, B, C = NodeId("a"), NodeId("b"), NodeId("c")
 PLAIN = Consolidate()
 POWERED = Consolidate(power=True)
-POLICIES = st.builds(
+LOADS = Consolidate(detector=Detection.LAST_N_AVERAGE)
+DETECTING = st.builds(
     Consolidate,
-    detector=st.sampled_from(Detection),
+    detector=st.sampled_from([d for d in Detection if d is not Detection.FORECAST]),
     selection=st.sampled_from(Leaving),
     placement=st.sampled_from(Placement),
     target=st.sampled_from([0.3, 0.7, 0.8, 1.0]),
@@ -54,6 +55,17 @@ POLICIES = st.builds(
     bound=st.sampled_from([0.0, 0.1, 1.0]),
     power=st.booleans(),
 )
+FORESEEING = st.builds(
+    Consolidate,
+    target=st.sampled_from([None, 0.3, 0.7]),
+    relief=st.sampled_from([None, 0.8]),
+    underload=st.sampled_from([None, 0.0, 0.3]),
+    bound=st.sampled_from([None, 0.0, 1.0]),
+    price=st.sampled_from([None, 0.0, 0.3]),
+    full=st.sampled_from([0.5, 0.95]),
+    power=st.booleans(),
+)
+POLICIES = DETECTING | FORESEEING
 CLUSTERS = snapshots() | snapshots(settled=True) | piles() | piles()
 LITTLE: Mapping[str, tuple[str, float | None]] = {
     "vm1": ("a", 0.3),
@@ -171,7 +183,7 @@ def test_guests_leave_an_overloaded_host_until_it_is_so_no_more() -> None:
         {f"vm{number}": ("a", 0.19) for number in range(5)} | {"vm9": ("b", 0.3)},
     )
 
-    decision = PLAIN.decide(busy, PLAIN.initial_memory())
+    decision = LOADS.decide(busy, LOADS.initial_memory())
 
     assert decision.reason is Reason.RELIEVES_OVERLOAD
     assert decision.plan.steps[0].action == Migration(GuestId("vm0"), A, B)
@@ -180,8 +192,8 @@ def test_guests_leave_an_overloaded_host_until_it_is_so_no_more() -> None:
 
 
 def test_a_sleeping_host_is_woken_before_it_receives() -> None:
-    guests = {f"vm{number}": ("a", 0.19) for number in range(5)}
-    busy = asleep(cluster({"a": 0.95, "b": None}, guests), B)
+    guests = {f"vm{number}": ("a", 0.2) for number in range(5)}
+    busy = asleep(cluster({"a": 1.0, "b": None}, guests), B)
 
     wake, first, *_ = decided(POWERED, busy).steps
 
@@ -191,8 +203,8 @@ def test_a_sleeping_host_is_woken_before_it_receives() -> None:
 
 
 def test_nobody_is_woken_when_power_is_left_alone() -> None:
-    guests = {f"vm{number}": ("a", 0.19) for number in range(5)}
-    busy = asleep(cluster({"a": 0.95, "b": None}, guests), B)
+    guests = {f"vm{number}": ("a", 0.2) for number in range(5)}
+    busy = asleep(cluster({"a": 1.0, "b": None}, guests), B)
 
     decision = PLAIN.decide(busy, PLAIN.initial_memory())
 
@@ -201,8 +213,8 @@ def test_nobody_is_woken_when_power_is_left_alone() -> None:
 
 
 def test_a_host_of_unknown_state_is_not_woken() -> None:
-    guests = {f"vm{number}": ("a", 0.19) for number in range(5)}
-    busy = asleep(cluster({"a": 0.95, "b": None}, guests), B)
+    guests = {f"vm{number}": ("a", 0.2) for number in range(5)}
+    busy = asleep(cluster({"a": 1.0, "b": None}, guests), B)
     silent = replace(busy.nodes[B], state=NodeState.UNKNOWN)
 
     found = actions(POWERED, replace(busy, nodes={**busy.nodes, B: silent}))
@@ -251,7 +263,7 @@ def test_a_host_is_not_filled_beyond_its_memory() -> None:
 def test_a_host_that_was_often_overloaded_receives_nobody() -> None:
     high = cluster({"a": 1.0, "b": 0.1}, {"vm1": ("a", 1.0), "vm3": ("b", 0.1)})
     low = cluster({"a": 0.3, "b": 0.1}, {"vm1": ("a", 0.3), "vm3": ("b", 0.1)})
-    policy = Consolidate(last_n=1, bound=0.1)
+    policy = replace(LOADS, last_n=1, bound=0.1)
 
     fresh, used = remembering(policy), remembering(policy, high)
 
@@ -271,8 +283,8 @@ def test_no_more_hosts_are_emptied_than_allowed() -> None:
 
 def test_after_so_many_hosts_that_cannot_be_emptied_none_is_tried() -> None:
     # The guest of a is too large for any host, that of b is not; a goes first.
-    large = Consolidate(attempts=1, target=0.5, underload=1.0)
-    patient = Consolidate(attempts=2, target=0.5, underload=1.0)
+    large = replace(LOADS, attempts=1, target=0.5, underload=1.0)
+    patient = replace(LOADS, attempts=2, target=0.5, underload=1.0)
     snapshot = cluster(
         {"a": 0.3, "b": 0.31, "c": 0.32},
         {"vm1": ("a", 0.3), "vm2": ("b", 0.11), "vm3": ("b", 0.2), "vm4": ("c", 0.15)},

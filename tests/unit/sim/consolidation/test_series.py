@@ -40,7 +40,7 @@ def mean(column: np.ndarray[tuple[int], np.dtype[np.float64]], series: Series) -
     return float((column * series.seconds).sum() / series.seconds.sum())
 
 
-@pytest.mark.parametrize("policy", [None, Consolidate(parameter=0.6, last_n=1)])
+@pytest.mark.parametrize("policy", [None, Consolidate(target=0.6, last_n=1)])
 def test_a_series_adds_up_to_the_account(policy: Consolidate | None) -> None:
     account, recorder = recorded(policy)
     series = recorder.series()
