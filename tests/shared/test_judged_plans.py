@@ -14,13 +14,15 @@ import pytest
 
 from opendrs.controller.documents import plan_document
 from opendrs.platforms.file import snapshot_from
-from opendrs.policies import BUILT_IN, Balance, Decision
+from opendrs.policies import BUILT_IN, Balance, Decision, Optimize
 from opendrs.policies.measures import Method
+from opendrs.policies.optimising.budget import Budget
 
 BESIDE = Path(__file__).parents[3] / "shared"
 SHARED = Path(os.environ.get("OPENDRS_SHARED") or BESIDE)
 JUDGE = SHARED / "tools" / "judge_plan.py"
 LARGEST = 200_000  # nodes times guests; more take minutes to read and judge
+BUDGETS = ("knee", "unlimited", "40 moves", "500 GiB")
 
 pytestmark = [
     pytest.mark.shared,
@@ -87,3 +89,35 @@ def test_the_plan_of_balance_evens_the_load(
     verdict = judged(document, "balance", decision, tmp_path)
     assert verdict["migrations"] > 0
     assert verdict["after"]["both"] < verdict["before"]["both"]
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
+def test_optimize_is_safe_and_keeps_to_its_budget(
+    path: Path, budget: str, tmp_path: Path
+) -> None:
+    document = read(path)
+    snapshot = snapshot_from(document, path.name)
+
+    decision = Optimize(budget=budget, effort=200).decide(snapshot, None)
+
+    verdict = judged(document, "optimize", decision, tmp_path)
+    most = Budget.parsed(budget)
+    assert 0 < verdict["migrations"] <= most.moves
+    assert verdict["gib_moved"] <= most.gib + 0.05  # told to one decimal
+    assert verdict["rules_broken_after"] <= verdict["rules_broken_before"]
+
+
+@pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
+def test_optimize_mends_every_rule_and_evens_both_resources(
+    path: Path, tmp_path: Path
+) -> None:
+    document = read(path)
+    snapshot = snapshot_from(document, path.name)
+
+    decision = Optimize(budget="unlimited").decide(snapshot, None)
+
+    verdict = judged(document, "optimize", decision, tmp_path)
+    assert verdict["rules_broken_after"] == 0
+    assert verdict["after"]["memory"] < 0.1 * verdict["before"]["memory"]
+    assert verdict["after"]["cpu"] < 0.1 * verdict["before"]["cpu"]

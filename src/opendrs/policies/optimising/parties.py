@@ -87,8 +87,9 @@ def parties(
         party, why = _party(bundle, stuck, left_alone, targets)
         if party is not None:
             found.append(party)
+        goes = () if party is None else party.guests
         for guest in bundle:
-            if why is not None:
+            if why is not None and guest not in goes:
                 left_alone.setdefault(guest.id, why)
     return Parties(tuple(found), left_alone)
 

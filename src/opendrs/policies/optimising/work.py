@@ -29,7 +29,10 @@ from opendrs.rules import CompiledRules
 from opendrs.scoring import UsageMode
 
 ROUNDS = 3  # times a plan is made anew without who cannot travel
-ASIDE = 0.1  # of what is transferred, the part that detours may cost besides
+MENDING = 100  # moves looked at for each unit when that is done
+ASIDE = (
+    0.5  # of what is transferred at the knee, the part that detours may cost besides
+)
 REASONS = {
     Goal.REPAIR: Reason.MENDS_RULES,
     Goal.CONTENTION: Reason.RELIEVES_OVERLOAD,
@@ -167,6 +170,7 @@ class Work:
             if not lost:
                 break
             planning = planning.without(lost)
+            planning.improve(MENDING * self.units, 1.0)
             draft = self._way(planning)
         return draft
 
@@ -198,7 +202,7 @@ class Work:
         moves = sum(len(each.guests) for each in journeys)
         budget = self._case.budget
         return Detours(
-            memory=min(ASIDE * memory, budget.gib * GIB - memory),
+            memory=ASIDE * memory if budget.knee else budget.gib * GIB - memory,
             moves=budget.moves - moves,
         )
 
