@@ -68,7 +68,7 @@ def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
     Args:
         word: The name of a platform, a file, or `demo`.
         settings: Where platforms are named.
-        pace: Real seconds for each second on a simulated platform.
+        pace: Real seconds for each second on a simulated platform; 1 for real time.
 
     Raises:
         UnknownPlatformError: It is nothing of that.
@@ -106,9 +106,11 @@ def simulation(*, seed: int, pace: float = 0.0) -> Source:
 
     Args:
         seed: Draws the cluster.
-        pace: Real seconds for each simulated one; 0 to wait for none.
+        pace: Real seconds for each simulated one; 0 to wait for none. With 1 it has
+            the time of this machine, so that others can speak of the same time.
     """
-    clock = SimulatedClock(pace=pace, real=SystemClock())
+    real = SystemClock()
+    clock = real if pace == 1 else SimulatedClock(pace=pace, real=real)
     platform = SimulatedPlatform(draw_cluster(seed), clock, name="demo", seed=seed)
     return Source(platform=platform, clock=clock, lasting=False)
 

@@ -149,7 +149,7 @@ class Controller:
         if left:
             tell(
                 "resuming",
-                f"an earlier process left {len(left)} steps under way; following them",
+                f"an earlier process left {_counted(len(left))} under way; following",
                 steps=len(left),
             )
             resume(self._means)
@@ -173,7 +173,7 @@ class Controller:
         return f"run {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()} {self._cycles}"
 
     def _tell_decided(self, run: str, steps: int, reason: str, detail: str) -> None:
-        what = f"{steps} steps" if steps else "nothing to do"
+        what = _counted(steps) if steps else "nothing to do"
         name = self._decider.policy.name
         tell(
             "decided",
@@ -203,3 +203,7 @@ class Controller:
         if self._told:
             tell("seen-again", "the cluster can be seen again")
         self._told = ""
+
+
+def _counted(steps: int) -> str:
+    return "1 step" if steps == 1 else f"{steps} steps"

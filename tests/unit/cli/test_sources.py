@@ -160,6 +160,15 @@ def test_of_a_node_that_sleeps_its_own_record_tells_what_it_has(tmp_path: Path) 
     assert with_sleepers(asleep, stranger, settings) == asleep
 
 
+def test_what_is_simulated_in_real_time_has_the_time_of_this_machine() -> None:
+    source = simulation(seed=1, pace=1)
+
+    before = SystemClock().now()
+    seen = observe(source).taken_at
+
+    assert before <= seen <= SystemClock().now()
+
+
 def test_a_snapshot_in_a_file_is_planned_for_as_it_was_taken(tmp_path: Path) -> None:
     settings = Settings(platforms={"lab": LAB}, store=tmp_path / "record.sqlite")
     moved = StepRecord(
