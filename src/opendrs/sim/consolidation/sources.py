@@ -52,8 +52,9 @@ def sources(path: Path, *, deep: bool = False) -> Iterator[Source]:
         deep: Whether files in directories of a directory count too.
 
     Raises:
-        InvalidFileError: It cannot be read.
+        InvalidFileError: It cannot be read, or has a file twice.
     """
+    names: set[PurePosixPath] = set()
     with readable(str(path)):
         if path.is_dir():
             found = _of_directory(path, deep=deep)
@@ -64,9 +65,13 @@ def sources(path: Path, *, deep: bool = False) -> Iterator[Source]:
         else:
             found = iter([single(path)])
         for source in found:
-            parts = PurePosixPath(source.name).parts
-            if not any(part.startswith((".", "__MACOSX")) for part in parts):
-                yield source
+            name = PurePosixPath(source.name)
+            if any(part.startswith((".", "__MACOSX")) for part in name.parts):
+                continue
+            if name in names:
+                raise InvalidFileError(f"{source.label} is there twice")
+            names.add(name)
+            yield source
 
 
 def single(path: Path) -> Source:

@@ -14,6 +14,7 @@ from opendrs.sim.consolidation.sources import readable, sources
 
 SAMPLES = 288  # a day of five minutes each
 PERCENT = 100
+LONGEST = 20  # digits of a percentage; Python does not read thousands of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,17 @@ def files(path: Path) -> Iterator[tuple[str, str]]:
     """Yield name and text of each file of a directory or an archive.
 
     Raises:
-        InvalidFileError: It cannot be read.
+        InvalidFileError: It cannot be read, or two have the same name, whatever
+            directories of an archive they are in.
     """
+    names: set[str] = set()
     for source in sources(path):
+        name = Path(source.name).name
+        if name in names:
+            raise InvalidFileError(f"{path}: two files are called {name!r}")
+        names.add(name)
         with readable(source.label), source.open() as content:
-            yield Path(source.name).name, content.read().decode(errors="replace")
+            yield name, content.read().decode(errors="replace")
 
 
 def _complaint(name: str, text: str) -> str | None:
@@ -77,6 +84,7 @@ def _complaint(name: str, text: str) -> str | None:
     if len(words) != SAMPLES:
         return f"{name}: {len(words)} samples instead of {SAMPLES}"
     for line, word in enumerate(words, 1):
-        if not word.isascii() or not word.isdigit() or int(word) > PERCENT:
+        digits = word.isascii() and word.isdigit() and len(word) <= LONGEST
+        if not digits or int(word) > PERCENT:
             return f"{name}, line {line}: not a percentage: {word[:20]!r}"
     return None

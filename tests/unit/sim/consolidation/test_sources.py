@@ -49,6 +49,17 @@ def test_a_tar_archive_has_its_files(tmp_path: Path, name: str) -> None:
     assert names == {"a", "b", "deep/c"}
 
 
+@pytest.mark.parametrize("again", ["day/a", "./day/a"])
+def test_a_file_that_is_there_twice_is_told(tmp_path: Path, again: str) -> None:
+    path = folder(tmp_path / "day")
+    with tarfile.open(tmp_path / "day.tar", "w") as archive:
+        archive.add(path / "a", "day/a")
+        archive.add(path / "b", again)
+
+    with pytest.raises(InvalidFileError, match=r"day\.tar: \S+ is there twice"):
+        contents(tmp_path / "day.tar")
+
+
 def test_a_zip_archive_has_its_files(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "day.zip", "w") as archive:
         archive.mkdir("day")

@@ -54,6 +54,8 @@ def test_an_archive_reads_as_the_directory_in_it(tmp_path: Path) -> None:
         ([*DAY[:-1], "101"], "a, line 288: not a percentage: '101'"),
         ([*DAY[:-1], "1.5"], "not a percentage"),
         ([*DAY[:-1], "nan"], "not a percentage"),
+        ([*DAY[:-1], "1" * 5000], "a, line 288: not a percentage: '1{20}'"),
+        ([*DAY[:-1], "0" * 5000], "a, line 288: not a percentage: '0{20}'"),
     ],
 )
 def test_a_bad_file_is_named(tmp_path: Path, lines: list[str], complaint: str) -> None:
@@ -68,6 +70,16 @@ def test_all_bad_files_are_named_at_once(tmp_path: Path) -> None:
         read_planetlab(folder)
 
     assert len(caught.value.complaints) == 2
+
+
+def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "days.tar.gz"
+    with tarfile.open(path, "w:gz") as made:
+        for day in ("03", "06"):
+            made.add(directory(tmp_path / day, vm=DAY), day)
+
+    with pytest.raises(InvalidFileError, match=r"days\.tar\.gz: two files .* 'vm'"):
+        read_planetlab(path)
 
 
 def test_what_holds_no_traces_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ Source:
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -78,11 +79,12 @@ def bitbrains(path: Path, window: Window = WHOLE) -> Workload:
         InvalidSettingError: The window does not suit it.
     """
     machines = _named(
+        path,
         [
             _machine(source)
             for source in sources(path, deep=True)
             if source.name.endswith((".csv", ".csv.gz"))
-        ]
+        ],
     )
     there = [each.columns[TIME] for each in machines if len(each.columns[TIME])]
     if not there:
@@ -149,11 +151,18 @@ def _machine(source: Source) -> _Machine:
     return _Machine(source.name, {name: each[there] for name, each in columns.items()})
 
 
-def _named(machines: list[_Machine]) -> list[_Machine]:
-    """Return *machines*, named after their files, with folders where there are some."""
+def _named(path: Path, machines: list[_Machine]) -> list[_Machine]:
+    """Return *machines*, named after their files, with folders where there are some.
+
+    Raises:
+        InvalidFileError: Two would have the same name.
+    """
     paths = [PurePosixPath(each.name.removesuffix(".gz")) for each in machines]
     alone = len({each.parent for each in paths}) == 1
     names = [each.stem if alone else str(each.with_suffix("")) for each in paths]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise InvalidFileError(f"{path}: {count} files are of guest {name!r}")
     return [
         _Machine(name, each.columns) for name, each in zip(names, machines, strict=True)
     ]

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import InvalidFileError, InvalidSettingError
 from opendrs.sim.consolidation.hardware import Floats, Integers, Truths
 from opendrs.sim.consolidation.readers.tables import MOST
 from opendrs.sim.consolidation.readers.window import Frame, Window, limited
 
 CHUNK = 4096  # guests that are finished at a time
+LARGEST = 200_000_000  # samples in all, of 12 bytes; as many again for memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,9 @@ class Grid:
             time: When each was taken, in the time of the trace.
             columns: CPU, and memory where it is read; NaN where unknown.
             weight: How much each counts in the mean of its interval; None: alike.
+
+        Raises:
+            InvalidSettingError: There are more guests than fit, for so many samples.
         """
         if not len(time):
             return
@@ -88,6 +92,13 @@ class Grid:
         seen, back = np.unique(which, return_inverse=True)
         index = self._index
         rows = [index.setdefault(names[each], len(index)) for each in seen.tolist()]
+        samples = self._frame.samples
+        if len(index) * samples > LARGEST:
+            raise InvalidSettingError(
+                f"{self._frame.trace}: {len(index):,} guests or more, with {samples:,} "
+                f"intervals each, are more than {LARGEST:,} samples: choose a shorter "
+                "length or a longer interval, or look for a wrong time in the trace"
+            )
         return np.array(rows, np.int64)[back]
 
     def require_once(self, path: object, most: float) -> None:
@@ -204,7 +215,8 @@ class _Sums:
 
     def add(self, flat: Integers, values: Floats, counts: Floats, guests: int) -> None:
         if guests > len(self.total):
-            self._grow(max(guests, 2 * len(self.total)))
+            most = LARGEST // self.total.shape[1]
+            self._grow(max(guests, min(2 * len(self.total), most)))
         known = ~np.isnan(values)
         where = flat[known]
         np.add.at(self.total.reshape(-1), where, values[known] * counts[known])

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -85,9 +86,24 @@ def _column(records: list[Record], name: str) -> list[object]:
     column = [
         each.get(outer) if isinstance(each, dict) else None for _, each in records
     ]
-    if not inner:
-        return column
-    return [each.get(inner) if isinstance(each, dict) else None for each in column]
+    return [_within(each, inner) for each in column] if inner else column
+
+
+def _within(outer: object, inner: str) -> object:
+    """Return what *outer* has by the name *inner*; what is no object has no number."""
+    if isinstance(outer, dict):
+        return outer.get(inner)
+    return None if outer is None else _NoObject(outer)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoObject:
+    """What stands where an object in braces should be."""
+
+    found: object
+
+    def __repr__(self) -> str:
+        return f"{self.found!r} instead of an object"
 
 
 def _name(parts: tuple[object, ...]) -> str:

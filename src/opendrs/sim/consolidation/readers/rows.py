@@ -15,6 +15,7 @@ from opendrs.sim.consolidation.readers.window import Window, cut, frame, limited
 from opendrs.sim.consolidation.workload import LEAST
 
 EVEN = 1e-6  # of the step, by which times may be off
+SHORTEST = 1e-3  # s, from one time to the next
 
 
 def in_order(
@@ -90,8 +91,9 @@ def in_time(
         columns: What CPU is called, and memory if it is there.
 
     Raises:
-        InvalidFileError: There are no rows, they are not evenly spaced and nobody
-            says how long an interval is, or there are two of a guest for one time.
+        InvalidFileError: There are no rows, they are too near one another, or not
+            evenly spaced and nobody says how long an interval is, or there are two
+            of a guest for one time.
         InvalidSettingError: The window does not suit them.
     """
     found = np.zeros(0)
@@ -101,6 +103,12 @@ def in_time(
         raise InvalidFileError(f"{path}: fewer than {LEAST} samples")
     gaps = np.diff(found)
     step = float(gaps.min())
+    if step < SHORTEST:
+        place = int(gaps.argmin())
+        raise InvalidFileError(
+            f"{path}: time: expected samples at least {SHORTEST:g} s apart, found "
+            f"{found[place]:.10g} and {found[place + 1]:.10g} s"
+        )
     even = bool((np.abs(gaps / step - np.round(gaps / step)) < EVEN).all())
     if not even and window.interval is None:
         odd = float(gaps[np.abs(gaps / step - np.round(gaps / step)) >= EVEN][0])

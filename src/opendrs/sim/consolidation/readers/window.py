@@ -83,11 +83,13 @@ class Frame:
         begin: Where it begins, in the time of the trace.
         interval: Seconds of each sample.
         samples: How many.
+        trace: What it is a window on, for messages.
     """
 
     begin: float
     interval: float
     samples: int
+    trace: str = "the trace"
 
     @property
     def end(self) -> float:
@@ -128,7 +130,7 @@ def frame(
             f"{path}: {asked:g} s hold more than {MOST:,} intervals of {interval:g} s: "
             "choose a length, or look for a wrong time in the trace"
         )
-    return Frame(begin=begin, interval=interval, samples=samples)
+    return Frame(begin=begin, interval=interval, samples=samples, trace=str(path))
 
 
 def limited(window: Window, guests: int) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import zipfile
 from collections.abc import Iterable
@@ -143,6 +144,14 @@ def test_months_are_folders(tmp_path: Path) -> None:
     work = bitbrains(tmp_path, Window(start=1200))
 
     assert work.names == ("2013-8/1",)
+
+
+def test_two_files_of_one_guest_are_told(tmp_path: Path) -> None:
+    packed = machine(tmp_path / "1.csv", steady(0.5)).read_bytes()
+    (tmp_path / "1.csv.gz").write_bytes(gzip.compress(packed))
+
+    with pytest.raises(InvalidFileError, match="2 files are of guest '1'"):
+        bitbrains(tmp_path)
 
 
 def test_archives_are_read_like_directories(tmp_path: Path) -> None:

@@ -121,6 +121,15 @@ def test_what_is_missing_is_unknown(tmp_path: Path) -> None:
         google2019(path, Window(length=1200, carried=0))
 
 
+def test_where_no_usage_is_told_it_is_unknown(tmp_path: Path) -> None:
+    records = steady(0.5)
+    records[1] = {**records[1], "average_usage": None}
+    del records[2]["average_usage"]
+    path = written(tmp_path / "usage.json", records)
+
+    assert "2 samples of 1 guests" in google2019(path, SHORT).notes[0]
+
+
 def test_a_guest_that_does_nothing_has_a_size_all_the_same(tmp_path: Path) -> None:
     work = google2019(written(tmp_path / "usage.json", steady(0.0)), SHORT)
 
@@ -158,6 +167,13 @@ def test_exports_read_as_what_is_published(tmp_path: Path) -> None:
         (sample(900, -0.1), "average_usage.cpus: expected .* found -0.1"),
         ({**sample(900, 0.1), "start_time": "soon"}, "start_time: .* found 'soon'"),
         ({**sample(900, 0.1), "end_time": None}, "end_time: .* found nothing"),
+        *(
+            (
+                {**sample(900, 0.1), "average_usage": wrong},
+                rf"average_usage\.cpus: expected .* found {told} instead of an object",
+            )
+            for wrong, told in (("x", "'x'"), (0.5, "0.5"), ([], r"\[\]"))
+        ),
         (
             {**sample(900, 0.1), "instance_index": None},
             "instance_index: expected a name",

@@ -76,6 +76,28 @@ def test_rows_at_odd_times_need_an_interval(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("interval", [None, 300.0])
+def test_rows_that_are_too_near_one_another_are_told(
+    tmp_path: Path, interval: float | None
+) -> None:
+    text = "guest,cpu,time\na,10,0\na,20,1e-310\na,30,300\n"
+    path = written(tmp_path / "load.csv", text)
+
+    with pytest.raises(InvalidFileError, match=r"0\.001 s apart, found 0 and 1e-310 s"):
+        plain(path, Window(interval=interval))
+
+
+def test_many_guests_and_one_late_time_are_told(tmp_path: Path) -> None:
+    rows = "".join(f"vm{guest},1,{guest % 2 * 300}\n" for guest in range(2000))
+    path = written(tmp_path / "load.csv", f"guest,cpu,time\n{rows}a,1,270000000\n")
+
+    with pytest.raises(
+        InvalidSettingError,
+        match=r"load\.csv: 2,001 guests or more, with 900,001 intervals each",
+    ):
+        plain(path)
+
+
 def test_a_row_that_is_there_twice_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "load.csv", TIMED + "300,b,6\n")
 
