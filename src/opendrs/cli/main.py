@@ -27,6 +27,7 @@ COMMANDS = {
     "demo": "See it work on a simulated cluster.",
     "show": "Show nodes, guests, rules, and what is broken.",
     "plan": "Say what to move where, and why; change nothing.",
+    "compare": "Show what each policy would do, side by side.",
     "apply": "Plan, ask, and do it step by step.",
     "agent": "Look after one host for the controller.",
     "run": "Look after a platform, until told to stop.",

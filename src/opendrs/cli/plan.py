@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import click
 
+from opendrs.cli.anytime import decided_within
 from opendrs.cli.options import (
     JSON,
     config_option,
@@ -29,13 +31,28 @@ from opendrs.policies import Decision, Reason
 @source_argument
 @policy_option
 @set_option
+@click.option(
+    "--budget",
+    metavar="AMOUNT",
+    help="How much optimize may move: knee, unlimited, or such as '500 GiB' or "
+    "'40 moves'.",
+)
+@click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(0, 86400, min_open=True),
+    metavar="SECONDS",
+    help="For how long optimize searches; the best so far at Ctrl-C.",
+)
 @config_option
 @format_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     *,
     source: str,
     policy: str | None,
     assignments: tuple[str, ...],
+    budget: str | None,
+    seconds: float | None,
     config: Path | None,
     form: str,
 ) -> None:
@@ -48,13 +65,20 @@ def command(
       opendrs plan cluster.json
       opendrs plan lab --set threshold=0.2 --set moves=5
       opendrs plan lab --policy auto-rebalance --set hold=1
+      opendrs plan lab --policy optimize --budget '500 GiB' --time 20
       opendrs plan demo --format json
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
+    if budget is not None:
+        assignments = (*assignments, f"budget={json.dumps(budget)}")
     chosen = settings.chosen_policy(policy, parse_assignments(assignments))
     opened = open_source(source, settings)
     snapshot = with_record(observe(opened), chosen, opened, settings)
-    decision = chosen.decide(snapshot, chosen.initial_memory())
+    decision = (
+        chosen.decide(snapshot, chosen.initial_memory())
+        if seconds is None
+        else decided_within(chosen, snapshot, seconds)
+    )
     if form == JSON:
         print_json(plan_document(chosen.name, decision))
     else:

@@ -1,0 +1,94 @@
+"""A decision within a time is the best so far."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builders import cluster
+from opendrs.cli import anytime
+from opendrs.cli.anytime import decided_within
+from opendrs.errors import ConfigurationError
+from opendrs.platforms.file import write_snapshot
+from opendrs.policies import Balance, Optimize, Reason
+from opendrs.policies.optimising.work import Work
+from terminal import Opendrs
+
+LOPSIDED = cluster(
+    nodes={"a": 0.8, "b": 0.0}, guests={"one": ("a", 0.4), "two": ("a", 0.4)}
+)
+LEVEL = cluster(nodes={"a": 0.4, "b": 0.4}, guests={})
+
+
+def test_the_search_goes_on_until_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, seen = [0.0], []
+    monkeypatch.setattr(anytime, "monotonic", lambda: now[0])
+
+    def improve(self: Work, iterations: int, progress: float) -> None:
+        del self
+        seen.append((iterations, progress))
+        now[0] += 1.0
+
+    monkeypatch.setattr(Work, "improve", improve)
+
+    decision = decided_within(Optimize(), LOPSIDED, 10.0)
+
+    assert decision.plan.steps
+    assert len(seen) == 10
+    assert [progress for _, progress in seen] == sorted({p for _, p in seen})
+    assert seen[-1][1] <= 1.0
+
+
+def test_who_stops_it_gets_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(self: Work, iterations: int, progress: float) -> None:
+        del self, iterations, progress
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Work, "improve", stopped)
+
+    assert len(decided_within(Optimize(), LOPSIDED, 60.0).plan.steps) == 1
+
+
+def test_no_time_is_spent_where_there_is_nothing_to_do() -> None:
+    assert decided_within(Optimize(), LEVEL, 60.0).reason is Reason.BALANCED
+
+
+def test_a_policy_that_does_not_become_better_with_time_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="--time: balance takes as long"):
+        decided_within(Balance(), LOPSIDED, 1.0)
+
+
+def test_plan_takes_a_time_and_a_budget(opendrs: Opendrs) -> None:
+    write_snapshot(LOPSIDED, Path("lopsided.json"))
+    asked = ("plan", "lopsided.json", "--policy", "optimize", "--time", "0.1")
+
+    answer = opendrs(*asked, "--budget", "1 moves")
+    found = json.loads(opendrs(*asked, "--budget", "0 moves", "--format", "json").out)
+
+    assert answer.status == 0
+    assert "bound: no plan that moves as much can come below" in answer.out
+    assert "--set 'budget=\"1 moves\"'" in " ".join(answer.out.split())
+    assert (found["reason"], found["steps"]) == ("limit-reached", [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--policy", "optimize", "--budget", "much"], "budget must be knee"),
+        (["--policy", "balance", "--budget", "knee"], "no such setting"),
+        (["--policy", "optimize", "--time", "0"], "--time"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    opendrs: Opendrs, arguments: list[str], message: str
+) -> None:
+    write_snapshot(LOPSIDED, Path("lopsided.json"))
+
+    answer = opendrs("plan", "lopsided.json", *arguments)
+
+    assert answer.status == 2
+    assert message in answer.err

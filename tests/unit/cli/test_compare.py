@@ -1,0 +1,126 @@
+"""opendrs compare: what each policy would do, side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from builders import cluster
+from opendrs.platforms.file import write_snapshot
+from opendrs.policies import BUILT_IN
+from terminal import Opendrs
+
+# By hand: both loads of a are 0.8, those of b 0: a variation of 1. Of 40 GiB each,
+# one of two guests moved leaves both nodes equal.
+LOPSIDED = cluster(
+    nodes={"a": 0.8, "b": 0.0}, guests={"one": ("a", 0.4), "two": ("a", 0.4)}
+)
+
+
+LEVEL = cluster(nodes={"a": 0.4, "b": 0.4}, guests={"one": ("a", 0.4)})
+
+
+@pytest.fixture
+def lopsided(opendrs: Opendrs) -> str:
+    del opendrs  # which enters the directory to write to
+    write_snapshot(LOPSIDED, Path("lopsided.json"))
+    return "lopsided.json"
+
+
+def test_every_policy_is_asked_once_and_optimize_with_budgets_too(
+    opendrs: Opendrs, lopsided: str
+) -> None:
+    found = json.loads(opendrs("compare", lopsided, "--format", "json").out)
+
+    names = [row["name"] for row in found["policies"]]
+    assert names[: len(BUILT_IN)] == sorted(BUILT_IN)
+    assert names[-1] == "optimize, unlimited"
+    assert len(names) > len(BUILT_IN) + 1
+
+
+def test_what_is_shown_of_a_plan_is_what_it_leaves_and_takes(
+    opendrs: Opendrs, lopsided: str
+) -> None:
+    answer = opendrs("compare", lopsided, "--policy", "balance", "--format", "json")
+
+    found = json.loads(answer.out)
+    [row] = found["policies"]
+    assert found["before"]["cpu"] == pytest.approx(1)
+    assert (row["name"], row["reason"]) == ("balance", "improves-balance")
+    assert row["after"] == {
+        "cpu": 0,
+        "memory": 0,
+        "both": 0,
+        "broken": 0,
+        "moves": 1,
+        "gib": 40,
+    }
+    assert row["curve"] == [found["before"], row["after"]]
+    assert row["seconds"] >= 0
+
+
+def test_what_waits_for_several_cycles_does_not_wait_here(
+    opendrs: Opendrs, lopsided: str
+) -> None:
+    answer = opendrs(
+        "compare", lopsided, "--policy", "auto-rebalance", "--format", "json"
+    )
+
+    [row] = json.loads(answer.out)["policies"]
+    assert row["after"]["moves"] == 1
+
+
+def test_the_table_has_a_line_for_the_cluster_and_for_each_policy(
+    opendrs: Opendrs, lopsided: str
+) -> None:
+    answer = opendrs("compare", lopsided, "--policy", "balance")
+
+    heads, before, after = answer.out.splitlines()
+    assert heads.split()[:3] == ["policy", "cpu", "cv"]
+    assert before.split()[:4] == ["as", "it", "is", "1.0000"]
+    assert after.split()[:2] == ["balance", "0.0000"]
+
+
+def test_a_policy_that_moves_nothing_says_why(opendrs: Opendrs) -> None:
+    write_snapshot(LEVEL, Path("level.json"))
+
+    answer = opendrs("compare", "level.json", "--policy", "balance")
+
+    assert answer.out.splitlines()[-1] == "balance moves nothing: balanced"
+
+
+def test_the_curve_is_drawn(opendrs: Opendrs, lopsided: str) -> None:
+    opendrs("compare", lopsided, "--policy", "optimize", "--plot", "curve.svg")
+
+    drawn = Path("curve.svg").read_text()
+    assert "memory moved (GiB)" in drawn
+    assert "optimize, by budget" in drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--plot", "curve.txt"], "curve.txt: a picture ends in .svg, .png, .pdf"),
+        (["--plot", "nowhere/curve.svg"], "there is no directory nowhere"),
+        (["--policy", "balanse"], "no such policy"),
+    ],
+)
+def test_what_cannot_be_done_is_told_before_anything_is(
+    opendrs: Opendrs, lopsided: str, arguments: list[str], message: str
+) -> None:
+    answer = opendrs("compare", lopsided, *arguments)
+
+    assert answer.status == 2
+    assert message in answer.err
+    assert answer.out == ""
+
+
+def test_a_cluster_that_is_not_measured_is_not_compared(opendrs: Opendrs) -> None:
+    write_snapshot(cluster(nodes={"a": None, "b": 0.1}, guests={}), Path("blind.json"))
+
+    answer = opendrs("compare", "blind.json")
+
+    assert answer.status == 2
+    assert "blind.json: not measured: a" in answer.err
