@@ -233,4 +233,5 @@ def _detailed_guest(guest: Guest) -> st.SearchStrategy[Guest]:
         tags=_LABELS,
         cpu_model=_optional(_WORDS),
         moved_at=_optional(st.datetimes(timezones=st.just(UTC))),
+        dirty_rate=_optional(_AMOUNTS),
     )

@@ -61,10 +61,11 @@ class Guest:
         cpu_model: The node's processor model it depends on; None for any.
         migrating_to: The target while a migration is under way.
         moved_at: When it was last moved, always aware; None when not known.
+        dirty_rate: Bytes of memory it writes anew in a second; None when not measured.
 
     Raises:
-        ModelError: The uptime is negative or not finite, the guest migrates to
-            the node it is on, or the time it was moved has no time zone.
+        ModelError: The uptime or dirty rate is negative or not finite, the guest
+            migrates to the node it is on, or the time it was moved has no time zone.
     """
 
     id: GuestId
@@ -82,10 +83,13 @@ class Guest:
     cpu_model: str | None = None
     migrating_to: NodeId | None = None
     moved_at: datetime | None = None
+    dirty_rate: float | None = None
 
     def __post_init__(self) -> None:
-        if self.uptime is not None:
-            require_amount(f"{self.id}: uptime", self.uptime)
+        for name in ("uptime", "dirty_rate"):
+            value = getattr(self, name)
+            if value is not None:
+                require_amount(f"{self.id}: {name}", value)
         if self.migrating_to == self.node:
             raise ModelError(f"{self.id} cannot migrate to {self.node}, where it is")
         if self.moved_at is not None and self.moved_at.tzinfo is None:

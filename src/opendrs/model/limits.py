@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from opendrs.errors import ModelError
@@ -26,6 +27,9 @@ class Limits:
         quiet_time: Seconds for which a guest that has just started is left
             alone. An uptime that is not known does not hold a guest back.
         patience: Seconds after which a move that has not ended is aborted.
+        bandwidth: Bytes a second over the link of one node, shared by the moves
+            from and to it; None when not known. It binds nobody: it is what
+            estimates of how long a plan takes are made with.
 
     Raises:
         ModelError: A limit is out of range.
@@ -38,6 +42,7 @@ class Limits:
     cooldown: float = 600.0
     quiet_time: float = 60.0
     patience: float = 1800.0
+    bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("memory_overbooking", "cooldown", "quiet_time", "patience"):
@@ -45,6 +50,8 @@ class Limits:
         for name in ("cooldown", "quiet_time", "patience"):
             if getattr(self, name) > LONGEST_TIME:
                 raise ModelError(f"{name} must be at most {LONGEST_TIME:.0e} seconds")
+        if self.bandwidth is not None and not 1 <= self.bandwidth < math.inf:
+            raise ModelError(f"bandwidth must be at least 1, not {self.bandwidth}")
         if not 0 <= self.memory_headroom < 1:
             raise ModelError(
                 f"memory_headroom must be in [0, 1), not {self.memory_headroom}"

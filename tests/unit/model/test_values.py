@@ -46,6 +46,7 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
         lambda: Usage(bad, None),
         lambda: Usage(None, bad),  # type: ignore[arg-type]
         lambda: guest("vm", "a", 0.1, uptime=bad),
+        lambda: guest("vm", "a", 0.1, dirty_rate=bad),
         lambda: node("a", 0.1, load_average=bad),
         lambda: node("a", 0.1, ksm_shared=bad),
         lambda: Limits(memory_overbooking=bad),
@@ -68,6 +69,9 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
         {"cooldown": 1e9},
         {"quiet_time": 1e9},
         {"patience": 1e15},
+        {"bandwidth": 0.0},
+        {"bandwidth": math.inf},
+        {"bandwidth": math.nan},
     ],
 )
 def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:

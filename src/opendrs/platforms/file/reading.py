@@ -150,6 +150,7 @@ def _guest(name: str, entry: GuestEntry) -> Guest:
         cpu_model=entry.get("cpu_model"),
         migrating_to=None if target is None else NodeId(target),
         moved_at=entry.get("moved_at"),
+        dirty_rate=entry.get("dirty_rate"),
     )
 
 

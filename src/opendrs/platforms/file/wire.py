@@ -188,6 +188,11 @@ class GuestEntry(TypedDict):
     moved_at: NotRequired[
         Annotated[Moment, Field(description="When it was last moved.")]
     ]
+    dirty_rate: NotRequired[
+        Annotated[
+            Amount, Field(description="Bytes of memory it writes anew in a second.")
+        ]
+    ]
 
 
 Strict = Annotated[

@@ -156,6 +156,7 @@ def _guest(guest: Guest) -> Document:
         cpu_model=guest.cpu_model,
         migrating_to=guest.migrating_to,
         moved_at=None if guest.moved_at is None else _moment(guest.moved_at),
+        dirty_rate=_number(guest.dirty_rate),
     )
 
 
