@@ -68,6 +68,7 @@ def plot(page: str, command: str, name: str) -> None:
 def main() -> None:
     """Draw all pictures."""
     plot("scenario-file.md", "simulate", "simulate.png")
+    plot("sweep.md", "sweep", "sweep.png")
     for name, arguments in PICTURES.items():
         (HERE / name).write_text(picture(arguments), encoding="utf-8")
 

@@ -14,7 +14,10 @@ import pytest
 import tomli_w
 from pyarrow import parquet
 
-from sweeps import SMALL
+from opendrs.sim.consolidation.sweep.form import read_sweep
+from opendrs.sim.consolidation.sweep.results import ABOUT, METRICS
+from opendrs.sim.consolidation.sweep.running import prepared
+from sweeps import SMALL, silent
 from terminal import Opendrs
 
 DOCUMENTS = Path(__file__).parents[3] / "docs/reference"
@@ -305,6 +308,30 @@ def test_a_scheduler_that_says_nothing_is_told(
     assert answer.status == 3
     assert "no Dask scheduler answers" in answer.err
     assert files() == [name]
+
+
+def test_the_example_of_the_reference_is_a_sweep_and_its_table_tells_all_of_it() -> (
+    None
+):
+    text = (DOCUMENTS / "sweep.md").read_text()
+    Path("grid.toml").write_text(text.split("```toml\n")[1].split("```")[0])
+
+    found = prepared(read_sweep(Path("grid.toml")), silent)
+
+    lines = text.split("```\n")[2].splitlines()
+    labels = {each.trial.label for each in found}
+    assert len(found) == 2 * len(labels) == 18
+    for label in labels:
+        assert len([line for line in lines if line.endswith(f"  {label}")]) == 1
+
+
+def test_every_column_of_the_results_is_in_the_reference() -> None:
+    text = (DOCUMENTS / "sweep.md").read_text() + (
+        DOCUMENTS / "simulate.md"
+    ).read_text()
+
+    missing = [name for name in (*ABOUT, *METRICS) if f"`{name}`" not in text]
+    assert missing == []
 
 
 def test_help_loads_no_library_that_only_some_runs_need() -> None:
