@@ -147,8 +147,8 @@ def test_records_are_kept_in_the_state_directory(
             "[limits]\ncooldwon = 3",
             (
                 "limits.cooldwon: no such setting; did you mean cooldown? (there is: "
-                "cooldown, memory_headroom, memory_overbooking, moves_at_once, "
-                "moves_per_node, patience, quiet_time)"
+                "bandwidth, cooldown, memory_headroom, memory_overbooking, "
+                "moves_at_once, moves_per_node, patience, quiet_time)"
             ),
         ),
         (
