@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
@@ -103,6 +104,17 @@ def test_the_password_may_be_in_the_environment(
     found = driver(bmc, password_file=None, password_env="BMC")  # noqa: S106 -- a name
 
     assert found.state() is PowerState.ON
+
+
+def test_a_password_that_is_not_text_is_told(
+    bmc: ManagementController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(os.environb, b"BMC", b"s3cr3t\xff")
+
+    with pytest.raises(ConfigurationError, match="variable BMC is not text") as raised:
+        driver(bmc, password_file=None, password_env="BMC")  # noqa: S106 -- a name
+
+    assert_nothing_is_shown(raised.value, "s3cr3t")
 
 
 @pytest.mark.parametrize("wrong", ["user", "password"])

@@ -203,6 +203,11 @@ def _password(node: NodeId, settings: RedfishSettings) -> str:
                 f"power of {node}: password_env: the environment variable "
                 f"{settings.password_env} is not set"
             )
+        if any("\ud800" <= c <= "\udfff" for c in found):  # bytes that are no text
+            raise ConfigurationError(
+                f"power of {node}: password_env: the environment variable "
+                f"{settings.password_env} is not text"
+            )
         return found
     path = settings.password_file
     assert path is not None  # noqa: S101 - for the type checker: one of the two is
