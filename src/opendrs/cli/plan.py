@@ -22,9 +22,11 @@ from opendrs.cli.options import (
 from opendrs.cli.proposal import print_decision
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source, with_record
+from opendrs.cli.timing import print_schedule, schedule_document
 from opendrs.controller.documents import plan_document
 from opendrs.controller.selection import parse_assignments
 from opendrs.policies import Decision, Reason
+from opendrs.scoring import schedule
 
 
 @click.command(name="plan")
@@ -59,7 +61,8 @@ def command(  # noqa: PLR0913 - one for each option
     """Say what to move where, and why. Changes nothing.
 
     Shows the steps in a safe order with the reason of each, the load of each
-    node before and after, and which guests were left alone and why.
+    node before and after, which guests were left alone and why, and how long it
+    takes. The bandwidth that is reckoned with is that of [limits].
 
     \b
       opendrs plan cluster.json
@@ -79,11 +82,14 @@ def command(  # noqa: PLR0913 - one for each option
         if seconds is None
         else decided_within(chosen, snapshot, seconds)
     )
+    timing = schedule(decision.plan, snapshot, chosen.limits)
     if form == JSON:
-        print_json(plan_document(chosen.name, decision))
+        document = plan_document(chosen.name, decision)
+        print_json({**document, "schedule": schedule_document(timing)})
     else:
         screen = console()
         print_decision(screen, chosen.name, decision, snapshot)
+        print_schedule(screen, timing, chosen.limits)
         screen.print()
         again = _apply(source, policy, assignments, config)
         screen.print(visible(_advice(decision, again)))

@@ -1,0 +1,99 @@
+"""How long a plan takes: on the screen, and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from opendrs.cli.figures import counted, seconds
+from opendrs.cli.screen import visible
+from opendrs.model import Limits, StepId
+from opendrs.scoring import Certainty, Schedule, Span
+
+MOST_NAMED = 5  # steps; of more, the first are named
+
+
+def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
+    """Print how long the plan takes, what was assumed, and what will not end."""
+    if not schedule.spans:
+        return
+    screen.print()
+    screen.print(Text(f"takes {_whole(schedule)}"))
+    if len(schedule.chain) > 1:
+        told = f"one after another: steps {_named(schedule.chain)}, "
+        screen.print(Text(told + seconds(schedule.chain_seconds)))
+    assumed = "; ".join(_assumed(schedule))
+    if assumed:
+        screen.print(Text(f"assumed: {assumed}", style="dim"))
+    for line in _too_long(schedule.spans, limits):
+        screen.print(Text(visible(line), style="red"))
+
+
+def schedule_document(schedule: Schedule) -> dict[str, object]:
+    """Return *schedule* as `plan --format json` prints it."""
+    return {
+        "seconds": schedule.seconds,
+        "at_least": schedule.at_least,
+        "most_at_once": schedule.most_at_once,
+        "chain": list(schedule.chain),
+        "chain_seconds": schedule.chain_seconds,
+        "bandwidth": schedule.bandwidth,
+        "bandwidth_assumed": schedule.assumed,
+        "steps": {span.step: _span_document(span) for span in schedule.spans},
+    }
+
+
+def _span_document(span: Span) -> dict[str, object]:
+    return {
+        "begin": span.begin,
+        "end": span.end,
+        "seconds": span.alone.seconds,
+        "downtime": span.alone.downtime,
+        "certainty": span.alone.certainty.value,
+    }
+
+
+def _whole(schedule: Schedule) -> str:
+    about = "at least" if schedule.at_least else "about"
+    moves = counted(schedule.most_at_once, "move")
+    return f"{about} {seconds(schedule.seconds)}, with up to {moves} at once"
+
+
+def _assumed(schedule: Schedule) -> Iterator[str]:
+    if schedule.assumed:
+        speed = schedule.bandwidth * 8 / 1e9
+        yield f"links of {speed:g} Gbit/s, because [limits] names no bandwidth"
+    doubts = {
+        Certainty.AT_LEAST: "no memory written meanwhile in {}, of unknown dirty rate",
+        Certainty.UNKNOWN: "no time at all for {}, of which nothing is known",
+    }
+    for certainty, words in doubts.items():
+        steps = [s.step for s in schedule.spans if s.alone.certainty is certainty]
+        if steps:
+            yield words.format(counted(len(steps), "step"))
+
+
+def _too_long(spans: Sequence[Span], limits: Limits) -> Iterator[str]:
+    """Yield which moves would be aborted before they have ended."""
+    endless = [s.step for s in spans if s.alone.certainty is Certainty.ENDLESS]
+    slow = [
+        s.step
+        for s in spans
+        if s.alone.seconds is not None and s.end - s.begin >= limits.patience
+    ]
+    after = f"aborted after {seconds(limits.patience)}"
+    if endless:
+        yield (
+            f"never ends, and is {after}: {_named(endless)}: the guest writes faster "
+            "than its memory can be sent"
+        )
+    if slow:
+        yield f"takes too long, and is {after}: {_named(slow)}"
+
+
+def _named(steps: Sequence[StepId]) -> str:
+    shown = ", ".join(steps[:MOST_NAMED])
+    left = len(steps) - MOST_NAMED
+    return shown if left <= 0 else f"{shown} and {left} more"
