@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from builders import cluster
-from hall import Hall
-from opendrs.controller.requests.desk import Answer, Desk
+from hall import Hall, Usher
 from opendrs.controller.requests.server import Server
-from opendrs.controller.requests.wire import Request
-from opendrs.model import GuestId, NodeId
 from vouching import Vouched
 
 TWO = cluster({"h1": 0.5, "h2": 0.1}, {"vm1": ("h1", 0.3), "a/b": ("h1", 0.1)})
@@ -27,22 +24,6 @@ def vouched(tmp_path_factory: pytest.TempPathFactory) -> Vouched:
 def hall(tmp_path: Path) -> Iterator[Hall]:
     with Hall(tmp_path, TWO) as found:
         yield found
-
-
-class Usher(Desk):
-    """A desk that leads to that of the hall which is open now."""
-
-    def __init__(self) -> None:
-        self.desk: Desk
-
-    def take(self, request: Request, node: NodeId) -> Answer:
-        return self.desk.take(request, node)
-
-    def look_up(self, name: str, node: NodeId) -> Answer:
-        return self.desk.look_up(name, node)
-
-    def samples(self, guest: GuestId) -> Answer:
-        return self.desk.samples(guest)
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,11 @@ import schemathesis
 from hypothesis import settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from hall import Hall
+from builders import cluster
+from hall import Hall, Usher
 from opendrs.controller.requests.app import interface
 from opendrs.controller.requests.tokens import Tokens
 from vouching import Vouched, token_of
-
-from .conftest import TWO, Usher
 
 WRITTEN = interface(Usher(), Tokens({})).openapi()
 DESCRIPTION = schemathesis.openapi.from_dict(WRITTEN)
@@ -24,7 +23,8 @@ DESCRIPTION = schemathesis.openapi.from_dict(WRITTEN)
 
 @pytest.fixture(scope="module")
 def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hall]:
-    with Hall(tmp_path_factory.mktemp("hall"), TWO) as found:
+    origin = cluster({"h1": 0.5}, {"vm1": ("h1", 0.3)})
+    with Hall(tmp_path_factory.mktemp("hall"), origin) as found:
         yield found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -62,6 +62,7 @@ class Agents(RuleBasedStateMachine):
         self.hall.__enter__()
         self.accepted: dict[str, Request] = {}
         self.last: dict[str, int] = {}
+        self.heard: dict[str, datetime] = {}
         self.seen: dict[str, RequestRecord] = {}
 
     def teardown(self) -> None:
@@ -111,6 +112,7 @@ class Agents(RuleBasedStateMachine):
             if expected == 202:
                 self.accepted[str(request.id)] = request
                 self.last[request.node] = request.sequence
+                self.heard[request.node] = self.hall.stage.clock.now()
 
     @rule(request=written)
     def say_something_else(self, request: Request) -> None:
@@ -135,9 +137,17 @@ class Agents(RuleBasedStateMachine):
 
     @rule()
     def cycle(self) -> None:
-        """Let the controller do its work."""
+        """Let the controller work: all is answered, and the silent are spared."""
+        now, before = self.hall.stage.clock.now(), self.hall.stage.world.starts.copy()
+
         self.hall.cycle()
+
         assert self.hall.inbox.unclosed() == ()
+        for action in self.hall.stage.world.starts - before:
+            assert isinstance(action, Migration)
+            for node in (action.source, action.target):
+                silence = (now - self.heard[node]).total_seconds()
+                assert silence <= FRESHNESS.silence
 
     @rule()
     def restart(self) -> None:
