@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -44,6 +45,7 @@ def sweep(*options: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as process:
         try:
             yield process
@@ -149,7 +151,7 @@ def test_ctrl_c_tells_what_is_kept() -> None:
 
     with sweep("--jobs", "2") as process:
         wait_for_rows(process, 2)
-        process.send_signal(signal.SIGINT)
+        os.killpg(process.pid, signal.SIGINT)  # all of them, as a terminal does
         out, err = process.communicate(timeout=PATIENCE)
 
     kept = len(journal())
@@ -159,6 +161,20 @@ def test_ctrl_c_tells_what_is_kept() -> None:
         f"opendrs: {kept} of {RUNS} runs are kept in grid.parquet.journal; the same "
         "command goes on from there"
     )
+
+
+def test_ctrl_c_while_processes_begin_tells_nothing_of_them() -> None:
+    grid()
+
+    with sweep("--jobs", "2") as process:
+        while len(children(process.pid)) < 3:  # the third keeps account of the others
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.002)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+
+    assert (process.returncode, out, err.strip()) == (130, "", "")
+    assert [each.name for each in Path().iterdir()] == ["grid.toml"]
 
 
 def test_two_sweeps_with_the_same_results_do_not_mix() -> None:

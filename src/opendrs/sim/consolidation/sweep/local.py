@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
 from multiprocessing.connection import Connection
 
 from opendrs.errors import PlatformError
@@ -38,8 +39,10 @@ def _by_many(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Metrics]]
     context = get_context("spawn")  # a fork would copy threads halfway
     held, leash = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), context, _tie, (held,))
+    others = set(active_children())
     try:
-        futures = {pool.submit(done, task): task for task in tasks}
+        with _born_deaf():
+            futures = {pool.submit(done, task): task for task in tasks}
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool as error:
@@ -48,14 +51,25 @@ def _by_many(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Metrics]]
             "fewer --jobs"
         ) from error
     finally:
-        leash.close()  # whoever still runs something ends at once
+        for process in set(active_children()) - others:
+            process.kill()  # whoever still runs something, or has not yet begun
+        leash.close()
         pool.shutdown(cancel_futures=True)
         held.close()
 
 
+@contextmanager
+def _born_deaf() -> Iterator[None]:
+    """Begin processes that never hear of Ctrl-C: that is for this one to hear."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _tie(held: Connection) -> None:
     """Make this process end when the one that started it lets go, or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # that is for the other to hear
     threading.Thread(target=_end_with, args=(held,), daemon=True).start()
 
 
