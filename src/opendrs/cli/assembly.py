@@ -34,8 +34,6 @@ class Parts:
         source: The platform it looks after.
         brake: How the operator stops it.
         stack: What ends with it.
-        serving: Whether requests are taken; those that are written down are
-            decided about anyway.
 
     Raises:
         ConfigurationError: Requests cannot be taken as the settings say; then
@@ -44,26 +42,23 @@ class Parts:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        source: Source,
-        brake: Brake,
-        stack: ExitStack,
-        *,
-        serving: bool,
+        self, settings: Settings, source: Source, brake: Brake, stack: ExitStack
     ) -> None:
         self._settings = settings
         self._source = source
         self._brake = brake
         self._stack = stack
-        self._serving = serving
         self._bell = Bell()
-        if serving and settings.requests is not None:
+        if settings.requests is not None:
             _require_credentials(settings.requests)
         self._store = stack.enter_context(_record(source, settings))
 
-    def controller(self) -> Controller:
+    def controller(self, *, serving: bool) -> Controller:
         """Return the controller.
+
+        Args:
+            serving: Whether requests are taken; those that are written down are
+                decided about anyway.
 
         Raises:
             ConfigurationError: The address of the settings cannot be listened on.
@@ -77,7 +72,7 @@ class Parts:
         else:
             inbox = self._inbox()
             decider = self._docket(requests, inbox)
-            if self._serving:
+            if serving:
                 require_alive = self._serve(requests, inbox)
         routine = Routine(
             interval=self._settings.controller.interval,

@@ -62,8 +62,8 @@ def command(
         stack.enter_context(pulled_by_signals(brake))
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_changeable(source.platform)
-        parts = Parts(settings, source, brake, stack, serving=not once)
-        controller = parts.controller()
+        parts = Parts(settings, source, brake, stack)
+        controller = parts.controller(serving=not once)
         if once:
             return exit_status(controller.once(), brake)
         controller.keep_on()

@@ -88,14 +88,6 @@ def test_a_policy_that_counts_in_cycles_is_told_how_long_they_are() -> None:
     assert isinstance(other, Balance)
 
 
-def test_one_cycle_needs_no_certificate(opendrs: Opendrs, document: Document) -> None:
-    document["requests"]["certificate"] = "absent.pem"
-
-    answer = told(opendrs, document, "--platform", "demo", "--once")
-
-    assert answer.status == 0
-
-
 def requests(**changes: object) -> Change:
     return lambda document, _: document["requests"].update(changes)
 
@@ -114,6 +106,7 @@ def bad_tokens(document: Document, place: Path) -> None:
     document["requests"]["tokens"] = "garbled"
 
 
+@pytest.mark.parametrize("once", [[], ["--once"]])
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -161,19 +154,19 @@ def bad_tokens(document: Document, place: Path) -> None:
 def test_what_it_cannot_be_run_with_is_told_and_nothing_is_written(
     opendrs: Opendrs,
     document: Document,
-    tmp_path: Path,
     change: Change,
     complaint: str,
+    once: list[str],
 ) -> None:
-    change(document, tmp_path)
+    change(document, Path.cwd())
 
-    answer = told(opendrs, document, "--platform", "demo")
+    answer = told(opendrs, document, "--platform", "demo", *once)
 
     assert answer.status == 2
     assert complaint in answer.err
     assert "Traceback" not in answer.err
     assert "the-token-itself" not in answer.err
-    assert not (tmp_path / "record.sqlite").exists()
+    assert not Path("record.sqlite").exists()
 
 
 def test_a_port_that_is_taken_is_told(opendrs: Opendrs, document: Document) -> None:
