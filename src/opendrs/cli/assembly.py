@@ -113,9 +113,10 @@ class Parts:
         desk = Desk(inbox, self._store, clock, freshness, ring)
         server = self._stack.enter_context(Server(requests, desk))
         host, port = server.address
+        shown = f"[{host}]" if ":" in host else host
         tell(
             "listening",
-            f"requests are taken at https://{requests.address[0]}:{port}",
+            f"requests are taken at https://{shown}:{port}",
             address=host,
             port=port,
         )
