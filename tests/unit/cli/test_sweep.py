@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 import tomli_w
 from pyarrow import parquet
@@ -184,6 +185,7 @@ def test_what_nobody_has_cannot_be_drawn(opendrs: Opendrs) -> None:
         (("--scheduler", ""), "expected an address such as tcp://10.0.0.1:8786"),
         (("--scheduler", "host"), "expected an address such as tcp://10.0.0.1:8786"),
         (("--scheduler", "http://host:1"), "expected an address such as tcp://"),
+        (("--scheduler", "inproc://host:1"), "expected an address such as tcp://"),
         (("--scheduler", "tcp://host:x"), "expected an address such as tcp://"),
         (("--scheduler", "tls://host:1"), "needs the certificates"),
     ],
@@ -308,6 +310,18 @@ def test_a_scheduler_that_says_nothing_is_told(
     assert answer.status == 3
     assert "no Dask scheduler answers" in answer.err
     assert files() == [name]
+
+
+def test_certificates_that_are_not_there_are_told(opendrs: Opendrs) -> None:
+    tls = "distributed.comm.tls"
+    named = {f"{tls}.ca-file": "no.pem", f"{tls}.client.cert": "no.pem"}
+
+    with dask.config.set(named):
+        answer = opendrs("sweep", sweep(), "--scheduler", "tls://127.0.0.1:1")
+
+    assert answer.status == 2
+    assert "needs the certificates that the configuration of Dask names" in answer.err
+    assert "No such file" in answer.err
 
 
 def test_the_example_of_the_reference_is_a_sweep_and_its_table_tells_all_of_it() -> (

@@ -14,6 +14,7 @@ from opendrs.errors import ConfigurationError, PlatformUnavailableError
 if TYPE_CHECKING:  # takes half a second, and is needed only with a cluster
     from distributed import Client
 
+SCHEMES = ("tcp", "tls")
 PATIENCE = 5.0  # s in which a scheduler must answer
 LENGTH = 8  # bytes of the number that begins each message of Dask
 MOST_FRAMES = 1000  # in a greeting; others' first words are far larger numbers
@@ -63,28 +64,37 @@ def require_scheduler(address: str) -> None:
         ConfigurationError: That is no address.
         PlatformUnavailableError: Nobody answers there, or somebody else.
     """
-    from distributed.comm import addressing, registry  # noqa: PLC0415 - see above
-    from distributed.security import Security  # noqa: PLC0415
+    from distributed.comm import addressing  # noqa: PLC0415 - see above
 
     try:
         scheme, place = addressing.parse_address(address)
-        registry.get_backend(scheme)
+        if scheme not in SCHEMES:
+            raise ValueError(f"not one of {', '.join(SCHEMES)}")
         host, port = addressing.parse_host_port(place)
     except ValueError as error:
         raise ConfigurationError(
             "--scheduler: expected an address such as tcp://10.0.0.1:8786, found "
             f"{address!r}: {error}"
         ) from error
-    context = None
-    if scheme == "tls":
-        context = Security().get_connection_args("client").get("ssl_context")
-        if context is None:
-            raise ConfigurationError(
-                f"--scheduler: {address} needs the certificates that the configuration "
-                "of Dask names under distributed.comm.tls"
-            )
-    if scheme in ("tcp", "tls"):
-        _require_greeting(address, host, port, context)
+    context = _certificates(address) if scheme == "tls" else None
+    _require_greeting(address, host, port, context)
+
+
+def _certificates(address: str) -> ssl.SSLContext:
+    from distributed.security import Security  # noqa: PLC0415 - see above
+
+    try:
+        found = Security().get_connection_args("client").get("ssl_context")
+    except (OSError, ValueError) as error:
+        why = f": {error}"
+    else:
+        if isinstance(found, ssl.SSLContext):
+            return found
+        why = ""
+    raise ConfigurationError(
+        f"--scheduler: {address} needs the certificates that the configuration of Dask "
+        f"names under distributed.comm.tls{why}"
+    )
 
 
 def _require_greeting(
