@@ -64,13 +64,8 @@ def require_scheduler(address: str) -> None:
         ConfigurationError: That is no address.
         PlatformUnavailableError: Nobody answers there, or somebody else.
     """
-    from distributed.comm import addressing  # noqa: PLC0415 - see above
-
     try:
-        scheme, place = addressing.parse_address(address)
-        if scheme not in SCHEMES:
-            raise ValueError(f"not one of {', '.join(SCHEMES)}")
-        host, port = addressing.parse_host_port(place)
+        scheme, host, port = _place(address)
     except ValueError as error:
         raise ConfigurationError(
             "--scheduler: expected an address such as tcp://10.0.0.1:8786, found "
@@ -78,6 +73,16 @@ def require_scheduler(address: str) -> None:
         ) from error
     context = _certificates(address) if scheme == "tls" else None
     _require_greeting(address, host, port, context)
+
+
+def _place(address: str) -> tuple[str, str, int]:
+    from distributed.comm import addressing  # noqa: PLC0415 - see above
+
+    scheme, place = addressing.parse_address(address)
+    if scheme not in SCHEMES:
+        raise ValueError(f"not one of {', '.join(SCHEMES)}")
+    host, port = addressing.parse_host_port(place)
+    return scheme, host, port
 
 
 def _certificates(address: str) -> ssl.SSLContext:
