@@ -46,7 +46,7 @@ class Asides:
             leg = offer[-1]
             if self._stale(offer) or not self._affordable(leg):
                 continue
-            host = self._hosts.best(leg)
+            host = self._hosts.best(leg) if self._standing.welcome(leg) else None
             if host is None:
                 heapq.heappush(self._homeless, (leg.need[0], offer))
                 continue
@@ -58,7 +58,7 @@ class Asides:
 
     def _stale(self, offer: Offer) -> bool:
         *_, stamp, leg = offer
-        waits = self._standing.open.get(leg.journey.name) is leg
+        waits = self._standing.open.get(leg.name) is leg
         return not waits or self._stamps[leg] != stamp
 
     def _affordable(self, leg: Leg) -> bool:
@@ -94,7 +94,7 @@ class Asides:
         costs = [cost for wish in wishes if (cost := wish.cost(leg.need, leg.guests))]
         if costs:
             size = leg.journey.memory
-            offer = (*min(costs), -size, leg.journey.name, self._seen, leg)
+            offer = (*min(costs), -size, leg.name, self._seen, leg)
             heapq.heappush(self._offers, offer)
 
 

@@ -54,6 +54,7 @@ class Leg:
 
     Attributes:
         journey: The journey.
+        name: Its name.
         target: The place of the node it goes to.
         need: What it asks there.
         freed: What each guest frees, and where.
@@ -69,6 +70,7 @@ class Leg:
         "freed",
         "guests",
         "journey",
+        "name",
         "need",
         "second",
         "sources",
@@ -86,6 +88,7 @@ class Leg:
     ) -> None:
         apart = scene.rules.apart
         self.journey = journey
+        self.name = journey.name
         self.target = scene.index[journey.target]
         self.need = asked(need(journey.guests))
         self.freed: tuple[tuple[int, GuestId, Pair], ...] = tuple(

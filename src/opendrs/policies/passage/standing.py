@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from opendrs.model import GuestId
 from opendrs.policies.passage.rooms import Rooms
-from opendrs.policies.passage.scene import Leg, Scene, fits
+from opendrs.policies.passage.scene import NOTHING, Leg, Scene, fits, plus
 
 
 class Standing:
@@ -64,7 +64,7 @@ class Standing:
 
     def drop(self, leg: Leg) -> None:
         """Let *leg* wait no longer."""
-        del self.open[leg.journey.name]
+        del self.open[leg.name]
         self.waiting[leg.target].remove(leg)
         self.expected[leg.target] -= leg.need[0]
         for node in leg.sources:
@@ -74,6 +74,26 @@ class Standing:
     def disturbed(self, leg: Leg, node: int) -> bool:
         """Return whether somebody is on *node* from whom *leg* must be apart."""
         return bool(leg.strangers) and not leg.strangers.isdisjoint(self.present[node])
+
+    def welcome(self, leg: Leg) -> bool:
+        """Return whether *leg* has a place once all have left who will.
+
+        And all have come: where there is not room for all, nobody may rely on it.
+        """
+        home = passing = asked = NOTHING
+        staying = set(self.present[leg.target])
+        for other in self.leaving[leg.target]:
+            for node, guest, freed in other.freed:
+                if node == leg.target:
+                    staying.discard(guest)
+                    if other.second:
+                        passing = plus(passing, freed)
+                    else:
+                        home = plus(home, freed)
+        for other in self.waiting[leg.target]:
+            asked = plus(asked, other.need)
+        room = self.rooms.free(leg.target, home, passing)
+        return fits(asked, room) and staying.isdisjoint(leg.strangers)
 
     def _start(self, leg: Leg) -> bool:
         """Make *leg* if that can be; return whether it was."""
@@ -103,7 +123,7 @@ class Standing:
         return left
 
     def _wait(self, leg: Leg) -> None:
-        self.open[leg.journey.name] = leg
+        self.open[leg.name] = leg
         self.waiting[leg.target].append(leg)
         self.expected[leg.target] += leg.need[0]
         for node in leg.sources:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from opendrs.model import GIB, Limits, Plan, Snapshot
 from opendrs.policies.passage.asides import Asides
 from opendrs.policies.passage.journey import Detours, Journey
-from opendrs.policies.passage.losses import Losses
 from opendrs.policies.passage.scene import Leg, Scene
 from opendrs.policies.passage.standing import Standing
 from opendrs.policies.passage.waits import interleaved
@@ -85,8 +84,9 @@ def passage(
     """Return a way to make *journeys* that is safe in every interleaving.
 
     Args:
-        journeys: The moves, in any order; no guest is in two of them. What would not
-            be safe once all are made is given up.
+        journeys: The moves, in any order; no guest is in two of them. Of those for
+            which there is no room or that must be apart once all are made, some are
+            given up.
         snapshot: The cluster.
         rules: Its rules.
         limits: What the operator allows.
@@ -110,9 +110,9 @@ def passage(
 
 # Which order finds a way for most differs from case to case; it is the first in most.
 _ORDERS: Sequence[Callable[[Leg], tuple[float, str]]] = (
-    lambda leg: (leg.need[0], leg.journey.name),
-    lambda leg: (-leg.need[0], leg.journey.name),
-    lambda leg: (-leg.journey.value, leg.journey.name),
+    lambda leg: (leg.need[0], leg.name),
+    lambda leg: (-leg.need[0], leg.name),
+    lambda leg: (-leg.journey.value, leg.name),
 )
 
 
@@ -127,17 +127,16 @@ class _Walk:
     def __init__(self, scene: Scene, legs: Sequence[Leg], detours: Detours) -> None:
         known = [leg for leg in legs if max(leg.need) < math.inf]
         standing = Standing(scene, known)
-        losses = Losses(standing)
         asides = Asides(standing, detours)
-        targets = {leg.target for leg in known}
-        losses.give_up_the_hopeless(targets)
-        standing.go_on(targets)
+        standing.go_on({leg.target for leg in known})
+        cheapest = iter(sorted(known, key=lambda leg: (leg.journey.value, leg.name)))
+        self.made = standing.made
+        self.given_up = [leg for leg in legs if max(leg.need) == math.inf]
         while standing.open:
             if not asides.step_aside():
-                losses.give_up_the_least_valuable()
-        unknown = (leg for leg in legs if max(leg.need) == math.inf)
-        self.made = standing.made
-        self.given_up = [*unknown, *losses.given_up]
+                name = next(leg.name for leg in cheapest if leg.name in standing.open)
+                self.given_up.append(standing.open[name])
+                standing.drop(standing.open[name])
 
     def cost(self) -> tuple[float, int]:
         """Return what is lost, and the bytes that go astray."""

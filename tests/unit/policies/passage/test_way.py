@@ -176,14 +176,14 @@ def worth(names: str) -> list[tuple[str, float]]:
     return [(name, float(rank)) for rank, name in enumerate(names)]
 
 
-def test_who_counts_on_one_that_is_given_up_stays_too() -> None:
+def test_nobody_makes_a_detour_to_a_place_that_will_not_be_free() -> None:
     snapshot = scene({"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.0}, "x:a y:b z:c")
 
-    # There is no room for z on a, where x stays because there is none on b.
+    # z stays on c, so that y has no place there; nor has x, without that of y.
     way = through(snapshot, "x b", "y c")
 
     assert way.made == ()
-    assert ways(way.given_up) == ["y c", "x b"]
+    assert ways(way.given_up) == ["x b", "y c"]
 
 
 def test_nobody_goes_where_one_stays_from_whom_it_must_be_apart() -> None:
