@@ -1,12 +1,13 @@
 """Solve machine reassignment instances with the engine of the planner.
 
     .venv/bin/python benchmarks/roadef.py MODEL ASSIGNMENT --time 300 --out FILE
-    .venv/bin/python benchmarks/roadef.py --all --time 300
+    .venv/bin/python benchmarks/roadef.py --all --time 300 --results build/roadef.csv
 
 The first form writes the best assignment found. The second solves every instance in
 `data/roadef2012/` beside the project or under OPENDRS_SHARED, and prints a table:
-score is (cost - best known) / cost of the initial assignment. Files may be compressed.
-Two processes search, and tell each other what they found.
+score is (cost - best known) / cost of the initial assignment. What it found is written
+to the file of results at once; begun again, it goes on where it stopped. Files of
+instances may be compressed. Two processes search, and tell each other what they found.
 
 Exit status: 0 solved, 1 the solution breaks a constraint, 2 bad input.
 """
@@ -20,7 +21,6 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from reassignment.instance import (
     read_instance,
 )
 from reassignment.portfolio import solve
+from reassignment.results import HEADER, Result, Results, summary
 
 BESIDE = Path(__file__).parents[2] / "shared"
 DATA = Path(os.environ.get("OPENDRS_SHARED", BESIDE)) / "data" / "roadef2012"
@@ -55,6 +56,12 @@ class Case:
         if broken:
             raise InstanceError(f"{assignment}: not a valid start: {broken[0]}")
         return cls(instance, origin)
+
+    @classmethod
+    def of(cls, name: str) -> Case:
+        """Return the instance of this name in the folder of instances."""
+        names = (f"{kind}_{name}.txt.gz" for kind in ("model", "assignment"))
+        return cls.read(*(DATA / each for each in names))
 
     def cost(self, machine_of: Integers) -> int:
         """Return what *machine_of* costs."""
@@ -91,34 +98,55 @@ def one(options: argparse.Namespace) -> int:
 
 def every(options: argparse.Namespace) -> int:
     """Solve all instances there are, print the table, and return the exit status."""
-    with (DATA / "best-known.csv").open(newline="") as lines:
-        known = {row["instance"]: row for row in csv.DictReader(lines)}
-    scores: dict[str, list[float]] = {}
-    wrong = 0
-    print("| instance | machines | processes | initial | cost | best known | score % |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
-    for model in sorted(DATA.glob("model_*")):
-        name = model.name.removeprefix("model_").split(".")[0]
-        if name not in known or (options.only and name not in options.only):
+    kept = Results(options.results)
+    found = []
+    print(HEADER)
+    for name, known in published().items():
+        model = DATA / f"model_{name}.txt.gz"
+        if not model.exists() or (options.only and name not in options.only):
             continue
-        case = Case.read(model, model.with_name(f"assignment_{name}.txt.gz"))
-        found = solved(case, options)
-        wrong += bool(case.violations(found))
-        cost, best = case.cost(found), int(known[name]["best_known_cost"])
-        first = int(known[name]["initial_cost"])
-        score = 100 * (cost - best) / first
-        scores.setdefault(name[0], []).append(score)
-        machines, processes = len(case.instance.capacity), len(found)
-        print(
-            f"| {name} | {machines} | {processes} | {first} | {cost} | {best} "
-            f"| {score:.4f} |",
-            flush=True,
+        result = kept.of(
+            name, time=options.time, processes=options.processes, seed=options.seed
         )
-    print()
-    for family, each in sorted(scores.items()):
-        print(f"mean of {family}: {fmean(each):.4f} %")
-    print(f"not valid: {wrong}")
-    return 1 if wrong else 0
+        if result is None:
+            result = result_of(name, Case.of(name), known, options)
+            kept.add(result)
+        found.append(result)
+        print(result.row(), flush=True)
+    print(f"\n{summary(found)}")
+    return 1 if any(each.broken for each in found) else 0
+
+
+def published() -> dict[str, int]:
+    """Return the best known cost of each instance, by name."""
+    with (DATA / "best-known.csv").open(newline="") as lines:
+        rows = csv.DictReader(lines)
+        return {row["instance"]: int(row["best_known_cost"]) for row in rows}
+
+
+def result_of(name: str, case: Case, known: int, options: argparse.Namespace) -> Result:
+    """Solve an instance, and return what was found."""
+    before = cpu()
+    found = solved(case, options)
+    return Result(
+        instance=name,
+        time=options.time,
+        processes=options.processes,
+        seed=options.seed,
+        machines=len(case.instance.capacity),
+        units=len(found),
+        initial=case.cost(case.origin),
+        cost=case.cost(found),
+        known=known,
+        broken=len(case.violations(found)),
+        cpu=round(cpu() - before, 1),
+    )
+
+
+def cpu() -> float:
+    """Return the CPU seconds of the processes that have ended."""
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 def main() -> int:
@@ -133,6 +161,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="solve all and compare")
+    parser.add_argument("--results", type=Path, help="with --all: go on from there")
     parser.add_argument("--only", nargs="*", help="with --all: these instances")
     options = parser.parse_args()
     if not options.all and None in (options.model, options.assignment, options.out):
@@ -143,7 +172,7 @@ def main() -> int:
         parser.error(f"--processes must be at least 1, not {options.processes}")
     try:
         return every(options) if options.all else one(options)
-    except (InstanceError, OSError) as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
 

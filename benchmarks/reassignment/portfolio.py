@@ -1,4 +1,8 @@
-"""Several processes search the same problem, and exchange the best they found."""
+"""Several processes search the same problem, and exchange the best they found.
+
+Every second one does not draw units home: that helps where transient resources are
+what is short, and hinders where they are not.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,24 @@ from opendrs.policies.optimising.problem import Problem
 
 PORTION = 0.2  # seconds between two looks at the clock
 FIRST = 20_000  # moves until the pace is known
-HEAT = 0.3  # the first temperature, in mean changes
 ROUNDS = (0.5, 0.75, 0.9)  # when they meet, as parts of the time
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one process is to do."""
+    """What one process is to do.
+
+    Attributes:
+        problem: What is to be solved.
+        seed: Where its random numbers begin.
+        end: When it is to be ready, by the monotonic clock.
+        drift: How much units are drawn home; None leaves it to the search.
+    """
 
     problem: Problem
     seed: int
     end: float
+    drift: float | None
 
 
 def solve(problem: Problem, *, end: float, seed: int, processes: int) -> Indices:
@@ -32,7 +43,7 @@ def solve(problem: Problem, *, end: float, seed: int, processes: int) -> Indices
     peers = []
     for number in range(processes):
         ours, theirs = context.Pipe()
-        task = Task(problem, seed + number, end)
+        task = Task(problem, seed + number, end, 0.0 if number % 2 else None)
         process = context.Process(target=work, args=(task, theirs), daemon=True)
         process.start()
         theirs.close()
@@ -53,7 +64,7 @@ def solve(problem: Problem, *, end: float, seed: int, processes: int) -> Indices
 
 def work(task: Task, connection: Connection) -> None:
     """Search until the end, and exchange the best at each meeting."""
-    search = Search(task.problem, seed=task.seed, heat=HEAT)
+    search = Search(task.problem, seed=task.seed, drift=task.drift)
     begin = time.monotonic()
     pace = FIRST / PORTION
     for meeting in (*ROUNDS, 1.0):

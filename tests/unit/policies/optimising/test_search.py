@@ -60,7 +60,7 @@ def test_the_sums_kept_over_thousands_of_moves_are_those_of_the_definition(
         assert (state.numbers[OVERFULL] == 0) == is_feasible(problem, places)
         assert best.cost == pytest.approx(plain_cost(problem, best.assignment.tolist()))
         assert is_feasible(problem, best.assignment.tolist())
-        assert best.cost <= plain_cost(problem, problem.origin.tolist())
+        assert best.cost <= cost(problem, problem.origin)
 
 
 @given(SEEDS, st.data())

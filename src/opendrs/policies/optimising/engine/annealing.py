@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opendrs.policies.optimising.engine.compiled import compiled, inlined, part
+from opendrs.policies.optimising.engine.costs import node_after
 from opendrs.policies.optimising.engine.moves import (
     chain_delta,
     may_be,
@@ -19,12 +20,9 @@ from opendrs.policies.optimising.engine.state import (
     COST,
     LOGGED,
     OVERFULL,
-    PRICE,
     State,
 )
 from opendrs.policies.optimising.engine.tables import NONE, Tables
-
-STEP = 1000  # moves between two changes of temperature and price
 
 
 class Habits(NamedTuple):
@@ -50,16 +48,19 @@ class Leg(NamedTuple):
 
     Attributes:
         iterations: How many moves are tried.
+        step: After how many of them temperature and prices change.
         hot: The temperature in the beginning.
         cold: The temperature at the end.
-        growth: By which factor overfill becomes dearer while a node is overfull, and
-            cheaper while none is.
+        dearer: By which factor what is over a limit becomes dearer in each step.
+        cheaper: By which factor it becomes cheaper in each step where nothing is.
     """
 
     iterations: int
+    step: int
     hot: float
     cold: float
-    growth: float
+    dearer: float
+    cheaper: float
 
 
 class Move(NamedTuple):
@@ -93,12 +94,22 @@ def one_of(state: State, count: int) -> int:
 
 
 @inlined
+def one_alike(tables: Tables, state: State, unit: int) -> int:
+    """Return another unit, more often than not one of about the size of *unit*."""
+    way = 2.0 * draw(state) - 1.0
+    at = tables.rank[unit] + int(way * way * way * len(tables.order))
+    if at < 0 or at >= len(tables.order):
+        at = one_of(state, len(tables.order))
+    return int(tables.order[at])
+
+
+@inlined
 def drawn_move(tables: Tables, state: State, habits: Habits) -> Move:
     """Return a move drawn at random."""
     unit = one_of(state, len(state.node_of))
     source = state.node_of[unit]
     if draw(state) < habits.swaps:
-        other = one_of(state, len(state.node_of))
+        other = one_alike(tables, state, unit)
         target = state.node_of[other]
         return Move(unit, target if target != source else NONE, other, source)
     target = one_of(state, len(state.units_on))
@@ -157,24 +168,34 @@ def keep_best(state: State) -> None:
     state.best_cost[0] = state.sums[COST]
 
 
+@part
+def reprice(tables: Tables, state: State, leg: Leg) -> None:
+    """Let what is over a limit cost more, and what is not over it less."""
+    for node in range(len(state.units_on)):
+        overfull = state.overfill[node] > 0.0
+        for r in range(tables.capacity.shape[1]):
+            held = state.load[node, r] + state.left[node, r]
+            over = overfull and held > tables.limit[node, r]
+            state.price[node, r] *= leg.dearer if over else leg.cheaper
+        if overfull:
+            _, state.overfill[node] = node_after(tables, state, node, NONE, NONE)
+
+
 @compiled
 def anneal(tables: Tables, state: State, habits: Habits, leg: Leg) -> int:
     """Try moves while the temperature falls; return how many were made.
 
-    Nodes may be overfull on the way, for a price that keeps close to the least that
-    leaves none: solutions that are far apart where nodes are nearly full have few
-    others between them.
+    Nodes may be overfull on the way, for a price: where they are nearly full, there is
+    little between good solutions that is not. Each limit has a price of its own, that
+    grows while it is exceeded and falls slowly while it is not.
     """
     temperature = leg.hot
     made = 0
-    steps = max(1, leg.iterations // STEP)
-    cooling = (leg.cold / leg.hot) ** (1.0 / steps)
-    dearer = leg.growth ** (1.0 / steps)
+    cooling = (leg.cold / leg.hot) ** (leg.step / max(leg.iterations, leg.step))
     for i in range(leg.iterations):
-        if i % STEP == STEP - 1:
+        if i % leg.step == leg.step - 1:
             temperature *= cooling
-            overfull = state.numbers[OVERFULL] > 0
-            state.sums[PRICE] *= dearer if overfull else 1.0 / dearer
+            reprice(tables, state, leg)
         move = drawn_move(tables, state, habits)
         unit, target, other, third = move
         if target == NONE or not may_meet(tables, state, move):
@@ -186,7 +207,7 @@ def anneal(tables: Tables, state: State, habits: Habits, leg: Leg) -> int:
             delta, over = shift_delta(tables, state, unit, target)
         else:
             delta, over = chain_delta(tables, state, unit, other, third)
-        if delta + state.sums[PRICE] * over > bound:
+        if delta + over > bound:
             continue
         if not may_be(tables, state, unit, target, other, third):
             continue

@@ -34,7 +34,7 @@ def goals_after(
 def node_after(
     tables: Tables, state: State, node: int, joins: int, leaves: int
 ) -> tuple[float, float]:
-    """Return the cost and the overfill of *node* once a unit joins and one leaves.
+    """Return what *node* and its overfill cost once a unit joins and one leaves.
 
     NONE stands for no unit.
     """
@@ -49,7 +49,7 @@ def node_after(
         )
         left = off * tables.held[leaves, r] - back * tables.held[joins, r]
         full = load + (state.left[node, r] + left) - tables.limit[node, r]
-        over += max(full, 0.0) * tables.overfill_scale[r]
+        over += max(full, 0.0) * state.price[node, r]
         excess = load - tables.safety[node, r]
         cost += max(excess, 0.0) * tables.excess_weight[node, r]
     if tables.has_goals:

@@ -8,15 +8,20 @@ from math import exp, log
 import numpy as np
 
 from opendrs.policies.optimising.engine.evaluation import cost, faults
-from opendrs.policies.optimising.engine.state import LOGGED, PRICE, State, empty_state
+from opendrs.policies.optimising.engine.state import LOGGED, State, empty_state
 from opendrs.policies.optimising.engine.tables import tables_of
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
 
 SAMPLE = 2000  # moves looked at to learn what moves cost
+HEAT = 0.3  # the first temperature, of what moves change the cost by
 COOLING = 2e-4  # the last temperature, of the first
-PORTION = 20_000  # moves between two temperatures
-RANGE = 60.0  # how far the price of overfill may go in all the time: its logarithm
+PORTION = 20_000  # moves in a leg of the schedule
+STEP = 100  # and at least between two looks at who is overfull
+LENIENCE = 0.03  # what overfill costs at first, of all else that drawn moves change
+GROWTH = 100.0  # logarithm of how much dearer it can become in all the time
+STEEP = log(2.0)  # and in one step
+EASE = 0.03  # how much more slowly than dearer it becomes cheaper, at first
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,11 @@ class Search:
         problem: What is to be solved.
         seed: Where the random numbers begin.
         start: A feasible assignment to begin with; the origin where it is left out.
-        heat: The first temperature, in what a move changes the cost by on average: the
-            more, the farther the search strays from the start, and the longer it needs.
-        temperature: The first temperature itself, for who knows what a small change is;
-            `heat` then counts nothing.
+        temperature: The first temperature: the more, the farther the search strays from
+            the start, and the longer it needs. Where it is left out it is part of what
+            drawn moves change the cost by on average.
+        drift: How much units are drawn home while it is hot, in temperatures. Where it
+            is left out: as much as others draw them away, if moving uses something up.
 
     Raises:
         ValueError: The start is not feasible.
@@ -59,8 +65,8 @@ class Search:
         *,
         seed: int = 0,
         start: Indices | None = None,
-        heat: float = 1.0,
         temperature: float | None = None,
+        drift: float | None = None,
     ) -> None:
         # Compiled code is loaded by those who search only: it takes half a second.
         from opendrs.policies.optimising.engine import annealing  # noqa: PLC0415
@@ -69,14 +75,15 @@ class Search:
         self.iterations = 0
         self._annealing = annealing
         self._progress = 0.0
-        self._habits = annealing.Habits(0.5, 0.1, 0.3, _drift(problem))
+        drift = _drift(problem) if drift is None else drift
+        self._habits = annealing.Habits(0.5, 0.1, 0.3, drift)
         self._tables = tables_of(problem)
         first = problem.origin if start is None else start
         _require_feasible(problem, first)
         self._state = self._settled(first, seed)
         self._best = Solution(first.copy(), cost(problem, first))
         change = self._priced()
-        self._hot = heat * change if temperature is None else temperature
+        self._hot = HEAT * change if temperature is None else temperature
 
     @property
     def best(self) -> Solution:
@@ -110,11 +117,16 @@ class Search:
             self._collect()
 
     def _anneal(self, iterations: int, progress: float) -> None:
+        gone = progress - self._progress
+        step = STEP + 2 * self.problem.nodes
+        growth = min(STEEP, GROWTH * gone * min(1.0, step / max(iterations, 1)))
         leg = self._annealing.Leg(
             iterations=iterations,
+            step=step,
             hot=self._hot * COOLING**self._progress,
             cold=self._hot * COOLING**progress,
-            growth=exp(RANGE * (progress - self._progress)),
+            dearer=exp(growth),
+            cheaper=exp(-growth * EASE * (1.0 - progress)),
         )
         self._annealing.anneal(self._tables, self._state, self._habits, leg)
         self._progress = progress
@@ -127,12 +139,12 @@ class Search:
             self._state = self._state._replace(standing=wider)
 
     def _priced(self) -> float:
-        """Let overfill cost as much as all else that moves change; return how much."""
+        """Set the price of overfill; return what drawn moves change on average."""
         change, overfill = self._annealing.mean_changes(
             self._tables, self._state, SAMPLE
         )
         change = max(change, np.finfo(float).tiny)
-        self._state.sums[PRICE] = change / overfill if overfill > 0 else change
+        self._state.price[:] *= LENIENCE * change / (overfill or 1.0)
         return float(change)
 
     def _settled(self, first: Indices, seed: int) -> State:
@@ -163,7 +175,7 @@ class Search:
 def _drift(problem: Problem) -> float:
     """Return how much units are drawn home: as much as others draw them away."""
     uses_up = problem.transient.any() or len(problem.budgets) > 0
-    return 0.8 * log(problem.nodes) if uses_up else 0.0
+    return 0.65 * log(problem.nodes) if uses_up else 0.0
 
 
 def _require_feasible(problem: Problem, assignment: Indices) -> None:

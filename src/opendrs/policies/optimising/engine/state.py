@@ -12,7 +12,7 @@ from opendrs.policies.optimising.groups import Floats, Indices
 
 Counts = npt.NDArray[np.int32]
 
-COST, PRICE = range(2)
+COST = 0
 MOST_MOVED, LOGGED, OVERFULL = range(3)
 
 
@@ -25,7 +25,8 @@ class State(NamedTuple):
     standing and slot: the units on each node, and where among them each unit is;
     moved and histogram: moved units of each group, and how many groups have so many;
     at_location, locations and near: where the counted groups stand; spent: of each
-    budget; sums: COST, and the PRICE of overfill; numbers: MOST_MOVED, LOGGED and
+    budget; sums: COST; price: of what is over the limit of each node;
+    numbers: MOST_MOVED, LOGGED and
     OVERFULL nodes; best and best_cost: the best assignment; log: units moved since
     then; dice: the state of the random numbers.
     """
@@ -46,6 +47,7 @@ class State(NamedTuple):
     near: Counts
     spent: Floats
     sums: Floats
+    price: Floats
     numbers: Indices
     best: Indices
     best_cost: Floats
@@ -75,7 +77,8 @@ def empty_state(tables: Tables, seed: int, width: int) -> State:
         locations=np.zeros(rows, dtype=np.int32),
         near=_counts(rows, tables.neighbourhood),
         spent=np.zeros(len(tables.budgets)),
-        sums=np.zeros(2),
+        sums=np.zeros(1),
+        price=np.tile(tables.overfill_scale, (nodes, 1)),
         numbers=np.zeros(3, dtype=np.int64),
         best=tables.origin[:units].copy(),
         best_cost=np.array([np.inf]),

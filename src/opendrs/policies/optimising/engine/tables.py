@@ -17,11 +17,11 @@ class Tables(NamedTuple):
     """What does not change during a search.
 
     Names are as in `Problem`, and: limit: capacity with room for rounding; held: what
-    each unit takes of transient resources; overfill_scale: makes amounts over the limit
-    comparable; even_slope: the inverse of capacity; unit_groups: the groups of each
-    unit; row_of: the row of a group in the counts of locations and neighbourhoods, or
-    NONE; needed_by: the inverse of needs. The demand, what is held and the origin of
-    NONE stand in the last row.
+    each unit takes of transient resources; order and rank: units by size;
+    overfill_scale: makes amounts over the limit comparable; even_slope: the inverse of
+    capacity; unit_groups: the groups of each unit; row_of: the row of a group in the
+    counts of locations and neighbourhoods, or NONE; needed_by: the inverse of needs.
+    The demand, what is held and the origin of NONE stand in the last row.
     """
 
     capacity: Floats
@@ -44,6 +44,8 @@ class Tables(NamedTuple):
     demand: Floats
     transient: Mask
     held: Floats
+    order: Indices
+    rank: Indices
     origin: Indices
     class_of: Indices
     allowed: Mask
@@ -79,6 +81,8 @@ def tables_of(problem: Problem) -> Tables:
     demand = np.vstack([problem.demand, np.zeros((1, problem.resources))])
     finite = np.where(np.isfinite(problem.capacity), problem.capacity, 0.0)
     mean = finite.mean(axis=0)
+    scale = np.divide(1.0, mean, out=np.ones_like(mean), where=mean > 0)
+    order = np.argsort(problem.demand @ scale, kind="stable")
     return Tables(
         capacity=np.ascontiguousarray(problem.capacity),
         base=np.ascontiguousarray(problem.base),
@@ -86,7 +90,7 @@ def tables_of(problem: Problem) -> Tables:
         safety=np.ascontiguousarray(problem.safety),
         excess_weight=np.ascontiguousarray(problem.excess_weight),
         overload_weight=problem.overload_weight,
-        overfill_scale=np.divide(1.0, mean, out=np.ones_like(mean), where=mean > 0),
+        overfill_scale=scale,
         even_slope=_inverse(problem.capacity),
         even_target=problem.even_target,
         even_weight=problem.even_weight,
@@ -100,6 +104,8 @@ def tables_of(problem: Problem) -> Tables:
         demand=demand,
         transient=problem.transient,
         held=demand * problem.transient,
+        order=order,
+        rank=np.argsort(order),
         origin=np.append(problem.origin, NONE),
         class_of=problem.class_of,
         allowed=problem.allowed,
