@@ -19,9 +19,9 @@ import numpy as np
 from opendrs.policies.optimising.groups import Floats, Indices, Mask
 from opendrs.policies.optimising.knapsack import fractions
 from opendrs.policies.optimising.problem import Problem
+from opendrs.policies.optimising.simplex import Corner, Simplex
 
 COMMON = 0.02  # the part of all units from which the nodes open to a class count
-DROPPED = 1e-12  # a corner of less weight than this is no part of a point
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def nearest(
         start: A good assignment, from which the search begins.
     """
     reach = _Reach(problem)
-    simplex = _Simplex(reach.corner(problem.origin))
+    simplex = Simplex(reach.corner(problem.origin))
     enough = precision * float(np.linalg.norm(simplex.point.place))
     if start is not None and (start != problem.origin).any():
         simplex.add(reach.corner(start))
@@ -71,14 +71,6 @@ def nearest(
         simplex.add(corner)
     found = simplex.point
     return Nearest(bound, float(np.linalg.norm(found.place)), found.moved)
-
-
-@dataclass(frozen=True, slots=True)
-class _Corner:
-    """A point of the polytope: where the loads are, and what is moved for that."""
-
-    place: Floats
-    moved: Floats
 
 
 class _Reach:
@@ -98,12 +90,12 @@ class _Reach:
         self._load += problem.base[:, self._active]
         self._kinds = self._common_kinds()
 
-    def corner(self, assignment: Indices) -> _Corner:
+    def corner(self, assignment: Indices) -> Corner:
         """Return the point that *assignment* is."""
         away = (assignment != self._problem.origin).astype(float)
         return self._corner(assignment, away)
 
-    def farthest(self, direction: Floats) -> _Corner:
+    def farthest(self, direction: Floats) -> Corner:
         """Return the point that lies farthest against *direction*."""
         prices = direction.reshape(self._scale.shape) * self._scale
         best, cost = self._cheapest(prices)
@@ -111,11 +103,11 @@ class _Reach:
         part = fractions(here - cost, self._problem.measures, self._problem.budgets)
         return self._corner(best, part)
 
-    def _corner(self, targets: Indices, part: Floats) -> _Corner:
+    def _corner(self, targets: Indices, part: Floats) -> Corner:
         load = self._load + self._loads(targets, part)
         load -= self._loads(self._problem.origin, part)
         place = load * self._scale - self._even
-        return _Corner(place.ravel(), self._problem.measures @ part)
+        return Corner(place.ravel(), self._problem.measures @ part)
 
     def _loads(self, where: Indices, part: Floats) -> Floats:
         nodes = self._problem.nodes
@@ -180,72 +172,3 @@ def _lower_hull(points: Floats) -> Indices:
             hull.pop()
         hull.append(place)
     return np.array(hull, np.int64)
-
-
-class _Simplex:
-    """Corners whose nearest point lies between all of them, and how it is mixed."""
-
-    def __init__(self, corner: _Corner) -> None:
-        self._corners = [corner]
-        self._weights = np.ones(1)
-        self._products = np.array([[corner.place @ corner.place]])
-
-    @property
-    def point(self) -> _Corner:
-        """The nearest point."""
-        return _Corner(
-            self._weights @ np.array([each.place for each in self._corners]),
-            self._weights @ np.array([each.moved for each in self._corners]),
-        )
-
-    def add(self, corner: _Corner) -> None:
-        """Find the nearest point with *corner* among the corners."""
-        along = np.array([each.place @ corner.place for each in self._corners])
-        self._products = np.block(
-            [
-                [self._products, along[:, None]],
-                [along[None, :], np.array([[corner.place @ corner.place]])],
-            ]
-        )
-        self._corners.append(corner)
-        self._weights = np.append(self._weights, 0.0)
-        while True:
-            mixed = self._affine()
-            inside = mixed > DROPPED
-            if inside.all():
-                self._weights = mixed
-                return
-            self._step_towards(mixed, inside)
-
-    def _affine(self) -> Floats:
-        """Return the weights, of any sign, of the nearest point of the whole plane."""
-        count = len(self._corners)
-        system = np.ones((count + 1, count + 1))
-        system[:count, :count] = self._products
-        system[count, count] = 0.0
-        wanted = np.zeros(count + 1)
-        wanted[count] = 1.0
-        return _solved(system, wanted)[:count]
-
-    def _step_towards(self, mixed: Floats, inside: Mask) -> None:
-        """Go towards *mixed* until a corner is no longer needed, and drop it."""
-        gone = self._weights - mixed
-        ratio = np.divide(
-            self._weights, gone, out=np.ones_like(gone), where=~inside & (gone > 0)
-        )
-        step = float(ratio[~inside].min())
-        weights = self._weights + step * (mixed - self._weights)
-        keep = weights > DROPPED
-        if keep.all():
-            keep[int(np.where(inside, np.inf, ratio).argmin())] = False
-        self._corners = [c for c, k in zip(self._corners, keep, strict=True) if k]
-        self._products = self._products[np.ix_(keep, keep)]
-        self._weights = weights[keep] / weights[keep].sum()
-
-
-def _solved(system: Floats, wanted: Floats) -> Floats:
-    """Return the solution; the least one, where corners lie in one plane."""
-    try:
-        return np.linalg.solve(system, wanted).astype(np.float64)
-    except np.linalg.LinAlgError:
-        return np.linalg.lstsq(system, wanted, rcond=None)[0].astype(np.float64)

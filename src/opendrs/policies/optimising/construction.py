@@ -3,7 +3,7 @@
 The moves that gain most come first; what a move gains is divided by its price, a
 power of the part of the budget that it uses up. With the power 0 large guests go
 first, with 1 those that gain most for what is transferred. None of the powers is
-best for all clusters and budgets, so a few are tried.
+best for all clusters and budgets, so a few are tried, and of large ones the middle.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.problem import Problem
 
 POWERS = (0.0, 0.25, 0.5)
+LARGE = 5000  # units from which a way takes a second or more
 NARROW = 0.5  # the part of the nodes below which a class looks at all of its own
 TARGETS = 96  # nodes that units of other classes look at, of each kind
 ROUND = 64  # moves after which these are chosen anew
@@ -24,7 +25,8 @@ ROUND = 64  # moves after which these are chosen anew
 
 def constructed(problem: Problem) -> Indices:
     """Return an assignment that is feasible, and costs no more than the origin."""
-    found = [_last(path(problem, power, ROUND)) for power in POWERS]
+    powers = POWERS if problem.units < LARGE else POWERS[1:2]
+    found = [_last(path(problem, power, ROUND)) for power in powers]
     return min(found, key=lambda assignment: cost(problem, assignment))
 
 

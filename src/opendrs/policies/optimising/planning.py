@@ -21,6 +21,7 @@ from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.closing import closed
 from opendrs.policies.optimising.construction import constructed
 from opendrs.policies.optimising.engine import Search, cost, cost_parts, faults
+from opendrs.policies.optimising.formulation import problem_of
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.problem import Problem
 from opendrs.policies.optimising.scene import Scene
@@ -34,7 +35,7 @@ NEAR = 0.7  # the part of a budget that the best moves use up where it may bind
 AIM = 0.995  # the part of a budget that is to be used up: the rest is found later
 STEEPNESS = 2.0  # how much more a price must be where more than the budget is moved
 KNEE = 0.5  # of the average gain: what a move must gain to be made without a budget
-CLOSER = 0.8  # the part of the price that counts once the budget itself binds
+CLOSER = 0.2  # the part of the price that counts once the budget itself binds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +83,7 @@ class Planning:
         self, task: Task, at_home: Sequence[int] = (), start: Indices | None = None
     ) -> None:
         self._task = task
-        self._free = closed(
-            task.scene.problem(task.worth, np.zeros((0, 0)), np.zeros(0)), at_home
-        )
+        self._free = closed(problem_of(task.scene, task.worth), at_home)
         everything = constructed(self._free)
         if task.budget.knee:
             self._free = self._at_knee(everything)
@@ -173,7 +172,7 @@ class Planning:
         gain = self._even(self._free.origin) - self._even(everything)
         if moved <= 0 or gain <= 0:
             return self._free
-        price = KNEE * gain / moved * self._task.scene.transfer
+        price = KNEE * gain / moved * self._task.scene.effort
         return replace(self._free, move_cost=np.maximum(self._free.move_cost, price))
 
     def _even(self, assignment: Indices) -> float:

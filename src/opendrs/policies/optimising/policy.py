@@ -13,13 +13,14 @@ from typing import ClassVar
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.optimising.budget import KNEE, Budget
+from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.parties import Parties, parties
 from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.spare import fill_for
 from opendrs.policies.optimising.standing import Standing, standing
-from opendrs.policies.optimising.work import Case, Work, notes_of
+from opendrs.policies.optimising.work import Work
 from opendrs.policies.optimising.worth import Goal, Worth, weight_of
-from opendrs.policies.outlook import not_ready
+from opendrs.policies.outlook import not_ready, obstacles
 from opendrs.policies.units import Selection
 from opendrs.rules import CompiledRules, compile_rules
 from opendrs.scoring import UsageMode
@@ -116,7 +117,7 @@ class Optimize:
         chosen = Selection(mode=self.mode, relocate=self.relocate)
         who = parties(snapshot, rules, self.limits, chosen)
         who = who.within(budget.gib, budget.moves)
-        notes = notes_of(snapshot, rules, who)
+        notes = obstacles(snapshot, rules, who.left_alone)
         at_rest = self._at_rest(before, budget, who)
         if at_rest is not None:
             reason, why = at_rest

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from opendrs.model import (
     GIB,
-    Affinity,
-    AntiAffinity,
     Guest,
-    GuestId,
     Limits,
+    Mobility,
     NodeId,
     Snapshot,
 )
 from opendrs.model.resources import NOTHING
-from opendrs.policies.optimising.classes import CLOSED, Classes
-from opendrs.policies.optimising.groups import Floats, Groups, Indices, Lists, Mask
+from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.parties import Party, transfer
-from opendrs.policies.optimising.problem import Problem
-from opendrs.policies.optimising.worth import Worth
 from opendrs.rules import CompiledRules, Room, Targets, need
-from opendrs.scoring import UsageMode, demand, node_loads
+from opendrs.scoring import ASSUMED_BANDWIDTH, UsageMode, demand, node_loads
 
 CPU, USED, PROMISED = range(3)  # the resources: cores, and bytes used and promised
 RESOURCES = 3
 SPARE_CPU = 1.25  # processors may be promised this often where all are busy
 OVERHEAD = 0.25  # GiB that a move is taken to cost besides its memory
+DOWNTIME = 4.0  # how much dearer it is to move a guest that must be stopped for that
+DIRTIEST = 0.9  # part of the bandwidth from which copying is taken not to get dearer
 
 
 class Scene:
@@ -44,6 +41,7 @@ class Scene:
         loads: What each node that is known has and holds.
         nodes: Those nodes, in the order of the columns.
         targets: Where guests may go.
+        unit_of: The unit of each guest that may be moved.
 
     Args:
         snapshot: The cluster; every online node must be measured.
@@ -74,7 +72,7 @@ class Scene:
         self.loads = node_loads(snapshot, mode)
         self.nodes: tuple[NodeId, ...] = tuple(self.loads)
         self._index = {name: place for place, name in enumerate(self.nodes)}
-        self._unit_of = {
+        self.unit_of = {
             guest.id: place
             for place, party in enumerate(self.parties)
             for guest in party.guests
@@ -125,7 +123,7 @@ class Scene:
     @cached_property
     def base(self) -> Floats:
         """What is taken of each node by all but the units; shape (N, R)."""
-        free = np.array([_known(self._room(name)) for name in self.nodes], float)
+        free = np.array([_known(self.room(name)) for name in self.nodes], float)
         most = np.array([1 - self._limits.memory_headroom, 1.0])
         most[1] = self._limits.memory_overbooking
         base = np.column_stack(
@@ -145,7 +143,7 @@ class Scene:
     @cached_property
     def even(self) -> Floats:
         """The part of its capacity that each node has taken evenly; shape (R,)."""
-        return _quotient(self.taken.sum(axis=0), self.capacity.sum(axis=0))
+        return quotient(self.taken.sum(axis=0), self.capacity.sum(axis=0))
 
     @property
     def memory(self) -> int:
@@ -167,6 +165,25 @@ class Scene:
         )
 
     @cached_property
+    def effort(self) -> Floats:
+        """What leaving home costs more than staying, in GiB or what is as bad; (G,).
+
+        Pages that are written while they are copied are copied again, so that memory V
+        takes about V / (1 - D/B) at a dirty rate D and a bandwidth B.
+
+        Source:
+            Clark et al., Live migration of virtual machines (NSDI 2005).
+        """
+        return np.array(
+            [
+                sum(self._effort(guest) for guest in each.guests)
+                - sum(self._effort(guest) for guest in each.strays)
+                for each in self.parties
+            ],
+            float,
+        )
+
+    @cached_property
     def mean_memory(self) -> float:
         """The memory in use on a node, on average, in GiB."""
         return max(float(self.taken[:, USED].mean()) / GIB, 1e-9)
@@ -177,97 +194,24 @@ class Scene:
             self.size[:, USED].tolist(), self.taken[:, USED].tolist(), strict=True
         )
 
-    def problem(self, worth: Worth, measures: Floats, budgets: Floats) -> Problem:
-        """Return what a search is given.
+    def _effort(self, guest: Guest) -> float:
+        """Return what moving *guest* costs, in GiB or what is as bad."""
+        memory = transfer((guest,))
+        if guest.mobility is not Mobility.LIVE:
+            return DOWNTIME * (memory + OVERHEAD)
+        bandwidth = self._limits.bandwidth or ASSUMED_BANDWIDTH
+        dirty = min((guest.dirty_rate or 0.0) / bandwidth, DIRTIEST)
+        return memory / (1 - dirty) + OVERHEAD
 
-        Args:
-            worth: What things are worth.
-            measures: What budgets count of each unit that is moved; shape (B, G).
-            budgets: The most that may be moved of each measure; shape (B,).
-        """
-        classes = self._classes()
-        class_of = [
-            classes.of(each.guests) if each.free and self._is_known(each) else CLOSED
-            for each in self.parties
-        ]
-        over = _quotient(np.ones(RESOURCES), self.even * self.capacity.mean(axis=0))
-        weights = np.zeros(RESOURCES)
-        weights[CPU], weights[self.memory] = worth.cpu, worth.memory
-        safety = np.full_like(self.capacity, np.inf)
-        safety[:, CPU] = self.size[:, CPU] * worth.busy
-        excess = np.zeros_like(self.capacity)
-        excess[:, CPU] = worth.contention * over[CPU]
-        price = worth.gib * (self.transfer + OVERHEAD * self.count)
-        return Problem(
-            capacity=self.capacity,
-            demand=self.demand,
-            origin=self.origin,
-            class_of=np.array(class_of, np.int64),
-            allowed=classes.allowed,
-            base=self.base,
-            groups=self._groups(worth),
-            overload_weight=np.array([0.0, worth.broken, worth.broken]) * over,
-            safety=safety,
-            excess_weight=excess,
-            even_target=self.even,
-            even_weight=_quotient(weights, np.square(self.even)),
-            use_cost=np.full(len(self.nodes), worth.used),
-            place_cost=classes.place_cost(worth.broken, worth.soft),
-            move_cost=price,
-            measures=measures,
-            budgets=budgets,
-        )
-
-    def _room(self, name: NodeId) -> Room:
+    def room(self, name: NodeId) -> Room:
+        """Return the memory that the node called *name* can still take in."""
         return self.targets.room[name]
-
-    def _is_known(self, party: Party) -> bool:
-        asked = need(party.guests)
-        return asked.used is not None and asked.promised is not None
 
     def _demand(self, guests: Sequence[Guest]) -> tuple[float, float, float]:
         """Return what *guests* take; what is not known counts 0, and stays."""
         asked = need(guests)
         cpu = sum((demand(guest, self._mode) or NOTHING).cpu for guest in guests)
         return cpu, asked.used or 0.0, asked.promised or 0.0
-
-    def _classes(self) -> Classes:
-        blind: Mask = np.array(
-            [None in _parts(self._room(name)) for name in self.nodes], np.bool_
-        )
-        staying: Mapping[GuestId, Guest] = {
-            name: guest
-            for name, guest in self.snapshot.guests.items()
-            if guest.present and name not in self._unit_of
-        }
-        return Classes(self.snapshot, self.rules, self.nodes, blind, staying)
-
-    def _groups(self, worth: Worth) -> Groups:
-        found = [row for row in self._rows(worth) if len(row[0]) > 1]
-        count = len(found)
-        return Groups(
-            members=Lists.of([row for row, _, _ in found]),
-            strict=np.array([strict for _, strict, _ in found], np.bool_),
-            apart_weight=np.array([weight for _, _, weight in found], float),
-            spread=np.zeros(count, np.int64),
-            needs=Lists.of([[]] * count),
-        )
-
-    def _rows(self, worth: Worth) -> Iterator[tuple[list[int], bool, float]]:
-        """Yield the units of each rule about neighbours: strict or not, its weight.
-
-        To stand apart is worth less than nothing to guests that prefer to share
-        a node.
-        """
-        for rule in self.snapshot.rules:
-            if isinstance(rule, AntiAffinity):
-                row = self._named(rule.guests)
-                yield row, rule.strict, worth.broken if rule.strict else worth.soft
-            elif isinstance(rule, Affinity) and not rule.strict:
-                yield self._named(rule.guests), False, -worth.soft
-
-    def _named(self, guests: frozenset[GuestId]) -> list[int]:
-        return sorted({self._unit_of[name] for name in guests if name in self._unit_of})
 
 
 def _summed(where: Indices, rows: Floats, nodes: int) -> Floats:
@@ -277,15 +221,11 @@ def _summed(where: Indices, rows: Floats, nodes: int) -> Floats:
     ).astype(np.float64)
 
 
-def _quotient(dividend: Floats, divisor: Floats) -> Floats:
+def quotient(dividend: Floats, divisor: Floats) -> Floats:
     """Return the quotient, and 0 where nothing is divided by."""
     result: Floats = np.zeros(RESOURCES)
     np.divide(dividend, divisor, out=result, where=divisor > 0)
     return result
-
-
-def _parts(room: Room) -> tuple[float | None, float | None]:
-    return room.used, room.promised
 
 
 def _known(room: Room) -> tuple[float, float]:

@@ -116,3 +116,19 @@ def _overfull(
     left = room(snapshot, limits)
     over = ((-(left[n].used or 0.0), -(left[n].promised or 0.0)) for n in loads)
     return sum(max(0.0, *each) for each in over) / GIB
+
+
+def change(before: Standing, after: Standing) -> str:
+    """Return in words what becomes of *before*."""
+    parts = [f"unevenness {before.unevenness:.3f} → {after.unevenness:.3f}"]
+    if before.broken or after.broken:
+        parts.insert(0, f"broken rules {before.broken} → {after.broken}")
+    if before.overfull > 0 or after.overfull > 0:
+        parts.append(
+            f"memory over the limit {before.overfull:.1f} → {after.overfull:.1f} GiB"
+        )
+    if before.waiting > 0 or after.waiting > 0:
+        parts.append(f"overcommitted cores {before.waiting:.1f} → {after.waiting:.1f}")
+    if before.used != after.used:
+        parts.append(f"nodes in use {before.used} → {after.used}")
+    return ", ".join(parts)

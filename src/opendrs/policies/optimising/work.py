@@ -8,25 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.model import GIB, GuestId, Limits, Snapshot
+from opendrs.model import GIB, GuestId, Snapshot
 from opendrs.policies.base import Decision, Reason
-from opendrs.policies.optimising.budget import Budget
+from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.groups import Indices
-from opendrs.policies.optimising.parties import Parties
 from opendrs.policies.optimising.planning import Planning, Task
 from opendrs.policies.optimising.scene import Scene
-from opendrs.policies.optimising.standing import Standing, improved, standing
+from opendrs.policies.optimising.standing import Standing, change, improved
 from opendrs.policies.optimising.valuation import worth_of_each
 from opendrs.policies.optimising.words import (
     MOST_COMPARED,
     Explanations,
     stays_broken,
 )
-from opendrs.policies.optimising.worth import Goal, Worth
-from opendrs.policies.outlook import obstacles
+from opendrs.policies.optimising.worth import Goal
 from opendrs.policies.passage import Detours, Journey, Passage, passage
-from opendrs.rules import CompiledRules
-from opendrs.scoring import UsageMode
 
 ROUNDS = 3  # times a plan is made anew without who cannot travel
 MENDING = 100  # moves looked at for each unit when that is done
@@ -39,45 +35,6 @@ REASONS = {
     Goal.EVENNESS: Reason.IMPROVES_BALANCE,
     Goal.PACKING: Reason.FREES_NODES,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A cluster about which something is to be decided.
-
-    Attributes:
-        snapshot: The cluster.
-        rules: Its rules.
-        parties: Who may be moved.
-        scene: The same as a search sees it.
-        before: How it stands.
-        priorities: What the plan is for, what matters most first.
-        worth: What things are worth.
-        budget: How much may be moved.
-        margin: The least part of what there is to gain.
-        limits: What the operator allows.
-        mode: What counts as load.
-        seed: Where the random numbers begin.
-        notes: What the operator should know besides.
-    """
-
-    snapshot: Snapshot
-    rules: CompiledRules
-    parties: Parties
-    scene: Scene
-    before: Standing
-    priorities: tuple[Goal, ...]
-    worth: Worth
-    budget: Budget
-    margin: float
-    limits: Limits
-    mode: UsageMode
-    seed: int
-    notes: tuple[str, ...]
-
-    def standing(self, snapshot: Snapshot) -> Standing:
-        """Return how *snapshot* stands."""
-        return standing(snapshot, self.mode, self.limits, self.worth.busy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +87,7 @@ class Work:
             reason,
             None,
             draft.way.plan,
-            f"{_change(case.before, draft.after)}; {self._cost(draft)}",
+            f"{change(case.before, draft.after)}; {self._cost(draft)}",
             case.before.figures,
             draft.after.figures,
             (
@@ -147,7 +104,7 @@ class Work:
             reason = Reason.GAIN_BELOW_MARGIN
             why = (
                 f"the best plan would not gain {case.margin:.0%}: "
-                f"{_change(case.before, draft.after)}"
+                f"{change(case.before, draft.after)}"
             )
         else:
             reason = Reason.NO_CANDIDATE
@@ -230,11 +187,6 @@ class Work:
         )
 
 
-def notes_of(snapshot: Snapshot, rules: CompiledRules, who: Parties) -> tuple[str, ...]:
-    """Return what stands in the way from the beginning."""
-    return obstacles(snapshot, rules, who.left_alone)
-
-
 def _travelling(scene: Scene, assignment: Indices) -> list[int]:
     """Return the units of which somebody is not where the unit is to be."""
     return [
@@ -256,18 +208,3 @@ def _gap(draft: Draft, case: Case) -> Iterator[str]:
             "bound: no plan that moves as much can come below an unevenness of "
             f"{least:.4f}; this comes to {here:.4f}"
         )
-
-
-def _change(before: Standing, after: Standing) -> str:
-    parts = [f"unevenness {before.unevenness:.3f} → {after.unevenness:.3f}"]
-    if before.broken or after.broken:
-        parts.insert(0, f"broken rules {before.broken} → {after.broken}")
-    if before.overfull > 0 or after.overfull > 0:
-        parts.append(
-            f"memory over the limit {before.overfull:.1f} → {after.overfull:.1f} GiB"
-        )
-    if before.waiting > 0 or after.waiting > 0:
-        parts.append(f"overcommitted cores {before.waiting:.1f} → {after.waiting:.1f}")
-    if before.used != after.used:
-        parts.append(f"nodes in use {before.used} → {after.used}")
-    return ", ".join(parts)

@@ -17,6 +17,8 @@ from opendrs.model import (
     GIB,
     Affinity,
     AntiAffinity,
+    GuestId,
+    GuestKind,
     Migration,
     Mobility,
     NodeAffinity,
@@ -300,6 +302,27 @@ def test_each_step_says_what_it_takes_where_and_which_better_node_was_closed() -
     (step,) = decision.plan.steps
     assert "takes 4.00 cores and 40.00 GiB from a (80% cpu, 80% memory" in step.why
     assert "c would be better, but a rule forbids it: licence" in step.why
+
+
+@pytest.mark.parametrize(
+    "dear",
+    [
+        {"dirty_rate": 100e6},  # 0.8 of the 1 Gbit/s that is taken where none is named
+        {"kind": GuestKind.CONTAINER, "moves": Mobility.STOPPED},
+    ],
+)
+def test_of_two_alike_the_one_that_is_cheaper_to_move_is_moved(
+    dear: dict[str, Any],
+) -> None:
+    alike = cluster(
+        nodes={"a": 0.8, "b": 0.0}, guests={"x": ("a", 0.4), "y": ("a", 0.4)}
+    )
+    for name, other in (("x", "y"), ("y", "x")):
+        guest_id = GuestId(name)
+        changed = replace(alike.guests[guest_id], **dear)
+        snapshot = replace(alike, guests={**alike.guests, guest_id: changed})
+
+        assert moved(Optimize(relocate=True).decide(snapshot, None)) == {other}
 
 
 def test_a_cluster_that_is_even_enough_is_left_alone() -> None:

@@ -1,0 +1,53 @@
+"""A cluster about which something is to be decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opendrs.model import Limits, Snapshot
+from opendrs.policies.optimising.budget import Budget
+from opendrs.policies.optimising.parties import Parties
+from opendrs.policies.optimising.scene import Scene
+from opendrs.policies.optimising.standing import Standing, standing
+from opendrs.policies.optimising.worth import Goal, Worth
+from opendrs.rules import CompiledRules
+from opendrs.scoring import UsageMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A cluster about which something is to be decided.
+
+    Attributes:
+        snapshot: The cluster.
+        rules: Its rules.
+        parties: Who may be moved.
+        scene: The same as a search sees it.
+        before: How it stands.
+        priorities: What the plan is for, what matters most first.
+        worth: What things are worth.
+        budget: How much may be moved.
+        margin: The least part of what there is to gain.
+        limits: What the operator allows.
+        mode: What counts as load.
+        seed: Where the random numbers begin.
+        notes: What the operator should know besides.
+    """
+
+    snapshot: Snapshot
+    rules: CompiledRules
+    parties: Parties
+    scene: Scene
+    before: Standing
+    priorities: tuple[Goal, ...]
+    worth: Worth
+    budget: Budget
+    margin: float
+    limits: Limits
+    mode: UsageMode
+    seed: int
+    notes: tuple[str, ...]
+
+    def standing(self, snapshot: Snapshot) -> Standing:
+        """Return how *snapshot* stands."""
+        return standing(snapshot, self.mode, self.limits, self.worth.busy)
