@@ -1,0 +1,172 @@
+"""Compare `optimize` with Meta's Rebalancer and our other policies on snapshots.
+
+    .venv/bin/python benchmarks/planner.py --rebalancer PYTHON3.12 [SNAPSHOT ...]
+
+Snapshots are those in `data/clusters/` beside the project or under OPENDRS_SHARED,
+up to 100 x 2,000, unless some are named. All plans are judged by `tools/judge_plan.py`,
+which stands beside them. PYTHON3.12 is an interpreter with `pip install rebalancer`;
+without it the lines of Rebalancer are left out.
+
+Against each line of Rebalancer stands one of `optimize` that may transfer no more GiB
+and move no more guests than that. CPU seconds are of planning alone, from the snapshot
+in memory to the plan: neither import nor reading are in it. Before, one plan of a tiny
+cluster is made, so that compiled code is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+from opendrs.controller.documents import plan_document
+from opendrs.model import Snapshot
+from opendrs.platforms.file import snapshot_from
+from opendrs.policies import AutoRebalance, Balance, Optimize, Policy
+
+BESIDE = Path(__file__).parents[2] / "shared"
+SHARED = Path(os.environ.get("OPENDRS_SHARED", BESIDE))
+REBALANCER = Path(__file__).parent / "rebalancer" / "plan_with_rebalancer.py"
+USUAL = ("c10x200", "c100x2000")
+PARTS = (0.02, 0.05, None)
+HEADS = (
+    "snapshot", "planner", "moves", "GiB", "memory CV", "cpu CV", "sum",
+    "rules broken", "unsafe steps", "CPU s",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What one planner did about one snapshot."""
+
+    snapshot: str
+    planner: str
+    verdict: dict[str, Any]
+    seconds: float
+
+    @property
+    def cells(self) -> list[str]:
+        """Return the cells of its line in the table."""
+        after = self.verdict["after"]
+        return [
+            self.snapshot,
+            self.planner,
+            f"{self.verdict['migrations']}",
+            f"{self.verdict['gib_moved']:,.0f}",
+            f"{after['memory']:.4f}",
+            f"{after['cpu']:.4f}",
+            f"{after['memory'] + after['cpu']:.4f}",
+            f"{self.verdict['rules_broken_after']}",
+            f"{len(self.verdict['unsafe_steps'])}",
+            f"{self.seconds:.2f}",
+        ]
+
+
+class Bench:
+    """One snapshot, and what is asked about it."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        raw = path.read_bytes()
+        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
+        self.name = path.name.split(".json")[0]
+        self._asked = folder / "snapshot.json"
+        self._answer = folder / "plan.json"
+        self._asked.write_bytes(raw)
+        self.snapshot: Snapshot = snapshot_from(json.loads(raw), path.name)
+
+    def ours(self, title: str, policy: Policy[Any]) -> Line:
+        """Return what *policy* does."""
+        memory = policy.initial_memory()
+        begun = process_time()
+        decision = policy.decide(self.snapshot, memory)
+        took = process_time() - begun
+        self._answer.write_text(json.dumps(plan_document(title, decision)))
+        return self._line(title, took)
+
+    def theirs(self, python: Path, title: str, *options: str) -> Line:
+        """Return what Rebalancer does."""
+        command = [python, REBALANCER, self._asked, self._answer, *options]
+        done = subprocess.run(  # noqa: S603 - what was asked for
+            [str(each) for each in command], check=True, capture_output=True, text=True
+        )
+        return self._line(title, json.loads(done.stdout.splitlines()[-1])["cpu"])
+
+    def _line(self, title: str, seconds: float) -> Line:
+        judge = SHARED / "tools" / "judge_plan.py"
+        done = subprocess.run(  # noqa: S603 - a program beside the project
+            [sys.executable, str(judge), str(self._asked), str(self._answer)],
+            check=False,  # it ends with 1 when something is wrong, and tells what
+            capture_output=True,
+            text=True,
+        )
+        return Line(
+            snapshot=self.name,
+            planner=title,
+            verdict=json.loads(done.stdout),
+            seconds=seconds,
+        )
+
+
+def lines(bench: Bench, python: Path | None, *, chains: bool) -> Iterator[Line]:
+    """Yield what each planner does about one snapshot."""
+    guests = len(bench.snapshot.guests)
+    for part in PARTS:
+        said = "any number" if part is None else f"{part:.0%} of the guests"
+        moves = guests if part is None else int(part * guests)
+        budget = f"{moves} moves"
+        if python is not None:
+            options = [] if part is None else ["--part", str(part)]
+            theirs = bench.theirs(python, f"rebalancer, {said}", *options)
+            yield theirs
+            budget += f", {theirs.verdict['gib_moved']} GiB"
+        yield bench.ours(f"optimize, {said}", Optimize(budget=budget))
+    if python is not None and chains:
+        theirs = bench.theirs(python, "rebalancer, chains", "--moves", "chain")
+        yield theirs
+        budget = f"{theirs.verdict['gib_moved']} GiB"
+        fine = Optimize(budget=budget, thrift=0.001, effort=5000)
+        yield bench.ours("optimize, fine", fine)
+    unlimited = bench.ours("optimize, unlimited", Optimize(budget="unlimited"))
+    yield unlimited
+    half = unlimited.verdict["gib_moved"] / 2
+    yield bench.ours("optimize, half of that", Optimize(budget=f"{half} GiB"))
+    yield bench.ours("optimize, knee", Optimize())
+    yield bench.ours("balance", Balance())
+    yield bench.ours("auto-rebalance", AutoRebalance(hold=1))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("snapshots", nargs="*", type=Path)
+    parser.add_argument("--rebalancer", type=Path, metavar="PYTHON3.12")
+    parser.add_argument("--no-chains", action="store_true")
+    asked = parser.parse_args()
+    folder = SHARED / "data" / "clusters"
+    paths = asked.snapshots or [
+        path for name in USUAL for path in sorted(folder.glob(f"{name}.*.json*"))
+    ]
+    if not paths:
+        raise SystemExit(f"there are no snapshots in {folder}")
+    print("| " + " | ".join(HEADS) + " |")
+    print("|---|---|" + "---:|" * (len(HEADS) - 2))
+    with tempfile.TemporaryDirectory() as temporary:
+        warm = Bench(paths[0], Path(temporary))
+        warm.ours("", Optimize(effort=1))
+        for path in paths:
+            bench = Bench(path, Path(temporary))
+            for line in lines(bench, asked.rebalancer, chains=not asked.no_chains):
+                print("| " + " | ".join(line.cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
