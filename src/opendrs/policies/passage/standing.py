@@ -14,6 +14,11 @@ from opendrs.policies.passage.scene import NOTHING, Leg, Scene, fits, plus
 class Standing:
     """The cluster after the journeys made so far, and those that wait.
 
+    Args:
+        scene: The cluster in the beginning.
+        rooms: The room of its nodes, which will be taken.
+        legs: Who is to go where; those that come first go first.
+
     Attributes:
         scene: The cluster in the beginning.
         rooms: What is free on each node.
@@ -26,9 +31,9 @@ class Standing:
         changed: The nodes on which something has changed since this was last emptied.
     """
 
-    def __init__(self, scene: Scene, legs: Iterable[Leg]) -> None:
+    def __init__(self, scene: Scene, rooms: Rooms, legs: Iterable[Leg]) -> None:
         self.scene = scene
-        self.rooms = Rooms(scene)
+        self.rooms = rooms
         self.present = self._present()
         self.open: dict[GuestId, Leg] = {}
         self.waiting: defaultdict[int, list[Leg]] = defaultdict(list)

@@ -17,14 +17,13 @@ from opendrs.policies.passage.scene import (
     NOTHING,
     Leg,
     Pair,
-    Scene,
     fits,
     minus,
     plus,
 )
 
 
-def interleaved(legs: Iterable[Leg], scene: Scene) -> Plan:
+def interleaved(legs: Iterable[Leg], rooms: Rooms) -> Plan:
     """Return *legs* as a plan in which every interleaving is safe.
 
     A step waits only where it must. Where there is not room on the target until
@@ -35,9 +34,9 @@ def interleaved(legs: Iterable[Leg], scene: Scene) -> Plan:
 
     Args:
         legs: In an order in which they can be made one by one.
-        scene: The cluster.
+        rooms: The room of the nodes in the beginning, which will be taken.
     """
-    waits = _Waits(scene)
+    waits = _Waits(rooms)
     for leg in legs:
         waits.add(leg)
     return Plan(tuple(waits.steps))
@@ -76,9 +75,9 @@ class _Waits:
         steps: The steps.
     """
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, rooms: Rooms) -> None:
         self.steps: list[Step] = []
-        self._rooms = Rooms(scene)
+        self._rooms = rooms
         self._gates: defaultdict[int, _Gate] = defaultdict(_Gate)
         self._implied: list[int] = []  # of each step: a bit for each it waits for
         self._end: list[float] = []  # of each step: bytes transferred until then

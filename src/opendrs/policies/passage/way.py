@@ -12,12 +12,15 @@ Source:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from random import Random
 
 from opendrs.model import GIB, Limits, Plan, Snapshot
 from opendrs.policies.passage.asides import Asides
 from opendrs.policies.passage.journey import Detours, Journey
+from opendrs.policies.passage.rooms import Rooms
 from opendrs.policies.passage.scene import Leg, Scene
 from opendrs.policies.passage.standing import Standing
 from opendrs.policies.passage.waits import interleaved
@@ -25,6 +28,8 @@ from opendrs.policies.units import first_few
 from opendrs.rules import CompiledRules
 
 ANY_DETOUR = Detours()
+MOST_DRAWN = 20  # orders that are drawn where the others give something up
+MOST_LEGS = 5000  # in all of them; more take too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +99,35 @@ def passage(
     """
     scene = Scene(snapshot, rules, limits)
     legs = [Leg(each, scene) for each in sorted(journeys, key=lambda each: each.name)]
+    known = [leg for leg in legs if max(leg.need) < math.inf]
+    unknown = [leg for leg in legs if max(leg.need) == math.inf]
+    rooms = Rooms(scene)
     walks = []
-    for order in _ORDERS:
-        walks.append(_Walk(scene, sorted(legs, key=order), detours))
+    for order in _orders(known):
+        walks.append(_Walk(Standing(scene, deepcopy(rooms), order), detours))
         if not walks[-1].given_up:
             break
     best = min(walks, key=_Walk.cost)
     return Passage(
-        plan=interleaved(best.made, scene),
+        plan=interleaved(best.made, rooms),
         made=tuple(leg.journey for leg in best.made),
         detours=tuple(leg.journey for leg in best.made if leg.aside),
-        given_up=tuple(leg.journey for leg in best.given_up),
+        given_up=tuple(leg.journey for leg in (*unknown, *best.given_up)),
     )
 
 
-# Which order finds a way for most differs from case to case; it is the first in most.
-_ORDERS: Sequence[Callable[[Leg], tuple[float, str]]] = (
-    lambda leg: (leg.need[0], leg.name),
-    lambda leg: (-leg.need[0], leg.name),
-    lambda leg: (-leg.journey.value, leg.name),
-)
+def _orders(legs: Sequence[Leg]) -> Iterator[Sequence[Leg]]:
+    """Yield orders in which to try: the first finds a way for all in most cases.
+
+    Of the others, now one and now another is best. The fewer there are to order, the
+    more orders are tried.
+    """
+    yield sorted(legs, key=lambda leg: (leg.need[0], leg.name))
+    yield sorted(legs, key=lambda leg: (-leg.need[0], leg.name))
+    yield sorted(legs, key=lambda leg: (-leg.journey.value, leg.name))
+    for seed in range(min(MOST_DRAWN, MOST_LEGS // max(1, len(legs)))):
+        random = Random(seed)  # noqa: S311 - an order, not a secret
+        yield random.sample(legs, len(legs))
 
 
 class _Walk:
@@ -124,14 +138,13 @@ class _Walk:
         given_up: What was not.
     """
 
-    def __init__(self, scene: Scene, legs: Sequence[Leg], detours: Detours) -> None:
-        known = [leg for leg in legs if max(leg.need) < math.inf]
-        standing = Standing(scene, known)
-        asides = Asides(standing, detours)
-        standing.go_on({leg.target for leg in known})
-        cheapest = iter(sorted(known, key=lambda leg: (leg.journey.value, leg.name)))
+    def __init__(self, standing: Standing, detours: Detours) -> None:
         self.made = standing.made
-        self.given_up = [leg for leg in legs if max(leg.need) == math.inf]
+        self.given_up: list[Leg] = []
+        legs = standing.open.values()
+        cheapest = iter(sorted(legs, key=lambda leg: (leg.journey.value, leg.name)))
+        asides = Asides(standing, detours)
+        standing.go_on({leg.target for leg in legs})
         while standing.open:
             if not asides.step_aside():
                 name = next(leg.name for leg in cheapest if leg.name in standing.open)

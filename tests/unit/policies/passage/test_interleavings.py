@@ -23,7 +23,7 @@ def passed(upheaval: Upheaval) -> Passage:
     return found(upheaval.snapshot, upheaval.journeys)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(upheavals(), DETOURS)
 def test_every_interleaving_keeps_rules_and_memory(
     upheaval: Upheaval, detours: Detours
@@ -35,7 +35,7 @@ def test_every_interleaving_keeps_rules_and_memory(
     assert faults(upheaval.snapshot, way.plan, ALL) == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(upheavals(), DETOURS)
 def test_no_step_relies_on_what_it_does_not_wait_for(
     upheaval: Upheaval, detours: Detours
@@ -45,7 +45,7 @@ def test_no_step_relies_on_what_it_does_not_wait_for(
     assert unsafe(upheaval.snapshot, way.plan, ALL) == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(upheavals(pairs=False))
 def test_without_any_one_of_its_waits_a_plan_is_unsafe(upheaval: Upheaval) -> None:
     plan = passed(upheaval).plan
@@ -67,6 +67,7 @@ def hasty(plan: Plan, step: Step, earlier: StepId) -> Plan:
     return Plan(tuple(less if each is step else each for each in plan.steps))
 
 
+@settings(max_examples=50)
 @given(upheavals(), DETOURS)
 def test_all_arrive_or_are_given_up(upheaval: Upheaval, detours: Detours) -> None:
     way = found(upheaval.snapshot, upheaval.journeys, detours)
@@ -81,6 +82,7 @@ def test_all_arrive_or_are_given_up(upheaval: Upheaval, detours: Detours) -> Non
         assert not lost & last.keys()
 
 
+@settings(max_examples=50)
 @given(upheavals())
 def test_nothing_is_given_up_where_all_can_step_aside(upheaval: Upheaval) -> None:
     snapshot = upheaval.snapshot
@@ -91,6 +93,7 @@ def test_nothing_is_given_up_where_all_can_step_aside(upheaval: Upheaval) -> Non
     assert found(wide, upheaval.journeys).given_up == ()
 
 
+@settings(max_examples=50)
 @given(upheavals())
 def test_steps_of_one_journey_share_their_waits(upheaval: Upheaval) -> None:
     way = passed(upheaval)
@@ -100,6 +103,7 @@ def test_steps_of_one_journey_share_their_waits(upheaval: Upheaval) -> None:
         assert len({after[move] for move in each.moves}) == 1
 
 
+@settings(max_examples=50)
 @given(upheavals())
 def test_no_wait_is_told_that_another_implies(upheaval: Upheaval) -> None:
     plan = passed(upheaval).plan
@@ -110,6 +114,7 @@ def test_no_wait_is_told_that_another_implies(upheaval: Upheaval) -> None:
         assert not set(step.after) & set().union(*further)
 
 
+@settings(max_examples=50)
 @given(upheavals())
 def test_no_rule_is_broken_in_the_end_that_was_kept(upheaval: Upheaval) -> None:
     snapshot = upheaval.snapshot
@@ -119,6 +124,7 @@ def test_no_rule_is_broken_in_the_end_that_was_kept(upheaval: Upheaval) -> None:
     assert breaks(after, placement(after)) <= breaks(snapshot, placement(snapshot))
 
 
+@settings(max_examples=50)
 @given(upheavals(), st.randoms(use_true_random=False))
 def test_the_order_of_the_journeys_does_not_matter(
     upheaval: Upheaval, random: Random

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from builders import guest_ids
 from opendrs.model import GIB, AntiAffinity, GuestId, NodeId, Plan, Resources, Snapshot
+from opendrs.policies.passage.rooms import Rooms
 from opendrs.policies.passage.scene import Leg, Scene
 from opendrs.policies.passage.waits import interleaved
 from opendrs.rules import compile_rules
@@ -15,7 +16,7 @@ from upheavals import ALL, journey, scene, through, waits
 def plan_of(snapshot: Snapshot, *ways: str) -> Plan:
     """Return the plan for journeys that are in order."""
     here = Scene(snapshot, compile_rules(snapshot), ALL)
-    return interleaved([Leg(journey(snapshot, way), here) for way in ways], here)
+    return interleaved([Leg(journey(snapshot, way), here) for way in ways], Rooms(here))
 
 
 def test_steps_with_room_for_all_wait_for_nothing() -> None:
@@ -109,7 +110,7 @@ def test_a_guest_that_only_waited_somewhere_frees_what_it_took() -> None:
             Leg(rest, here, second=True),
             Leg(journey(snapshot, "z c"), here),
         ],
-        here,
+        Rooms(here),
     )
 
     assert waits(plan) == {"1": (), "2": ("1",), "3": ("2",), "4": ("3",)}
