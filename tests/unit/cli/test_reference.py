@@ -18,6 +18,7 @@ from opendrs.policies import (
     AutoRebalance,
     Balance,
     Consolidate,
+    Optimize,
     PressureRelief,
     ThresholdRebalance,
 )
@@ -36,6 +37,8 @@ def written(default: object) -> str:
         return str(default).lower()
     if isinstance(default, StrEnum):
         return default.value
+    if isinstance(default, tuple) and default:
+        return ", ".join(default)
     if isinstance(default, float) and default.is_integer() and default != 1.0:
         return str(int(default))
     return str(default)
@@ -49,6 +52,7 @@ def written(default: object) -> str:
         (Balance, "`[policy.balance]`"),
         (AutoRebalance, "`[policy.auto-rebalance]`"),
         (Consolidate, "`[policy.consolidate]`"),
+        (Optimize, "`[policy.optimize]`"),
         (PressureRelief, "`[policy.pressure]`"),
         (ThresholdRebalance, "`[policy.threshold-rebalance]`"),
     ],
@@ -60,6 +64,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
         | Balance
         | AutoRebalance
         | Consolidate
+        | Optimize
         | PressureRelief
         | ThresholdRebalance
     ],
