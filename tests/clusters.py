@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,11 @@ class Cluster:
         ) as process:
             yield process
 
+    def worker_address(self) -> str:
+        """Return where a worker listens, once one does."""
+        log = self.folder / "worker.log"
+        return _waited(lambda: log.read_text().partition("Listening to:")[2].split()[0])
+
 
 @contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
@@ -51,7 +56,8 @@ def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
     options = ("--host", LOCAL, "--port", "0", "--scheduler-file", str(file), *QUIET)
     with ExitStack() as stack:
         process = stack.enter_context(_begun(("scheduler", *options), folder, None))
-        found = Cluster(_address(file, process), process, folder)
+        address = _waited(lambda: str(json.loads(file.read_text())["address"]))
+        found = Cluster(address, process, folder)
         for _ in range(workers):
             stack.enter_context(found.worker())
         yield found
@@ -76,11 +82,12 @@ def _begun(
         process.wait()
 
 
-def _address(file: Path, scheduler: subprocess.Popen[bytes]) -> str:
+def _waited(found: Callable[[], str]) -> str:
+    """Return what is found, once it is."""
     end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and scheduler.poll() is None:
+    while True:
         try:
-            return str(json.loads(file.read_text())["address"])
-        except (FileNotFoundError, ValueError):  # not yet, or half
+            return found()
+        except (FileNotFoundError, IndexError, ValueError):  # not yet, or half
+            assert time.monotonic() < end
             threading.Event().wait(0.05)
-    raise AssertionError((file.parent / "scheduler.log").read_text())

@@ -312,6 +312,17 @@ def test_a_scheduler_that_says_nothing_is_told(
     assert files() == [name]
 
 
+def test_a_missing_library_is_told(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+    answer = opendrs("sweep", sweep(), "--scheduler", "tcp://127.0.0.1:1")
+
+    assert answer.status == 2
+    assert "--scheduler needs dask: pip install 'opendrs[dask]'" in answer.err
+
+
 def test_certificates_that_are_not_there_are_told(opendrs: Opendrs) -> None:
     tls = "distributed.comm.tls"
     named = {f"{tls}.ca-file": "no.pem", f"{tls}.client.cert": "no.pem"}

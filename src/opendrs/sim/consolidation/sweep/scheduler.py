@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
@@ -55,10 +56,11 @@ def connected(address: str) -> Iterator[Client]:
 
 
 def require_scheduler(address: str) -> None:
-    """Check that a Dask server answers at *address*.
+    """Check that a scheduler of Dask answers at *address*.
 
     The client of Dask waits without end for whoever accepts a connection and speaks
-    another language, and its remains keep a process from ending; so we look first.
+    another language, and for its workers; and its remains keep a process from ending.
+    So we look first.
 
     Raises:
         ConfigurationError: That is no address.
@@ -73,6 +75,12 @@ def require_scheduler(address: str) -> None:
         ) from error
     context = _certificates(address) if scheme == "tls" else None
     _require_greeting(address, host, port, context)
+    try:
+        kind = asyncio.run(_kind(address))
+    except OSError as error:
+        raise _nobody(address) from error
+    if kind != "Scheduler":
+        raise _nobody(address)
 
 
 def _place(address: str) -> tuple[str, str, int]:
@@ -117,6 +125,17 @@ def _require_greeting(
     frames = int.from_bytes(greeting, "little")
     if len(greeting) < LENGTH or frames > MOST_FRAMES:
         raise _nobody(address)
+
+
+async def _kind(address: str) -> object:
+    """Return what kind of server of Dask is at *address*."""
+    from distributed.core import rpc  # noqa: PLC0415 - see above
+    from distributed.security import Security  # noqa: PLC0415
+
+    options = Security().get_connection_args("client")
+    async with rpc(address, timeout=PATIENCE, connection_args=options) as server:
+        identity = await asyncio.wait_for(server.identity(), PATIENCE)
+        return identity.get("type")
 
 
 def _nobody(address: str) -> PlatformUnavailableError:
