@@ -14,6 +14,7 @@ import numpy as np
 
 from opendrs.policies.optimising.engine import cost
 from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.packing import packed
 from opendrs.policies.optimising.problem import Problem
 
 POWERS = (0.0, 0.25, 0.5)
@@ -21,6 +22,14 @@ LARGE = 5000  # units from which a way takes a second or more
 NARROW = 0.5  # the part of the nodes below which a class looks at all of its own
 TARGETS = 96  # nodes that units of other classes look at, of each kind
 ROUND = 64  # moves after which these are chosen anew
+
+
+def begun(problem: Problem) -> Indices:
+    """Return the best of the plans to begin with, where nodes may be emptied too."""
+    best = constructed(problem)
+    if not problem.use_cost.any():
+        return best
+    return min(best, packed(problem, best), key=lambda each: cost(problem, each))
 
 
 def constructed(problem: Problem) -> Indices:

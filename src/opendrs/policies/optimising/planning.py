@@ -19,7 +19,7 @@ import numpy as np
 from opendrs.policies.optimising.bound import Nearest, nearest
 from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.closing import closed
-from opendrs.policies.optimising.construction import constructed
+from opendrs.policies.optimising.construction import begun
 from opendrs.policies.optimising.engine import Search, cost, cost_parts, faults
 from opendrs.policies.optimising.formulation import problem_of
 from opendrs.policies.optimising.groups import Floats, Indices
@@ -84,10 +84,10 @@ class Planning:
     ) -> None:
         self._task = task
         self._free = closed(problem_of(task.scene, task.worth), at_home)
-        everything = constructed(self._free)
+        everything = begun(self._free)
         if task.budget.knee:
             self._free = self._at_knee(everything)
-            everything = constructed(self._free)
+            everything = begun(self._free)
         self.problem = self._within_budgets()
         moved = self._moved(everything)
         self._bounded = np.flatnonzero(moved > NEAR * task.budgets)
@@ -101,7 +101,7 @@ class Planning:
         self._best = self._first(everything if start is None else start)
         if self._pricing:
             problem = self._priced(1.0, self._free)
-            self._search = self._begun(problem, constructed(problem))
+            self._search = self._begun(problem, begun(problem))
         else:
             self._search = self._begun(self.problem, self._best)
 
@@ -164,7 +164,7 @@ class Planning:
     def _first(self, start: Indices) -> Indices:
         """Return *start*, or what is nearly as good and within the budgets."""
         # Who stays at home may also be in the way of who came there.
-        return constructed(self.problem) if faults(self.problem, start) else start
+        return begun(self.problem) if faults(self.problem, start) else start
 
     def _at_knee(self, everything: Indices) -> Problem:
         """Return the problem with the price of the knee."""
