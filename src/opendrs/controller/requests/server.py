@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from opendrs.controller.requests.app import interface
 from opendrs.controller.requests.desk import Desk
+from opendrs.controller.requests.door import Door, DoorLoop
 from opendrs.controller.requests.settings import RequestSettings
 from opendrs.controller.requests.tls import listening_socket, tls_context
 from opendrs.controller.requests.tokens import read_tokens
@@ -24,6 +25,7 @@ from opendrs.errors import OpenDRSError
 
 MOST_CONNECTIONS = 200  # at once; whoever comes then is told to try again
 LONGEST_CONNECTION = 60.0  # seconds; an agent says what it has to in one
+LONGEST_SILENCE = 5.0  # seconds until the first word, which agents say at once
 _LAST_ANSWERS = 4.0  # seconds in which the server must have ended
 _LAST_WORDS = 0.5  # seconds until who says nothing is cut off then
 
@@ -34,6 +36,11 @@ class _ShortLived(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._end = self.loop.call_later(LONGEST_CONNECTION, transport.abort)
+        self._first_word = self.loop.call_later(LONGEST_SILENCE, self._require_a_word)
+
+    def _require_a_word(self) -> None:
+        if self.cycle is None:  # the head of no request has come
+            self.transport.abort()
 
     def shutdown(self) -> None:
         busy = self.cycle is not None and not self.cycle.response_complete
@@ -44,6 +51,7 @@ class _ShortLived(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end.cancel()
+        self._first_word.cancel()
         super().connection_lost(exc)
 
 
@@ -66,7 +74,7 @@ class Server:
             interface(desk, tokens),
             http=_ShortLived,
             ws="none",
-            loop="asyncio",
+            loop=f"{DoorLoop.__module__}:{DoorLoop.__name__}",
             lifespan="off",
             log_config=None,
             log_level=logging.WARNING,  # of each request the desk tells
@@ -79,7 +87,7 @@ class Server:
         config.load()
         config.ssl = tls
         self._uvicorn = uvicorn.Server(config)
-        self._socket = listening_socket(settings)
+        self._socket = Door(listening_socket(settings))
         self._thread = threading.Thread(
             target=self._serve, name="requests", daemon=True
         )

@@ -6,7 +6,9 @@ import json
 import logging
 import socket
 import ssl
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -240,6 +242,13 @@ def test_a_record_that_fails_is_not_available_and_told(
     assert post(h1, hall.request("h1")).status_code == 202
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until, "it did not come true"
+        threading.Event().wait(0.01)
+
+
 def test_a_fault_of_ours_is_answered_and_logged(
     hall: Hall,
     h1: httpx.Client,
@@ -252,7 +261,8 @@ def test_a_fault_of_ours_is_answered_and_logged(
 
     assert answer.status_code == 500
     assert "bug in opendrs" in answer.json()["detail"]
-    assert "Exception in ASGI application" in caplog.text
+    # It is logged after it is answered, which may take a moment.
+    wait_until(lambda: "Exception in ASGI application" in caplog.text)
 
 
 @pytest.mark.parametrize(
