@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from opendrs.sim.consolidation.scenario.running import Metrics
 from opendrs.sim.consolidation.sweep.form import FORMAT, sweep_from
 from opendrs.sim.consolidation.sweep.grid import Grid
 from opendrs.sim.consolidation.sweep.running import Entry, prepared
-from opendrs.sim.consolidation.sweep.task import Task, done
+from opendrs.sim.consolidation.sweep.task import Done, Task, done
 
 SMALL: dict[str, Any] = {
     "format": FORMAT,
@@ -44,7 +43,7 @@ class Worker:
     def __init__(self) -> None:
         self.did: list[str] = []
 
-    def __call__(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Metrics]]:
+    def __call__(self, tasks: Sequence[Task]) -> Done:
         """Do *tasks*, one after the other."""
         for task in tasks:
             self.did.append(task.identity)

@@ -158,8 +158,8 @@ def test_ctrl_c_tells_what_is_kept() -> None:
     assert process.returncode == 130
     assert out == ""
     assert err.strip() == (
-        f"opendrs: {kept} of {RUNS} runs are kept in grid.parquet.journal; the same "
-        "command goes on from there"
+        f"opendrs: {kept} of {RUNS} runs done and kept; the same command goes on from "
+        "there"
     )
 
 

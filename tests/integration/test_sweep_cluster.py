@@ -142,8 +142,8 @@ def test_a_scheduler_that_goes_away_is_told_and_what_was_done_is_kept(
     assert (process.returncode, out) == (3, "")
     first, last = err.splitlines()
     assert first == (
-        f"opendrs: {kept()} of 200 runs are kept in grid.parquet.journal; the same "
-        "command goes on from there"
+        f"opendrs: {kept()} of 200 runs done and kept; the same command goes on from "
+        "there"
     )
     assert last == "opendrs: the connection to the Dask scheduler was lost"
     assert not Path("grid.parquet").exists()

@@ -16,9 +16,7 @@ from opendrs.cli.options import JSON, format_option
 from opendrs.cli.screen import print_json
 from opendrs.cli.swept import Outcome, document, draw, print_outcome
 from opendrs.errors import ConfigurationError
-from opendrs.platforms.file import shown_path
 from opendrs.sim.consolidation.outputs import PICTURES, require_outputs
-from opendrs.sim.consolidation.scenario.running import Metrics
 from opendrs.sim.consolidation.sweep.cluster import on_cluster
 from opendrs.sim.consolidation.sweep.form import read_sweep
 from opendrs.sim.consolidation.sweep.grid import Grid
@@ -34,7 +32,7 @@ from opendrs.sim.consolidation.sweep.running import (
 )
 from opendrs.sim.consolidation.sweep.scheduler import connected
 from opendrs.sim.consolidation.sweep.summary import candidates
-from opendrs.sim.consolidation.sweep.task import Task
+from opendrs.sim.consolidation.sweep.task import Done, Task
 
 RESULTS = (".parquet",)
 Tell = Callable[[str], Callable[[int, int], None]]
@@ -139,8 +137,8 @@ def _told_when_stopped(results: Path, entries: Sequence[Entry]) -> Iterator[None
             done = sum(each.identity in found for each in entries)
             if journal.exists() and done:
                 click.echo(
-                    f"opendrs: {done} of {counted(len(entries), 'run')} are kept in "
-                    f"{shown_path(journal)}; the same command goes on from there",
+                    f"opendrs: {done} of {counted(len(entries), 'run')} done and kept; "
+                    "the same command goes on from there",
                     err=True,
                 )
         raise
@@ -154,7 +152,7 @@ def _workers(scheduler: str | None, jobs: int) -> Iterator[Work]:
         return
     with connected(scheduler) as client:
 
-        def work(tasks: Sequence[Task]) -> Iterator[tuple[Task, Metrics]]:
+        def work(tasks: Sequence[Task]) -> Done:
             return on_cluster(client, tasks, lambda what: click.echo(what, err=True))
 
         yield work

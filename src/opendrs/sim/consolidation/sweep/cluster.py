@@ -19,7 +19,7 @@ from opendrs.errors import (
 )
 from opendrs.sim.consolidation.scenario.running import Load, Metrics, load_of
 from opendrs.sim.consolidation.scenario.scenario import Recorded
-from opendrs.sim.consolidation.sweep.task import Task, done_with, own_load
+from opendrs.sim.consolidation.sweep.task import Done, Task, done_with, own_load
 
 if TYPE_CHECKING:  # takes half a second, and is needed only with a cluster
     from distributed import Client, Future
@@ -29,7 +29,7 @@ LOOK = 1.0  # s between two looks at whether there are workers
 
 def on_cluster(
     client: Client, tasks: Sequence[Task], say: Callable[[str], None]
-) -> Iterator[tuple[Task, Metrics]]:
+) -> Done:
     """Yield what comes of each task, as it is done; wait for a worker to begin with.
 
     Traces go to the workers from here; what is drawn is drawn there.

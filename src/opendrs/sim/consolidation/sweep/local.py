@@ -13,11 +13,10 @@ from multiprocessing import active_children, get_context
 from multiprocessing.connection import Connection
 
 from opendrs.errors import PlatformError
-from opendrs.sim.consolidation.scenario.running import Metrics
-from opendrs.sim.consolidation.sweep.task import Task, done
+from opendrs.sim.consolidation.sweep.task import Done, Task, done
 
 
-def locally(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Metrics]]:
+def locally(tasks: Sequence[Task], jobs: int) -> Done:
     """Yield what comes of each task, as it is done.
 
     Args:
@@ -35,7 +34,7 @@ def locally(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Metrics]]:
     yield from _by_many(tasks, jobs)
 
 
-def _by_many(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, Metrics]]:
+def _by_many(tasks: Sequence[Task], jobs: int) -> Done:
     context = get_context("spawn")  # a fork would copy threads halfway
     held, leash = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), context, _tie, (held,))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.errors import InvalidFileError
 from opendrs.platforms.file import shown_path
 from opendrs.sim.consolidation.scenario.running import (
-    Metrics,
     digest_of,
     load_of,
     require_room,
@@ -35,9 +35,9 @@ from opendrs.sim.consolidation.sweep.results import (
     row_of,
     write_results,
 )
-from opendrs.sim.consolidation.sweep.task import Task
+from opendrs.sim.consolidation.sweep.task import Done, Task
 
-Work = Callable[[Sequence[Task]], Iterator[tuple[Task, Metrics]]]
+Work = Callable[[Sequence[Task]], Done]
 Progress = Callable[[int, int], None]  # done, of how many
 
 
@@ -172,10 +172,11 @@ def _do_missing(
     progress(done, total)
     if not missing:
         return
-    for task, metrics in work([each.task() for each in missing.values()]):
-        entry = missing[task.identity]
-        row = row_of(entry.trial, entry.identity, entry.digest, metrics)
-        journal.add(row)
-        rows[entry.identity] = row
-        done += called[entry.identity]
-        progress(done, total)
+    with closing(work([each.task() for each in missing.values()])) as found:
+        for task, metrics in found:
+            entry = missing[task.identity]
+            row = row_of(entry.trial, entry.identity, entry.digest, metrics)
+            journal.add(row)
+            rows[entry.identity] = row
+            done += called[entry.identity]
+            progress(done, total)

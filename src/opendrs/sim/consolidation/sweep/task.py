@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -22,6 +23,8 @@ from opendrs.sim.consolidation.scenario.scenario import (
     source_name,
 )
 
+Done = Generator[tuple["Task", Metrics], None, None]
+"""What comes of tasks, as they are done; to be closed, which stops the others."""
 KEPT = 2  # loads a process keeps; runs of one load come one after the other
 
 

@@ -53,7 +53,7 @@ def test_whoever_stops_listening_stops_the_processes() -> None:
     work = locally(tasks, 2)
     next(work)
 
-    work.close()  # type: ignore[attr-defined]
+    work.close()
 
     assert active_children() == []
 

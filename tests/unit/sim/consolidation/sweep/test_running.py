@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from opendrs.errors import ConfigurationError, InvalidFileError
-from opendrs.sim.consolidation.scenario.running import Metrics
 from opendrs.sim.consolidation.sweep.journal import journal_path, open_journal
 from opendrs.sim.consolidation.sweep.local import locally
 from opendrs.sim.consolidation.sweep.results import read_results
@@ -19,7 +18,7 @@ from opendrs.sim.consolidation.sweep.running import (
     kept,
     prepared,
 )
-from opendrs.sim.consolidation.sweep.task import Task, done
+from opendrs.sim.consolidation.sweep.task import Done, Task, done
 from sweeps import Worker, entries, grid, silent
 
 POLICIES = [{"name": ["none", "lr-mmt"]}, {"name": "consolidate"}]
@@ -45,7 +44,7 @@ class Striker(Worker):
         super().__init__()
         self._after = after
 
-    def __call__(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Metrics]]:
+    def __call__(self, tasks: Sequence[Task]) -> Done:
         for count, each in enumerate(super().__call__(tasks)):
             if count == self._after:
                 raise StrikeError
@@ -176,10 +175,10 @@ def test_a_run_with_two_names_is_done_once_and_told_by_both(results: Path) -> No
 
 
 def test_neither_order_nor_number_of_workers_shows(tmp_path: Path) -> None:
-    def backwards(tasks: Sequence[Task]) -> Iterator[tuple[Task, Metrics]]:
+    def backwards(tasks: Sequence[Task]) -> Done:
         return ((task, done(task)) for task in reversed(tasks))
 
-    def two(tasks: Sequence[Task]) -> Iterator[tuple[Task, Metrics]]:
+    def two(tasks: Sequence[Task]) -> Done:
         return locally(tasks, 2)
 
     ways: dict[str, Work] = {"one": Worker(), "backwards": backwards, "two": two}
