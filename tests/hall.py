@@ -23,7 +23,7 @@ from opendrs.ports import RequestRecord
 from stage import HASTY, Stage
 
 INTERVAL = 300.0
-FRESHNESS = Freshness(silence=900, max_age=300, max_skew=60)
+FRESHNESS = Freshness(interval=INTERVAL, silence=900, max_age=300, max_skew=60)
 
 
 class Hall:
@@ -95,6 +95,7 @@ class Hall:
         taken_at: datetime | None = None,
         sequence: int | None = None,
         guests: dict[str, list[float]] | None = None,
+        interval: float = INTERVAL,
     ) -> Request:
         """Return a request of the agent on *node*, as of now unless said otherwise."""
         if sequence is None:
@@ -107,7 +108,7 @@ class Hall:
             taken_at=taken_at or self.stage.clock.now(),
             verdict=verdict,
             leaving=list(leaving),
-            samples=Samples(interval=INTERVAL, guests=guests or {}, own=[0.0]),
+            samples=Samples(interval=interval, guests=guests or {}, own=[0.0]),
         )
 
     def send(self, request: Request) -> Answer:

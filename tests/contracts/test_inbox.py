@@ -38,6 +38,7 @@ def request(node: NodeId = A, sequence: int = 1) -> RequestRecord:
         sequence=sequence,
         taken_at=NOON + timedelta(minutes=sequence, microseconds=-1),
         received_at=NOON + timedelta(minutes=sequence),
+        interval=300.0,
         digest=f"digest of {sequence}",
         verdict="overloaded",
         leaving=(GuestId("vm 'ä'"), GuestId("vm2")),
@@ -45,13 +46,19 @@ def request(node: NodeId = A, sequence: int = 1) -> RequestRecord:
     )
 
 
-def history(guest: str, minute: int = 0) -> GuestHistory:
+def history(guest: str, minute: int = 0, node: NodeId = A) -> GuestHistory:
     return GuestHistory(
         guest=GuestId(guest),
+        node=node,
         taken_at=NOON + timedelta(minutes=minute),
         interval=300.0,
         samples=(0.25, float(minute)),
     )
+
+
+def place(inbox: Inbox, node: NodeId, *guests: str) -> None:
+    """Let *guests* be seen on *node*."""
+    inbox.place({GuestId(guest): node for guest in guests}, NOON)
 
 
 def closed(one: RequestRecord) -> RequestRecord:
@@ -67,6 +74,7 @@ def test_knows_nothing_in_the_beginning(inbox: Inbox) -> None:
 
 def test_gives_back_what_was_accepted(inbox: Inbox) -> None:
     inbox.accept(request(), [history("vm")])
+    place(inbox, A, "vm")
 
     assert inbox.request("a 1") == request()
     assert inbox.newest() == inbox.unclosed() == (request(),)
@@ -151,6 +159,7 @@ def test_refuses_a_sequence_twice_and_then_keeps_nothing_of_it(inbox: Inbox) -> 
 
     with pytest.raises(StoreError):
         inbox.accept(replace(request(), id="other"), [history("vm")])
+    place(inbox, A, "vm")
 
     assert inbox.newest() == (request(),)
     assert inbox.history(GuestId("vm")) is None
@@ -158,21 +167,49 @@ def test_refuses_a_sequence_twice_and_then_keeps_nothing_of_it(inbox: Inbox) -> 
 
 def test_a_history_follows_its_guest(inbox: Inbox) -> None:
     inbox.accept(request(A), [history("vm", 0), history("stays", 0)])
-    inbox.accept(request(B), [history("vm", 5)])
+    place(inbox, A, "vm", "stays")
+    inbox.accept(request(B), [history("vm", 5, B)])
+    before = inbox.history(GuestId("vm"))
 
-    assert inbox.history(GuestId("vm")) == history("vm", 5)
-    assert inbox.histories(NOON) == (history("stays", 0), history("vm", 5))
+    place(inbox, B, "vm")
+
+    assert before == history("vm", 0)
+    assert inbox.history(GuestId("vm")) == history("vm", 5, B)
+    assert inbox.histories(NOON) == (history("stays", 0), history("vm", 5, B))
 
 
-def test_an_older_history_is_passed_over(inbox: Inbox) -> None:
-    inbox.accept(request(A), [history("vm", 5)])
-    inbox.accept(request(B), [history("vm", 4)])
+def test_a_history_goes_on_to_count_until_the_new_node_tells_one(inbox: Inbox) -> None:
+    inbox.accept(request(B), [history("vm", -1, B)])  # it was there before, too
+    inbox.accept(request(A), [history("vm", 0)])
+    place(inbox, A, "vm")
 
-    assert inbox.history(GuestId("vm")) == history("vm", 5)
+    place(inbox, B, "vm")
+
+    assert inbox.history(GuestId("vm")) == history("vm", 0)
+
+
+def test_what_a_node_tells_of_the_guests_of_others_does_not_count(inbox: Inbox) -> None:
+    inbox.accept(request(A), [history("vm", 0)])
+    inbox.accept(request(B), [history("vm", 5, B), history("unseen", 5, B)])
+    place(inbox, A, "vm")
+
+    assert inbox.histories(NOON) == (history("vm", 0),)
+    assert inbox.history(GuestId("vm")) == history("vm", 0)
+    assert inbox.history(GuestId("unseen")) is None
+
+
+def test_what_a_node_tells_takes_the_place_of_what_it_told_before(inbox: Inbox) -> None:
+    inbox.accept(request(A, 1), [history("vm", 5)])
+    place(inbox, A, "vm")
+
+    inbox.accept(request(A, 2), [history("vm", 4)])  # its clock was put right
+
+    assert inbox.history(GuestId("vm")) == history("vm", 4)
 
 
 def test_tells_only_histories_taken_since(inbox: Inbox) -> None:
     inbox.accept(request(), [history("old", 4), history("new", 5)])
+    place(inbox, A, "old", "new")
 
     assert inbox.histories(NOON + timedelta(minutes=5)) == (history("new", 5),)
 
@@ -213,6 +250,7 @@ def test_does_not_forget_of_what_something_may_still_come(inbox: Inbox) -> None:
 
 def test_forgets_histories_of_who_was_not_seen_for_long(inbox: Inbox) -> None:
     inbox.accept(request(), [history("gone", 4), history("here", 5)])
+    place(inbox, A, "gone", "here")
 
     inbox.prune(NOON + timedelta(minutes=5), keep=1)
 
@@ -239,6 +277,7 @@ def test_says_so_when_what_is_kept_makes_no_sense(
     inbox: Inbox, path: Path, damage: str
 ) -> None:
     inbox.accept(request(), [history("vm")])
+    place(inbox, A, "vm")
     connection = sqlite3.connect(path)
     connection.execute(f"UPDATE {damage}")
     connection.commit()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -41,6 +41,7 @@ class RequestRecord:
         sequence: Grows from one request of the node to the next.
         taken_at: When its newest samples were taken, by the agent's clock.
         received_at: When it was accepted.
+        interval: Seconds from one of its samples to the next.
         digest: Tells whether another of the same id says the same.
         verdict: What the agent finds: calm, underloaded or overloaded.
         leaving: Who should leave, the first first.
@@ -56,6 +57,7 @@ class RequestRecord:
     sequence: int
     taken_at: datetime
     received_at: datetime
+    interval: float
     digest: str
     verdict: str
     leaving: tuple[GuestId, ...] = ()
@@ -68,16 +70,18 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestHistory:
-    """What a guest has used, as the agent of its node measured it last.
+    """What a guest has used, as the agent of a node measured it last.
 
     Attributes:
         guest: The guest.
+        node: The node whose agent tells it.
         taken_at: When the newest sample was taken.
         interval: Seconds from one sample to the next.
         samples: CPU it used, in cores; the oldest first.
     """
 
     guest: GuestId
+    node: NodeId
     taken_at: datetime
     interval: float
     samples: tuple[float, ...]
@@ -103,18 +107,30 @@ class Inbox(Protocol):
         """Return the requests of which something may still come, the oldest first."""
 
     def history(self, guest: GuestId) -> GuestHistory | None:
-        """Return the newest history of *guest*, or None."""
+        """Return the history of *guest* that counts, or None."""
 
     def histories(self, since: datetime) -> tuple[GuestHistory, ...]:
-        """Return the newest history of each guest, if taken at or after *since*."""
+        """Return those histories that count, and were taken at or after *since*."""
+
+    def place(self, places: Mapping[GuestId, NodeId], since: datetime) -> None:
+        """Take note of where guests are, by which it is told whose history counts.
+
+        What a node tells of a guest counts once that guest was seen on it, and until
+        the guest is seen on another that tells of it. Nobody can speak for guests of
+        others.
+
+        Args:
+            places: The node of each guest.
+            since: A history that was taken before tells nothing.
+        """
 
     def accept(
         self, request: RequestRecord, histories: Collection[GuestHistory]
     ) -> None:
         """Keep a new request and its histories, all or nothing.
 
-        Requests of its node that are still queued are superseded by it. A
-        history that is older than the one that is kept is passed over.
+        Requests of its node that are still queued are superseded by it, and what its
+        node told of the same guests before is replaced. The histories are of its node.
         """
 
     def claim(self, names: Collection[str]) -> tuple[RequestRecord, ...]:

@@ -399,9 +399,13 @@ def test_how_long_what_agents_say_holds_goes_by_the_interval(read: Read) -> None
     said = read(f"{REQUESTS}silence = 50\nmax_age = 20\nmax_skew = 5").requests
 
     assert by_default is not None
-    assert by_default.freshness(100) == Freshness(silence=300, max_age=100, max_skew=60)
+    assert by_default.freshness(100) == Freshness(
+        interval=100, silence=300, max_age=100, max_skew=60
+    )
     assert said is not None
-    assert said.freshness(100) == Freshness(silence=50, max_age=20, max_skew=5)
+    assert said.freshness(100) == Freshness(
+        interval=100, silence=50, max_age=20, max_skew=5
+    )
 
 
 def test_takes_no_requests_unless_told_to(read: Read) -> None:

@@ -112,7 +112,7 @@ def _add_routes(app: FastAPI, desk: Desk) -> None:
         responses=SAMPLES_ANSWERS,
     )
     def samples(guest: _Guest) -> JSONResponse:
-        """Get the newest known history of a guest, on whichever node it was."""
+        """Get the history of a guest that counts, on whichever node it was measured."""
         return _response(desk.samples(GuestId(guest)))
 
     @app.get(wire.HEALTH, summary="See whether the controller answers")

@@ -101,7 +101,7 @@ class Desk:
         return Answer(HTTPStatus.OK, self._standing(found))
 
     def samples(self, guest: GuestId) -> Answer:
-        """Return the newest known history of *guest*."""
+        """Return the newest history of *guest* that counts."""
         found = self._inbox.history(guest)
         if found is None:
             return _problem(HTTPStatus.NOT_FOUND, "nothing is known of such a guest")
@@ -186,6 +186,7 @@ def _record(request: Request, now: datetime) -> RequestRecord:
         sequence=request.sequence,
         taken_at=request.taken_at,
         received_at=now,
+        interval=request.samples.interval,
         digest=_digest(request),
         verdict=request.verdict.value,
         leaving=tuple(map(GuestId, request.leaving)),
@@ -197,6 +198,7 @@ def _histories(request: Request) -> list[GuestHistory]:
     return [
         GuestHistory(
             guest=GuestId(guest),
+            node=NodeId(request.node),
             taken_at=request.taken_at,
             interval=request.samples.interval,
             samples=tuple(samples),

@@ -146,16 +146,27 @@ class Docket:
     def _petitions(
         self, heard: Sequence[RequestRecord], snapshot: Snapshot, now: datetime
     ) -> Petitions:
-        """Return what the agents have sent, as the policy takes it."""
+        """Return what the agents have sent, as the policy takes it.
+
+        Histories of another interval are left out: in one sum with the others they
+        would say what never was.
+        """
         since = now - timedelta(seconds=self._freshness.silence)
+        interval = self._freshness.interval
+        places = {guest.id: guest.node for guest in snapshot.guests.values()}
+        self._inbox.place(places, since)
         asked = {case.request.node: case for case in self._cases}
         return {
             "guests": {
                 history.guest: list(history.samples)
                 for history in self._inbox.histories(since)
-                if history.guest in snapshot.guests
+                if history.guest in snapshot.guests and history.interval == interval
             },
-            "nodes": {request.node: list(request.own) for request in heard},
+            "nodes": {
+                request.node: list(request.own)
+                for request in heard
+                if request.interval == interval
+            },
             "petitions": {
                 request.node: _petition(asked.get(request.node)) for request in heard
             },

@@ -17,11 +17,13 @@ class Freshness:
     """How long what an agent says holds.
 
     Attributes:
+        interval: Seconds from one sample to the next, and from one cycle to the next.
         silence: Seconds after which an agent that was not heard is silent.
         max_age: Seconds after which a request is too old to be accepted.
         max_skew: Seconds by which the clock of an agent may be ahead.
     """
 
+    interval: float
     silence: float
     max_age: float
     max_skew: float
@@ -82,6 +84,7 @@ class RequestSettings:
     def freshness(self, interval: float) -> Freshness:
         """Return how long what an agent says holds, with a cycle each *interval*."""
         return Freshness(
+            interval=interval,
             silence=3 * interval if self.silence is None else self.silence,
             max_age=interval if self.max_age is None else self.max_age,
             max_skew=self.max_skew,

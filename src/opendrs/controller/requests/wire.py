@@ -194,7 +194,7 @@ class Standing(_Answer):
 
 
 class GuestSamples(_Answer):
-    """The newest known history of a guest, wherever it was measured."""
+    """The history of a guest that counts, wherever it was measured."""
 
     interval: Annotated[
         float, Field(description="Seconds from one sample to the next.")

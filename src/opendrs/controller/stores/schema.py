@@ -28,6 +28,7 @@ CREATE TABLE requests (
     sequence INTEGER NOT NULL,
     taken_at TEXT NOT NULL,
     received_at TEXT NOT NULL,
+    interval REAL NOT NULL,
     digest TEXT NOT NULL,
     verdict TEXT NOT NULL,
     leaving TEXT NOT NULL,
@@ -39,10 +40,13 @@ CREATE TABLE requests (
     UNIQUE (node, sequence)
 );
 CREATE TABLE histories (
-    guest TEXT PRIMARY KEY,
+    guest TEXT NOT NULL,
+    node TEXT NOT NULL,
     taken_at TEXT NOT NULL,
     interval REAL NOT NULL,
-    samples TEXT NOT NULL
+    samples TEXT NOT NULL,
+    counts INTEGER NOT NULL,
+    PRIMARY KEY (guest, node)
 );
 CREATE INDEX histories_by_time ON histories (taken_at);
 CREATE TABLE cycles (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from opendrs.controller.stores.encoding import (
@@ -18,7 +18,7 @@ from opendrs.model import GuestId, NodeId
 from opendrs.ports import GuestHistory, RequestRecord, RequestState
 
 _OPEN = ", ".join(f"'{state}'" for state in RequestState if not state.closed)
-_INSERT = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CLAIM = "UPDATE requests SET state = 'deciding' WHERE id = ? AND state = 'queued'"
 _REPLACE = "UPDATE requests SET state = ?, detail = ?, run = ?, steps = ? WHERE id = ?"
 _SUPERSEDE = """
@@ -26,12 +26,20 @@ UPDATE requests SET state = 'superseded', detail = ?
 WHERE node = ? AND state = 'queued'
 """
 _KEEP_HISTORY = """
-INSERT INTO histories VALUES (?, ?, ?, ?)
-ON CONFLICT (guest) DO UPDATE SET
+INSERT INTO histories VALUES (?, ?, ?, ?, ?, FALSE)
+ON CONFLICT (guest, node) DO UPDATE SET
     taken_at = excluded.taken_at, interval = excluded.interval,
     samples = excluded.samples
-WHERE excluded.taken_at >= histories.taken_at
 """
+# Only what changes is written: most guests are where they were.
+_PLACE = """
+UPDATE histories SET counts = (node = :node)
+WHERE guest = :guest AND counts <> (node = :node) AND EXISTS (
+    SELECT * FROM histories
+    WHERE guest = :guest AND node = :node AND taken_at >= :since
+)
+"""
+_HISTORY_ROWS = "SELECT guest, node, taken_at, interval, samples FROM histories"
 _REQUEST = "SELECT * FROM requests WHERE id = ?"
 _LATEST = "SELECT * FROM requests WHERE node = ? ORDER BY sequence DESC LIMIT 1"
 _NEWEST = """
@@ -42,8 +50,8 @@ ORDER BY node
 _UNCLOSED = f"""
 SELECT * FROM requests WHERE state IN ({_OPEN}) ORDER BY received_at, rowid
 """  # noqa: S608 - our own words
-_HISTORY = "SELECT * FROM histories WHERE guest = ?"
-_HISTORIES = "SELECT * FROM histories WHERE taken_at >= ? ORDER BY guest"
+_HISTORY = f"{_HISTORY_ROWS} WHERE counts AND guest = ?"
+_HISTORIES = f"{_HISTORY_ROWS} WHERE counts AND taken_at >= ? ORDER BY guest"
 _FORGET = f"""
 DELETE FROM requests WHERE received_at < ? AND state NOT IN ({_OPEN}) AND id NOT IN (
     SELECT id FROM (
@@ -55,9 +63,9 @@ DELETE FROM requests WHERE received_at < ? AND state NOT IN ({_OPEN}) AND id NOT
 _FORGET_HISTORIES = "DELETE FROM histories WHERE taken_at < ?"
 
 _Row = tuple[
-    str, str, int, str, str, str, str, str, str, str, str, str | None, str
+    str, str, int, str, str, float, str, str, str, str, str, str, str | None, str
 ]  # as the table has them
-_HistoryRow = tuple[str, str, float, str]
+_HistoryRow = tuple[str, str, str, float, str]
 
 
 class SqliteInbox:
@@ -87,12 +95,24 @@ class SqliteInbox:
         return self._requests(_UNCLOSED)
 
     def history(self, guest: GuestId) -> GuestHistory | None:
-        """Return the newest history of *guest*, or None."""
+        """Return the history of *guest* that counts, or None."""
         return next(iter(self._histories(_HISTORY, guest)), None)
 
     def histories(self, since: datetime) -> tuple[GuestHistory, ...]:
-        """Return the newest history of each guest, if taken at or after *since*."""
+        """Return those histories that count, and were taken at or after *since*."""
         return self._histories(_HISTORIES, time_as_text(since))
+
+    def place(self, places: Mapping[GuestId, NodeId], since: datetime) -> None:
+        """Take note of where guests are, by which it is told whose history counts."""
+        time = time_as_text(since)
+        with self._store.transaction() as database:
+            database.executemany(
+                _PLACE,
+                [
+                    {"guest": guest, "node": node, "since": time}
+                    for guest, node in places.items()
+                ],
+            )
 
     def accept(
         self, request: RequestRecord, histories: Collection[GuestHistory]
@@ -143,6 +163,7 @@ def _as_row(request: RequestRecord) -> _Row:
         request.sequence,
         time_as_text(request.taken_at),
         time_as_text(request.received_at),
+        request.interval,
         request.digest,
         request.verdict,
         words_as_text(request.leaving),
@@ -166,6 +187,7 @@ def _from_row(row: _Row) -> RequestRecord:
         sequence,
         taken_at,
         received_at,
+        interval,
         digest,
         verdict,
         leaving,
@@ -182,6 +204,7 @@ def _from_row(row: _Row) -> RequestRecord:
             sequence=sequence,
             taken_at=datetime.fromisoformat(taken_at),
             received_at=datetime.fromisoformat(received_at),
+            interval=interval,
             digest=digest,
             verdict=verdict,
             leaving=tuple(map(GuestId, words_from_text(leaving, str))),
@@ -200,6 +223,7 @@ def _from_row(row: _Row) -> RequestRecord:
 def _as_history_row(history: GuestHistory) -> _HistoryRow:
     return (
         history.guest,
+        history.node,
         time_as_text(history.taken_at),
         history.interval,
         words_as_text(history.samples),
@@ -207,10 +231,11 @@ def _as_history_row(history: GuestHistory) -> _HistoryRow:
 
 
 def _from_history_row(row: _HistoryRow) -> GuestHistory:
-    guest, taken_at, interval, samples = row
+    guest, node, taken_at, interval, samples = row
     try:
         return GuestHistory(
             guest=GuestId(guest),
+            node=NodeId(node),
             taken_at=datetime.fromisoformat(taken_at),
             interval=interval,
             samples=words_from_text(samples, float),

@@ -174,6 +174,7 @@ def test_only_who_asks_for_something_rings(hall: Hall) -> None:
 
 def test_the_history_of_a_guest_follows_it(hall: Hall) -> None:
     hall.send(hall.request("h1", guests={"vm1": [0.25, 0.5], "vm2": []}))
+    hall.cycle()
     hall.stage.clock.sleep(300)
     hall.send(hall.request("h1", guests={}))
 

@@ -363,6 +363,38 @@ def test_what_was_about_to_start_and_did_not_is_told(hall: Hall) -> None:
     assert moved(hall) == set()
 
 
+def told(hall: Hall) -> dict[str, dict[str, list[float]]]:
+    """Return what is decided by: the histories of guests, and those of nodes."""
+    memory = hall.docket.judge(hall.stage.world.observe()).memory
+    return {"guests": memory["guests"], "nodes": memory["nodes"]}
+
+
+def test_a_node_cannot_speak_for_the_guests_of_another(hall: Hall) -> None:
+    hall.send(hall.request("h1", guests={"vm1": [0.1, 0.2]}))
+    hall.send(hall.request("h3", guests={"vm1": [9.0], "vm4": [9.0], "vm5": [0.3]}))
+
+    assert told(hall)["guests"] == {"vm1": [0.1, 0.2], "vm5": [0.3]}
+
+
+def test_a_guest_keeps_its_history_until_its_new_node_tells_one(hall: Hall) -> None:
+    hall.send(hall.request("h1", guests={"vm1": [0.1, 0.2]}))
+    hall.cycle()
+    hall.stage.world.start(Migration(GuestId("vm1"), NodeId("h1"), NodeId("h2")))
+    hall.stage.clock.sleep(200)
+    on_arrival = told(hall)["guests"]
+    hall.send(hall.request("h2", guests={"vm1": [0.2, 0.3]}))
+
+    assert on_arrival == {"vm1": [0.1, 0.2]}
+    assert told(hall)["guests"] == {"vm1": [0.2, 0.3]}
+
+
+def test_samples_of_another_interval_are_left_out(hall: Hall) -> None:
+    hall.send(hall.request("h1", guests={"vm1": [0.1]}))
+    hall.send(hall.request("h2", guests={"vm4": [0.2]}, interval=10))
+
+    assert told(hall) == {"guests": {"vm1": [0.1]}, "nodes": {"h1": [0.0]}}
+
+
 def test_what_was_decided_is_decided_again_from_the_record(hall: Hall) -> None:
     for name in ("h2", "h3"):
         hall.send(

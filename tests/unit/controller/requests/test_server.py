@@ -28,6 +28,7 @@ from opendrs.controller.requests.wire import (
     Verdict,
 )
 from opendrs.errors import ConfigurationError, OpenDRSError
+from opendrs.model import GuestId, NodeId
 from vouching import Vouched, token_of
 
 SOME_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
@@ -71,6 +72,7 @@ def test_the_history_of_a_guest_is_given_to_any_node(
     hall: Hall, port: int, vouched: Vouched
 ) -> None:
     hall.send(hall.request("h1", guests={"a/b": [0.5, 1.0]}))
+    hall.cycle()
 
     with vouched.client(port, token_of("h2")) as client:
         found = client.get("/v1/guests/a%2Fb/samples")
@@ -225,6 +227,8 @@ def test_the_largest_request_is_taken(hall: Hall, h1: httpx.Client) -> None:
 
     assert len(body) < LARGEST_BODY
     assert answer.status_code == 202
+    places = dict.fromkeys(map(GuestId, guests), NodeId("h1"))
+    hall.inbox.place(places, hall.stage.clock.now())
     assert len(hall.inbox.histories(hall.stage.clock.now())) == 10_000
 
 

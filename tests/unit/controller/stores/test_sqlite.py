@@ -35,6 +35,7 @@ REQUEST = RequestRecord(
     sequence=1,
     taken_at=NOON,
     received_at=NOON,
+    interval=300.0,
     digest="",
     verdict="calm",
 )
