@@ -108,7 +108,7 @@ class Deployment:
         """Tell the controller to stop, and wait until nothing runs any more."""
         assert self._controller is not None
         self._controller.terminate()
-        assert self._controller.wait(60) == 0
+        assert self._controller.wait(120) == 0
 
     def steps(self) -> tuple[StepRecord, ...]:
         """Return what the controller has written down of its steps."""

@@ -62,6 +62,8 @@ def test_guests_gather_while_idle_and_spread_when_they_work(
     ]
     assert homes_by_record(deployed.steps()) == homes(lab)
     for name in GUESTS:
+        ends = [step.outcome for step in moves(deployed.steps(), name)]
+        assert ends.count(Outcome.DONE) <= lab.arrivals(name) <= len(ends)
         assert lab.where(name) == lab.running(name)
         lab.require_alive(name)
 
@@ -140,6 +142,15 @@ def homes_by_record(steps: tuple[StepRecord, ...]) -> dict[int, set[str]]:
         host: {name for name, node in place.items() if node == f"h{host}"}
         for host in HOSTS
     }
+
+
+def moves(steps: tuple[StepRecord, ...], name: str) -> list[StepRecord]:
+    """Return the steps that should have moved the guest."""
+    return [
+        step
+        for step in steps
+        if isinstance(step.action, Migration) and step.action.guest == name
+    ]
 
 
 def inhabited(deployed: Deployment) -> set[int]:
