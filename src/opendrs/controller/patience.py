@@ -41,7 +41,7 @@ class Patience:
         # Beyond 2 ** 10 the longest wait has long been reached.
         self._pause = min(LONGEST_WAIT, self._first * 2 ** min(self._failures, 10))
         self._failures += 1
-        self._since = self._since or now
+        self._since = self._begun(now)
         self._last, self._next = now, now + timedelta(seconds=self._pause)
 
     def succeeded(self) -> None:
@@ -51,4 +51,11 @@ class Patience:
 
     def exhausted(self, now: datetime) -> bool:
         """Return whether failures have gone on for too long."""
-        return self._since is not None and now - self._since >= self._lasting
+        return self._since is not None and now - self._begun(now) >= self._lasting
+
+    def _begun(self, now: datetime) -> datetime:
+        """Return when failures began, by the clock that says *now*."""
+        if self._since is None or self._last is None:
+            return now
+        # Since a clock was set back, no time is known to have passed.
+        return self._since - max(self._last - now, timedelta())

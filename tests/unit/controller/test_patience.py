@@ -33,6 +33,20 @@ def test_is_exhausted_by_failures_alone() -> None:
     assert not patience.exhausted(NOON + after(10))
 
 
+def test_a_clock_that_is_set_back_does_not_make_it_last_for_longer() -> None:
+    patience, back = Patience(first=1, lasting=10), NOON - after(3600)
+    patience.failed(NOON)
+    patience.failed(NOON + after(4))
+
+    assert not patience.exhausted(back)
+    patience.failed(back)
+    patience.failed(back + after(5))
+
+    # Four seconds had passed before.
+    assert not patience.exhausted(back + after(5))
+    assert patience.exhausted(back + after(6))
+
+
 def test_a_clock_that_is_set_back_does_not_make_it_wait() -> None:
     patience = Patience(first=1, lasting=10)
     patience.failed(NOON)

@@ -305,7 +305,15 @@ def test_does_not_pass_a_companion_that_is_coming() -> None:
     assert judged(crossing, Migration(VM, B, A)) is Refusal.BREAKS_RULE
 
 
-@pytest.mark.parametrize(("ago", "refusal"), [(599, Refusal.COOLING_DOWN), (600, None)])
+@pytest.mark.parametrize(
+    ("ago", "refusal"),
+    [
+        (599, Refusal.COOLING_DOWN),
+        (600, None),
+        (-599, Refusal.COOLING_DOWN),  # another clock is a little ahead
+        (-3600, None),  # this clock was ahead then, and has been put right
+    ],
+)
 def test_leaves_alone_who_was_just_moved(ago: int, refusal: Refusal | None) -> None:
     moved = replace(plain().guests[VM], moved_at=NOON - timedelta(seconds=ago))
 

@@ -53,13 +53,20 @@ def _is_on(name: GuestId, node: NodeId, snapshot: Snapshot) -> bool:
     return guest is not None and guest.node == node
 
 
-def last_changes(records: Iterable[StepRecord]) -> dict[NodeId, datetime]:
-    """Return when each node was last changed by a step that may have been done."""
+def last_changes(
+    records: Iterable[StepRecord], now: datetime
+) -> dict[NodeId, datetime]:
+    """Return when each node was last changed by a step that may have been done.
+
+    What ended in the future was noted by a clock that has been put right since, and
+    is over.
+    """
     found: dict[NodeId, datetime] = {}
     for record in records:
-        if record.outcome in _CHANGES and record.ended_at is not None:
+        ended_at = record.ended_at
+        if record.outcome in _CHANGES and ended_at is not None and ended_at <= now:
             for node in _nodes(record.action):
-                found[node] = max(record.ended_at, found.get(node, record.ended_at))
+                found[node] = max(ended_at, found.get(node, ended_at))
     return found
 
 

@@ -279,6 +279,33 @@ def test_a_clock_that_was_set_back_makes_nothing_fresh(hall: Hall) -> None:
     assert moved(hall) == set()
 
 
+@pytest.mark.parametrize("ahead", [timedelta(hours=1), timedelta(days=3)])
+def test_a_clock_that_was_ahead_and_is_put_right_holds_up_nobody(
+    hall: Hall, ahead: timedelta
+) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    hall.ask("h1", OVER, ["vm1"])
+    for record in hall.cycle().records:
+        assert record.ended_at is not None
+        begun, ended = record.intended_at + ahead, record.ended_at + ahead
+        hall.store.write(replace(record, intended_at=begun, ended_at=ended))
+    hall.stage.clock._now += ahead  # noqa: SLF001 - while nothing moves
+    hall.send(hall.request("h3", guests={"vm5": [0.9]}))
+    hall.stage.clock._now -= ahead  # noqa: SLF001
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    asked = hall.ask("h1", OVER, ["vm2"])
+
+    guests = told(hall)["guests"]
+    hall.begin()
+    hall.cycle()
+
+    assert hall.standing(asked).state is RequestState.DONE
+    assert moved(hall) == {"vm1", "vm2"}
+    assert guests == {}  # how old that of vm5 is, nobody knows
+
+
 def test_a_step_that_fails_fails_its_request_and_no_other(hall: Hall) -> None:
     for name in ("h2", "h3"):
         hall.ask(name)
