@@ -1,0 +1,165 @@
+"""A plan played through: what runs when, and how fast."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from opendrs.model import Limits, NodeId, Plan, PowerOff, PowerOn, Snapshot, Step
+from opendrs.scoring.duration import Certainty, estimate
+
+
+@dataclass(slots=True)
+class _Run:
+    """A move under way.
+
+    Attributes:
+        nodes: From where to where.
+        deadline: When patience ends.
+        since: When it was last looked at how fast it goes.
+        left: The part of it that was still to be done then.
+        whole: Seconds it takes in all at the bandwidth it has had since.
+    """
+
+    nodes: tuple[NodeId, NodeId]
+    deadline: float
+    since: float
+    left: float = 1.0
+    whole: float = math.inf
+
+    def change(self, now: float, whole: float) -> None:
+        """Go on at another speed from *now* on."""
+        if self.whole > 0:
+            self.left = max(0.0, self.left - (now - self.since) / self.whole)
+        self.since, self.whole = now, whole
+
+    @property
+    def end(self) -> float:
+        """Return when it ends if nothing changes."""
+        if self.left <= 0:
+            return self.since
+        return min(self.since + self.left * self.whole, self.deadline)
+
+
+class Course:
+    """One way a plan may go.
+
+    Args:
+        plan: The steps.
+        snapshot: The cluster.
+        limits: How many moves may run at once, and when they are aborted.
+        bandwidth: Bytes a second over the link of one node.
+
+    Attributes:
+        begin: When each step was started.
+        end: When each step has ended.
+        now: How much time has passed.
+        most_at_once: How many moves were under way at once, at most.
+    """
+
+    def __init__(
+        self, plan: Plan, snapshot: Snapshot, limits: Limits, bandwidth: float
+    ) -> None:
+        self.begin = [0.0] * len(plan.steps)
+        self.end = [0.0] * len(plan.steps)
+        self.now = 0.0
+        self.most_at_once = 0
+        self._steps = plan.steps
+        self._snapshot = snapshot
+        self._limits = limits
+        self._bandwidth = bandwidth
+        self._open = [len(set(step.after)) for step in plan.steps]
+        self._followers = _followers(plan.steps)
+        self._ready = [at for at, count in enumerate(self._open) if not count]
+        self._parked: defaultdict[NodeId, list[int]] = defaultdict(list)
+        self._busy: Counter[NodeId] = Counter()
+        self._here: defaultdict[NodeId, set[int]] = defaultdict(set)
+        self._running: dict[int, _Run] = {}
+        self._ends: list[tuple[float, int]] = []  # of which some no longer hold
+
+    def run(self) -> None:
+        """Go on until all is done."""
+        heapq.heapify(self._ready)
+        while self._ready or self._running:
+            self._start_what_may()
+            if self._running:
+                self._pass()
+
+    def _start_what_may(self) -> None:
+        while self._ready and len(self._running) < self._limits.moves_at_once:
+            at = heapq.heappop(self._ready)
+            action = self._steps[at].action
+            if isinstance(action, PowerOn | PowerOff):
+                self.begin[at] = self.now
+                self._conclude(at)
+                continue
+            nodes = (action.source, action.target)
+            full = [
+                each
+                for each in nodes
+                if self._busy[each] >= self._limits.moves_per_node
+            ]
+            if full:
+                self._parked[full[0]].append(at)
+            else:
+                self._start(at, nodes)
+
+    def _start(self, at: int, nodes: tuple[NodeId, NodeId]) -> None:
+        self.begin[at] = self.now
+        deadline = self.now + self._limits.patience
+        self._running[at] = _Run(nodes, deadline, self.now)
+        self._busy.update(nodes)
+        for node in nodes:
+            self._here[node].add(at)
+        self._pace(nodes)
+        self.most_at_once = max(self.most_at_once, len(self._running))
+
+    def _pass(self) -> None:
+        """Let time pass until a move has ended, and all that end with it."""
+        passed = False
+        while self._ends and (not passed or self._ends[0][0] <= self.now):
+            end, at = heapq.heappop(self._ends)
+            if at in self._running and self._running[at].end == end:
+                self.now, passed = end, True
+                self._arrive(at)
+
+    def _arrive(self, at: int) -> None:
+        nodes = self._running.pop(at).nodes
+        self._busy.subtract(nodes)
+        for node in nodes:
+            self._here[node].discard(at)
+            for parked in self._parked.pop(node, ()):
+                heapq.heappush(self._ready, parked)
+        self._pace(nodes)
+        self._conclude(at)
+
+    def _conclude(self, at: int) -> None:
+        self.end[at] = self.now
+        for follower in self._followers[at]:
+            self._open[follower] -= 1
+            if not self._open[follower]:
+                heapq.heappush(self._ready, follower)
+
+    def _pace(self, nodes: Iterable[NodeId]) -> None:
+        """Look again how fast the moves on *nodes* go."""
+        for at in {each for node in nodes for each in self._here[node]}:
+            run = self._running[at]
+            share = self._bandwidth / max(self._busy[node] for node in run.nodes)
+            taken = estimate(self._steps[at].action, self._snapshot, share)
+            endless = taken.certainty is Certainty.ENDLESS
+            run.change(self.now, math.inf if endless else taken.seconds or 0.0)
+            heapq.heappush(self._ends, (run.end, at))
+
+
+def _followers(steps: Iterable[Step]) -> list[list[int]]:
+    """Return the places of the steps that wait for each."""
+    steps = tuple(steps)
+    place = {step.id: at for at, step in enumerate(steps)}
+    followers: list[list[int]] = [[] for _ in steps]
+    for at, step in enumerate(steps):
+        for earlier in set(step.after):
+            followers[place[earlier]].append(at)
+    return followers
