@@ -39,7 +39,8 @@ class RequestRecord:
         id: Chosen by the agent.
         node: The node.
         sequence: Grows from one request of the node to the next.
-        taken_at: When its newest samples were taken, by the agent's clock.
+        taken_at: When its newest samples were taken, by the agent's clock; not after
+            it was accepted.
         received_at: When it was accepted.
         interval: Seconds from one of its samples to the next.
         digest: Tells whether another of the same id says the same.

@@ -147,8 +147,11 @@ class Desk:
         return _problem(HTTPStatus.PRECONDITION_FAILED, why)
 
     def _accept(self, request: Request) -> RequestRecord:
-        record = _record(request, self._clock.now())
-        self._inbox.accept(record, _histories(request))
+        now = self._clock.now()
+        # What has come was taken before, whatever the agent's clock says.
+        taken_at = min(request.taken_at, now)
+        record = _record(request, taken_at, now)
+        self._inbox.accept(record, _histories(request, taken_at))
         return record
 
     def _announce(self, taken: RequestRecord) -> None:
@@ -179,12 +182,12 @@ def _digest(request: Request) -> str:
     return sha256(content.encode()).hexdigest()
 
 
-def _record(request: Request, now: datetime) -> RequestRecord:
+def _record(request: Request, taken_at: datetime, now: datetime) -> RequestRecord:
     return RequestRecord(
         id=str(request.id),
         node=NodeId(request.node),
         sequence=request.sequence,
-        taken_at=request.taken_at,
+        taken_at=taken_at,
         received_at=now,
         interval=request.samples.interval,
         digest=_digest(request),
@@ -194,12 +197,12 @@ def _record(request: Request, now: datetime) -> RequestRecord:
     )
 
 
-def _histories(request: Request) -> list[GuestHistory]:
+def _histories(request: Request, taken_at: datetime) -> list[GuestHistory]:
     return [
         GuestHistory(
             guest=GuestId(guest),
             node=NodeId(request.node),
-            taken_at=request.taken_at,
+            taken_at=taken_at,
             interval=request.samples.interval,
             samples=tuple(samples),
         )

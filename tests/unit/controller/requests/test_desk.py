@@ -119,6 +119,21 @@ def test_samples_may_be_so_old_or_so_far_ahead_and_no_more(
     assert answer.status == status
 
 
+def test_samples_are_not_taken_for_newer_than_their_arrival(hall: Hall) -> None:
+    ahead = NOON + timedelta(seconds=50)
+    request = hall.request("h1", guests={"vm1": [0.5]}, taken_at=ahead)
+
+    hall.send(request)
+    again = hall.send(request)
+    hall.cycle()
+
+    assert again.status == 200  # it is the same as it was sent
+    assert hall.record(request.id).taken_at == NOON
+    found = hall.inbox.history(GuestId("vm1"))
+    assert found is not None
+    assert found.taken_at == NOON
+
+
 def test_says_how_old_samples_are_and_how_old_they_may_be(hall: Hall) -> None:
     old = hall.send(hall.request("h1", taken_at=NOON - timedelta(hours=1)))
     ahead = hall.send(hall.request("h1", taken_at=NOON + timedelta(hours=1)))

@@ -233,6 +233,26 @@ def test_what_was_measured_before_a_move_ended_is_not_acted_on(hall: Hall) -> No
     assert moved(hall) == {"vm1"}
 
 
+def test_nor_where_the_clock_of_the_agent_is_ahead(hall: Hall) -> None:
+    for name in ("h2", "h3"):
+        hall.ask(name)
+    hall.ask("h1", OVER, ["vm1"])
+    early = []
+
+    def sent_by_a_clock_that_is_ahead() -> None:
+        taken_at = hall.stage.clock.now() + timedelta(seconds=50)
+        early.append(hall.request("h1", OVER, ["vm2"], taken_at=taken_at))
+        hall.send(early[0])
+
+    hall.stage.world.later(0.1, sent_by_a_clock_that_is_ahead)  # while vm1 is moved
+    hall.cycle()
+
+    hall.cycle()
+
+    assert hall.standing(early[0].id).state is RequestState.REFUSED
+    assert moved(hall) == {"vm1"}
+
+
 def test_the_newest_of_a_node_is_what_counts(hall: Hall) -> None:
     first = hall.ask("h1", OVER, ["vm1"])
     for name in ("h1", "h2", "h3"):
