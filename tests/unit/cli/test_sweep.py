@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import pytest
 import tomli_w
 from pyarrow import parquet
 
+from opendrs.cli.swept import Outcome, print_outcome
 from opendrs.sim.consolidation.sweep.form import read_sweep
 from opendrs.sim.consolidation.sweep.results import ABOUT, METRICS
 from opendrs.sim.consolidation.sweep.running import prepared
+from opendrs.sim.consolidation.sweep.summary import Candidate
 from sweeps import SMALL, silent
 from terminal import Opendrs
 
@@ -123,6 +126,36 @@ def test_draws_the_front(opendrs: Opendrs) -> None:
     picture = Path("x.svg").read_text()
     for text in ("a &lt;grid&gt;", "energy, kWh", "SLAV", "on the front:", "lr-mmt"):
         assert text in picture
+
+
+def test_of_very_many_the_table_shows_the_front_first_of_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    many = [
+        Candidate(
+            label=f"policy{number}",
+            name="policy",
+            runs=1,
+            means={"energy_kwh": number, "slav": 99 - number},
+            best=number > 50,
+        )
+        for number in range(60)
+    ]
+    outcome = Outcome(
+        title="many",
+        results=Path("x.parquet"),
+        runs=60,
+        computed=0,
+        front=("energy_kwh", "slav"),
+        candidates=many,
+    )
+
+    print_outcome(outcome)
+
+    out = capsys.readouterr().out
+    numbers = [int(number) for number in re.findall(r"policy(\d+)", out)]
+    assert numbers == [*range(31), *range(51, 60)]
+    assert "20 more are not shown." in out
 
 
 def test_results_go_where_they_are_asked_for(opendrs: Opendrs) -> None:
