@@ -8,6 +8,7 @@ assignment: the machine of each process.
 from __future__ import annotations
 
 import gzip
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def _read(path: Path) -> Integers:
         if data.startswith(GZIP):
             data = gzip.decompress(data)
         words = data.split()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InstanceError(f"{path}: cannot be read: {reason}") from error
     try:

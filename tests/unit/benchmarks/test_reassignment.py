@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,20 @@ def test_says_what_is_wrong_with_a_model(
 
     with pytest.raises(InstanceError, match=message):
         read_instance(model)
+
+
+@pytest.mark.parametrize("damage", [slice(None, -9), slice(None, None, 2)])
+def test_says_that_a_compressed_file_is_damaged(model: Path, damage: slice) -> None:
+    packed = gzip.compress(MODEL.encode(), mtime=0)
+    model.write_bytes(packed[:10] + packed[10:][damage])
+
+    with pytest.raises(InstanceError, match="cannot be read"):
+        read_instance(model)
+
+
+def test_says_which_file_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InstanceError, match="nowhere: cannot be read: No such file"):
+        read_instance(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

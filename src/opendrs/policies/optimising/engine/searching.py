@@ -15,6 +15,7 @@ from opendrs.policies.optimising.problem import Problem
 
 SAMPLE = 2000  # moves looked at to learn what moves cost
 HEAT = 0.3  # the first temperature, of what moves change the cost by
+HOMELY_HEAT = 1.0  # where units are drawn home, so that early moves are taken back
 COOLING = 2e-4  # the last temperature, of the first
 PORTION = 20_000  # moves in a leg of the schedule
 STEP = 100  # and at least between two looks at who is overfull
@@ -83,7 +84,8 @@ class Search:
         self._state = self._settled(first, seed)
         self._best = Solution(first.copy(), cost(problem, first))
         change = self._priced()
-        self._hot = HEAT * change if temperature is None else temperature
+        heat = HOMELY_HEAT if drift > 0 else HEAT
+        self._hot = heat * change if temperature is None else temperature
 
     @property
     def best(self) -> Solution:
