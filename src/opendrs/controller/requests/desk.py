@@ -66,6 +66,7 @@ class Desk:
         self._clock = clock
         self._freshness = freshness
         self._ring = ring
+        self._intervals: dict[NodeId, float] = {}  # as told last; ours if never
         self._lock = threading.Lock()  # what is accepted is judged one by one
 
     def take(self, request: Request, node: NodeId) -> Answer:
@@ -87,6 +88,7 @@ class Desk:
         if refused is not None:
             return refused
         self._announce(taken)
+        self._compare_intervals(taken)
         return Answer(HTTPStatus.ACCEPTED, standing(taken, ()))
 
     def look_up(self, name: str, node: NodeId) -> Answer:
@@ -168,6 +170,23 @@ class Desk:
         )
         if not calm:
             self._ring()
+
+    def _compare_intervals(self, taken: RequestRecord) -> None:
+        """Tell once when an agent samples at another interval than cycles have."""
+        ours, theirs = self._freshness.interval, taken.interval
+        before = self._intervals.get(taken.node, ours)
+        self._intervals[taken.node] = theirs
+        if theirs in (ours, before):
+            return
+        tell(
+            "intervals-differ",
+            f"{taken.node} samples each {theirs:g} s, and a cycle comes each "
+            f"{ours:g} s: its samples are left out, and it is unknown when nothing "
+            f"came for {self._freshness.silence:g} s; the two should be the same",
+            level=logging.WARNING,
+            node=taken.node,
+            interval=theirs,
+        )
 
 
 def _problem(

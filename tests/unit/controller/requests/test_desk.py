@@ -187,6 +187,24 @@ def test_only_who_asks_for_something_rings(hall: Hall) -> None:
     assert not hall.bell.heard()
 
 
+def test_an_agent_that_samples_at_another_interval_is_told_once(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    for interval in (300, 60, 60, 300, 10):
+        hall.send(hall.request("h1", interval=interval))
+    hall.send(hall.request("h2", interval=300))
+
+    told = [r for r in caplog.records if getattr(r, "event", "") == "intervals-differ"]
+    start = "h1 samples each {} s, and a cycle comes each 300 s: its samples are left "
+    end = (
+        "out, and it is unknown when nothing came for 900 s; the two should be the same"
+    )
+    assert [r.getMessage() for r in told] == [
+        start.format(60) + end,
+        start.format(10) + end,
+    ]
+
+
 def test_the_history_of_a_guest_follows_it(hall: Hall) -> None:
     hall.send(hall.request("h1", guests={"vm1": [0.25, 0.5], "vm2": []}))
     hall.cycle()
