@@ -66,9 +66,7 @@ def _print_broken(screen: Console, after: Snapshot) -> None:
 
 def outcome(snapshot: Snapshot, plan: Plan) -> Snapshot:
     """Return the cluster once all of *plan* is done."""
-    for step in plan.steps:
-        snapshot = snapshot.after(step.action)
-    return snapshot
+    return snapshot.after(*(step.action for step in plan.steps))
 
 
 def print_steps(screen: Console, plan: Plan, snapshot: Snapshot) -> None:
