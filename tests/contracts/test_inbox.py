@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -56,6 +56,15 @@ def history(guest: str, minute: int = 0, node: NodeId = A) -> GuestHistory:
     )
 
 
+def accept(
+    inbox: Inbox,
+    request: RequestRecord,
+    histories: Collection[GuestHistory],
+    keep: int = 100,
+) -> None:
+    inbox.accept(request, histories, keep=keep)
+
+
 def place(inbox: Inbox, node: NodeId, *guests: str) -> None:
     """Let *guests* be seen on *node*."""
     inbox.place({GuestId(guest): node for guest in guests}, NOON)
@@ -73,7 +82,7 @@ def test_knows_nothing_in_the_beginning(inbox: Inbox) -> None:
 
 
 def test_gives_back_what_was_accepted(inbox: Inbox) -> None:
-    inbox.accept(request(), [history("vm")])
+    accept(inbox, request(), [history("vm")])
     place(inbox, A, "vm")
 
     assert inbox.request("a 1") == request()
@@ -82,7 +91,7 @@ def test_gives_back_what_was_accepted(inbox: Inbox) -> None:
 
 
 def test_gives_back_what_became_of_it(inbox: Inbox) -> None:
-    inbox.accept(request(), [])
+    accept(inbox, request(), [])
     now = replace(
         request(),
         state=RequestState.EXECUTING,
@@ -100,9 +109,9 @@ def test_gives_back_what_became_of_it(inbox: Inbox) -> None:
 
 
 def test_a_newer_one_supersedes_what_was_not_looked_at(inbox: Inbox) -> None:
-    inbox.accept(request(A, 1), [])
-    inbox.accept(request(B, 1), [])
-    inbox.accept(request(A, 2), [])
+    accept(inbox, request(A, 1), [])
+    accept(inbox, request(B, 1), [])
+    accept(inbox, request(A, 2), [])
 
     found = inbox.request("a 1")
     assert found is not None
@@ -118,10 +127,10 @@ def test_what_was_looked_at_is_not_superseded(
     inbox: Inbox, state: RequestState
 ) -> None:
     looked_at = replace(request(), state=state)
-    inbox.accept(request(), [])
+    accept(inbox, request(), [])
     inbox.note([looked_at])
 
-    inbox.accept(request(A, 2), [])
+    accept(inbox, request(A, 2), [])
 
     assert inbox.request("a 1") == looked_at
 
@@ -130,12 +139,12 @@ def test_what_is_claimed_is_looked_at_and_not_superseded_any_more(
     inbox: Inbox,
 ) -> None:
     for one in (request(A, 1), request(A, 2), request(B, 1)):
-        inbox.accept(one, [])
+        accept(inbox, one, [])
 
     # The first was superseded by the second before it could be claimed.
     claimed = inbox.claim(["a 1", "a 2", "unknown"])
     again = inbox.claim(["a 2"])
-    inbox.accept(request(A, 3), [])
+    accept(inbox, request(A, 3), [])
 
     looked_at = replace(request(A, 2), state=RequestState.DECIDING)
     assert claimed == (looked_at,)
@@ -145,7 +154,7 @@ def test_what_is_claimed_is_looked_at_and_not_superseded_any_more(
 
 def test_tells_the_newest_of_each_node_whatever_became_of_it(inbox: Inbox) -> None:
     for one in (request(A, 2), request(B, 7), request(A, 10)):
-        inbox.accept(one, [])
+        accept(inbox, one, [])
     inbox.note([closed(request(B, 7))])
 
     assert [one.id for one in inbox.newest()] == ["a 10", "b 7"]
@@ -155,10 +164,10 @@ def test_tells_the_newest_of_each_node_whatever_became_of_it(inbox: Inbox) -> No
 
 
 def test_refuses_a_sequence_twice_and_then_keeps_nothing_of_it(inbox: Inbox) -> None:
-    inbox.accept(request(), [])
+    accept(inbox, request(), [])
 
     with pytest.raises(StoreError):
-        inbox.accept(replace(request(), id="other"), [history("vm")])
+        accept(inbox, replace(request(), id="other"), [history("vm")])
     place(inbox, A, "vm")
 
     assert inbox.newest() == (request(),)
@@ -166,9 +175,9 @@ def test_refuses_a_sequence_twice_and_then_keeps_nothing_of_it(inbox: Inbox) -> 
 
 
 def test_a_history_follows_its_guest(inbox: Inbox) -> None:
-    inbox.accept(request(A), [history("vm", 0), history("stays", 0)])
+    accept(inbox, request(A), [history("vm", 0), history("stays", 0)])
     place(inbox, A, "vm", "stays")
-    inbox.accept(request(B), [history("vm", 5, B)])
+    accept(inbox, request(B), [history("vm", 5, B)])
     before = inbox.history(GuestId("vm"))
 
     place(inbox, B, "vm")
@@ -179,8 +188,8 @@ def test_a_history_follows_its_guest(inbox: Inbox) -> None:
 
 
 def test_a_history_goes_on_to_count_until_the_new_node_tells_one(inbox: Inbox) -> None:
-    inbox.accept(request(B), [history("vm", -1, B)])  # it was there before, too
-    inbox.accept(request(A), [history("vm", 0)])
+    accept(inbox, request(B), [history("vm", -1, B)])  # it was there before, too
+    accept(inbox, request(A), [history("vm", 0)])
     place(inbox, A, "vm")
 
     place(inbox, B, "vm")
@@ -189,8 +198,8 @@ def test_a_history_goes_on_to_count_until_the_new_node_tells_one(inbox: Inbox) -
 
 
 def test_what_a_node_tells_of_the_guests_of_others_does_not_count(inbox: Inbox) -> None:
-    inbox.accept(request(A), [history("vm", 0)])
-    inbox.accept(request(B), [history("vm", 5, B), history("unseen", 5, B)])
+    accept(inbox, request(A), [history("vm", 0)])
+    accept(inbox, request(B), [history("vm", 5, B), history("unseen", 5, B)])
     place(inbox, A, "vm")
 
     assert inbox.histories(NOON) == (history("vm", 0),)
@@ -199,60 +208,62 @@ def test_what_a_node_tells_of_the_guests_of_others_does_not_count(inbox: Inbox) 
 
 
 def test_what_a_node_tells_takes_the_place_of_what_it_told_before(inbox: Inbox) -> None:
-    inbox.accept(request(A, 1), [history("vm", 5)])
+    accept(inbox, request(A, 1), [history("vm", 5)])
     place(inbox, A, "vm")
 
-    inbox.accept(request(A, 2), [history("vm", 4)])  # its clock was put right
+    accept(inbox, request(A, 2), [history("vm", 4)])  # its clock was put right
 
     assert inbox.history(GuestId("vm")) == history("vm", 4)
 
 
 def test_tells_only_histories_taken_since(inbox: Inbox) -> None:
-    inbox.accept(request(), [history("old", 4), history("new", 5)])
+    accept(inbox, request(), [history("old", 4), history("new", 5)])
     place(inbox, A, "old", "new")
 
     assert inbox.histories(NOON + timedelta(minutes=5)) == (history("new", 5),)
 
 
-def test_forgets_what_is_closed_old_and_not_among_the_newest(inbox: Inbox) -> None:
+def test_keeps_the_newest_of_each_node_and_forgets_what_came_before(
+    inbox: Inbox,
+) -> None:
+    accept(inbox, request(B, 1), [])
     for sequence in range(1, 7):
-        inbox.accept(request(A, sequence), [])
-    inbox.accept(request(B, 1), [])
+        accept(inbox, request(A, sequence), [], keep=3)
 
-    inbox.prune(NOON + timedelta(minutes=5), keep=3)
-
-    # Of b there is one only; 4 to 6 are the newest of a.
     left = [one for one in range(1, 7) if inbox.request(f"a {one}")]
     assert left == [4, 5, 6]
     assert inbox.request("b 1") is not None
 
 
-def test_does_not_forget_what_is_recent(inbox: Inbox) -> None:
-    for sequence in range(1, 7):
-        inbox.accept(request(A, sequence), [])
-
-    inbox.prune(NOON + timedelta(minutes=3), keep=1)
-
-    assert inbox.request("a 2") is None
-    assert inbox.request("a 3") is not None
-
-
 def test_does_not_forget_of_what_something_may_still_come(inbox: Inbox) -> None:
-    inbox.accept(request(A, 1), [])
+    accept(inbox, request(A, 1), [])
     running = replace(request(A, 1), state=RequestState.EXECUTING)
     inbox.note([running])
-    inbox.accept(request(A, 2), [])
-
-    inbox.prune(NOON + timedelta(days=2), keep=1)
+    accept(inbox, request(A, 2), [], keep=1)
 
     assert inbox.unclosed() == (running, request(A, 2))
 
 
+def test_of_guests_that_were_not_seen_only_what_was_told_last_is_kept(
+    inbox: Inbox, path: Path
+) -> None:
+    accept(inbox, request(A, 1), [history("here"), history("invented")])
+    accept(inbox, request(B, 1), [history("of b", 0, B)])
+    place(inbox, A, "here")
+
+    accept(inbox, request(A, 2), [history("invented too")])
+
+    with sqlite3.connect(path) as connection:
+        kept = connection.execute("SELECT guest FROM histories ORDER BY guest")
+        assert [row[0] for row in kept] == ["here", "invented too", "of b"]
+    connection.close()
+
+
 def test_forgets_histories_of_who_was_not_seen_for_long(inbox: Inbox) -> None:
-    inbox.accept(request(), [history("gone", 4), history("here", 5)])
+    accept(inbox, request(), [history("gone", 4), history("here", 5)])
     place(inbox, A, "gone", "here")
 
-    inbox.prune(NOON + timedelta(minutes=5), keep=1)
+    inbox.prune(NOON + timedelta(minutes=5))
 
     assert inbox.history(GuestId("gone")) is None
     assert inbox.history(GuestId("here")) is not None
@@ -276,7 +287,7 @@ def test_forgets_histories_of_who_was_not_seen_for_long(inbox: Inbox) -> None:
 def test_says_so_when_what_is_kept_makes_no_sense(
     inbox: Inbox, path: Path, damage: str
 ) -> None:
-    inbox.accept(request(), [history("vm")])
+    accept(inbox, request(), [history("vm")])
     place(inbox, A, "vm")
     connection = sqlite3.connect(path)
     connection.execute(f"UPDATE {damage}")

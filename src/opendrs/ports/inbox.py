@@ -126,12 +126,23 @@ class Inbox(Protocol):
         """
 
     def accept(
-        self, request: RequestRecord, histories: Collection[GuestHistory]
+        self,
+        request: RequestRecord,
+        histories: Collection[GuestHistory],
+        *,
+        keep: int,
     ) -> None:
         """Keep a new request and its histories, all or nothing.
 
         Requests of its node that are still queued are superseded by it, and what its
         node told of the same guests before is replaced. The histories are of its node.
+        What its node told of guests that were never seen on it is forgotten, and so
+        are its closed requests but the newest, so that no node fills the disk.
+
+        Args:
+            request: The request.
+            histories: What it tells of guests.
+            keep: How many of the newest requests of its node are kept; at least 1.
         """
 
     def claim(self, names: Collection[str]) -> tuple[RequestRecord, ...]:
@@ -143,12 +154,5 @@ class Inbox(Protocol):
     def note(self, requests: Collection[RequestRecord]) -> None:
         """Replace these requests by what they are now, all or nothing."""
 
-    def prune(self, before: datetime, keep: int) -> None:
-        """Forget what is old.
-
-        Args:
-            before: Closed requests accepted before that are forgotten, and
-                histories taken before that.
-            keep: How many of the newest requests of each node are kept anyway;
-                at least 1.
-        """
+    def prune(self, before: datetime) -> None:
+        """Forget the histories that were taken before that."""

@@ -24,6 +24,7 @@ from opendrs.controller.telling import tell
 from opendrs.model import GuestId, NodeId
 from opendrs.ports import Clock, GuestHistory, Inbox, RequestRecord, Store
 
+KEPT = 100  # of the newest requests of each node, so that none fills the disk
 AnswerBody = Standing | GuestSamples | Problem
 
 
@@ -153,7 +154,7 @@ class Desk:
         # What has come was taken before, whatever the agent's clock says.
         taken_at = min(request.taken_at, now)
         record = _record(request, taken_at, now)
-        self._inbox.accept(record, _histories(request, taken_at))
+        self._inbox.accept(record, _histories(request, taken_at), keep=KEPT)
         return record
 
     def _announce(self, taken: RequestRecord) -> None:

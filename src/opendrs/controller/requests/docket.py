@@ -22,8 +22,7 @@ from opendrs.policies import Consolidate, Decision
 from opendrs.policies.consolidation.petitions import Petition, Petitions
 from opendrs.ports import Clock, Inbox, RequestRecord, RequestState, StepRecord, Store
 
-KEPT = 100  # of the newest requests of each node, however old they are
-REMEMBERED = timedelta(days=1)  # every request is known for so long
+REMEMBERED = timedelta(days=1)  # the history of a guest is known for so long
 
 
 class Docket:
@@ -67,7 +66,7 @@ class Docket:
         if looked_at:
             newest = {request.id for request in self._inbox.newest()}
             self._note([self._settled(request, newest) for request in looked_at])
-        self._inbox.prune(self._clock.now() - REMEMBERED, KEPT)
+        self._inbox.prune(self._clock.now() - REMEMBERED)
 
     def judge(self, snapshot: Snapshot) -> Judgement[Petitions]:
         """Return what to do about *snapshot*, by the newest request of each node."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opendrs.errors import InvalidSettingError
 
-LONGEST = 86_400.0  # seconds: as long as ids are remembered
+LONGEST = 86_400.0  # seconds: as long as histories are remembered
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(?P<port>\d{1,5})")
 
 

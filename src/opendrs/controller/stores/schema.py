@@ -49,6 +49,7 @@ CREATE TABLE histories (
     PRIMARY KEY (guest, node)
 );
 CREATE INDEX histories_by_time ON histories (taken_at);
+CREATE INDEX histories_by_node ON histories (node);
 CREATE TABLE cycles (
     run TEXT PRIMARY KEY,
     decided_at TEXT NOT NULL,

@@ -53,13 +53,12 @@ SELECT * FROM requests WHERE state IN ({_OPEN}) ORDER BY received_at, rowid
 _HISTORY = f"{_HISTORY_ROWS} WHERE counts AND guest = ?"
 _HISTORIES = f"{_HISTORY_ROWS} WHERE counts AND taken_at >= ? ORDER BY guest"
 _FORGET = f"""
-DELETE FROM requests WHERE received_at < ? AND state NOT IN ({_OPEN}) AND id NOT IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (PARTITION BY node ORDER BY sequence DESC) AS place
-        FROM requests
-    ) WHERE place <= ?
+DELETE FROM requests WHERE node = :node AND state NOT IN ({_OPEN}) AND sequence <= (
+    SELECT sequence FROM requests WHERE node = :node
+    ORDER BY sequence DESC LIMIT 1 OFFSET :keep
 )
 """  # noqa: S608 - our own words
+_FORGET_UNSEEN = "DELETE FROM histories WHERE node = ? AND NOT counts"
 _FORGET_HISTORIES = "DELETE FROM histories WHERE taken_at < ?"
 
 _Row = tuple[
@@ -115,13 +114,19 @@ class SqliteInbox:
             )
 
     def accept(
-        self, request: RequestRecord, histories: Collection[GuestHistory]
+        self,
+        request: RequestRecord,
+        histories: Collection[GuestHistory],
+        *,
+        keep: int,
     ) -> None:
         """Keep a new request and its histories, all or nothing."""
         detail = f"{request.id} came before it was looked at"
         with self._store.transaction() as database:
             database.execute(_SUPERSEDE, (detail, request.node))
             database.execute(_INSERT, _as_row(request))
+            database.execute(_FORGET, {"node": request.node, "keep": keep})
+            database.execute(_FORGET_UNSEEN, (request.node,))
             database.executemany(_KEEP_HISTORY, map(_as_history_row, histories))
 
     def claim(self, names: Collection[str]) -> tuple[RequestRecord, ...]:
@@ -138,12 +143,10 @@ class SqliteInbox:
         with self._store.transaction() as database:
             database.executemany(_REPLACE, map(_changes, requests))
 
-    def prune(self, before: datetime, keep: int) -> None:
-        """Forget what is old."""
-        time = time_as_text(before)
-        with self._store.transaction() as database:
-            database.execute(_FORGET, (time, keep))
-            database.execute(_FORGET_HISTORIES, (time,))
+    def prune(self, before: datetime) -> None:
+        """Forget the histories that were taken before that."""
+        with self._store.database() as database:
+            database.execute(_FORGET_HISTORIES, (time_as_text(before),))
 
     def _requests(self, query: str, *values: str) -> tuple[RequestRecord, ...]:
         with self._store.database() as database:

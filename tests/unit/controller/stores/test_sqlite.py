@@ -171,7 +171,7 @@ def test_what_version_1_wrote_is_taken_over(path: Path) -> None:
     with SqliteStore(version_1(path)) as store:
         check_what_version_1_wrote(store)
         store.note_cycle(CycleRecord(run="run", decided_at=NOON, document={"a": 1}))
-        SqliteInbox(store).accept(REQUEST, [])
+        SqliteInbox(store).accept(REQUEST, [], keep=1)
 
     with SqliteStore(path) as store:
         check_what_version_1_wrote(store)
