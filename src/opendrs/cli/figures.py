@@ -34,12 +34,14 @@ def cores(count: float | None) -> str:
 
 
 def seconds(time: float | None) -> str:
-    """Return a time as in `250 ms`, `12 s` or `3 min 5 s`."""
+    """Return a time as in `250 ms`, `12 s`, `3 min 5 s` or `4 h 52 min`."""
     if time is None:
         return UNKNOWN
     if time < 1:
         return f"{time * 1000:.0f} ms"
     minutes, rest = divmod(round(time), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 

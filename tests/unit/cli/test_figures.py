@@ -47,9 +47,11 @@ def test_cores_are_told_with_the_digits_that_matter(
         (12.4, "12 s"),
         (59.7, "1 min 0 s"),
         (65, "1 min 5 s"),
+        (3599, "59 min 59 s"),
+        (17495, "4 h 51 min"),
     ],
 )
-def test_times_are_told_in_minutes_seconds_or_less(
+def test_times_are_told_in_the_two_largest_units_that_matter(
     time: float | None, text: str
 ) -> None:
     assert seconds(time) == text
