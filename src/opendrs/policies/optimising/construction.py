@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from opendrs.policies.optimising.descent import Descent, is_small
 from opendrs.policies.optimising.engine import cost
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.packing import packed
@@ -26,6 +27,8 @@ ROUND = 64  # moves after which these are chosen anew
 
 def begun(problem: Problem) -> Indices:
     """Return the best of the plans to begin with, where nodes may be emptied too."""
+    if is_small(problem):
+        return Descent(problem, problem.origin).settle().assignment
     best = constructed(problem)
     if not problem.use_cost.any():
         return best

@@ -20,6 +20,7 @@ from opendrs.policies.optimising.bound import Nearest, nearest
 from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.closing import closed
 from opendrs.policies.optimising.construction import begun
+from opendrs.policies.optimising.descent import Descent, is_small
 from opendrs.policies.optimising.engine import Search, cost, cost_parts, faults
 from opendrs.policies.optimising.formulation import problem_of
 from opendrs.policies.optimising.groups import Floats, Indices
@@ -28,7 +29,7 @@ from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.worth import Worth
 
 WARMTH = 0.1  # the first temperature, in what is left to be mended of a node
-SWEEPS = 100  # corners of what can be reached that are looked at for the bound
+SWEEPS = 200  # corners of what can be reached that are looked at for the bound
 PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 PRICING = 0.6  # the part of the work in which the price is sought
 NEAR = 0.7  # the part of a budget that the best moves use up where it may bind
@@ -203,7 +204,9 @@ class Planning:
         self._prices *= np.clip(over, 0.3, 3.0) ** STEEPNESS
         self._search = self._begun(self._priced(1.0, self._free), found)
 
-    def _begun(self, problem: Problem, start: Indices) -> Search:
+    def _begun(self, problem: Problem, start: Indices) -> Search | Descent:
+        if is_small(problem):
+            return Descent(problem, start, self._task.seed)
         parts = cost_parts(problem, start)
         left = WARMTH * (parts.even + parts.excess) / max(problem.nodes, 1)
         temperature = max(left, 1e-12)

@@ -35,6 +35,7 @@ from oracles.passage import move
 from piles import piles
 
 EVERYTHING = Optimize(budget="unlimited", thrift=0.0, threshold=0.0, margin=0.0)
+THOROUGH = replace(EVERYTHING, effort=40_000)
 LOPSIDED = cluster(
     nodes={"a": 0.8, "b": 0.0},
     guests={"g1": ("a", 0.1), "g2": ("a", 0.1), "g3": ("a", 0.2), "g4": ("a", 0.4)},
@@ -88,7 +89,7 @@ def test_no_placement_is_more_even(seed: int) -> None:
     snapshot = drawn(seed)
     best = min(unevenness(each) for each in every_placement(snapshot))
 
-    decision = EVERYTHING.decide(snapshot, None)
+    decision = THOROUGH.decide(snapshot, None)
 
     assert unevenness(after(snapshot, decision)) == pytest.approx(best, abs=1e-9)
 
@@ -104,7 +105,7 @@ def test_no_placement_that_keeps_the_rules_is_more_even(seed: int) -> None:
     snapshot = drawn(seed, rules)
     kept = [each for each in every_placement(snapshot) if not violations(each)]
 
-    end = after(snapshot, EVERYTHING.decide(snapshot, None))
+    end = after(snapshot, THOROUGH.decide(snapshot, None))
 
     assert violations(end) == ()
     best = min(map(unevenness, kept))
