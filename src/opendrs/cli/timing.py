@@ -66,8 +66,8 @@ def _assumed(schedule: Schedule) -> Iterator[str]:
         speed = schedule.bandwidth * 8 / 1e9
         yield f"links of {speed:g} Gbit/s, because [limits] names no bandwidth"
     doubts = {
-        Certainty.AT_LEAST: "no memory written meanwhile in {}, of unknown dirty rate",
-        Certainty.UNKNOWN: "no time at all for {}, of which nothing is known",
+        Certainty.AT_LEAST: "no writing to memory in {} (the dirty rate is not known)",
+        Certainty.UNKNOWN: "no time at all for {} (nobody knows how long that takes)",
     }
     for certainty, words in doubts.items():
         steps = [s.step for s in schedule.spans if s.alone.certainty is certainty]

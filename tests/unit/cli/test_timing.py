@@ -72,9 +72,9 @@ def test_tells_what_it_has_assumed(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert said.startswith("takes at least 5 min 44 s,")
     assert said.endswith(
-        "assumed: links of 1 Gbit/s, because [limits] names no bandwidth; no memory "
-        "written meanwhile in 2 steps, of unknown dirty rate; no time at all for "
-        "1 step, of which nothing is known"
+        "assumed: links of 1 Gbit/s, because [limits] names no bandwidth; no writing "
+        "to memory in 2 steps (the dirty rate is not known); no time at all for 1 step "
+        "(nobody knows how long that takes)"
     )
 
 
