@@ -13,10 +13,9 @@ from opendrs.cli.sources import Source, misfits, observe, record_of
 from opendrs.controller import Brake, Means
 from opendrs.controller.deciding import Decider, PolicyAlone
 from opendrs.controller.loop import Bell, Controller, Routine
+from opendrs.controller.requests.credentials import require_credentials
 from opendrs.controller.requests.docket import Docket
 from opendrs.controller.requests.settings import RequestSettings
-from opendrs.controller.requests.tls import tls_context
-from opendrs.controller.requests.tokens import read_tokens
 from opendrs.controller.settings import Settings
 from opendrs.controller.steplog import StepLog
 from opendrs.controller.stores import SqliteInbox, SqliteStore
@@ -50,7 +49,8 @@ class Parts:
         self._stack = stack
         self._bell = Bell()
         if settings.requests is not None:
-            _require_credentials(settings.requests)
+            # Before anything is written; it is read again when it is used.
+            require_credentials(settings.requests)
         self._store = stack.enter_context(_record(source, settings))
 
     def controller(self, *, serving: bool) -> Controller:
@@ -174,12 +174,6 @@ def policy_of(settings: Settings) -> Policy[Any]:
     consolidates = settings.policy == Consolidate.name
     changes = {"interval": settings.controller.interval} if consolidates else {}
     return settings.chosen_policy(changes=changes)
-
-
-def _require_credentials(requests: RequestSettings) -> None:
-    """Check what is checked again when it is used, before anything is written."""
-    read_tokens(requests.tokens)
-    tls_context(requests)
 
 
 @contextmanager

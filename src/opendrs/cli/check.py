@@ -41,7 +41,8 @@ def command(*, source: str, config: Path | None, form: str) -> int:
 
     SOURCE is a configuration, a file of rules alone, a snapshot, or what else
     can be observed. Besides mistakes in the file, rules that contradict one
-    another are found and, in a cluster, rules that are broken.
+    another are found and, in a cluster, rules that are broken. A controller's
+    certificate, key and tokens are read as well.
 
     \b
       opendrs check opendrs.toml
@@ -75,10 +76,21 @@ def _read(source: str, config: Path | None) -> tuple[str, Snapshot]:
         document = parse(read_text(path), shown_path(path), path.suffix)
         if not _is_snapshot(document):
             settings = settings_from(document, shown_path(path), path.parent)
+            _require_credentials(settings)
             return _described(settings), imagined(settings.rules)
         return "a snapshot", snapshot_from(document, shown_path(path))
     settings = load_settings(config)
     return "a cluster", observe(open_source(source, settings))
+
+
+def _require_credentials(settings: Settings) -> None:
+    if settings.requests is not None:
+        # Only here: to speak TLS takes a while to import.
+        from opendrs.controller.requests.credentials import (  # noqa: PLC0415
+            require_credentials,
+        )
+
+        require_credentials(settings.requests)
 
 
 def _is_file(path: Path) -> bool:

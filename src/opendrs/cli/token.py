@@ -10,7 +10,7 @@ import tomli_w
 
 from opendrs.cli.options import JSON, format_option
 from opendrs.cli.screen import print_json
-from opendrs.controller.requests.tokens import hash_of, new_token
+from opendrs.controller.requests.tokens import hash_of, new_token, require_name
 from opendrs.errors import ConfigurationError
 from opendrs.platforms.file import shown_path
 
@@ -36,6 +36,7 @@ def command(*, node: str, output: Path | None, form: str) -> None:
       opendrs token h1 -o h1.token >> tokens.toml
       opendrs token h1
     """  # noqa: D301 - click takes \b as: do not wrap what follows
+    require_name(node)
     token = new_token()
     if output is not None:
         _write(output, token)

@@ -9,6 +9,7 @@ from builders import cluster, guest_ids
 from opendrs.model import AntiAffinity
 from opendrs.platforms.file import write_snapshot
 from terminal import Opendrs
+from vouching import Vouched
 
 TORN = """
 [[rules]]
@@ -83,6 +84,30 @@ def test_everything_wrong_in_a_snapshot_is_told(opendrs: Opendrs) -> None:
 
     assert answer.status == 2
     assert len(answer.err.splitlines()) == 4
+
+
+def test_the_files_by_which_agents_are_known_are_read_as_well(
+    opendrs: Opendrs, tmp_path: Path
+) -> None:
+    requests = """
+    [requests]
+    certificate = "controller.pem"
+    key = "controller.key"
+    tokens = "tokens.toml"
+    [policy]
+    name = "consolidate"
+    """
+    status, out, err = checked(opendrs, requests)
+    Vouched(tmp_path)
+    once_they_are_there = checked(opendrs, requests)
+
+    why = "No such file or directory"
+    assert (status, out) == (2, "")
+    assert err.splitlines() == [
+        f"opendrs: requests.tokens: cannot read tokens.toml: {why}",
+        f"opendrs: requests.certificate: cannot read controller.pem: {why}",
+    ]
+    assert once_they_are_there[0] == 0
 
 
 def broken(*, strict: bool) -> None:

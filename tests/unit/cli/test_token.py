@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from opendrs.controller.requests.tokens import hash_of, read_tokens
 from terminal import Opendrs
 
@@ -46,6 +48,20 @@ def test_a_token_that_is_there_is_never_overwritten(opendrs: Opendrs) -> None:
     assert (answer.status, answer.out) == (2, "")
     assert answer.err == "opendrs: cannot write h1.token: File exists\n"
     assert Path("h1.token").read_text() == "the old one"
+
+
+@pytest.mark.parametrize("node", ["", " ", "h1\nh2", "h1\x1b[2J", "h" * 256])
+def test_what_cannot_be_the_name_of_a_node_gets_no_token(
+    opendrs: Opendrs, node: str
+) -> None:
+    answer = opendrs("token", node, "-o", "h1.token")
+
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(
+        "opendrs: expected the name of a node: up to 255 characters of one line, found "
+    )
+    assert len(answer.err.splitlines()) == 1
+    assert not Path("h1.token").exists()
 
 
 def test_a_place_that_is_not_there_is_told(opendrs: Opendrs) -> None:

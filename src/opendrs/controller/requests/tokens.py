@@ -9,12 +9,35 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
+from opendrs.controller.requests.wire import LONGEST_NAME
 from opendrs.errors import ConfigurationError, InvalidFileError
 from opendrs.model import NodeId
-from opendrs.platforms.file import Complaint, complain, parse, read_text, shown_path
+from opendrs.platforms.file import (
+    Complaint,
+    complain,
+    parse,
+    read_text,
+    shown,
+    shown_path,
+)
 
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
+_NAME = f"expected the name of a node: up to {LONGEST_NAME} characters of one line"
 _EXPECTED = "expected the SHA-256 of a token: 64 hexadecimal digits"
+
+
+def require_name(node: str) -> None:
+    """Check that *node* can be the name of a node in a file of tokens.
+
+    Raises:
+        ConfigurationError: It cannot.
+    """
+    if not _is_name(node):
+        raise ConfigurationError(f"{_NAME}, found {shown(node)}")
+
+
+def _is_name(node: str) -> bool:
+    return 0 < len(node) <= LONGEST_NAME and node.isprintable() and not node.isspace()
 
 
 def new_token() -> str:
@@ -84,6 +107,8 @@ def _collect(
 ) -> Iterator[Complaint]:
     """Fill *hashes*, and yield what is wrong."""
     for node, value in document.items():
+        if not _is_name(node):
+            yield Complaint((node,), _NAME)
         values: Iterable[object] = value if isinstance(value, list) else [value]
         for each in values:
             if not isinstance(each, str) or not _HASH.fullmatch(each):

@@ -59,6 +59,8 @@ def test_reads_one_or_several_for_each_node(path: Path) -> None:
         ("h1 = 1", "h1: expected the SHA-256 of a token"),
         (f'h1 = ["{HASH}", "secret"]', "h1: expected the SHA-256 of a token"),
         (f'h1 = "{HASH}"\nh2 = "{HASH}"', "h2: its token is that of h1 as well"),
+        (f'"" = "{HASH}"', "expected the name of a node"),
+        (f'"a\\nb" = "{HASH}"', "expected the name of a node"),
         ("h1 = ", "TOML"),
     ],
 )
