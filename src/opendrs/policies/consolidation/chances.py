@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places
-from opendrs.policies.consolidation.forecast import overload, scatter
+from opendrs.policies.consolidation.forecast import drift, overload, scatter
 from opendrs.policies.consolidation.histories import Floats, Integers, Truths
 from opendrs.policies.consolidation.packing import Packing
 
@@ -26,6 +26,9 @@ class Chances(Packing):
         self.scatter = scatter(
             crowd.samples, crowd.lengths, self.need, crowd.most, last_n
         )
+        change = drift(crowd.samples, crowd.lengths, self.need, self.scatter) - 1
+        self.load += np.bincount(crowd.host, change * self.need, hosts)
+        self.need *= 1 + change
         guests = np.bincount(crowd.host, self.scatter, hosts)
         self.variance = guests + fleet.own.var(axis=1)
         self.risk = overload(self.load, self.variance, fleet.cpu)

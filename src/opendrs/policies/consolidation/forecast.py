@@ -4,8 +4,8 @@ The next samples of a guest are taken to scatter about the mean of its last ones
 they did before. Guests scatter independently of one another, so that on a host
 variances add up, and the sum is near enough to normal: in PlanetLab traces what is
 left of a guest's load once a mean of two hours is taken off has no correlation with
-its past, nor with other guests, and the hosts of a day were overloaded as often as
-foretold to within a fifth.
+its past, and hardly any with other guests. What they do have in common, the hours of
+the day, shows in their sum (`drift`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ PlanetLab, 20110303 and 20110306: 0.08 to 0.11 at means between 3 and 70 %."""
 PRIOR = 6  # samples that this counts as
 UNSURE = 0.05  # least standard deviation of a host's load, as part of its CPU
 FURTHEST = 8.0  # standard deviations
+LATELY = 6  # samples that tell where all guests together are going
 
 
 def scatter(
@@ -44,6 +45,32 @@ def scatter(
     # The mean is not known exactly either: it is one of so many samples.
     found: Floats = variance * (1 + 1 / np.clip(lengths, 1, last_n))
     return found
+
+
+def drift(samples: Floats, lengths: Integers, mean: Floats, variance: Floats) -> float:
+    """Return by what the need of all guests together has changed of late.
+
+    A day has hours in which all guests need more. Of one guest that cannot be told
+    from chance, of their sum it can: a mean of two hours lags behind, one of the
+    last samples does not. What may be chance is taken off: as a part, its variance
+    over the square of what is seen (James and Stein).
+
+    Args:
+        samples: CPU each used, as in `scatter`.
+        lengths: How many of them count.
+        mean: CPU each needs on average.
+        variance: Of a sample to come of each, about that mean.
+
+    Returns:
+        What the mean is to be multiplied with; 1 for no change.
+    """
+    long = lengths > LATELY
+    before = float(mean[long].sum())
+    change = float(samples[long, -LATELY:].sum()) / LATELY - before
+    chance = float(variance[long].sum()) / LATELY
+    if before <= 0 or change**2 <= chance:
+        return 1.0
+    return 1 + (1 - chance / change**2) * change / before
 
 
 def overload(mean: Floats, variance: Floats, cpu: Floats) -> Floats:

@@ -18,6 +18,7 @@ from opendrs.policies.consolidation.decision import decided, judged
 from opendrs.policies.consolidation.detection import Tallies, require_samples
 from opendrs.policies.consolidation.histories import Floats
 from opendrs.policies.consolidation.memories import Memory, no_memory, with_sample
+from opendrs.policies.consolidation.neighbours import RulesOfPlaces
 from opendrs.policies.consolidation.petitions import (
     Petition,
     Petitions,
@@ -29,7 +30,7 @@ from opendrs.policies.consolidation.petitions import (
 )
 from opendrs.policies.consolidation.power import SPECPOWER
 from opendrs.policies.consolidation.proposal import Proposal
-from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
+from opendrs.policies.consolidation.scene import Scene
 from opendrs.policies.consolidation.strategy import (
     Detection,
     Foresight,
@@ -53,7 +54,7 @@ class Consolidate:
         detector: How an overloaded host is told. With a forecast also who leaves
             and where to; with any other the settings that begin with "Detectors".
         bound: Part of the time for which hosts may lack CPU on average, by the
-            forecast (usually 0.06). Detectors: part of the remembered time that a
+            forecast (usually 0.05). Detectors: part of the remembered time that a
             host which receives a guest may have been overloaded, had the guest been
             there (usually 0.1).
         price: How much a migration has to take off the sum of what hosts lack, as
@@ -148,7 +149,7 @@ class Consolidate:
 
     def _foresight(self) -> Foresight:
         return Foresight(
-            bound=_or(self.bound, 0.06),
+            bound=_or(self.bound, 0.05),
             price=_or(self.price, 0.004),
             target=_or(self.target, 1.0),
             relief=_or(self.relief, 1.0),

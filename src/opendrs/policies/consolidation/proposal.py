@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from opendrs.model import GIB, NodeId, NodeState, Plan
@@ -9,14 +11,16 @@ from opendrs.policies.base import Decision, MemoryT, Reason
 from opendrs.policies.board import moves_of
 from opendrs.policies.consolidation.histories import Truths
 from opendrs.policies.consolidation.moves import Moves
+from opendrs.policies.consolidation.neighbours import RulesOfPlaces
 from opendrs.policies.consolidation.packing import Packing, Shift
 from opendrs.policies.consolidation.power import power_columns
-from opendrs.policies.consolidation.scene import RulesOfPlaces, Scene
+from opendrs.policies.consolidation.scene import Scene
 from opendrs.policies.consolidation.strategy import Foresight, Strategy
 from opendrs.policies.order import Choice, Switch, ordered
 from opendrs.policies.units import summary
 
 NEARER = 3  # hosts that would have been fuller, and are named with what closes them
+FULLEST = 20  # hosts of which those are told
 
 
 class Proposal:
@@ -42,6 +46,9 @@ class Proposal:
         places = RulesOfPlaces(scene)
         self._before = Packing(strategy.last_n, scene.fleet, scene.crowd, places)
         self._after = moves.packing
+        load = np.where(scene.known, -self._before.load / scene.fleet.cpu, np.inf)
+        fullest = np.argsort(load, kind="stable")[: min(FULLEST, scene.known.sum())]
+        self._fullest: list[int] = fullest.tolist()
 
     def decision(self, memory: MemoryT) -> Decision[MemoryT]:
         """Return the decision, with *memory* to keep."""
@@ -105,19 +112,17 @@ class Proposal:
 
     def _nearer(self, shift: Shift) -> list[str]:
         """Return which fuller hosts with enough CPU were closed, and by what."""
+        unit, targets = self._scene.guests[shift.guest], self._scene.targets
         load = self._before.load / self._scene.fleet.cpu
-        most = load[shift.target]
-        closed = self._scene.targets.excluded(self._scene.guests[shift.guest])
-        fuller = [
-            (float(load[place]), name, why)
-            for name, why in closed.items()
-            for place in [self._scene.index[name]]
-            if self._scene.known[place] and load[place] > most
-        ]
-        return [
-            f"{name} is fuller ({part:.0%}), but {why}"
-            for part, name, why in sorted(fuller, reverse=True)[:NEARER]
-        ]
+        fuller = [p for p in self._fullest if load[p] > load[shift.target]]
+        closed = (
+            f"{self._name(place)} is fuller ({load[place]:.0%}), but {why}"
+            for place in fuller
+            if place != shift.source
+            for why in [targets.obstacle(unit, self._name(place))]
+            if why is not None
+        )
+        return [*islice(closed, NEARER)]
 
     def _woken(self) -> list[Switch]:
         why = "no host that runs has room"

@@ -113,8 +113,8 @@ class Relief:
         guests, eased = guests[worth], eased[worth]
         if not len(guests):
             return None
-        found, blocked = self._pair(guests, eased, self._receivers())
-        if found is None and blocked and self._on.sum() > RECEIVERS:
+        found, wanted = self._pair(guests, eased, self._receivers())
+        if found is None and wanted and self._on.sum() > RECEIVERS:
             first = np.argsort(-np.round(eased, DIGITS), kind="stable")[:ROOMLESS]
             hosts = np.flatnonzero(self._on)
             found, _ = self._pair(guests[first], eased[first], hosts)
@@ -123,23 +123,30 @@ class Relief:
     def _pair(
         self, guests: Integers, eased: Floats, hosts: Integers
     ) -> tuple[tuple[int, int] | None, bool]:
-        """Return the best pair, and whether one was closed by room or rules."""
+        """Return the best pair, and whether there were any but for room and rules."""
         gain = eased[:, None] - self._chances.burdened(guests, hosts)
         gain[self._chances.host[guests, None] == hosts] = -1.0
-        wanted = bool((gain > self._way.price).any())
-        if not wanted:
+        if not (gain > self._way.price).any():
             return None, False
         gain[~self._chances.has_room(guests, hosts, self._way.relief)] = -1.0
+        return self._open_pair(guests, gain, hosts), True
+
+    def _open_pair(
+        self, guests: Integers, gain: Floats, hosts: Integers
+    ) -> tuple[int, int] | None:
+        """Return the pair of most gain that no rule closes."""
+        found, most = None, self._way.price
         best = np.round(gain.max(axis=1), DIGITS)
         for row in np.argsort(-best, kind="stable")[:ROOMLESS].tolist():
-            if best[row] <= self._way.price:
+            if best[row] <= most:
                 break
             open_ = self._places.open_to(int(guests[row]))[hosts]
-            open_gain = np.where(open_, gain[row], -1.0)
-            place = int(np.argmax(np.round(open_gain, DIGITS)))
-            if open_gain[place] > self._way.price:
-                return (int(guests[row]), int(hosts[place])), False
-        return None, True
+            open_gain = np.round(np.where(open_, gain[row], -1.0), DIGITS)
+            place = int(np.argmax(open_gain))
+            if open_gain[place] > most:
+                found = int(guests[row]), int(hosts[place])
+                most = float(open_gain[place])
+        return found
 
     def _out(self, guests: Integers, host: int) -> tuple[int, int] | None:
         """Return who goes to a host without guests, if *host* is overloaded."""

@@ -10,12 +10,11 @@ import numpy as np
 from opendrs.model import Limits, Node, NodeId, NodeState, Snapshot, Usage
 from opendrs.policies.consolidation.detection import Tallies
 from opendrs.policies.consolidation.fleet import Crowd, Fleet
-from opendrs.policies.consolidation.histories import Floats, Truths
+from opendrs.policies.consolidation.histories import Floats
 from opendrs.policies.consolidation.memories import Memory, measured
 from opendrs.policies.consolidation.power import PowerCurve
 from opendrs.policies.units import Selection, Unit, Units, units
 from opendrs.rules import (
-    NOBODY,
     CompiledRules,
     Room,
     Targets,
@@ -156,64 +155,6 @@ class Scene:
             stuck=np.array([n in stays for n in self.nodes], np.bool_),
             watts=np.array([curve.watts], float),
             curve=np.zeros(len(nodes), np.int64),
-        )
-
-
-class RulesOfPlaces:
-    """Where the guests of a scene may go, by its rules, as all stand by now."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._snapshot, self._targets = scene.snapshot, scene.targets
-        self._suitable: dict[object, Truths] = {}
-
-    def open_to(self, guest: int) -> Truths:
-        """Return which nodes *guest* may go to, whatever room they have."""
-        unit = self._scene.guests[guest]
-        open_ = self._suits(unit)
-        if not self._has_neighbours(unit):
-            return open_
-        now = tuple(self._snapshot.guests[each.id] for each in unit)
-        open_ = open_.copy()
-        for place in np.flatnonzero(open_):
-            name = self._scene.nodes[place]
-            open_[place] = self._targets.disturbed(now, name) is None
-        return open_
-
-    def moved(self, guest: int, target: int) -> None:
-        """Take note that *guest* is on *target* now."""
-        unit = self._scene.guests[guest]
-        if not self._has_neighbours(unit):
-            return
-        name = self._scene.nodes[target]
-        guests = {each.id: replace(each, node=name) for each in unit}
-        self._snapshot = replace(
-            self._snapshot, guests={**self._snapshot.guests, **guests}
-        )
-        self._targets = Targets(self._snapshot, self._scene.rules, self._scene.limits)
-
-    def _suits(self, unit: Unit) -> Truths:
-        """Return which nodes suit *unit*, whoever is on them."""
-        scene, leader = self._scene, unit[0].id
-        kind = (
-            scene.snapshot.nodes[unit[0].node].architecture,
-            frozenset(guest.cpu_model for guest in unit),
-            scene.rules.nodes.get(leader),
-            tuple(id(rule) for rule in scene.rules.rankings.get(leader, ())),
-        )
-        if kind not in self._suitable:
-            nodes = [scene.snapshot.nodes[name] for name in scene.nodes]
-            found = [scene.targets.unsuitable(unit, node) for node in nodes]
-            self._suitable[kind] = np.array([why is None for why in found], bool)
-        return self._suitable[kind]
-
-    def _has_neighbours(self, unit: Unit) -> bool:
-        rules = self._scene.rules
-        members = {guest.id for guest in unit}
-        return any(
-            bond.get(guest.id, NOBODY) - members
-            for guest in unit
-            for bond in (rules.apart, rules.soft_apart, rules.soft_together)
         )
 
 
