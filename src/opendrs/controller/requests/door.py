@@ -10,16 +10,15 @@ import asyncio
 import logging
 import resource
 import socket
-import time
 from ipaddress import IPv6Network
 from typing import Any
 
+from opendrs.controller.requests.seldom import Seldom
 from opendrs.controller.telling import tell
 
 MOST_OPEN = 256  # connections at once, also those that have not spoken TLS yet
 MOST_OF_ONE = 64  # of them from one address
 LONGEST_HANDSHAKE = 5.0  # seconds in which TLS has to be spoken, or ended
-_PAUSE = 60.0  # seconds for which the same trouble is not told again
 
 
 class Door(socket.socket):
@@ -35,7 +34,7 @@ class Door(socket.socket):
         # Most of the files of a process are for the record and the platforms.
         self._most = min(MOST_OPEN, files // 4) if files > 0 else MOST_OPEN
         self._inside: tuple[tuple[str, socket.socket], ...] = ()
-        self._told = _Seldom()
+        self._told = Seldom()
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Let the next one in.
@@ -56,7 +55,7 @@ class Door(socket.socket):
         return connection, address
 
     def _tell_refused(self, source: str, of_one: int, everybody: int) -> None:
-        if self._told.may():
+        if self._told.may(source):
             tell(
                 "connection-refused",
                 f"{source} has {of_one} connections open, of {everybody}: no more "
@@ -74,7 +73,7 @@ class DoorLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told = _Seldom()
+        self._told = Seldom()
 
     async def create_server(self, *args: Any, **options: Any) -> asyncio.Server:  # noqa: ANN401 - passed on as they are
         """Return a server that waits for TLS only so long."""
@@ -86,24 +85,9 @@ class DoorLoop(asyncio.SelectorEventLoop):
         )
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Tell it, unless something was told just now."""
-        if self._told.may():
+        """Tell it, unless the same was told just now."""
+        if self._told.may(str(context.get("message"))):
             super().call_exception_handler(context)
-
-
-class _Seldom:
-    """Says yes, and then for a while no."""
-
-    def __init__(self) -> None:
-        self._since: float | None = None
-
-    def may(self) -> bool:
-        """Return whether it is told now."""
-        now = time.monotonic()
-        if self._since is not None and now - self._since < _PAUSE:
-            return False
-        self._since = now
-        return True
 
 
 def _source(address: str) -> str:

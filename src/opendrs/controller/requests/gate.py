@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from opendrs.controller.requests.seldom import Seldom
 from opendrs.controller.requests.tokens import Tokens
 from opendrs.controller.requests.wire import (
     HEALTH,
@@ -37,6 +38,7 @@ class Gate:
     def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
         self._app = app
         self._tokens = tokens
+        self._told = Seldom()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it with 401."""
@@ -50,8 +52,8 @@ class Gate:
     def _node(self, scope: Scope) -> NodeId | None:
         token = token_of(scope)
         node = None if token is None else self._tokens.owner(token)
-        if node is None:
-            address = (scope.get("client") or ["somebody"])[0]
+        address = (scope.get("client") or ["somebody"])[0]
+        if node is None and self._told.may(address):
             tell(
                 "request-unauthorised",
                 f"{address} showed no token that is known",

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from opendrs.controller.requests.app import interface
 from opendrs.controller.requests.desk import Desk
 from opendrs.controller.requests.door import Door, DoorLoop
+from opendrs.controller.requests.seldom import SeldomWarned
 from opendrs.controller.requests.settings import RequestSettings
 from opendrs.controller.requests.tls import listening_socket, tls_context
 from opendrs.controller.requests.tokens import read_tokens
@@ -26,6 +27,7 @@ from opendrs.errors import OpenDRSError
 MOST_CONNECTIONS = 200  # at once; whoever comes then is told to try again
 LONGEST_CONNECTION = 60.0  # seconds; an agent says what it has to in one
 LONGEST_SILENCE = 5.0  # seconds until the first word, which agents say at once
+_UVICORN = logging.getLogger("uvicorn.error")
 _LAST_ANSWERS = 4.0  # seconds in which the server must have ended
 _LAST_WORDS = 0.5  # seconds until who says nothing is cut off then
 
@@ -88,6 +90,7 @@ class Server:
         config.ssl = tls
         self._uvicorn = uvicorn.Server(config)
         self._socket = Door(listening_socket(settings))
+        self._seldom = SeldomWarned()
         self._thread = threading.Thread(
             target=self._serve, name="requests", daemon=True
         )
@@ -100,6 +103,7 @@ class Server:
 
     def __enter__(self) -> Self:
         self._address = self._socket.getsockname()
+        _UVICORN.addFilter(self._seldom)
         self._thread.start()
         return self
 
@@ -111,6 +115,7 @@ class Server:
     ) -> None:
         self._uvicorn.should_exit = True
         self._thread.join(2 * _LAST_ANSWERS)
+        _UVICORN.removeFilter(self._seldom)
 
     def require_alive(self) -> None:
         """Check that requests are still taken.

@@ -10,10 +10,11 @@ from contextlib import ExitStack
 import pytest
 
 from hall import Hall
-from opendrs.controller.requests import door, server
+from opendrs.controller.requests import door, seldom, server
 from opendrs.controller.requests.door import Door, DoorLoop
+from opendrs.controller.requests.seldom import Seldom
 from opendrs.controller.requests.server import Server
-from opendrs.controller.requests.wire import HEALTH
+from opendrs.controller.requests.wire import HEALTH, REQUESTS
 from vouching import Vouched
 
 MOST, MOST_OF_ONE = 6, 4
@@ -149,6 +150,41 @@ def test_all_of_one_network_of_ipv6_count_as_one() -> None:
         "2001:db8::/64",
         "fe80::/64",
     ]
+
+
+def test_who_shows_no_token_again_and_again_is_told_once(
+    port: int, vouched: Vouched, caplog: pytest.LogCaptureFixture
+) -> None:
+    with vouched.client(port, "unknown") as client:
+        answers = {client.get(REQUESTS).status_code for _ in range(5)}
+
+    assert answers == {401}
+    assert caplog.messages.count("127.0.0.1 showed no token that is known") == 1
+
+
+def test_who_speaks_no_http_again_and_again_is_told_once_at_most(
+    port: int, vouched: Vouched, stack: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        raw = knock(port, "127.0.0.2", stack)
+        with vouched.trust.wrap_socket(raw, server_hostname="127.0.0.1") as spoken:
+            spoken.sendall(b"no HTTP\r\n\r\n")
+            assert spoken.recv(100).startswith(b"HTTP/1.1 400")
+
+    # Another interface of this process may have told it just before.
+    assert caplog.messages.count("Invalid HTTP request received.") <= 1
+
+
+def test_what_is_told_seldom_is_told_again_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(seldom, "MOST", 3)
+    one = Seldom()
+    at_once = [one.may(what) for what in ("a", "a", "b", "b", "c", "d")]
+    monkeypatch.setattr(seldom, "PAUSE", 0.0)
+
+    assert at_once == [True, False, True, False, True, False]
+    assert [one.may("a"), one.may("d")] == [True, True]
 
 
 def test_what_goes_wrong_again_and_again_is_told_once(
