@@ -16,7 +16,7 @@ from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
 
 PORTION = 0.2  # seconds between two looks at the clock
-FIRST = 20_000  # moves until the pace is known
+FIRST = 500_000  # moves until the pace is known
 # When they meet, as parts of the time: late, as who searches better has often found
 # nothing feasible before.
 ROUNDS = (0.85,)

@@ -104,6 +104,23 @@ def test_the_same_seed_finds_the_same() -> None:
         assert found.assignment.tolist() == again.assignment.tolist()
 
 
+def test_a_short_search_comes_back_with_something_where_nodes_are_nearly_full() -> None:
+    # Two units of 48 to a node of 100: the nodes differ in cost, and are all in use.
+    problem = level_problem(
+        units=18,
+        nodes=10,
+        demand=np.full((18, 1), 48.0),
+        origin=np.arange(18) // 2 + 1,
+        even_weight=np.zeros(1),
+        place_cost=np.arange(10.0)[None, :],
+        transient=np.ones(1, dtype=np.bool_),
+    )
+
+    best = Search(problem).run(2000, 1.0)
+
+    assert best.cost < cost(problem, problem.origin)
+
+
 def test_finds_the_even_placement() -> None:
     problem = level_problem()
 

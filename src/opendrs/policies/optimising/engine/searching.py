@@ -19,7 +19,10 @@ HOMELY_HEAT = 1.0  # where units are drawn home, so that early moves are taken b
 COOLING = 2e-4  # the last temperature, of the first
 PORTION = 20_000  # moves in a leg of the schedule
 STEP = 100  # and at least between two looks at who is overfull
-LENIENCE = 0.03  # what overfill costs at first, of all else that drawn moves change
+# What overfill costs at first, of all else that drawn moves change: in searches of so
+# many moves a unit, and in shorter ones, which would not come back from overfull nodes.
+LONG = 2000
+LENIENT, STRICT = 0.03, 100.0
 GROWTH = 100.0  # logarithm of how much dearer it can become in all the time
 STEEP = log(2.0)  # and in one step
 EASE = 0.03  # how much more slowly than dearer it becomes cheaper, at first
@@ -100,6 +103,8 @@ class Search:
             progress: The part of the time, in [0, 1], that will be gone when this
                 call returns; the search becomes pickier towards 1.
         """
+        if self.iterations == 0:
+            self._state.price[:] *= self._lenience(iterations / (progress or 1.0))
         self._widen()
         portions = max(1, iterations // PORTION)
         begun = self._progress
@@ -141,13 +146,17 @@ class Search:
             self._state = self._state._replace(standing=wider)
 
     def _priced(self) -> float:
-        """Set the price of overfill; return what drawn moves change on average."""
+        """Let overfill cost as much as all else that moves change; return how much."""
         change, overfill = self._annealing.mean_changes(
             self._tables, self._state, SAMPLE
         )
         change = max(change, np.finfo(float).tiny)
-        self._state.price[:] *= LENIENCE * change / (overfill or 1.0)
+        self._state.price[:] *= change / (overfill or 1.0)
         return float(change)
+
+    def _lenience(self, moves: float) -> float:
+        """Return the first price of overfill where so many moves are to come."""
+        return LENIENT if moves > LONG * self.problem.units else STRICT
 
     def _settled(self, first: Indices, seed: int) -> State:
         most = int(np.bincount(first, minlength=1).max(initial=0))
