@@ -5,7 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check lint types layers cover bench bench-ha bench-roadef lock schema pictures libvirt clean
+.PHONY: run test check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-roadef lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -41,6 +41,20 @@ bench-ha: $(VENV)/ready
 TIME ?= 300
 bench-roadef: $(VENV)/ready
 	$(BIN)/python benchmarks/roadef.py --all --time $(TIME) --results build/roadef.csv
+
+# The PlanetLab experiment beside CloudSim 3.0.3. All rows take minutes: make
+# bench-cloudsim ROW=
+ROW ?= 20110303 lr-mmt
+bench-cloudsim: $(VENV)/ready
+	$(BIN)/python benchmarks/cloudsim.py --only $(ROW)
+
+# Policies of consolidation side by side; all days take some ten minutes.
+bench-consolidation: $(VENV)/ready
+	$(BIN)/python benchmarks/consolidation.py
+
+# A day of 10,000 hosts and 50,000 guests.
+bench-data-centre: $(VENV)/ready
+	$(BIN)/python benchmarks/consolidation.py --scale 10000 50000
 
 # The published schema of the snapshot file, from the code that reads it.
 schema: $(VENV)/ready

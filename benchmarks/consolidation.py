@@ -1,10 +1,12 @@
 """Policies of consolidation side by side, in the default model of simulation.
 
     .venv/bin/python benchmarks/consolidation.py
-    .venv/bin/python benchmarks/consolidation.py --days 20110303 --policies default
+    .venv/bin/python benchmarks/consolidation.py --loads google2011-vms
+    .venv/bin/python benchmarks/consolidation.py --loads 20110309 --policies all
     .venv/bin/python benchmarks/consolidation.py --scale 10000 50000
 
-Days of PlanetLab are taken from `data/planetlab/` beside the project or under
+Days of PlanetLab are taken from `data/planetlab/`, and the series of Google's trace
+of 2011, with CPU and memory, from `data/google2011-vms/`, beside the project or under
 OPENDRS_SHARED. The policies of CloudSim and of OpenStack Neat are those settings of
 `consolidate` that decide as they do; for the programs themselves see cloudsim.py.
 Times are CPU seconds of one run without the reading of the trace.
@@ -16,70 +18,61 @@ import argparse
 import os
 import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from types import MappingProxyType
+from typing import Any
 
 from opendrs.model import Limits
 from opendrs.policies import Consolidate
 from opendrs.policies.consolidation.strategy import Detection, Leaving, Placement
+from opendrs.sim.consolidation.classics import classic
 from opendrs.sim.consolidation.engine import run
 from opendrs.sim.consolidation.journal import Account
 from opendrs.sim.consolidation.machines import Machines
-from opendrs.sim.consolidation.readers import planetlab
+from opendrs.sim.consolidation.readers import google, planetlab
 from opendrs.sim.consolidation.synthetic import Synthetic, synthetic
 from opendrs.sim.consolidation.workload import Workload
 
 BESIDE = Path(__file__).parents[2] / "shared"
 DATA = Path(os.environ.get("OPENDRS_SHARED", BESIDE)) / "data"
+GOOGLE, SERIES = "google2011-vms", DATA / "google2011-vms" / "GCD_VMs.tar.gz"
 HOSTS = 800
-MANY = 10_000
-
-
-def classic(detector: Detection, parameter: float, placement: Placement) -> Consolidate:
-    """Return a policy that decides on what was last seen, as often as it likes."""
-    neat = placement is Placement.BEST_FIT
-    ways = (Leaving.MINIMUM_MIGRATION_TIME, Leaving.MINIMUM_MIGRATION_TIME_MAXIMUM_CPU)
-    return Consolidate(
-        detector=detector,
-        parameter=parameter,
-        selection=ways[neat],
-        placement=placement,
-        target=0.8,
-        relief=0.8,
-        underload=0.5 if neat else 1.0,
-        full=1.0,
-        bound=0.1 if detector is Detection.MHOD else 1.0,
-        last_n=2 if neat else 1,
-        history=100 if detector is Detection.MHOD else 30,
-        attempts=MANY,
-        emptied=MANY,
-        limits=Limits(cooldown=0),
-    )
-
-
-POLICIES: Mapping[str, Consolidate | None] = MappingProxyType(
-    {
-        "none": None,
-        "thr-mmt 0.8": classic(Detection.THRESHOLD, 0.8, Placement.POWER_AWARE),
-        "iqr-mmt 1.5": classic(Detection.IQR, 1.5, Placement.POWER_AWARE),
-        "mad-mmt 2.5": classic(Detection.MAD, 2.5, Placement.POWER_AWARE),
-        "lr-mmt 1.2": classic(Detection.LR, 1.2, Placement.POWER_AWARE),
-        "lrr-mmt 1.2": classic(Detection.LRR, 1.2, Placement.POWER_AWARE),
-        "neat thr 0.8": classic(Detection.THRESHOLD, 0.8, Placement.BEST_FIT),
-        "neat mhod 0.1": classic(Detection.MHOD, 0.8, Placement.BEST_FIT),
-        "consolidate": Consolidate(),
-        "consolidate, dense": Consolidate(
-            parameter=0.95,
-            target=0.85,
-            relief=0.9,
-            underload=1.0,
-            bound=1.0,
-            attempts=1,
-        ),
-    }
+NONE, OURS = "none", "consolidate"
+DETECTORS = ("thr", "iqr", "mad", "lr", "lrr")
+USUAL = (
+    NONE,
+    *(f"{detector}-mmt" for detector in DETECTORS),
+    "neat-thr",
+    "neat-otf",
+    "neat-mhod",
+    OURS,
 )
+ALL = (
+    NONE,
+    *(
+        f"{detector}-{way}"
+        for detector in DETECTORS
+        for way in ["mmt", "rs", "mu", "mc"]
+    ),
+    *(f"neat-{detector}" for detector in (*DETECTORS, "otf", "mhod")),
+    OURS,
+)
+
+
+def policy(name: str) -> Consolidate | None:
+    """Return the policy called *name*, with the parameters of the literature."""
+    if name in (NONE, OURS):
+        return Consolidate() if name == OURS else None
+    found = classic(name)
+    chosen: Mapping[str, Any] = found.settings
+    settings = {
+        **chosen,
+        "detector": Detection(chosen["detector"]),
+        "selection": Leaving(chosen["selection"]),
+        "placement": Placement(chosen["placement"]),
+    }
+    return Consolidate(**settings, limits=Limits(cooldown=0))
 
 
 def days() -> list[str]:
@@ -89,10 +82,17 @@ def days() -> list[str]:
     )
 
 
+def load(name: str) -> Workload:
+    """Return the load called *name*: a day, or Google's series."""
+    if name == GOOGLE:
+        return google(SERIES)
+    return planetlab(DATA / "planetlab" / f"{name}.tar.gz")
+
+
 def measured(work: Workload, name: str, machines: Machines) -> tuple[Account, float]:
     """Return what *work* costs under the policy called *name*, and CPU seconds."""
     start = time.process_time()
-    found = run(work, POLICIES[name], machines)
+    found = run(work, policy(name), machines)
     return found, time.process_time() - start
 
 
@@ -107,16 +107,16 @@ def line(day: str, name: str, found: Account, cpu: float) -> str:
     )
 
 
-def compare(chosen: list[str], policies: list[str]) -> None:
+def compare(chosen: Sequence[str], policies: Sequence[str]) -> None:
     """Print the table, and the medians of each policy."""
     print(
-        "| day | policy | kWh | of bound | migrations | a guest and day | SLATAH "
+        "| load | policy | kWh | of bound | migrations | a guest and day | SLATAH "
         "| PDM | SLAV e-5 | ESV e-3 | shortfall | active hosts | shutdowns | CPU s |"
     )
     print("|---|---|" + "---:|" * 12)
     found: dict[str, list[Account]] = {}
     for day in chosen:
-        work = planetlab(DATA / "planetlab" / f"{day}.tar.gz")
+        work = load(day)
         for name in policies:
             account, cpu = measured(work, name, Machines.of(HOSTS))
             found.setdefault(name, []).append(account)
@@ -128,6 +128,7 @@ def compare(chosen: list[str], policies: list[str]) -> None:
             f"{median(a.bound_ratio for a in accounts):.3f} of the bound, "
             f"{median(a.migrations_per_guest_day for a in accounts):.1f} migrations, "
             f"SLATAH {median(a.slatah for a in accounts):.2%}, "
+            f"PDM {median(a.pdm for a in accounts):.4%}, "
             f"SLAV {median(a.slav for a in accounts) * 1e5:.3f}e-5, "
             f"shortfall {median(a.shortfall for a in accounts):.2%}"
         )
@@ -140,21 +141,21 @@ def scale(hosts: int, guests: int) -> None:
     account = run(work, Consolidate(), Machines.of(hosts))
     cpu = time.process_time() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(line(f"{hosts} x {guests}", "consolidate", account, cpu))
+    print(line(f"{hosts} x {guests}", OURS, account, cpu))
     print(f"peak {peak:.0f} MiB")
 
 
 def main() -> None:
     """Print the table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--days", nargs="*", default=days())
-    parser.add_argument("--policies", nargs="*", default=list(POLICIES))
+    parser.add_argument("--loads", nargs="*", default=days())
+    parser.add_argument("--policies", nargs="*", default=USUAL)
     parser.add_argument("--scale", nargs=2, type=int, metavar=("HOSTS", "GUESTS"))
     asked = parser.parse_args()
     if asked.scale:
         scale(*asked.scale)
     else:
-        compare(asked.days, asked.policies)
+        compare(asked.loads, ALL if asked.policies == ["all"] else asked.policies)
 
 
 if __name__ == "__main__":
