@@ -27,6 +27,7 @@ from opendrs.scoring import UsageMode
 
 PORTIONS = 20  # in which the work is done
 LEAST = 20_000  # moves that are looked at for the smallest of clusters
+MOST = 40_000_000  # and for the largest: some half a minute's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class Optimize:
         margin: Least part of the unevenness, in [0, 1], that a plan must take away.
         spare: For the loss of how many nodes there must be room in memory.
         relocate: Whether containers may be stopped, moved and started.
-        effort: How many moves are looked at for each guest.
+        effort: How many moves are looked at for each guest; in all, 40 million at most.
         seed: Where the random numbers begin.
         limits: What the operator allows.
 
@@ -101,7 +102,7 @@ class Optimize:
         work = self.work(snapshot)
         if isinstance(work, Decision):
             return work
-        iterations = max(LEAST, self.effort * work.units)
+        iterations = min(MOST, max(LEAST, self.effort * work.units))
         for portion in range(PORTIONS):
             work.improve(iterations // PORTIONS, (portion + 1) / PORTIONS)
         return work.decision()
