@@ -99,9 +99,10 @@ def one(options: argparse.Namespace) -> int:
 def every(options: argparse.Namespace) -> int:
     """Solve all instances there are, print the table, and return the exit status."""
     kept = Results(options.results)
+    instances = published()
     found = []
     print(HEADER)
-    for name, known in published().items():
+    for name, known in instances.items():
         model = DATA / f"model_{name}.txt.gz"
         if not model.exists() or (options.only and name not in options.only):
             continue
