@@ -235,7 +235,7 @@ class Agent:
             told = "; ".join(part for part in (standing.detail, *steps) if part)
             tell(
                 "standing",
-                f"the last request is {standing.state}: {told}",
+                f"the last request is {standing.state}{told and f': {told}'}",
                 request=str(request.id),
                 state=standing.state,
             )
