@@ -13,13 +13,17 @@ from oracles.passage import move
 
 
 def unsafe(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
-    """Return the steps that may overfill their target, or meet who must be apart."""
+    """Return the steps that may overfill their target, or meet who must be apart.
+
+    And those that may find their guest elsewhere.
+    """
     sure = ancestors(plan)
     return [
         step.id
         for step in plan.steps
         if _crowded(snapshot, plan, step, sure, limits)
         or _clashes(snapshot, plan, step, sure)
+        or _absent(snapshot, plan, step, sure)
     ]
 
 
@@ -61,6 +65,19 @@ def _clashes(
         for guest in [move(step).guest]
         for other in _strangers(snapshot, guest)
     )
+
+
+def _absent(
+    snapshot: Snapshot, plan: Plan, step: Step, sure: dict[str, set[str]]
+) -> bool:
+    """Return whether the guest may not have come yet to where it is to leave."""
+    guest, source = move(step).guest, move(step).source
+    came = {
+        each.id
+        for each in plan.steps
+        if move(each).guest == guest and move(each).target == source
+    }
+    return snapshot.guests[guest].node != source and came.isdisjoint(sure[step.id])
 
 
 def _strangers(snapshot: Snapshot, guest: GuestId) -> Iterable[GuestId]:

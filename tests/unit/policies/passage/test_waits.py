@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from builders import guest_ids
-from opendrs.model import GIB, AntiAffinity, GuestId, NodeId, Plan, Resources, Snapshot
+from opendrs.model import (
+    GIB,
+    AntiAffinity,
+    GuestId,
+    Limits,
+    NodeId,
+    Plan,
+    Resources,
+    Snapshot,
+)
 from opendrs.policies.passage.rooms import Rooms
 from opendrs.policies.passage.scene import Leg, Scene
 from opendrs.policies.passage.waits import interleaved
@@ -114,3 +123,37 @@ def test_a_guest_that_only_waited_somewhere_frees_what_it_took() -> None:
     )
 
     assert waits(plan) == {"1": (), "2": ("1",), "3": ("2",), "4": ("3",)}
+
+
+def test_who_comes_takes_from_what_others_could_spare() -> None:
+    nodes = {"a": 0.9, "b": 0.5, "c": 0.0}
+    snapshot = scene(nodes, "x:a:0.2 y:a:0.2 z:b:0.4 w:a:0.2")
+
+    # With x alone w would have had room, and with y alone too.
+    assert waits(plan_of(snapshot, "x b", "y b", "z c", "w b")) == {
+        "1": (),
+        "2": (),
+        "3": (),
+        "4": ("1", "2", "3"),
+    }
+
+
+def test_who_only_passes_frees_all_it_took_whatever_the_node_seemed_to_use() -> None:
+    nodes = {"a": 0.9, "b": 0.2, "c": 0.0, "d": 0.0}
+    snapshot = scene(nodes, "y:b:0.5 z:a:0.4 x:a:0.7")
+    rich = Limits(memory_headroom=0.0, memory_overbooking=10.0)
+    here = Scene(snapshot, compile_rules(snapshot), rich)
+    aside, rest = journey(snapshot, "z d").by_way_of(NodeId("b"))
+
+    plan = interleaved(
+        [
+            Leg(journey(snapshot, "y c"), here),
+            Leg(aside, here, aside=True),
+            Leg(rest, here, second=True),
+            Leg(journey(snapshot, "x b"), here),
+        ],
+        Rooms(here),
+    )
+
+    # b uses less than y: y frees 0.2, too little for x; z frees the 0.4 it took.
+    assert waits(plan)["4"] == ("3",)
