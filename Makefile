@@ -5,7 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-roadef lock schema pictures libvirt clean
+.PHONY: run test check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-planner bench-roadef lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -35,6 +35,11 @@ bench: $(VENV)/ready
 # Some six minutes; --sizes 10x200,100x2000 takes one.
 bench-ha: $(VENV)/ready
 	$(BIN)/python benchmarks/ha_drills.py
+
+# optimize side by side with Meta's Rebalancer, where REBALANCER names a Python 3.12
+# that has it (pip install rebalancer); some minutes.
+bench-planner: $(VENV)/ready
+	$(BIN)/python benchmarks/planner.py $(if $(REBALANCER),--rebalancer $(REBALANCER))
 
 # Two cores for 300 s an instance, an hour and a half in all; goes on where it was
 # stopped. Fewer seconds: make bench-roadef TIME=30.
