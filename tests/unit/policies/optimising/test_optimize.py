@@ -28,6 +28,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.policies import Decision, Optimize, Reason
+from opendrs.policies.optimising import descent
 from opendrs.policies.optimising.standing import standing
 from opendrs.policies.optimising.worth import Goal
 from opendrs.rules import violations
@@ -110,6 +111,34 @@ def test_no_placement_that_keeps_the_rules_is_more_even(seed: int) -> None:
     assert violations(end) == ()
     best = min(map(unevenness, kept))
     assert unevenness(end) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_compiled_search_finds_the_best_as_well(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descent, "SMALL", 0)  # nothing is small: all is annealed
+    snapshot = drawn(seed, (AntiAffinity(guests=guest_ids("g0", "g1")),))
+    kept = [each for each in every_placement(snapshot) if not violations(each)]
+
+    end = after(snapshot, EVERYTHING.decide(snapshot, None))
+
+    assert violations(end) == ()
+    best = min(map(unevenness, kept))
+    assert unevenness(end) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("budget", ["knee", "3 moves", "20 GiB"])
+def test_the_compiled_search_keeps_to_budgets(
+    budget: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(descent, "SMALL", 0)
+
+    decision = Optimize(budget=budget).decide(LOPSIDED, None)
+
+    assert decision.reason is Reason.IMPROVES_BALANCE
+    assert len(moved(decision)) <= 3
+    assert unevenness(after(LOPSIDED, decision)) <= 0.5
 
 
 def test_the_knee_moves_less_than_everything_and_gains_most_of_it() -> None:
