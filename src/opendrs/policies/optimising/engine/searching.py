@@ -14,9 +14,10 @@ from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
 
 SAMPLE = 2000  # moves looked at to learn what moves cost
-HEAT = 0.3  # the first temperature, of what moves change the cost by
-HOMELY_HEAT = 1.0  # where units are drawn home, so that early moves are taken back
-COOLING = 2e-4  # the last temperature, of the first
+HEAT = 0.4  # the first temperature, of what moves change the cost by
+HOMELY_HEAT = 0.8  # where units are drawn home, so that early moves are taken back
+COOLING = 2e-3  # the last temperature, of the first, where there are few units
+COLD = 2.0  # and times the units, as what is left of heat is so much for each of them
 PORTION = 20_000  # moves in a leg of the schedule
 STEP = 100  # and at least between two looks at who is overfull
 # What overfill costs at first, of all else that drawn moves change: in searches of so
@@ -79,6 +80,7 @@ class Search:
         self.iterations = 0
         self._annealing = annealing
         self._progress = 0.0
+        self._cooling = min(COOLING, COLD / max(problem.units, 1))
         drift = _drift(problem) if drift is None else drift
         self._habits = annealing.Habits(0.5, 0.1, 0.3, drift)
         self._tables = tables_of(problem)
@@ -130,8 +132,8 @@ class Search:
         leg = self._annealing.Leg(
             iterations=iterations,
             step=step,
-            hot=self._hot * COOLING**self._progress,
-            cold=self._hot * COOLING**progress,
+            hot=self._hot * self._cooling**self._progress,
+            cold=self._hot * self._cooling**progress,
             dearer=exp(growth),
             cheaper=exp(-growth * EASE * (1.0 - progress)),
         )
