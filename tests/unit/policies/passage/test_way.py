@@ -15,6 +15,7 @@ from opendrs.model import (
     Mobility,
     NodeAffinity,
     NodeId,
+    NodeState,
     Usage,
 )
 from opendrs.policies.passage import Detours, Passage
@@ -67,15 +68,21 @@ def test_a_detour_keeps_to_the_rules() -> None:
 
 def test_nobody_waits_where_a_stranger_is_expected() -> None:
     apart = AntiAffinity(guests=guest_ids("y", "v"))
-    snapshot = scene(
-        {"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.0},
-        "x:a:0.6 y:b:0.5 u:c:0.6 v:d:0.2",
-        apart,
-    )
+    nodes = {"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.5}
+    at = "x:a:0.6 y:b:0.5 v:c:0.6 w:d:0.2"
+    swaps = ("x b", "y a", "v d", "w c")
 
-    way = through(snapshot, "x b", "y a", "v c")
+    # Of all four only y finds room somewhere in the beginning: on d.
+    assert ways(through(scene(nodes, at), *swaps).detours) == ["y d", "w a"]
+    assert through(scene(nodes, at, apart), *swaps).detours == ()
 
-    assert "y d" not in ways(way.made)
+
+def test_nobody_waits_on_a_node_that_does_not_suit_it() -> None:
+    snapshot = scene({"a": 0.9, "b": 0.9, "c": 0.0, "d": 0.1}, "x:a:0.6 y:b:0.5")
+    other = replace(snapshot.nodes[NodeId("c")], state=NodeState.MAINTENANCE)
+    snapshot = replace(snapshot, nodes={**snapshot.nodes, other.id: other})
+
+    assert ways(through(snapshot, "x b", "y a").detours) == ["y d"]
 
 
 def test_without_a_detour_the_least_valuable_is_given_up() -> None:
@@ -119,6 +126,16 @@ def test_who_is_nearest_in_size_steps_aside() -> None:
 
     # With y aside, x could not come yet; with x aside, room would lie idle on a.
     assert ways(way.detours) == ["z c"]
+
+
+def test_a_larger_guest_steps_aside_first_if_less_room_lies_idle_then() -> None:
+    nodes = {"a": 0.9, "b": 0.9, "e": 0.9, "f": 0.9, "c": 0.0}
+    snapshot = scene(nodes, "x:a:0.6 z:b:0.5 p:e:0.4 q:f:0.45")
+
+    way = through(snapshot, "x b", "z a", "p f", "q e")
+
+    # x needs a tenth more than z frees, and q a twentieth more than p.
+    assert ways(way.detours) == ["z c", "p c"]
 
 
 def test_several_step_aside_for_one_where_none_is_large_enough() -> None:
