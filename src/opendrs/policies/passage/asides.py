@@ -151,7 +151,6 @@ class _Hosts:
             and node.id in self._allowed(unit[0].id)
             and self._suits.suits(unit, node)
             and not self._standing.disturbed(leg, place)
-            and not self._expects_strangers(leg, place)
         )
 
     def _allowed(self, guest: GuestId) -> Container[NodeId]:
@@ -162,10 +161,3 @@ class _Hosts:
         if guest not in self._open:
             self._open[guest] = self._suits.preferred(guest)
         return self._open[guest]
-
-    def _expects_strangers(self, leg: Leg, place: int) -> bool:
-        """Return whether somebody is to come there who must be apart."""
-        return bool(leg.strangers) and any(
-            not leg.strangers.isdisjoint(other.guests)
-            for other in self._standing.waiting[place]
-        )

@@ -66,15 +66,26 @@ def test_a_detour_keeps_to_the_rules() -> None:
     assert "y d" in ways(through(snapshot, "x b", "y a").made)
 
 
-def test_nobody_waits_where_a_stranger_is_expected() -> None:
+def test_who_must_be_apart_comes_when_the_one_who_waits_there_has_left() -> None:
     apart = AntiAffinity(guests=guest_ids("y", "v"))
     nodes = {"a": 0.9, "b": 0.9, "c": 0.9, "d": 0.5}
-    at = "x:a:0.6 y:b:0.5 v:c:0.6 w:d:0.2"
-    swaps = ("x b", "y a", "v d", "w c")
+    snapshot = scene(nodes, "x:a:0.6 y:b:0.5 v:c:0.6 w:d:0.2", apart)
+
+    way = through(snapshot, "x b", "y a", "v d", "w c")
 
     # Of all four only y finds room somewhere in the beginning: on d.
-    assert ways(through(scene(nodes, at), *swaps).detours) == ["y d", "w a"]
-    assert through(scene(nodes, at, apart), *swaps).detours == ()
+    assert ways(way.detours) == ["y d", "w a"]
+    assert ways(way.made).index("y a") < ways(way.made).index("v d")
+
+
+def test_nobody_waits_with_one_from_whom_it_must_be_apart() -> None:
+    apart = AntiAffinity(guests=guest_ids("y", "v"))
+    snapshot = scene(
+        {"a": 0.9, "b": 0.9, "c": 0.4, "d": 0.1}, "x:a:0.6 y:b:0.5 v:d:0.1", apart
+    )
+
+    # d has more to spare, but v is there.
+    assert ways(through(snapshot, "x b", "y a").detours) == ["y c"]
 
 
 def test_nobody_waits_on_a_node_that_does_not_suit_it() -> None:
