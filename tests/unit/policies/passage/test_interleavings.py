@@ -57,10 +57,7 @@ def test_without_any_one_of_its_waits_a_plan_is_unsafe(upheaval: Upheaval) -> No
 
 
 def hasty(plan: Plan, step: Step, earlier: StepId) -> Plan:
-    """Return *plan* in which *step* does not wait for *earlier*, but for its like.
-
-    What *earlier* waits for, *step* still does.
-    """
+    """Return *plan* in which *step* waits for what *earlier* does, but not for it."""
     (before,) = (each for each in plan.steps if each.id == earlier)
     fewer = tuple(each for each in step.after if each != earlier)
     less = replace(step, after=(*fewer, *before.after))
