@@ -76,6 +76,7 @@ class _Engine:
         self._places = Apart(tenants.apart, len(machines.cpu))
         self.host = first_placement(machines, tenants, self._places)
         self._flights: list[Flight] = []
+        self._coming = np.zeros(len(machines.cpu), np.int64)  # flights yet to land
         self._rested = np.full(len(self.host), -np.inf)
         hosts = len(machines.cpu)
         self._on = np.bincount(self.host, minlength=hosts) > 0
@@ -153,10 +154,8 @@ class _Engine:
         self.host[flight.guest] = flight.target
         self._rested[flight.guest] = when
         self._durations.append(flight.end - flight.start)
-        busy = (self.host == source).any() or any(
-            each.target == source and each.end > when for each in self._flights
-        )
-        if not busy:
+        self._coming[flight.target] -= 1
+        if not self._coming[source] and not (self.host == source).any():
             self._put_to_sleep(source, end - when)
 
     def _put_to_sleep(self, host: int, left: float) -> None:
@@ -239,4 +238,7 @@ class _Engine:
                 free[host] = max(free[host], flight.end)
         guests = [shift.guest for shift in shifts]
         seconds = memory[guests] / self._behaviour.bandwidth
-        self._flights += timetable(shifts, seconds, free)
+        flights = timetable(shifts, seconds, free)
+        for flight in flights:
+            self._coming[flight.target] += 1
+        self._flights += flights
