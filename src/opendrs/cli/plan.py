@@ -36,8 +36,8 @@ from opendrs.scoring import schedule
 @click.option(
     "--budget",
     metavar="AMOUNT",
-    help="How much optimize may move: knee, unlimited, or such as '500 GiB' or "
-    "'40 moves'.",
+    help="How much optimize may move: knee, unlimited, or such as '500 GiB', "
+    "'40 moves' or '30 min'.",
 )
 @click.option(
     "--time",

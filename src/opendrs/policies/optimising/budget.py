@@ -13,6 +13,8 @@ _UNITS = {
     "tib": "gib",
     "move": "moves",
     "moves": "moves",
+    "min": "minutes",
+    "minutes": "minutes",
 }
 _TIB = 1024.0
 
@@ -24,22 +26,25 @@ class Budget:
     Attributes:
         gib: The memory that may be transferred, in GiB.
         moves: The guests that may be moved.
+        minutes: How long the plan may take, as far as that can be told.
         knee: Whether less is moved where more would bring little.
     """
 
     gib: float = math.inf
     moves: float = math.inf
+    minutes: float = math.inf
     knee: bool = False
 
     @property
     def nothing(self) -> bool:
         """Whether it lets nothing move."""
-        return self.gib <= 0 or self.moves <= 0
+        return min(self.gib, self.moves, self.minutes) <= 0
 
     def __str__(self) -> str:
         parts = [
             *([f"{self.gib:g} GiB"] if math.isfinite(self.gib) else []),
             *([f"{self.moves:g} moves"] if math.isfinite(self.moves) else []),
+            *([f"{self.minutes:g} min"] if math.isfinite(self.minutes) else []),
         ]
         return ", ".join(parts) or (KNEE if self.knee else UNLIMITED)
 
@@ -47,8 +52,8 @@ class Budget:
     def parsed(cls, text: str) -> Budget:
         """Return the budget that *text* names.
 
-        `knee`, `unlimited`, or amounts such as `500 GiB`, `1.5 TiB`, `40 moves`;
-        several are separated by commas, and all of them bind.
+        `knee`, `unlimited`, or amounts such as `500 GiB`, `1.5 TiB`, `40 moves`,
+        `30 min`; several are separated by commas, and all of them bind.
 
         Raises:
             ValueError: It names none.
@@ -58,11 +63,11 @@ class Budget:
             return cls(knee=True)
         if word == UNLIMITED:
             return cls()
-        limits = {"gib": math.inf, "moves": math.inf}
+        limits = {"gib": math.inf, "moves": math.inf, "minutes": math.inf}
         for part in word.split(","):
             name, amount = _amount(part.strip(), text)
             limits[name] = min(amount, limits[name])
-        return cls(gib=limits["gib"], moves=limits["moves"])
+        return cls(gib=limits["gib"], moves=limits["moves"], minutes=limits["minutes"])
 
 
 def _amount(part: str, text: str) -> tuple[str, float]:
@@ -70,8 +75,8 @@ def _amount(part: str, text: str) -> tuple[str, float]:
     unit = found[2].lower() if found else ""
     if found is None or unit not in _UNITS:
         raise ValueError(
-            f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB or "
-            f"40 moves, not {text!r}"
+            f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB, "
+            f"40 moves or 30 min, not {text!r}"
         )
     try:
         amount = float(found[1])

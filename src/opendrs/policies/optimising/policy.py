@@ -39,7 +39,7 @@ class Optimize:
         priorities: What the plan is for, what matters most first: repair, contention,
             evenness, packing.
         budget: How much may be moved: knee (as far as it brings much), unlimited, or
-            amounts such as "500 GiB" or "40 moves".
+            amounts such as "500 GiB", "40 moves" or "30 min".
         cpu: What the evenness of processor load counts.
         memory: What the evenness of memory counts.
         thrift: What moving the memory of a whole node costs, where 1 is a node with

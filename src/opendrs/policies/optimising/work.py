@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,12 +23,14 @@ from opendrs.policies.optimising.words import (
 )
 from opendrs.policies.optimising.worth import Goal
 from opendrs.policies.passage import Detours, Journey, Passage, passage
+from opendrs.scoring import schedule
 
 ROUNDS = 3  # times a plan is made anew without who cannot travel
 MENDING = 100  # moves looked at for each unit when that is done
-ASIDE = (
-    0.5  # of what is transferred at the knee, the part that detours may cost besides
-)
+SHORTER = 5  # times a plan that takes too long is made anew
+SHORTENED = 0.9  # of what time would allow for, what is transferred then
+PORTIONS = 10  # in which that is searched for
+ASIDE = 0.5  # of what is transferred at the knee, what detours may cost besides
 REASONS = {
     Goal.REPAIR: Reason.MENDS_RULES,
     Goal.CONTENTION: Reason.RELIEVES_OVERLOAD,
@@ -46,6 +48,11 @@ class Draft:
     after: Standing
     snapshot: Snapshot
 
+    @property
+    def gib(self) -> float:
+        """The memory that it transfers, in GiB."""
+        return sum(each.memory for each in self.way.made) / GIB
+
 
 class Work:
     """Work on the decision about one case; it can be had at any moment.
@@ -55,14 +62,10 @@ class Work:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._planning = Planning(
-            Task(
-                scene=case.scene,
-                worth=case.worth,
-                budget=case.budget,
-                seed=case.seed,
-            )
+        self._task = Task(
+            scene=case.scene, worth=case.worth, budget=case.budget, seed=case.seed
         )
+        self._planning = Planning(self._task)
 
     @property
     def units(self) -> int:
@@ -109,6 +112,8 @@ class Work:
         else:
             reason = Reason.NO_CANDIDATE
             why = "no guest may go where it would be better"
+            if math.isfinite(case.budget.minutes):
+                why += f", or not within {case.budget.minutes:g} min"
         return Decision(
             reason,
             None,
@@ -119,8 +124,31 @@ class Work:
         )
 
     def _draft(self) -> Draft:
+        """Return the best plan that does not take longer than it may.
+
+        One that does is made anew with so much less to transfer. Where that does not
+        help, there is none.
+        """
+        case, draft = self._case, self._possible(self._planning)
+        allowed = 60 * case.budget.minutes
+        if math.isinf(allowed):
+            return draft
+        for _ in range(SHORTER):
+            seconds = schedule(draft.way.plan, case.snapshot, case.limits).seconds
+            if seconds <= allowed:
+                return draft
+            gib = SHORTENED * allowed / seconds * draft.gib
+            planning = Planning(
+                replace(self._task, budget=replace(case.budget, gib=gib))
+            )
+            for portion in range(PORTIONS):
+                planning.improve(MENDING * self.units, (portion + 1) / PORTIONS)
+            draft = self._possible(planning)
+        nobody = passage([], case.snapshot, case.rules, case.limits)
+        return Draft(self._planning, nobody, case.before, case.snapshot)
+
+    def _possible(self, planning: Planning) -> Draft:
         """Return the best plan of which all steps can be made in some order."""
-        planning = self._planning
         draft = self._way(planning)
         for _ in range(ROUNDS):
             lost = self._units_of(draft.way.given_up)
@@ -173,8 +201,7 @@ class Work:
 
     def _cost(self, draft: Draft) -> str:
         moves = sum(len(each.guests) for each in draft.way.made)
-        memory = sum(each.memory for each in draft.way.made) / GIB
-        return f"{moves} moves, {memory:.1f} GiB"
+        return f"{moves} moves, {draft.gib:.1f} GiB"
 
     def _broken(self, after: Snapshot) -> Iterator[str]:
         case = self._case

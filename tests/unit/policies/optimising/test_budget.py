@@ -28,12 +28,27 @@ def test_amounts_are_read_with_their_units(text: str, gib: float, moves: float) 
     assert (budget.gib, budget.moves, budget.knee) == (gib, moves, False)
 
 
+def test_a_budget_may_be_of_time() -> None:
+    assert Budget.parsed("30 min") == Budget(minutes=30.0)
+
+
 def test_the_knee_is_no_amount() -> None:
     assert Budget.parsed("knee") == Budget(knee=True)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "500", "nan GiB", "-5 GiB", "5 hours", "1.2.3 GiB", "5 GiB;", "GiB"]
+    "text",
+    [
+        "",
+        "500",
+        "nan GiB",
+        "-5 GiB",
+        "5 hours",
+        "nan min",
+        "1.2.3 GiB",
+        "5 GiB;",
+        "GiB",
+    ],
 )
 def test_what_is_no_budget_is_refused_with_what_was_expected(text: str) -> None:
     with pytest.raises(ValueError, match="budget"):
@@ -41,7 +56,15 @@ def test_what_is_no_budget_is_refused_with_what_was_expected(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["knee", "unlimited", "500 GiB", "40 moves", "100 GiB, 40 moves"]
+    "text",
+    [
+        "knee",
+        "unlimited",
+        "500 GiB",
+        "40 moves",
+        "100 GiB, 40 moves",
+        "1 moves, 30 min",
+    ],
 )
 def test_what_is_told_of_a_budget_is_read_as_the_same(text: str) -> None:
     budget = Budget.parsed(text)
@@ -52,4 +75,5 @@ def test_what_is_told_of_a_budget_is_read_as_the_same(text: str) -> None:
 def test_nothing_may_move_for_nothing() -> None:
     assert Budget.parsed("0 GiB").nothing
     assert Budget.parsed("0 moves").nothing
+    assert Budget.parsed("0 min").nothing
     assert not Budget.parsed("1 moves").nothing

@@ -32,6 +32,7 @@ from opendrs.policies.optimising import descent
 from opendrs.policies.optimising.standing import standing
 from opendrs.policies.optimising.worth import Goal
 from opendrs.rules import violations
+from opendrs.scoring import schedule
 from oracles.passage import move
 from piles import piles
 
@@ -180,6 +181,18 @@ def test_a_budget_of_nothing_is_said_to_be_one() -> None:
     assert decision.plan == EMPTY_PLAN
     assert decision.reason is Reason.LIMIT_REACHED
     assert decision.detail == "a budget of 0 GiB lets nothing move"
+
+
+@pytest.mark.parametrize("minutes", [1, 3, 5, 60])
+def test_a_plan_takes_no_longer_than_it_may(minutes: int) -> None:
+    # By hand: 10 GiB over 1 Gbit/s take 86 s, so 40 GiB almost six minutes.
+    decision = Optimize(budget=f"{minutes} min").decide(LOPSIDED, None)
+
+    took = schedule(decision.plan, LOPSIDED, Optimize().limits).seconds
+    assert took <= 60 * minutes
+    assert bool(decision.plan.steps) is (minutes > 1)
+    if minutes == 1:
+        assert decision.detail.endswith("or not within 1 min")
 
 
 def test_broken_rules_are_mended_though_it_becomes_less_even() -> None:
