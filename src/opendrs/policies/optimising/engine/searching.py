@@ -21,8 +21,8 @@ COLD = 2.0  # and times the units, as what is left of heat is so much for each o
 PORTION = 20_000  # moves in a leg of the schedule
 STEP = 100  # and at least between two looks at who is overfull
 # What overfill costs at first, of all else that drawn moves change: in searches of so
-# many moves a unit, and in shorter ones, which would not come back from overfull nodes.
-LONG = 2000
+# many moves a node, and in shorter ones, which would not come back from overfull nodes.
+LONG = 20_000
 LENIENT, STRICT = 0.03, 100.0
 GROWTH = 100.0  # logarithm of how much dearer it can become in all the time
 STEEP = log(2.0)  # and in one step
@@ -158,7 +158,7 @@ class Search:
 
     def _lenience(self, moves: float) -> float:
         """Return the first price of overfill where so many moves are to come."""
-        return LENIENT if moves > LONG * self.problem.units else STRICT
+        return LENIENT if moves > LONG * self.problem.nodes else STRICT
 
     def _settled(self, first: Indices, seed: int) -> State:
         most = int(np.bincount(first, minlength=1).max(initial=0))
