@@ -29,7 +29,8 @@ from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.worth import Worth
 
 WARMTH = 0.1  # the first temperature, in what is left to be mended of a node
-SWEEPS = 200  # corners of what can be reached that are looked at for the bound
+SWEEPS = (20, 200)  # corners of what can be reached that are looked at for the bound
+LOOKS = 4_000_000  # units that are looked at for that, within these
 PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 PRICING = 0.6  # the part of the work in which the price is sought
 NEAR = 0.7  # the part of a budget that the best moves use up where it may bind
@@ -154,7 +155,9 @@ class Planning:
             measures=self._task.measures[rows],
             budgets=self._moved(self.assignment)[rows],
         )
-        return nearest(problem, SWEEPS, PRECISION, self.assignment)
+        least, most = SWEEPS
+        sweeps = min(most, max(least, LOOKS // max(problem.units, 1)))
+        return nearest(problem, sweeps, PRECISION, self.assignment)
 
     def _moved(self, assignment: Indices) -> Floats:
         """Return what *assignment* moves of each measure, gathering apart; (2,)."""
