@@ -84,20 +84,6 @@ def pooled(snapshot: Snapshot, memory: Petitions, length: int) -> Memory:
     }
 
 
-def levelled(memory: Memory) -> Memory:
-    """Return *memory* with histories of nodes as long as any of a guest.
-
-    A guest may come with a longer history than its new node has: the node is taken
-    to have used as much outside its guests before as in its first sample.
-    """
-    longest = max(map(len, [*memory["guests"].values(), *memory["nodes"].values()]))
-    nodes = {
-        name: [own[0]] * (longest - len(own)) + own
-        for name, own in memory["nodes"].items()
-    }
-    return {**memory, "nodes": nodes}
-
-
 def _told(
     told: Mapping[str, list[float]], now: Mapping[str, list[float]], length: int
 ) -> dict[str, list[float]]:

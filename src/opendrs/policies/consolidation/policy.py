@@ -23,7 +23,6 @@ from opendrs.policies.consolidation.petitions import (
     Petition,
     Petitions,
     heard,
-    levelled,
     petition,
     pooled,
     told,
@@ -221,7 +220,7 @@ class Consolidate:
         now = with_sample(memory, snapshot, self.history)
         if node not in now["nodes"]:
             return None, now
-        scene = self._scene(snapshot, levelled(now))
+        scene = self._scene(snapshot, now)
         strategy = self.strategy(now["cycle"])
         said, tallies = judged(
             strategy,
@@ -247,7 +246,7 @@ class Consolidate:
         now = pooled(known, memory, self.history)
         if (early := _not_yet(known, now)) is not None:
             return Decision(early[0], memory, detail=early[1])
-        scene = self._scene(known, levelled(now))
+        scene = self._scene(known, now)
         strategy = self.strategy()
         moves = decided(
             strategy,

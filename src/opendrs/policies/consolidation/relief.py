@@ -51,18 +51,11 @@ class Relief:
     def place(self, guest: int) -> Shift | None:
         """Return where *guest* goes, whose own host says that it should leave.
 
-        To the host whose risk grows least, if that keeps the bound; else to one
-        without guests, or to one that is woken.
+        To the host by which the risk falls most, if that is worth the price; else,
+        if its own host is overloaded, to one without guests or to one that is woken.
         """
-        one = np.array([guest])
-        hosts = self._open(guest, self._on)
-        after = self._chances.risk[hosts] + self._chances.burdened(one, hosts)[0]
-        hosts, after = hosts[after <= self._way.bound], after[after <= self._way.bound]
-        if not len(hosts):
-            hosts = self._aside(guest)
-            return self._put(guest, int(hosts[0])) if len(hosts) else None
-        burdened = np.round(after - self._chances.risk[hosts], DIGITS)
-        return self._put(guest, int(hosts[np.argmin(burdened)]))
+        move = self._of(np.array([guest])) or self._out(np.array([guest]))
+        return None if move is None else self._put(*move)
 
     def _put(self, guest: int, target: int) -> Shift:
         shift = Shift(guest, int(self._chances.host[guest]), target)
@@ -104,7 +97,7 @@ class Relief:
         guests = np.flatnonzero(self._free & (self._chances.host == host))
         if not len(guests):
             return None
-        return self._of(guests) or self._out(guests, host)
+        return self._of(guests) or self._out(guests)
 
     def _of(self, guests: Integers) -> tuple[int, int] | None:
         """Return who of *guests* goes to which occupied host."""
@@ -148,9 +141,14 @@ class Relief:
                 most = float(open_gain[place])
         return found
 
-    def _out(self, guests: Integers, host: int) -> tuple[int, int] | None:
-        """Return who goes to a host without guests, if *host* is overloaded."""
-        if not self._chances.overloaded(self._way.full)[host]:
+    def _out(self, guests: Integers) -> tuple[int, int] | None:
+        """Return who of *guests* goes to a host without any, if theirs is overloaded.
+
+        Whoever is alone has nothing to gain by that.
+        """
+        chances, host = self._chances, int(self._chances.host[guests[0]])
+        alone = chances.count[host] == 1 and not self._fleet.stuck[host]
+        if alone or not chances.overloaded(self._way.full)[host]:
             return None
         eased = self._chances.eased(guests)
         row = int(np.argmax(np.round(eased, DIGITS)))

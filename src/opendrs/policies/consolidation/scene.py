@@ -66,7 +66,8 @@ class Scene:
             if self.known[self.index[unit[0].node]]
         )
         self.targets = Targets(self.snapshot, self.rules, limits)
-        self._width = max(map(len, memory["nodes"].values()), default=0)
+        histories = [*memory["nodes"].values(), *memory["guests"].values()]
+        self._width = max(map(len, histories), default=0)
         self.crowd = self._crowd()
         self.fleet = self._fleet(curve)
 
@@ -119,10 +120,15 @@ class Scene:
         return max(len(self._memory["guests"].get(guest.id, ())) for guest in unit)
 
     def _samples(self, unit: Unit) -> Floats:
-        """Return the CPU of *unit*, sample by sample, as wide as all columns."""
-        row = np.zeros(self._width)
+        """Return the CPU of *unit*, sample by sample, as wide as all columns.
+
+        Of guests that move as one, each is taken to have used before as much as in
+        its first sample, as far back as anything is known of one of them.
+        """
+        row, length = np.zeros(self._width), self._length(unit)
         for guest in unit:
-            _add(row, self._memory["guests"].get(guest.id, []))
+            told = self._memory["guests"].get(guest.id, [])
+            row[self._width - length :] += _levelled(told, length)
         return row
 
     def _fleet(self, curve: PowerCurve) -> Fleet:
@@ -135,13 +141,13 @@ class Scene:
             if guest.id not in moving
         ]
         self._inhabited = {guest.node for guest in self.snapshot.guests.values()}
-        own = np.zeros((len(nodes), self._width))
-        for row, node in zip(own, nodes, strict=True):
-            _add(row, self._memory["nodes"].get(node.id, []))
+        told_by = self._memory["nodes"]
+        rows = [_levelled(told_by.get(node.id, []), self._width) for node in nodes]
+        own = np.array(rows, float).reshape(-1, self._width)
         for guest in staying:
             if guest.present:
-                row = own[self.index[guest.node]]
-                _add(row, self._memory["guests"].get(guest.id, []))
+                told = self._memory["guests"].get(guest.id, [])
+                own[self.index[guest.node]] += _levelled(told, self._width)
         stays = {guest.node for guest in staying}
         return Fleet(
             cpu=np.array([_cores(node) for node in nodes], float),
@@ -179,9 +185,15 @@ def _cores(node: Node) -> float:
     return node.capacity.cpu if node.capacity is not None else 1.0
 
 
-def _add(row: Floats, samples: Sequence[float]) -> None:
-    if samples:
-        row[row.size - len(samples) :] += samples
+def _levelled(samples: Sequence[float], length: int) -> Floats:
+    """Return *samples* as so many, as if it had been before as in the first of them.
+
+    A node that was not measured for a while, or a guest that has just started, used
+    something before too, or nobody asked; that it was nothing is not known.
+    """
+    if not samples:
+        return np.zeros(length)
+    return np.array([samples[0]] * (length - len(samples)) + [*samples], float)
 
 
 def _pairs(rooms: Iterable[Room], missing: float) -> Floats:
