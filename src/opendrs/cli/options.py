@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
 
 TABLE, JSON = "table", "json"
+
+
+def a_number(
+    context: click.Context, option: click.Parameter, value: float | None
+) -> float | None:
+    """Refuse `nan`, which is outside no range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number of seconds", context, option)
+    return value
+
 
 source_argument = click.argument("source", metavar="SOURCE")
 

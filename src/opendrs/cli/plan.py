@@ -13,6 +13,7 @@ import click
 from opendrs.cli.anytime import decided_within
 from opendrs.cli.options import (
     JSON,
+    a_number,
     config_option,
     format_option,
     policy_option,
@@ -25,6 +26,7 @@ from opendrs.cli.sources import load_settings, observe, open_source, with_record
 from opendrs.cli.timing import print_schedule, schedule_document
 from opendrs.controller.documents import plan_document
 from opendrs.controller.selection import parse_assignments
+from opendrs.platforms.file import FilePlatform
 from opendrs.policies import Decision, Reason
 from opendrs.scoring import schedule
 
@@ -43,6 +45,7 @@ from opendrs.scoring import schedule
     "--time",
     "seconds",
     type=click.FloatRange(0, 86400, min_open=True),
+    callback=a_number,
     metavar="SECONDS",
     help="For how long optimize searches; the best so far at Ctrl-C.",
 )
@@ -92,7 +95,8 @@ def command(  # noqa: PLR0913 - one for each option
         print_schedule(screen, timing, chosen.limits)
         screen.print()
         again = _apply(source, policy, assignments, config)
-        screen.print(visible(_advice(decision, again)))
+        file = isinstance(opened.platform, FilePlatform)
+        screen.print(visible(_advice(decision, None if file else again)))
 
 
 def _apply(
@@ -106,7 +110,9 @@ def _apply(
     return shlex.join(words)
 
 
-def _advice(decision: Decision[Any], again: str) -> str:
+def _advice(decision: Decision[Any], again: str | None) -> str:
+    if decision.plan.steps and again is None:
+        return "This is a snapshot in a file: it is planned for, not changed."
     if decision.plan.steps:
         return f"To do this: {again}"
     if decision.reason is Reason.NOT_YET_SUSTAINED:

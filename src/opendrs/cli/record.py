@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -12,7 +11,13 @@ from typing import TextIO
 import click
 
 from opendrs.cli.figures import counted
-from opendrs.cli.options import JSON, config_option, format_option, source_argument
+from opendrs.cli.options import (
+    JSON,
+    a_number,
+    config_option,
+    format_option,
+    source_argument,
+)
 from opendrs.cli.screen import print_json
 from opendrs.cli.sources import Source, load_settings, observe, open_source
 from opendrs.errors import (
@@ -27,15 +32,6 @@ STANDARD_OUTPUT = "-"
 LONGEST_PAUSE = 1e7  # seconds between two snapshots: some four months
 
 
-def _a_number(
-    context: click.Context, option: click.Parameter, value: float | None
-) -> float | None:
-    """Refuse `nan`, which is outside no range."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number of seconds", context, option)
-    return value
-
-
 @click.command(name="record")
 @source_argument
 @click.option(
@@ -48,7 +44,7 @@ def _a_number(
 @click.option(
     "--every",
     type=click.FloatRange(0, LONGEST_PAUSE, min_open=True),
-    callback=_a_number,
+    callback=a_number,
     metavar="SECONDS",
     help="Go on, and add one snapshot a line (JSON Lines) each time.",
 )

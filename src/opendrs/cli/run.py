@@ -73,7 +73,7 @@ def command(
 def _only(settings: Settings, config: Path) -> str:
     """Return the name of the only platform there is."""
     if len(settings.platforms) != 1:
-        names = ", ".join(sorted(settings.platforms)) or "none"
+        names = ", ".join(sorted(settings.platforms)) or "none but demo"
         raise UnknownPlatformError(
             f"{shown_path(config)}: which platform? Say --platform NAME "
             f"(there is: {names})"

@@ -105,7 +105,7 @@ def test_shows_why_what_and_what_becomes_of_the_nodes(
     assert "a ██████░░ 80% → ███░░░░░ 40% ██████░░ 80% → ███░░░░░ 40%" in rows
     assert "b ░░░░░░░░ 0% → ███░░░░░ 40% ░░░░░░░░ 0% → ███░░░░░ 40%" in rows
     assert "left alone: kept: rule: stays" in rows
-    assert rows[-1] == "To do this: opendrs apply lopsided.json"
+    assert rows[-1] == "This is a snapshot in a file: it is planned for, not changed."
 
 
 def test_a_sleeping_node_is_shown_and_woken(opendrs: Opendrs) -> None:
@@ -138,12 +138,19 @@ def test_a_policy_that_bides_its_time_says_how_to_decide_at_once(
     assert at_once.startswith("pressure: no-")
 
 
-def test_the_advice_repeats_the_options(opendrs: Opendrs, lopsided: str) -> None:
+def test_a_time_that_is_no_number_is_refused(opendrs: Opendrs, lopsided: str) -> None:
+    answer = opendrs("plan", lopsided, "--policy", "optimize", "--time", "nan")
+
+    assert answer.status == 2
+    assert "nan is not a number of seconds" in answer.err
+
+
+def test_the_advice_repeats_the_options(opendrs: Opendrs) -> None:
     options = ["--policy", "balance", "--set", "threshold=0.2", "--set", "moves=1"]
 
-    text = opendrs("plan", lopsided, *options).out
+    text = opendrs("plan", "demo", *options).out
 
-    command = f"opendrs apply lopsided.json {' '.join(options)}"
+    command = f"opendrs apply demo {' '.join(options)}"
     assert f"To do this: {command}" in " ".join(text.split())
 
 

@@ -353,7 +353,7 @@ def test_a_missing_library_is_told(
     answer = opendrs("sweep", sweep(), "--scheduler", "tcp://127.0.0.1:1")
 
     assert answer.status == 2
-    assert "--scheduler needs dask: pip install 'opendrs[dask]'" in answer.err
+    assert "--scheduler needs dask: pip install '.[dask]', in a checkout" in answer.err
 
 
 def test_certificates_that_are_not_there_are_told(opendrs: Opendrs) -> None:

@@ -27,7 +27,7 @@ def library() -> ModuleType:
     except ImportError as error:
         raise ConfigurationError(
             "the libvirt platform needs libvirt-python, which is not there: "
-            "pip install 'opendrs[libvirt]'",
+            "make libvirt, or pip install '.[libvirt]', in a checkout of opendrs",
             "it is built from source and needs a compiler and libvirt's headers; "
             "on Debian: apt-get install gcc pkg-config python3-dev libvirt-dev",
         ) from error

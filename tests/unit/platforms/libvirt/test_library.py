@@ -27,5 +27,5 @@ def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     library.cache_clear()
     settings = LibvirtSettings(nodes={"h1": "test:///default"})
 
-    with pytest.raises(ConfigurationError, match=r"opendrs\[libvirt\]"):
+    with pytest.raises(ConfigurationError, match=r"pip install .\.\[libvirt\]"):
         LibvirtPlatform("lab", settings).observe()

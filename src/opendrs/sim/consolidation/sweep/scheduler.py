@@ -36,7 +36,7 @@ def connected(address: str) -> Iterator[Client]:
         from distributed import Client  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(
-            "--scheduler needs dask: pip install 'opendrs[dask]'"
+            "--scheduler needs dask: pip install '.[dask]', in a checkout of opendrs"
         ) from error
     for name in TALKERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
