@@ -55,7 +55,9 @@ def ordered(  # noqa: PLR0913 - choices, the cluster they are for, and its nodes
     Each choice must be safe once all before it are done, and no guest may move
     twice. A step waits only where it must: where there is not room on the
     target until somebody has left it, or somebody is there still from whom its
-    guest must be apart, it and all later arrivals wait for all who leave there.
+    guest must be apart, it and all later arrivals wait for all who leave there, and
+    for all who arrived before: so each step is safe by its own waits alone, whatever
+    is known of those of others.
 
     Args:
         choices: The moves, in an order in which they could be made one by one.
@@ -78,6 +80,7 @@ class _Order:
         worst: The same while all that was let go on there since the last wait
             is under way: arrivals have come, nobody has left.
         gone: Who has left each node since then.
+        arrived: The steps to each node since then.
         leaving: All steps from each node, and the one that wakes it.
         waits: The steps that all later arrivals on a node wait for.
         ancestors: All steps that each step waits for, directly or not.
@@ -92,6 +95,7 @@ class _Order:
         self.exact = dict(Targets(snapshot, rules, limits).room)
         self.worst = dict(self.exact)
         self.gone: dict[NodeId, set[str]] = {name: set() for name in snapshot.nodes}
+        self.arrived: dict[NodeId, list[StepId]] = {name: [] for name in snapshot.nodes}
         self.leaving: dict[NodeId, list[StepId]] = {name: [] for name in snapshot.nodes}
         self.waits: dict[NodeId, tuple[StepId, ...]] = dict.fromkeys(snapshot.nodes, ())
         self.ancestors: dict[StepId, frozenset[StepId]] = {}
@@ -131,6 +135,7 @@ class _Order:
             self._wait(target)
         for move in choice.moves:
             step = self._step(move, self.waits[target], choice.why)
+            self.arrived[target].append(step)
             self.leaving[source].append(step)
             self.gone[source].add(move.guest)
         self.worst[target] = self.worst[target].minus(asked)
@@ -148,9 +153,11 @@ class _Order:
         )
 
     def _wait(self, target: NodeId) -> None:
-        self.waits[target] = self._last(self.leaving[target])
+        earlier = {*self.waits[target], *self.leaving[target], *self.arrived[target]}
+        self.waits[target] = self._last(sorted(earlier, key=int))
         self.worst[target] = self.exact[target]
         self.gone[target] = set()
+        self.arrived[target] = []
 
     def _last(self, steps: Iterable[StepId]) -> tuple[StepId, ...]:
         """Return those of *steps* for which none of the others waits."""

@@ -368,9 +368,10 @@ def test_certificates_that_are_not_there_are_told(opendrs: Opendrs) -> None:
     assert "No such file" in answer.err
 
 
-def test_the_example_of_the_reference_is_a_sweep_and_its_table_tells_all_of_it() -> (
-    None
-):
+def test_the_example_of_the_reference_is_a_sweep_and_its_table_tells_all_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     text = (DOCUMENTS / "sweep.md").read_text()
     Path("grid.toml").write_text(text.split("```toml\n")[1].split("```")[0])
 
