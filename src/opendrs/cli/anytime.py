@@ -19,6 +19,12 @@ PORTIONS = 40  # in which the work is done, about
 FIRST = 20_000  # moves that are looked at to learn how long that takes
 
 
+def introduced(policy: Policy[Any]) -> str:
+    """Return the name of *policy*, and why it may take long this once."""
+    once = " (the first time its search is compiled, which takes half a minute)"
+    return f"{policy.name}{once}" if isinstance(policy, Optimize) else policy.name
+
+
 def decided_within(
     policy: Policy[Any], snapshot: Snapshot, seconds: float
 ) -> Decision[Any]:
@@ -35,11 +41,11 @@ def decided_within(
             "a time"
         )
     begun = monotonic()
-    work = policy.work(snapshot)
-    if isinstance(work, Decision):
-        return work
-    iterations, gone = FIRST, 0.0
-    with _shown() as bar:
+    with _shown(introduced(policy)) as bar:
+        work = policy.work(snapshot)
+        if isinstance(work, Decision):
+            return work
+        iterations, gone = FIRST, 0.0
         try:
             while gone < 1:
                 before = monotonic()
@@ -55,12 +61,12 @@ def decided_within(
 
 
 @contextmanager
-def _shown() -> Iterator[Callable[[float], None]]:
+def _shown(whom: str) -> Iterator[Callable[[float], None]]:
     """Give what shows on a terminal how much of the time is gone."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("searching", total=1.0)
+        task = progress.add_task(f"asking {whom}", total=1.0)
         yield lambda gone: progress.update(task, completed=min(gone, 1.0))

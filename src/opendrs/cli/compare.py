@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from opendrs.cli.comparison import Outcome, Row, budget_rows, comparable, outcome, rows
 from opendrs.cli.curve import draw, require_picture
 from opendrs.cli.options import JSON, config_option, format_option, source_argument
-from opendrs.cli.screen import add_row, console, print_json, table, visible
+from opendrs.cli.screen import add_row, asking, console, print_json, table, visible
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.errors import ConfigurationError
 from opendrs.policies import Optimize
@@ -68,7 +65,7 @@ def command(
     missing = comparable(snapshot)
     if missing:
         raise ConfigurationError(f"{source}: not measured: {', '.join(missing)}")
-    with _told() as told:
+    with asking() as told:
         found = [*rows(snapshot, settings, policies, told)]
         by_budget = (
             [*budget_rows(snapshot, settings, told)]
@@ -123,14 +120,3 @@ def _cells(found: Outcome) -> list[str]:
         f"{found.moves}",
         f"{found.gib:.1f}",
     ]
-
-
-@contextmanager
-def _told() -> Iterator[Callable[[str], None]]:
-    """Give what shows on a terminal whose turn it is."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    screen = Console(stderr=True)
-    with screen.status("") as status:
-        yield lambda name: status.update(f"asking {visible(name)}")

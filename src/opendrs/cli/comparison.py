@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import process_time
 from typing import Any
 
+from opendrs.cli.anytime import introduced
 from opendrs.controller.settings import Settings
 from opendrs.model import GIB, Migration, Plan, Relocation, Snapshot, Step
 from opendrs.policies import BUILT_IN, Decision, Optimize, Policy
@@ -101,7 +102,9 @@ def rows(
     """
     for name in names or sorted(BUILT_IN):
         policy = settings.chosen_policy(name, dict(AT_ONCE.get(name, {})))
-        told(name)
+        told(introduced(policy))
+        if isinstance(policy, Optimize):  # what is compiled once is not its work
+            replace(policy, effort=1).decide(snapshot, None)
         yield _row(name, policy, snapshot)
 
 

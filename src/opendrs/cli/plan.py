@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from opendrs.cli.anytime import decided_within
+from opendrs.cli.anytime import decided_within, introduced
 from opendrs.cli.options import (
     JSON,
     a_number,
@@ -21,13 +21,14 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.proposal import print_decision
-from opendrs.cli.screen import console, print_json, visible
+from opendrs.cli.screen import asking, console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source, with_record
 from opendrs.cli.timing import print_schedule, schedule_document
 from opendrs.controller.documents import plan_document
 from opendrs.controller.selection import parse_assignments
+from opendrs.model import Snapshot
 from opendrs.platforms.file import FilePlatform
-from opendrs.policies import Decision, Reason
+from opendrs.policies import Decision, Policy, Reason
 from opendrs.scoring import schedule
 
 
@@ -80,11 +81,7 @@ def command(  # noqa: PLR0913 - one for each option
     chosen = settings.chosen_policy(policy, parse_assignments(assignments))
     opened = open_source(source, settings)
     snapshot = with_record(observe(opened), chosen, opened, settings)
-    decision = (
-        chosen.decide(snapshot, chosen.initial_memory())
-        if seconds is None
-        else decided_within(chosen, snapshot, seconds)
-    )
+    decision = _decided(chosen, snapshot, seconds)
     timing = schedule(decision.plan, snapshot, chosen.limits)
     if form == JSON:
         document = plan_document(chosen.name, decision)
@@ -97,6 +94,16 @@ def command(  # noqa: PLR0913 - one for each option
         again = _apply(source, policy, assignments, config)
         file = isinstance(opened.platform, FilePlatform)
         screen.print(visible(_advice(decision, None if file else again)))
+
+
+def _decided(
+    policy: Policy[Any], snapshot: Snapshot, seconds: float | None
+) -> Decision[Any]:
+    if seconds is not None:
+        return decided_within(policy, snapshot, seconds)
+    with asking() as told:
+        told(introduced(policy))
+        return policy.decide(snapshot, policy.initial_memory())
 
 
 def _apply(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
@@ -29,6 +30,16 @@ def console() -> Console:
     found = Screen(markup=False, highlight=False, emoji=False)
     found.width = max(found.width, NARROWEST)
     return found
+
+
+@contextmanager
+def asking() -> Iterator[Callable[[str], None]]:
+    """Give what shows on a terminal, until all is told, who is asked."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with Console(stderr=True).status("") as status:
+        yield lambda whom: status.update(f"asking {visible(whom)}")
 
 
 def visible(text: str) -> str:

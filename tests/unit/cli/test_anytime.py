@@ -71,8 +71,16 @@ def test_plan_takes_a_time_and_a_budget(opendrs: Opendrs) -> None:
 
     assert answer.status == 0
     assert "bound: no plan that moves as much can come below" in answer.out
-    assert "--set 'budget=\"1 moves\"'" in " ".join(answer.out.split())
     assert (found["reason"], found["steps"]) == ("limit-reached", [])
+
+
+def test_the_advice_has_the_budget_in_it(opendrs: Opendrs) -> None:
+    asked = ("plan", "demo", "--policy", "optimize", "--budget", "9 moves")
+
+    text = " ".join(opendrs(*asked).out.split())
+
+    advice = "opendrs apply demo --policy optimize --set 'budget=\"9 moves\"'"
+    assert f"To do this: {advice}" in text
 
 
 @pytest.mark.parametrize(
