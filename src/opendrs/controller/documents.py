@@ -44,6 +44,8 @@ def plan_document(policy: str, decision: Decision[Any]) -> dict[str, object]:
     return {
         "policy": policy,
         "reason": decision.reason.value,
+        "detail": decision.detail,
+        "notes": list(decision.notes),
         "before": dict(decision.before),
         "after": dict(decision.after),
         "steps": [step_document(step) for step in decision.plan.steps],

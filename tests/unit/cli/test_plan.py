@@ -42,7 +42,10 @@ def test_json_is_exactly_the_published_object(opendrs: Opendrs, lopsided: str) -
 
     found = json.loads(answer.out)
     assert answer.status == 0
-    assert list(found) == ["policy", "reason", "before", "after", "steps", "schedule"]
+    assert list(found) == [
+        *("policy", "reason", "detail", "notes"),
+        *("before", "after", "steps", "schedule"),
+    ]
     assert (found["policy"], found["reason"]) == ("balance", "improves-balance")
     assert found["before"]["imbalance"] > 0.9
     assert found["after"]["imbalance"] < 0.1

@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 
 from builders import cluster
-from hall import Hall
+from hall import TRUSTING, Hall
 from opendrs.controller.requests.desk import KEPT
 from opendrs.controller.requests.wire import RequestState, Verdict
 from opendrs.model import GuestId, Migration, NodeId, NodeState, PowerOff, Snapshot
 from opendrs.platforms.file import snapshot_from
-from opendrs.policies import Consolidate
 from opendrs.ports import Outcome
-from stage import HASTY
 
 OVER, UNDER, CALM = Verdict.OVERLOADED, Verdict.UNDERLOADED, Verdict.CALM
 CROWDED = cluster(
@@ -113,7 +111,7 @@ def test_a_node_that_seems_empty_is_not_put_to_sleep_while_it_is_silent(
     tmp_path: Path,
 ) -> None:
     origin = cluster({"h1": 0.3, "h2": 0.0}, {"vm1": ("h1", 0.3)})
-    policy = Consolidate(limits=HASTY, power=True)
+    policy = replace(TRUSTING, power=True)
     with Hall(tmp_path, origin, policy) as hall:
         hall.ask("h1")
         hall.cycle()
@@ -474,7 +472,7 @@ def test_a_node_that_slept_is_woken_for_who_should_leave(tmp_path: Path) -> None
     )
     asleep = replace(origin.nodes[NodeId("h3")], state=NodeState.OFFLINE)
     origin = replace(origin, nodes={**origin.nodes, NodeId("h3"): asleep})
-    policy = Consolidate(limits=HASTY, power=True)
+    policy = replace(TRUSTING, power=True)
     with Hall(tmp_path, origin, policy) as hall:
         hall.ask("h2")
         asked = hall.ask("h1", OVER, ["vm1"])
