@@ -53,7 +53,10 @@ class Service:
                 "gathering": 0.1,
             },
             "platform": {"away": {"kind": "outside", "address": "cluster"}},
-            "policy": {"name": "consolidate"},
+            "policy": {
+                "name": "consolidate",
+                "consolidate": {"detector": "last-n-average"},
+            },
             "limits": {"cooldown": 0.001},
             "store": {"path": "record.sqlite"},
         }
