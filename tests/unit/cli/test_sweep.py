@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
+import distributed  # noqa: F401 - or its settings would be forgotten with ours
 import pytest
 import tomli_w
 from pyarrow import parquet
