@@ -59,12 +59,22 @@ def _by_many(tasks: Sequence[Task], jobs: int) -> Done:
 
 @contextmanager
 def _born_deaf() -> Iterator[None]:
-    """Begin processes that never hear of Ctrl-C: that is for this one to hear."""
+    """Begin processes that never hear of Ctrl-C: that is for this one to hear.
+
+    Once they have begun, for one that is left halfway would complain. It is not
+    enough to block the signal: threads of libraries hear it as well, and what they
+    hear is told to the main one.
+    """
+    heard: list[int] = []
+    usual = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, usual)
+    if heard:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _tie(held: Connection) -> None:
