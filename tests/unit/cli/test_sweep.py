@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from opendrs.cli.swept import Outcome, print_outcome
 from opendrs.sim.consolidation.sweep.form import read_sweep
 from opendrs.sim.consolidation.sweep.results import ABOUT, METRICS
 from opendrs.sim.consolidation.sweep.running import prepared
+from opendrs.sim.consolidation.sweep.scheduler import TALKERS
 from opendrs.sim.consolidation.sweep.summary import Candidate
 from sweeps import SMALL, silent
 from terminal import Opendrs
@@ -31,6 +33,15 @@ POLICIES = [
     {"name": "consolidate", "settings": {"target": [0.5, 0.8]}},
 ]
 ONE = ("--jobs", "1")  # processes take longer to begin than these runs do
+
+
+@pytest.fixture(autouse=True)
+def _talking_again() -> Iterator[None]:
+    """Let those speak again, in other tests, whom a command has told to be silent."""
+    before = {name: logging.getLogger(name).level for name in TALKERS}
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def sweep(name: str = "grid.toml", **tables: Any) -> str:  # noqa: ANN401 - a document

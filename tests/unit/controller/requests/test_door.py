@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 import socket
 from collections.abc import Iterator
@@ -190,6 +191,7 @@ def test_what_is_told_seldom_is_told_again_after_a_while(
 def test_what_goes_wrong_again_and_again_is_told_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.ERROR, "asyncio")
     loop = DoorLoop()
     for _ in range(1000):
         loop.call_exception_handler({"message": "no file is left"})
