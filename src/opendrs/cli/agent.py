@@ -15,7 +15,7 @@ from opendrs.agent import (
     interruptible,
     keep_on,
 )
-from opendrs.cli.logs import LEVELS, logged
+from opendrs.cli.logs import level_option, logged
 from opendrs.cli.options import format_option
 from opendrs.cli.signals import pulled_by_signals
 from opendrs.controller import Brake
@@ -34,12 +34,7 @@ NOT_TAKEN = 3
 @click.command(name="agent")
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
 @click.option("--once", is_flag=True, help="One round, and an end.")
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    default="info",
-    help="What matters less is not told.",
-)
+@level_option
 @format_option
 def command(*, config: Path, once: bool, level: str, form: str) -> int:
     """Look after one host, and ask the controller for relief.

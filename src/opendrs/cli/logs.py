@@ -9,10 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+import click
+
 from opendrs.cli.options import JSON
 from opendrs.controller.telling import LOGGER
 
 LEVELS = ("debug", "info", "warning", "error")
+
+level_option = click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="info",
+    help="What matters less is not told.",
+)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.assembly import Parts
-from opendrs.cli.logs import LEVELS, logged
+from opendrs.cli.logs import level_option, logged
 from opendrs.cli.options import format_option
 from opendrs.cli.performance import exit_status
 from opendrs.cli.signals import pulled_by_signals
@@ -27,12 +27,7 @@ from opendrs.platforms.file import shown_path
     help="Which platform of CONFIG, if there are several; demo for a simulated one.",
 )
 @click.option("--once", is_flag=True, help="One cycle, and an end.")
-@click.option(
-    "--level",
-    type=click.Choice(LEVELS),
-    default="info",
-    help="What matters less is not told.",
-)
+@level_option
 @format_option
 def command(
     *, config: Path, platform: str | None, once: bool, level: str, form: str
