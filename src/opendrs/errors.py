@@ -72,7 +72,17 @@ class PlatformError(OpenDRSError):
 
 
 class PlatformUnavailableError(PlatformError):
-    """The hypervisor cannot be reached now; worth trying again."""
+    """The hypervisor cannot be reached now; worth trying again.
+
+    Attributes:
+        what: What could not be done.
+        whys: What each host says, one line each.
+    """
+
+    def __init__(self, what: str, *whys: str) -> None:
+        super().__init__(f"{what}: {'; '.join(whys)}" if whys else what)
+        self.what = what
+        self.whys = whys
 
 
 class PermissionDeniedError(PlatformError):

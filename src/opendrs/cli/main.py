@@ -10,12 +10,18 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
 
 from opendrs import __version__
-from opendrs.errors import ConfigurationError, ModelError, OpenDRSError
+from opendrs.errors import (
+    ConfigurationError,
+    ModelError,
+    OpenDRSError,
+    PlatformUnavailableError,
+)
 
 BAD_INPUT = 2
 FAILURE = 3
@@ -23,6 +29,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 LONGEST_LINE = 600  # characters of what went wrong that are shown
 
+ALIKE = 0.6  # from when on a word is taken for a slip; half of another is not
 COMMANDS = {
     "demo": "See it work on a simulated cluster.",
     "show": "Show nodes, guests, rules, and what is broken.",
@@ -73,6 +80,17 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that *args* begin with; guess at what a slip meant."""
+        word = args[0]
+        if word not in COMMANDS and not word.startswith("-"):
+            close = get_close_matches(word, COMMANDS, n=1, cutoff=ALIKE)
+            meant = f" Did you mean {close[0]}?" if close else ""
+            ctx.fail(f"No such command {word!r}.{meant}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
@@ -120,7 +138,7 @@ def _told(error: Exception, *, debug: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, OpenDRSError):
         bad = isinstance(error, ConfigurationError | ModelError)
-        _say(str(error))
+        _say("\n".join(_lines(error)))
         return BAD_INPUT if bad else FAILURE
     if isinstance(error, OSError):  # such as a full disk below standard output
         _say(error.strerror or str(error))
@@ -128,6 +146,13 @@ def _told(error: Exception, *, debug: bool) -> int:
     _say(f"{type(error).__name__}: {error}")
     _say("this is a bug in opendrs; please report it, with the output of --debug")
     return FAILURE
+
+
+def _lines(error: OpenDRSError) -> tuple[str, ...]:
+    """Return what *error* says, a line for each host that does not answer."""
+    if isinstance(error, PlatformUnavailableError):
+        return (error.what, *error.whys)
+    return (str(error),)
 
 
 def _say(message: str, start: str = "opendrs: ") -> None:

@@ -16,7 +16,6 @@ from opendrs.controller.stores import MemoryStore, SqliteStore
 from opendrs.errors import (
     ConfigurationError,
     UnknownPlatformError,
-    UnsupportedError,
 )
 from opendrs.model import GuestId, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.connect import connect
@@ -119,10 +118,10 @@ def require_changeable(platform: Platform) -> None:
     """Check that something can be done on *platform*.
 
     Raises:
-        UnsupportedError: Nothing can: it is a file.
+        ConfigurationError: Nothing can: it is a file.
     """
     if isinstance(platform, FilePlatform):
-        raise UnsupportedError(
+        raise ConfigurationError(
             f"{platform.name} is a snapshot in a file: it can be planned for, not "
             "changed"
         )

@@ -96,6 +96,10 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     if jobs is not None and scheduler is not None:
         raise ConfigurationError("--jobs is for this machine: not with --scheduler")
+    if front[0] == front[1]:
+        raise ConfigurationError(
+            f"--front: expected two different metrics, found {front[0]} twice"
+        )
     grid = read_sweep(file)
     results = file.with_suffix(".parquet") if out is None else out
     wanted = [(results, RESULTS), *([(plot, PICTURES)] if plot else [])]

@@ -23,6 +23,7 @@ from opendrs.model import DEFAULT_LIMITS, Limits, Rule
 from opendrs.platforms.connect import KINDS, Connection, settings_type
 from opendrs.platforms.file import (
     Complaint,
+    FileForm,
     FileSettings,
     Location,
     check_rules,
@@ -30,6 +31,7 @@ from opendrs.platforms.file import (
     parse,
     read_text,
     repeated_keys,
+    require_form,
     shown,
     shown_path,
 )
@@ -245,6 +247,7 @@ def settings_from(document: object, source: str, directory: Path) -> Settings:
     Raises:
         ConfigurationError: Something is wrong; with all that is.
     """
+    require_form(document, source, FileForm.CONFIGURATION)
     reading = _Reading(directory)
     settings = reading.settings(document)
     complain(source, (*repeated_keys(document), *reading.complaints))

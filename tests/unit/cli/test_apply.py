@@ -130,7 +130,7 @@ def test_a_file_cannot_be_changed(opendrs: Opendrs, consent: list[str]) -> None:
 
     answer = opendrs("apply", "pair.json", *consent)
 
-    assert answer.status == 3
+    assert answer.status == 2
     assert answer.err == (
         "opendrs: pair is a snapshot in a file: it can be planned for, not changed\n"
     )

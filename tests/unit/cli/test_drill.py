@@ -96,6 +96,7 @@ def test_json_is_one_event_a_line_and_the_summary_last(
     *events, last = [json.loads(line) for line in answer.out.splitlines()]
     assert {"time", "source", "level", "event", "message"} <= events[0].keys()
     assert any(event["event"] == "recovered" for event in events)
+    assert {event["level"] for event in events} == {"info", "email"}
     assert last["summary"]["fencings"] == [{"time": 220, "node": "node3"}]
     assert last["summary"]["guests"][0]["downtime"] == 120
 

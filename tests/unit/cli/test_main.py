@@ -17,6 +17,7 @@ from opendrs.errors import (
     InvalidFileError,
     ModelError,
     PermissionDeniedError,
+    PlatformUnavailableError,
     StoreError,
 )
 from terminal import Opendrs
@@ -180,3 +181,42 @@ def test_a_terminal_of_few_characters_is_written_to() -> None:
     assert done.returncode == 0
     assert b"->" in done.stdout
     assert b"#" in done.stdout
+
+
+def test_a_slip_in_the_name_of_a_command_is_guessed_at(opendrs: Opendrs) -> None:
+    answer = opendrs("pln")
+
+    assert answer.status == 2
+    assert answer.err.endswith("No such command 'pln'. Did you mean plan?\n")
+    assert opendrs("xyzzy").err.endswith("No such command 'xyzzy'.\n")
+
+
+@pytest.mark.parametrize("command", ["run", "agent"])
+def test_a_snapshot_where_a_configuration_is_expected_is_told_in_one_line(
+    opendrs: Opendrs, command: str
+) -> None:
+    opendrs("record", "demo", "-o", "cluster.json")
+
+    answer = opendrs(command, "cluster.json")
+
+    assert answer.status == 2
+    assert answer.err == (
+        "opendrs: cluster.json is a snapshot, not a configuration: "
+        "opendrs plan, show and check take it\n"
+    )
+
+
+def test_each_host_that_does_not_answer_has_a_line(
+    monkeypatch: pytest.MonkeyPatch, opendrs: Opendrs
+) -> None:
+    failing(
+        PlatformUnavailableError("no host of lab answers", "h1: no", "h2: none"),
+        monkeypatch,
+    )
+
+    answer = opendrs("show", "lab")
+
+    assert answer.status == 3
+    assert answer.err == (
+        "opendrs: no host of lab answers\nopendrs: h1: no\nopendrs: h2: none\n"
+    )

@@ -131,6 +131,15 @@ def test_the_front_is_that_of_the_metrics_that_are_asked_for(opendrs: Opendrs) -
     assert moves == sorted(moves)
 
 
+def test_a_front_of_one_metric_twice_is_refused(opendrs: Opendrs) -> None:
+    answer = opendrs("sweep", "x.toml", "--front", "slav", "slav")
+
+    assert (answer.status, answer.err) == (
+        2,
+        "opendrs: --front: expected two different metrics, found slav twice\n",
+    )
+
+
 def test_draws_the_front(opendrs: Opendrs) -> None:
     answer = opendrs("sweep", sweep(title="a <grid>"), *ONE, "--plot", "x.svg")
 

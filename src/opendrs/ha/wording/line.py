@@ -24,6 +24,20 @@ class Level(StrEnum):
     HARDWARE_WARNING = "warning"
     CORRUPTED = "\n\t  "
 
+    @property
+    def word(self) -> str:
+        """Return the whole word, for records and programs."""
+        return _WORDS.get(self, self.value)
+
+
+_WORDS = {
+    Level.NOTICE: "notice",
+    Level.WARNING: "warning",
+    Level.ERROR: "error",
+    Level.MAIL: "email",
+    Level.CORRUPTED: "info",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -11,6 +11,8 @@ from opendrs.platforms.file.documents import parse as parse
 from opendrs.platforms.file.documents import read_text as read_text
 from opendrs.platforms.file.documents import repeated_keys as repeated_keys
 from opendrs.platforms.file.documents import shown_path as shown_path
+from opendrs.platforms.file.forms import FileForm as FileForm
+from opendrs.platforms.file.forms import require_form as require_form
 from opendrs.platforms.file.platform import FilePlatform as FilePlatform
 from opendrs.platforms.file.platform import FileSettings as FileSettings
 from opendrs.platforms.file.reading import check_rules as check_rules

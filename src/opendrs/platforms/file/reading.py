@@ -36,6 +36,7 @@ from opendrs.platforms.file.documents import (
     repeated_keys,
     shown_path,
 )
+from opendrs.platforms.file.forms import FileForm, require_form
 from opendrs.platforms.file.references import dangling
 from opendrs.platforms.file.wire import (
     FIELDS,
@@ -73,6 +74,7 @@ def snapshot_from(document: object, source: str) -> Snapshot:
     Raises:
         InvalidFileError: They describe none; with everything that is wrong.
     """
+    require_form(document, source, FileForm.SNAPSHOT)
     wrong: list[Complaint] = []
     try:
         entry = SNAPSHOT.validate_python(document)

@@ -71,8 +71,9 @@ class Observer:
     ) -> dict[NodeId, HostAnswer]:
         answers, silent = asked_at_once(hosts, question)
         if not answers:
-            whys = "; ".join(str(error) for error in silent.values())
-            raise PlatformUnavailableError(f"no host of {self.name} answers: {whys}")
+            raise PlatformUnavailableError(
+                f"no host of {self.name} answers", *map(str, silent.values())
+            )
         self._report(answers, silent)
         return answers
 

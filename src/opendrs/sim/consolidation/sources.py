@@ -8,7 +8,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,6 +18,7 @@ from opendrs.errors import InvalidFileError
 
 Open = Callable[[], IO[bytes]]
 TAR = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz)$")
+MOST_TOLD = 5  # complaints about one trace
 UNREADABLE = (
     OSError,
     EOFError,
@@ -98,7 +99,26 @@ def readable(label: str) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        raise InvalidFileError(f"{label}: {error}") from error
+        raise InvalidFileError(f"{label}: {_reason(error)}") from error
+
+
+def first_few(where: str, complaints: Sequence[str]) -> InvalidFileError:
+    """Return an error with the first of *complaints*, and how many more there are."""
+    told = list(complaints[:MOST_TOLD])
+    if len(complaints) > MOST_TOLD:
+        told.append(f"{where}: and {len(complaints) - MOST_TOLD} more")
+    return InvalidFileError(*told)
+
+
+def _reason(error: Exception) -> str:
+    """Return why something could not be read, in words for the operator."""
+    if isinstance(error, EOFError) or "unexpected end" in str(error):
+        return "is cut off: its compressed data end too soon"
+    if isinstance(error, gzip.BadGzipFile | zlib.error | lzma.LZMAError):
+        return "is not compressed as its name says, or damaged"
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return f"is damaged ({error})"
 
 
 def _of_directory(path: Path, *, deep: bool) -> Iterator[Source]:
@@ -115,7 +135,7 @@ def _opener(path: Path) -> Open:
 
 
 def _of_tar(path: Path) -> Iterator[Source]:
-    with tarfile.open(path) as archive:
+    with _tar(path) as archive:
         for member in archive:
             if member.isfile():
                 yield Source(
@@ -123,12 +143,28 @@ def _of_tar(path: Path) -> Iterator[Source]:
                 )
 
 
+def _tar(path: Path) -> tarfile.TarFile:
+    _require_content(path)
+    try:
+        return tarfile.open(path)
+    except tarfile.ReadError as error:
+        if "\n" not in str(error):  # else what each way of compressing says
+            raise
+        raise InvalidFileError(f"{path}: is not a tar archive") from error
+
+
+def _require_content(path: Path) -> None:
+    if path.stat().st_size == 0:
+        raise InvalidFileError(f"{path}: is empty")
+
+
 def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Open:
     return lambda: cast("IO[bytes]", archive.extractfile(member))
 
 
 def _of_zip(path: Path) -> Iterator[Source]:
-    with zipfile.ZipFile(path) as archive:
+    _require_content(path)
+    with _zip(path) as archive:
         for member in archive.infolist():
             if member.flag_bits & 1:
                 raise InvalidFileError(f"{path}: {member.filename} is encrypted")
@@ -138,6 +174,14 @@ def _of_zip(path: Path) -> Iterator[Source]:
                     member.filename,
                     _packed(archive, member),
                 )
+
+
+def _zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except zipfile.BadZipFile as error:
+        whole = "is not a zip archive, or is cut off: its directory is missing"
+        raise InvalidFileError(f"{path}: {whole}") from error
 
 
 def _packed(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Open:

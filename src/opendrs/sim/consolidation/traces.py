@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opendrs.errors import InvalidFileError, ModelError
-from opendrs.sim.consolidation.sources import readable, sources
+from opendrs.sim.consolidation.sources import first_few, readable, sources
 
 SAMPLES = 288  # a day of five minutes each
 PERCENT = 100
@@ -49,15 +49,15 @@ def read_planetlab(path: Path) -> Trace:
             file holds 288 whole percentages, one a line.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be; every
-            file that is wrong has its line.
+        InvalidFileError: There is nothing, or not what there should be; the first
+            few files that are wrong have their lines.
     """
     found = sorted(files(path))
     if not found:
         raise InvalidFileError(f"{path}: no traces in there")
     complaints = [why for why in (_complaint(*each) for each in found) if why]
     if complaints:
-        raise InvalidFileError(*(f"{path}: {why}" for why in complaints))
+        raise first_few(str(path), [f"{path}: {why}" for why in complaints])
     rows = [np.array(text.split(), dtype=np.int64) for _, text in found]
     return Trace(tuple(name for name, _ in found), np.array(rows))
 

@@ -64,7 +64,7 @@ class Entry:
             {
                 "time": self.time,
                 "source": self.source,
-                "level": self.level.value.strip() or Level.INFO.value,
+                "level": self.level.word,
                 "event": self.event.name,
                 **self.event.details(),
                 "message": self.words,

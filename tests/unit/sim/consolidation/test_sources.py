@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import tarfile
 import zipfile
 from pathlib import Path
@@ -10,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from opendrs.errors import InvalidFileError
-from opendrs.sim.consolidation.sources import sources
+from opendrs.sim.consolidation.sources import first_few, readable, sources
 
 
 def contents(path: Path, *, deep: bool = False) -> dict[str, bytes]:
     found = {}
     for source in sources(path, deep=deep):
-        with source.open() as content:
+        with readable(str(path)), source.open() as content:
             found[source.name] = content.read()
         with source.open() as again:
             assert again.read() == found[source.name]
@@ -76,7 +77,10 @@ def test_a_file_alone_is_decompressed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
-    (tmp_path / "text.zip").write_text("no archive")
+    for name in ("text.zip", "text.tar.gz"):
+        (tmp_path / name).write_text("no archive")
+    for name in ("empty.zip", "empty.tar.gz"):
+        (tmp_path / name).touch()
     with zipfile.ZipFile(tmp_path / "whole.zip", "w") as archive:
         archive.writestr("a", "1")
     # Bit 0 of the flags, in the directory at the end: encrypted.
@@ -85,9 +89,34 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "locked.zip").write_bytes(content)
 
     for name, why in (
-        ("text.zip", "not a zip file"),
+        ("text.zip", "not a zip archive"),
+        ("text.tar.gz", "is not a tar archive"),
+        ("empty.zip", "is empty"),
+        ("empty.tar.gz", "is empty"),
         ("locked.zip", "a is encrypted"),
         ("missing", "No such file"),
     ):
         with pytest.raises(InvalidFileError, match=f"{name}: .*{why}"):
             contents(tmp_path / name)
+
+
+@pytest.mark.parametrize("left", [30, 1000])
+def test_an_archive_that_is_cut_off_is_told_in_one_line(
+    tmp_path: Path, left: int
+) -> None:
+    (tmp_path / "noise").write_bytes(os.urandom(20_000))
+    path = tmp_path / "day.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(tmp_path / "noise", "day/noise")
+    path.write_bytes(path.read_bytes()[:left])
+
+    with pytest.raises(InvalidFileError) as caught:
+        contents(path)
+    assert str(caught.value) == f"{path}: is cut off: its compressed data end too soon"
+
+
+def test_of_many_complaints_the_first_are_told_and_how_many_more() -> None:
+    error = first_few("day", [f"file {number}" for number in range(1000)])
+
+    assert error.complaints[-2:] == ("file 4", "day: and 995 more")
+    assert first_few("day", ["one"]).complaints == ("one",)

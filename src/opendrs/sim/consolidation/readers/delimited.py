@@ -90,11 +90,14 @@ def _complaints(source: Source, form: Form, *, named: bool) -> Iterator[str]:
         try:
             for row in rows:
                 since += told > 0
-                if told == MOST or since > FURTHER:
+                if since > FURTHER:
                     return
                 if not row or (named and rows.line_num == 1):
                     continue
                 why = _complaint(row, form)
+                if why and told == MOST:
+                    yield f"{source.label}: and more"
+                    return
                 if why:
                     told += 1
                     yield f"{source.label}, line {rows.line_num}: {why}"

@@ -9,8 +9,9 @@ import numpy as np
 
 from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.readers.finishing import part
-from opendrs.sim.consolidation.readers.tables import MOST, Field
+from opendrs.sim.consolidation.readers.tables import Field
 from opendrs.sim.consolidation.readers.window import WHOLE, Window, cut, limited
+from opendrs.sim.consolidation.sources import first_few
 from opendrs.sim.consolidation.traces import PERCENT, files
 from opendrs.sim.consolidation.workload import LEAST, Workload
 
@@ -62,7 +63,7 @@ def _rows(path: Path) -> Iterator[tuple[str, list[tuple[float, ...]]]]:
             rows.append(tuple(float(word) for word in words))
         yield name, rows
     if complaints:
-        raise InvalidFileError(*complaints[:MOST])
+        raise first_few(str(path), complaints)
 
 
 def _complaint(words: list[str]) -> str | None:
@@ -85,4 +86,4 @@ def _require_even(path: Path, lengths: dict[str, int]) -> None:
     if length < LEAST:
         complaints.append(f"{path}: {first}: fewer than {LEAST} samples")
     if complaints:
-        raise InvalidFileError(*complaints[:MOST])
+        raise first_few(str(path), complaints)

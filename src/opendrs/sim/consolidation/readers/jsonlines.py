@@ -18,7 +18,7 @@ import numpy as np
 from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.hardware import Floats
 from opendrs.sim.consolidation.readers.tables import LONGEST, MOST, Batch, Field, Form
-from opendrs.sim.consolidation.sources import Source, readable
+from opendrs.sim.consolidation.sources import Source, first_few, readable
 
 LINES = 20_000  # at a time
 
@@ -52,7 +52,7 @@ def _records(lines: list[bytes], before: int, source: Source) -> list[Record]:
         except (ValueError, RecursionError) as error:
             complaints.append(f"{source.label}, line {number}: not JSON: {error}")
     if complaints:
-        raise InvalidFileError(*complaints[:MOST])
+        raise first_few(source.label, complaints)
     return found
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.hardware import Floats, Integers
 from opendrs.sim.consolidation.readers.grid import Grid, Kept
-from opendrs.sim.consolidation.readers.tables import MOST, Batch
+from opendrs.sim.consolidation.readers.tables import Batch
 from opendrs.sim.consolidation.readers.window import Window, cut, frame, limited
+from opendrs.sim.consolidation.sources import first_few
 from opendrs.sim.consolidation.workload import LEAST
 
 EVEN = 1e-6  # of the step, by which times may be off
@@ -71,7 +72,7 @@ def _require_even(path: Path, names: list[str], counts: Integers) -> None:
     if length < LEAST:
         complaints.append(f"{path}: {names[0]}: fewer than {LEAST} samples")
     if complaints:
-        raise InvalidFileError(*complaints[:MOST])
+        raise first_few(str(path), complaints)
 
 
 def in_time(

@@ -12,7 +12,7 @@ import numpy as np
 from opendrs.errors import InvalidFileError
 from opendrs.sim.consolidation.hardware import Floats, Integers, Truths
 
-MOST = 20  # complaints about one file
+MOST = 5  # complaints about one file
 LARGEST = 1e18  # of any number; larger ones are no measurements
 LONGEST = 40  # characters of a value that are shown
 
@@ -97,7 +97,8 @@ class Form:
         lacking = [name for name in needed if name not in columns]
         if lacking:
             names = ", ".join(repr(name) for name in lacking)
-            found = ", ".join(columns)[:200] or "nothing"
+            plain = (name if name.isprintable() else ascii(name) for name in columns)
+            found = ", ".join(plain)[:200] or "nothing"
             raise InvalidFileError(f"{label}: no column {names}; found {found}")
         fields = tuple(each for each in self.fields if each.name in columns)
         for name in (*self.key, *(each.name for each in fields)):

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from opendrs.errors import InvalidFileError
 from opendrs.platforms.file import (
+    FileForm,
     complain,
     parse,
     read_text,
     repeated_keys,
+    require_form,
     shown,
     shown_path,
 )
@@ -61,6 +63,7 @@ def scenario_from(document: object, source: str, folder: Path) -> Scenario:
     Raises:
         InvalidFileError: They describe none; with everything that is wrong.
     """
+    require_form(document, source, FileForm.SCENARIO)
     reading = _Reading(folder)
     found = reading.scenario(document)
     wrong = [*repeated_keys(document), *reading.complaints]

@@ -14,11 +14,13 @@ from pathlib import Path
 
 from opendrs.errors import InvalidFileError
 from opendrs.platforms.file import (
+    FileForm,
     Location,
     complain,
     parse,
     read_text,
     repeated_keys,
+    require_form,
     shown,
     shown_path,
 )
@@ -62,6 +64,7 @@ def sweep_from(document: object, source: str, folder: Path) -> Grid:
     Raises:
         InvalidFileError: They describe none; with everything that is wrong.
     """
+    require_form(document, source, FileForm.SWEEP)
     reading = _Reading(folder)
     trials = reading.trials(document)
     # What is wrong with one value is so in all its combinations.

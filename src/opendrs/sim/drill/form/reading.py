@@ -14,11 +14,13 @@ from opendrs.ha.identifiers import ServiceId
 from opendrs.model import GuestId, NodeId, Snapshot
 from opendrs.platforms.file import (
     Complaint,
+    FileForm,
     complain,
     parse,
     read_snapshot,
     read_text,
     repeated_keys,
+    require_form,
     shown,
     shown_path,
     snapshot_from,
@@ -112,6 +114,7 @@ def drill_from(document: object, source: str, folder: Path) -> DrillFile:
     Raises:
         InvalidFileError: They describe none; with everything that is wrong.
     """
+    require_form(document, source, FileForm.DRILL)
     wrong: list[Complaint] = []
     try:
         entry = DRILL.validate_python(document)

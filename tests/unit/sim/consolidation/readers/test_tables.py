@@ -94,13 +94,23 @@ def test_says_what_is_wrong_with_several_lines_but_not_with_all(tmp_path: Path) 
     with pytest.raises(InvalidFileError) as caught:
         rows(read_csv, path, BARE)
 
-    assert len(caught.value.complaints) == 20
+    assert len(caught.value.complaints) == 6
+    assert caught.value.complaints[-1].endswith("load.csv: and more")
 
 
 def test_says_which_column_is_missing(tmp_path: Path) -> None:
     path = written(tmp_path / "load.csv", "guest,lod,size\na,1,2\n")
 
     with pytest.raises(InvalidFileError, match="no column 'load'; found guest, lod"):
+        rows(read_csv, path, NAMED)
+
+
+def test_a_head_that_is_no_text_is_shown_without_its_control_characters(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path / "load.csv", "guest,\x1b[2Jlod\n")
+
+    with pytest.raises(InvalidFileError, match=r"found guest, '\\x1b\[2Jlod'"):
         rows(read_csv, path, NAMED)
 
 
@@ -125,14 +135,14 @@ def test_an_archive_that_is_cut_off_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "load.csv.gz", "a,x,1,2\n" * 100_000)
     path.write_bytes(path.read_bytes()[:-200])
 
-    with pytest.raises(InvalidFileError, match=r"load.csv.gz: .*ended before"):
+    with pytest.raises(InvalidFileError, match=r"load.csv.gz: is cut off"):
         rows(read_csv, path, BARE)
 
 
 def test_what_is_no_archive_is_told(tmp_path: Path) -> None:
     (tmp_path / "load.csv.gz").write_bytes(b"a,x,1,2\n")
 
-    with pytest.raises(InvalidFileError, match=r"load.csv.gz: Not a gzipped file"):
+    with pytest.raises(InvalidFileError, match=r"load.csv.gz: is not compressed as"):
         rows(read_csv, tmp_path / "load.csv.gz", BARE)
 
 

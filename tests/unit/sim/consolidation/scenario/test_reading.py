@@ -124,7 +124,8 @@ def test_cloudsim_has_its_own_policies() -> None:
 @pytest.mark.parametrize(
     ("tables", "told"),
     [
-        ({"format": "opendrs-drill/1"}, 'format: expected "opendrs-scenario/1"'),
+        ({"format": "opendrs-x/1"}, 'format: expected "opendrs-scenario/1"'),
+        ({"format": "opendrs-drill/1"}, "is a drill, not a scenario"),
         ({"worklod": {}}, "worklod: no such field; did you mean workload?"),
         ({"title": 3}, "title: expected a text, found 3"),
         ({"model": "x"}, 'model: expected "opendrs" or "cloudsim-3.0.3", found "x"'),

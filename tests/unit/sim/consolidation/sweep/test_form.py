@@ -166,7 +166,8 @@ def test_a_file_is_read_and_paths_begin_from_its_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tables", "why"),
     [
-        ({"format": "opendrs-scenario/1"}, 'format: expected "opendrs-sweep/1", found'),
+        ({"format": "opendrs-x/1"}, 'format: expected "opendrs-sweep/1", found'),
+        ({"format": "opendrs-scenario/1"}, "is a scenario, not a sweep"),
         ({"title": 3}, "title: expected a text, found 3"),
         ({"tarot": 3}, "tarot: no such field"),
         ({"model": "x"}, 'model: expected "opendrs" or "cloudsim-3.0.3", found "x"'),
