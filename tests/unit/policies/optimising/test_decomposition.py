@@ -1,0 +1,173 @@
+"""No placement within the budgets is more even than what prices prove."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opendrs.policies.optimising.decomposition.choices import Choices
+from opendrs.policies.optimising.decomposition.ground import Ground
+from opendrs.policies.optimising.decomposition.least import bound
+from opendrs.policies.optimising.engine import cost_parts
+from opendrs.policies.optimising.groups import Floats
+from opendrs.policies.optimising.problem import Problem
+
+SEEDS = st.integers(0, 100_000)
+ALL = np.array([[0.0, 0.0], [10.0, 10.0]])  # means of shares that all plans have
+
+
+def drawn(seed: int, nodes: int = 3, units: int = 6) -> Problem:
+    """Return a problem of evenness alone, small enough to try everything."""
+    draw = np.random.default_rng(seed)
+    demand = draw.integers(0, 9, (units, 2)) * draw.integers(1, 4, (units, 1))
+    capacity = draw.integers(40, 80, (nodes, 2)).astype(float)
+    base = draw.integers(-1, 3, (nodes, 2)).astype(float)
+    total = (demand.sum(axis=0) + base.sum(axis=0)) / capacity.sum(axis=0)
+    return Problem(
+        capacity=capacity,
+        demand=demand.astype(float),
+        origin=draw.integers(0, int(draw.integers(1, nodes + 1)), units),
+        class_of=draw.integers(0, 3, units),
+        allowed=draw.random((3, nodes)) < 0.8,
+        base=base,
+        even_target=total * draw.choice([1.0, 0.9]),
+        even_weight=np.array([[1.0, 2.0], [0.0, 3.0], [5.0, 0.0]][seed % 3]),
+        measures=np.array([np.ones(units), demand[:, 1].astype(float)]),
+        budgets=np.array(
+            [
+                float(draw.integers(0, units + 1)),
+                float(draw.integers(0, demand[:, 1].sum() + 1)),
+            ]
+        ),
+    )
+
+
+def within(problem: Problem) -> Floats:
+    """Return the shares of all placements within the budgets; shape (K, N, R)."""
+    every = np.array([*product(range(problem.nodes), repeat=problem.units)])
+    away = every != problem.origin
+    allowed = problem.allowed[problem.class_of[None], every] | ~away
+    moved = away @ problem.measures.T
+    may = allowed.all(axis=1) & (moved <= problem.budgets).all(axis=1)
+    there = every[may][:, :, None] == np.arange(problem.nodes)
+    load = np.einsum("kgn,gr->knr", there, problem.demand) + problem.base
+    found: Floats = load / problem.capacity
+    return found
+
+
+def costs(problem: Problem, shares: Floats) -> Floats:
+    away = np.square(shares - problem.even_target)
+    found: Floats = (away * problem.even_weight).sum(axis=(1, 2))
+    return found
+
+
+@given(SEEDS, st.sampled_from([1, 8, 30, 1000]))
+@settings(max_examples=200)
+def test_no_placement_within_the_budgets_is_more_even(seed: int, sets: int) -> None:
+    problem = drawn(seed)
+
+    found = bound(Ground.of(problem, sets), 80)
+
+    least = costs(problem, within(problem)).min()
+    assert found.cost <= least + 1e-9
+
+
+@given(SEEDS, st.sampled_from([1, 8, 30, 1000]), st.data())
+@settings(max_examples=200)
+def test_whatever_the_prices_are_it_is_a_bound(
+    seed: int, sets: int, data: st.DataObject
+) -> None:
+    problem = drawn(seed)
+    not_negative = st.floats(0, 0.2)
+    any_price = st.floats(-1, 1)
+    prices = data.draw(st.tuples(*[not_negative] * 3, *[any_price] * 4))
+    ground = Ground.of(problem, sets)
+
+    value, _ = Choices(ground, ALL).at(np.array(prices))
+
+    least = costs(problem, within(problem)).min()
+    assert value <= least + 1e-9
+
+
+@given(SEEDS)
+@settings(max_examples=40)
+def test_where_means_are_given_it_bounds_what_has_such_means(seed: int) -> None:
+    problem = drawn(seed)
+    active = np.flatnonzero(problem.even_weight)
+    shares = within(problem)
+    mean = shares.mean(axis=1)[:, active]
+    low, high = np.quantile(mean, [0.3, 0.6], axis=0)
+    means = np.zeros((2, 2))
+    means[:, : len(active)] = low, high
+
+    least = bound(Ground.of(problem, 1000), 80, means)
+
+    inside = ((low <= mean) & (mean <= high)).all(axis=1)
+    assert (costs(problem, shares[inside]) >= least.cost - 1e-9).all()
+
+
+def test_what_one_move_can_do_is_known_exactly() -> None:
+    # By hand: of 6, 3 and 1 of 20 on one node 3 may move. Then 7 and 3 are 2 from
+    # even each, which is 1/10 of what a node has; 2 * (1/10)^2 = 0.02. Parts of the 6
+    # would do better, and so would two moves.
+    problem = Problem(
+        capacity=np.full((2, 1), 20.0),
+        demand=np.array([[6.0], [3.0], [1.0]]),
+        origin=np.zeros(3, np.int64),
+        class_of=np.array([1, 0, 0]),
+        allowed=np.array([[True, True], [False, False]]),
+        even_target=np.array([0.25]),
+        even_weight=np.ones(1),
+        measures=np.ones((1, 3)),
+        budgets=np.ones(1),
+    )
+
+    found = bound(Ground.of(problem, 100), 200)
+
+    assert found.cost == pytest.approx(0.02, rel=0.02)
+
+
+def test_nothing_moves_without_a_budget() -> None:
+    problem = drawn(3)
+    still = Problem(
+        capacity=problem.capacity,
+        demand=problem.demand,
+        origin=problem.origin,
+        class_of=problem.class_of,
+        allowed=problem.allowed,
+        even_target=problem.even_target,
+        even_weight=problem.even_weight,
+        measures=np.ones((1, problem.units)),
+        budgets=np.zeros(1),
+    )
+
+    found = bound(Ground.of(still, 100), 300)
+
+    assert found.cost == pytest.approx(cost_parts(still, still.origin).even, rel=0.01)
+
+
+def test_prices_that_were_found_are_a_good_beginning() -> None:
+    ground = Ground.of(drawn(4, nodes=4, units=30), 1000)
+    found = bound(ground, 200)
+
+    again = bound(ground, 2, start=found.prices)
+
+    assert again.cost >= found.cost - 1e-12
+
+
+def test_three_resources_are_too_many() -> None:
+    problem = Problem(
+        capacity=np.ones((1, 3)),
+        demand=np.ones((1, 3)),
+        origin=np.zeros(1, np.int64),
+        class_of=np.zeros(1, np.int64),
+        allowed=np.ones((1, 1), np.bool_),
+        even_weight=np.ones(3),
+    )
+
+    with pytest.raises(ValueError, match="3 resources are to be even, not 2"):
+        Ground.of(problem, 10)
