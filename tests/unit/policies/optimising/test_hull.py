@@ -17,7 +17,8 @@ SEEDS = st.integers(0, 10_000)
 def nearest(corners: Floats, point: tuple[float, float], times: float = 1.0) -> Floats:
     scale = np.ones((1, 2))
     place = np.array([point])
-    return Hulls(corners, scale).nearest(np.zeros(1, np.int64), place, times)[0]
+    near = Hulls(corners, scale).nearest(np.zeros(1, np.int64), place, times)
+    return near.ravel()
 
 
 def test_the_hull_has_the_corners_alone_anticlockwise() -> None:

@@ -19,6 +19,7 @@ from opendrs.policies.optimising.groups import Floats, Indices
 FEW = 4  # arrivals that are looked at one by one
 MORE = 1.5  # times as many are looked at together from there on
 TINY = 1e-300  # nothing is divided by less
+ROUNDING = 1e-12  # of all that is added up, so much may be lost; so it stays a bound
 SURE = 1e-12  # what is not better by more than this is not better
 
 
@@ -248,6 +249,7 @@ class Choices:
         given = prices.budgets @ ground.budgets
         given += prices.load @ ground.load.sum(axis=0) + prices.mean @ means
         value = found.cost.sum() + anyway.sum() - given
+        value -= ROUNDING * (np.abs(found.cost).sum() + np.abs(anyway).sum())
         slope = np.concatenate(
             [
                 found.measured() - ground.budgets,
