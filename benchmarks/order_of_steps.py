@@ -195,7 +195,7 @@ def wished(
         )
         put(name, target)
         if target != guest.node:
-            yield Journey((guest,), target, random.random(), "as drawn")
+            yield Journey((guest,), target, "as drawn", random.random())
 
 
 def memory(snapshot: Snapshot, name: GuestId) -> int:

@@ -38,7 +38,7 @@ def journey(snapshot: Snapshot, way: str, value: float = 1.0) -> Journey:
     """Return who goes where; *way* is like "x b" or "x,y b"."""
     names, target = way.split()
     who = tuple(snapshot.guests[GuestId(name)] for name in names.split(","))
-    return Journey(who, NodeId(target), value, why="because")
+    return Journey(who, NodeId(target), "because", value)
 
 
 def through(snapshot: Snapshot, *ways: str, detours: Detours = ANY) -> Passage:
@@ -106,7 +106,7 @@ def upheavals(draw: st.DrawFn, *, pairs: bool = True) -> Upheaval:
     return Upheaval(
         snapshot,
         tuple(
-            Journey(unit, NodeId(where), float(draw(st.integers(0, 3))), "because")
+            Journey(unit, NodeId(where), "because", float(draw(st.integers(0, 3))))
             for unit, where in zip(units, after, strict=True)
             if unit[0].node != where
         ),

@@ -88,7 +88,7 @@ class Drawing:
             target = self._target(guest)
             self._put(guest, target)
             if target != guest.node:
-                yield Journey((guest,), target, self._random.random(), "as drawn")
+                yield Journey((guest,), target, "as drawn", self._random.random())
 
     def _target(self, guest: Guest) -> NodeId:
         suitable = [name for name in self._nodes if self._suits(guest, name)]

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.policies.base import Decision, Reason, require_ratio
-from opendrs.policies.board import Board, moves_of
+from opendrs.policies.board import Board
 from opendrs.policies.measures import (
     Loads,
     Method,
@@ -24,8 +24,8 @@ from opendrs.policies.measures import (
     load_imbalance,
     measures,
 )
-from opendrs.policies.order import Choice, ordered
 from opendrs.policies.outlook import dead_ends, not_ready, notes
+from opendrs.policies.passage import Journey, in_turn
 from opendrs.policies.units import Selection
 from opendrs.scoring import Best, ImbalanceForm, UsageMode, node_loads
 
@@ -139,15 +139,16 @@ class AutoRebalance:
     ) -> Decision[int]:
         snapshot = board.snapshot
         why = explanation(board, best, before, self.mode, self.form)
-        choice = Choice(moves_of(board.unit(best), board.target(best)), why)
-        board.make(best)
-        after: Mapping[str, float] = measures(board.current_loads(), self.form)
+        journey = Journey(board.unit(best), board.target(best), why)
+        way = in_turn([journey], snapshot, board.rules, self.limits)
+        future = node_loads(snapshot.after(*way.actions), self.mode)
+        after: Mapping[str, float] = measures(future, self.form)
         return Decision(
             Reason.IMPROVES_BALANCE,
             0,
-            ordered([choice], snapshot, board.rules, self.limits),
+            way.plan,
             f"imbalance {before:.3f} → {after['imbalance']:.3f}",
             measures(loads, self.form),
             after,
-            told,
+            (*told, *way.notes),
         )

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.policies.base import Decision, Reason, require_ratio
-from opendrs.policies.board import Board, moves_of
+from opendrs.policies.board import Board
 from opendrs.policies.measures import (
     Method,
     best_move,
@@ -26,8 +26,8 @@ from opendrs.policies.measures import (
     load_imbalance,
     measures,
 )
-from opendrs.policies.order import Choice, ordered
 from opendrs.policies.outlook import dead_ends, not_ready, notes
+from opendrs.policies.passage import Journey, in_turn
 from opendrs.policies.units import Selection
 from opendrs.scoring import ImbalanceForm, UsageMode, node_loads
 
@@ -88,41 +88,43 @@ class Balance:
             snapshot, self.limits, Selection(mode=self.mode, relocate=self.relocate)
         )
         told = notes(board)
-        choices, reason, why = self._choose(board)
-        if not choices and reason is Reason.NO_CANDIDATE:
+        journeys, reason, why = self._choose(board)
+        if not journeys and reason is Reason.NO_CANDIDATE:
             told += dead_ends(board)
-        after = measures(board.current_loads(), self.form)
+        way = in_turn(journeys, snapshot, board.rules, self.limits)
+        loads = node_loads(snapshot.after(*way.actions), self.mode)
+        after = measures(loads, self.form)
         return Decision(
-            Reason.IMPROVES_BALANCE if choices else reason,
+            Reason.IMPROVES_BALANCE if way.made else reason,
             memory,
-            ordered(choices, snapshot, board.rules, self.limits),
+            way.plan,
             f"imbalance {before['imbalance']:.3f} → {after['imbalance']:.3f}; {why}",
             before,
             after,
-            told,
+            (*told, *way.notes),
         )
 
-    def _choose(self, board: Board) -> tuple[list[Choice], Reason, str]:
+    def _choose(self, board: Board) -> tuple[list[Journey], Reason, str]:
         """Make moves on *board*; return them, and why there are no more."""
-        choices: list[Choice] = []
+        journeys: list[Journey] = []
         left = self.moves
         margin = self.margin * min(1.0, 2 / max(1, len(board.loads)))
         while True:
             before = load_imbalance(board.current_loads(), self.form)
             if before <= self.threshold:
-                return choices, Reason.BALANCED, f"below {self.threshold:g}: enough"
+                return journeys, Reason.BALANCED, f"below {self.threshold:g}: enough"
             best = best_move(board, self.method, self.form)
             if best is None:
-                return choices, Reason.NO_CANDIDATE, "no further guest may move"
+                return journeys, Reason.NO_CANDIDATE, "no further guest may move"
             gain = (before - best.imbalance) / before
             if gain <= 0 or gain < margin:
                 why = f"the next move would take away only {max(gain, 0):.1%} of it"
-                return choices, Reason.GAIN_BELOW_MARGIN, why
-            moves = moves_of(board.unit(best), board.target(best))
-            if len(moves) > left:
+                return journeys, Reason.GAIN_BELOW_MARGIN, why
+            unit = board.unit(best)
+            if len(unit) > left:
                 why = f"the limit of {self.moves} moves is reached"
-                return choices, Reason.LIMIT_REACHED, why
-            left -= len(moves)
+                return journeys, Reason.LIMIT_REACHED, why
+            left -= len(unit)
             said = explanation(board, best, before, self.mode, self.form)
-            choices.append(Choice(moves, said))
+            journeys.append(Journey(unit, board.target(best), said))
             board.make(best)

@@ -10,15 +10,11 @@ import numpy.typing as npt
 from opendrs.model import (
     GuestId,
     Limits,
-    Migration,
-    Mobility,
-    Move,
     NodeId,
-    Relocation,
     Snapshot,
 )
 from opendrs.model.resources import NOTHING
-from opendrs.policies.units import Selection, Unit, Units, units
+from opendrs.policies.units import Selection, Unit, Units, moves_of, units
 from opendrs.rules import (
     NOBODY,
     CompiledRules,
@@ -41,16 +37,6 @@ from opendrs.scoring.sums import sum_in_order
 
 Row = npt.NDArray[np.bool_]
 CLOSED = 0  # the class of units that may go nowhere
-
-
-def moves_of(unit: Unit, target: NodeId) -> tuple[Move, ...]:
-    """Return the moves that take *unit* to *target*."""
-    return tuple(
-        Migration(guest.id, guest.node, target)
-        if guest.mobility is Mobility.LIVE
-        else Relocation(guest.id, guest.node, target)
-        for guest in unit
-    )
 
 
 class Board:

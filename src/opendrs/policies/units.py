@@ -12,7 +12,11 @@ from opendrs.model import (
     GuestKind,
     GuestState,
     Limits,
+    Migration,
     Mobility,
+    Move,
+    NodeId,
+    Relocation,
     Snapshot,
 )
 from opendrs.rules import CompiledRules
@@ -86,6 +90,16 @@ def obstacles(
         if guest.present
         and (why := _why_not(guest, snapshot, rules, limits, selection)) is not None
     }
+
+
+def moves_of(unit: Unit, target: NodeId) -> tuple[Move, ...]:
+    """Return the moves that take *unit* to *target*."""
+    return tuple(
+        Migration(guest.id, guest.node, target)
+        if guest.mobility is Mobility.LIVE
+        else Relocation(guest.id, guest.node, target)
+        for guest in unit
+    )
 
 
 def summary(left_alone: Mapping[GuestId, str]) -> tuple[str, ...]:

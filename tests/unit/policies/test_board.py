@@ -24,9 +24,9 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.policies.board import Board, moves_of
+from opendrs.policies.board import Board
 from opendrs.policies.outlook import not_ready
-from opendrs.policies.units import Selection
+from opendrs.policies.units import Selection, moves_of
 from opendrs.rules import Targets
 from opendrs.scoring import Best, ImbalanceForm, UsageMode, best_by_imbalance
 from strategies import snapshots

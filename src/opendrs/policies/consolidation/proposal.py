@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 
 import numpy as np
 
 from opendrs.model import GIB, NodeId, NodeState, Plan
 from opendrs.policies.base import Decision, MemoryT, Reason
-from opendrs.policies.board import moves_of
 from opendrs.policies.consolidation.histories import Truths
 from opendrs.policies.consolidation.moves import Moves
 from opendrs.policies.consolidation.neighbours import RulesOfPlaces
@@ -16,7 +16,7 @@ from opendrs.policies.consolidation.packing import Packing, Shift
 from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.scene import Scene
 from opendrs.policies.consolidation.strategy import Foresight, Strategy
-from opendrs.policies.order import Choice, Switch, ordered
+from opendrs.policies.passage import Journey, Passage, Switch, in_turn
 from opendrs.policies.units import summary
 
 NEARER = 3  # hosts that would have been fuller, and are named with what closes them
@@ -49,10 +49,12 @@ class Proposal:
         load = np.where(scene.known, -self._before.load / scene.fleet.cpu, np.inf)
         fullest = np.argsort(load, kind="stable")[: min(FULLEST, scene.known.sum())]
         self._fullest: list[int] = fullest.tolist()
+        self._way = self._passage()
+        self._keep(self._way.given_up)
 
     def decision(self, memory: MemoryT) -> Decision[MemoryT]:
         """Return the decision, with *memory* to keep."""
-        plan = self._plan()
+        plan = self._way.plan
         before = self._measures(self._before, self._scene.known)
         after = self._measures(self._after, self._on_afterwards())
         return Decision(
@@ -62,17 +64,17 @@ class Proposal:
             self._detail(before, after),
             before,
             after if plan.steps else before,
-            self._notes(),
+            (*self._notes(), *self._way.notes),
         )
 
-    def _plan(self) -> Plan:
-        choices = [
-            self._choice(shift, self._relieves(shift)) for shift in self._moves.relief
+    def _passage(self) -> Passage:
+        journeys = [
+            self._journey(shift, self._relieves(shift)) for shift in self._moves.relief
         ]
         for shifts in self._moves.emptying:
-            choices += [self._choice(shift, self._empties(shift)) for shift in shifts]
-        return ordered(
-            choices,
+            journeys += [self._journey(each, self._empties(each)) for each in shifts]
+        return in_turn(
+            journeys,
             self._scene.snapshot,
             self._scene.rules,
             self._scene.limits,
@@ -80,7 +82,14 @@ class Proposal:
             sleep=self._put_to_sleep(),
         )
 
-    def _choice(self, shift: Shift, begin: str) -> Choice:
+    def _keep(self, given_up: Iterable[Journey]) -> None:
+        """Leave those where they are who cannot go after all."""
+        names = {each.name for each in given_up}
+        for guest, unit in enumerate(self._scene.guests):
+            if unit[0].id in names:
+                self._after.put(guest, int(self._scene.crowd.host[guest]))
+
+    def _journey(self, shift: Shift, begin: str) -> Journey:
         unit = self._scene.guests[shift.guest]
         target = self._name(shift.target)
         cpu = float(self._after.need[shift.guest])
@@ -97,7 +106,7 @@ class Proposal:
             names = " and ".join(guest.id for guest in unit)
             sentences.append(f"{names} must stay together and move as one")
         sentences += self._nearer(shift)
-        return Choice(moves_of(unit, target), "; ".join(sentences))
+        return Journey(unit, target, "; ".join(sentences))
 
     def _relieves(self, shift: Shift) -> str:
         name, load = self._name(shift.source), self._load(self._before, shift.source)
@@ -128,8 +137,12 @@ class Proposal:
         why = "no host that runs has room"
         return [
             Switch(self._name(p), why)
-            for p in np.flatnonzero(self._after.woken).tolist()
+            for p in np.flatnonzero(self._awake_afterwards()).tolist()
         ]
+
+    def _awake_afterwards(self) -> Truths:
+        """Return which hosts are woken, because somebody comes there."""
+        return self._after.woken & (self._after.count > 0)
 
     def _put_to_sleep(self) -> list[Switch]:
         if not self._power:
@@ -150,14 +163,16 @@ class Proposal:
         left = {shifts[0].source for shifts in self._moves.emptying}
         for place, name in enumerate(self._scene.nodes):
             may = self._scene.known[place] and not self._rests(name)
-            found[place] = may and (place in left or self._vacant(place))
+            gone = place in left and not self._after.count[place]
+            found[place] = may and (gone or self._vacant(place))
         staying = self._scene.known & ~found
-        if not (staying | self._after.woken).any():
+        if not (staying | self._awake_afterwards()).any():
             found[np.flatnonzero(found)[:1]] = False
         return found
 
     def _on_afterwards(self) -> Truths:
-        return (self._scene.known | self._after.woken) & ~self._asleep_afterwards()
+        on = self._scene.known | self._awake_afterwards()
+        return on & ~self._asleep_afterwards()
 
     def _measures(self, packing: Packing, on: Truths) -> dict[str, float]:
         """Return the measures of the cluster with the hosts *on* running."""
@@ -181,10 +196,9 @@ class Proposal:
         return float(over[active].sum() / time) if time else 0.0
 
     def _reason(self, plan: Plan) -> Reason:
-        if self._moves.relief:
-            return Reason.RELIEVES_OVERLOAD
         if plan.steps:
-            return Reason.SAVES_POWER
+            relieves = bool(self._moves.relief)
+            return Reason.RELIEVES_OVERLOAD if relieves else Reason.SAVES_POWER
         overloaded = bool(self._moves.overloaded.any())
         return Reason.NO_CANDIDATE if overloaded else Reason.PACKED
 

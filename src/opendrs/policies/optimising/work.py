@@ -180,7 +180,7 @@ class Work:
                 each for each in scene.parties[unit].guests if each.node != target
             )
             why = words.of(unit, compared=place in told)
-            yield Journey(guests, target, float(worth[place]), why)
+            yield Journey(guests, target, why, float(worth[place]))
 
     def _detours(self, journeys: Sequence[Journey]) -> Detours:
         memory = sum(each.memory for each in journeys)

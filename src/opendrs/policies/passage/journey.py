@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from opendrs.model import Guest, GuestId, Migration, Mobility, Move, NodeId, Relocation
+from opendrs.model import Guest, GuestId, Mobility, Move, NodeId
+from opendrs.policies.units import moves_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,14 +15,14 @@ class Journey:
     Attributes:
         guests: Who goes; each of them is elsewhere.
         target: Where to.
-        value: What it is worth, in any unit; the least valuable is given up first.
         why: The reason, in words for the operator.
+        value: What it is worth, in any unit; the least valuable is given up first.
     """
 
     guests: tuple[Guest, ...]
     target: NodeId
-    value: float
     why: str
+    value: float = 0.0
 
     @property
     def name(self) -> GuestId:
@@ -41,18 +42,21 @@ class Journey:
     @property
     def moves(self) -> tuple[Move, ...]:
         """Return what is to be done."""
-        return tuple(
-            Migration(guest.id, guest.node, self.target)
-            if guest.mobility is Mobility.LIVE
-            else Relocation(guest.id, guest.node, self.target)
-            for guest in self.guests
-        )
+        return moves_of(self.guests, self.target)
 
     def by_way_of(self, host: NodeId) -> tuple[Journey, Journey]:
         """Return the detour to *host*, and the journey from there."""
         why = f"waits on {host} until {self.target} has room for it"
         there = tuple(replace(guest, node=host) for guest in self.guests)
         return replace(self, target=host, why=why), replace(self, guests=there)
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A node that is woken or put to sleep, and why."""
+
+    node: NodeId
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

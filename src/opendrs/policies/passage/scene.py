@@ -23,6 +23,11 @@ def minus(one: Pair, other: Pair) -> Pair:
     return one[0] - other[0], one[1] - other[1]
 
 
+def least(one: Pair, other: Pair) -> Pair:
+    """Return what there is in both rooms."""
+    return min(one[0], other[0]), min(one[1], other[1])
+
+
 def fits(small: Pair, large: Pair) -> bool:
     """Return whether there is room for *small* in *large*."""
     return small[0] <= large[0] and small[1] <= large[1]
@@ -90,11 +95,15 @@ class Leg:
         self.journey = journey
         self.name = journey.name
         self.target = scene.index[journey.target]
-        self.need = asked(need(journey.guests))
         self.freed: tuple[tuple[int, GuestId, Pair], ...] = tuple(
-            (scene.index[guest.node], guest.id, asked(need([guest])))
-            for guest in journey.guests
+            [
+                (scene.index[guest.node], guest.id, asked(need([guest])))
+                for guest in journey.guests
+            ]
         )
+        self.need = self.freed[0][2]
+        for _, _, more in self.freed[1:]:
+            self.need = plus(self.need, more)
         self.guests = tuple(guest.id for guest in journey.guests)
         self.sources = frozenset(node for node, _, _ in self.freed)
         self.strangers = NOBODY.union(

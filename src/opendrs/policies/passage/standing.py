@@ -58,6 +58,13 @@ class Standing:
             ]
             nodes = self._leave(started)
 
+    def make(self, leg: Leg) -> bool:
+        """Make *leg* if that can be, and nothing else; return whether it was."""
+        made = self._start(leg)
+        if made:
+            self._leave([leg])
+        return made
+
     def detour(self, leg: Leg, host: int) -> None:
         """Let the guests of *leg* wait on *host*, and go on with what that frees."""
         self.drop(leg)

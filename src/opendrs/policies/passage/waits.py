@@ -7,23 +7,31 @@ waits, and it stays safe when steps elsewhere fail or are taken out of the plan.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from opendrs.model import GuestId, Plan, Step, StepId
+from opendrs.model import Action, GuestId, NodeId, Plan, PowerOff, PowerOn, Step, StepId
+from opendrs.policies.passage.journey import Switch
 from opendrs.policies.passage.rooms import Rooms
 from opendrs.policies.passage.scene import (
     NOTHING,
     Leg,
     Pair,
     fits,
-    minus,
+    least,
     plus,
 )
 
 
-def interleaved(legs: Iterable[Leg], rooms: Rooms) -> Plan:
+def interleaved(
+    legs: Iterable[Leg],
+    rooms: Rooms,
+    *,
+    wake: Iterable[Switch] = (),
+    sleep: Iterable[Switch] = (),
+) -> Plan:
     """Return *legs* as a plan in which every interleaving is safe.
 
     A step waits only where it must. Where there is not room on the target until
@@ -35,10 +43,16 @@ def interleaved(legs: Iterable[Leg], rooms: Rooms) -> Plan:
     Args:
         legs: In an order in which they can be made one by one.
         rooms: The room of the nodes in the beginning, which will be taken.
+        wake: Nodes that are woken first: all who come there wait for that.
+        sleep: Nodes that are put to sleep once all have left; nobody comes there.
     """
     waits = _Waits(rooms)
+    for switch in wake:
+        waits.wake(switch)
     for leg in legs:
         waits.add(leg)
+    for switch in sleep:
+        waits.put_to_sleep(switch)
     return Plan(tuple(waits.steps))
 
 
@@ -54,18 +68,32 @@ class _Departure:
 
 @dataclass(slots=True)
 class _Arrival:
-    """Who comes to a node, with which step, and what else may come meanwhile."""
+    """Who comes to a node, with which step, and how much may come meanwhile.
+
+    All who have come count, and those before it as well.
+    """
 
     step: int
-    spare: Pair
+    most: Pair
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Gate:
-    """All who come to a node, and all who leave it."""
+    """What wakes a node, all who come there, and all who leave it.
 
+    Attributes:
+        wakes: The step that wakes it.
+        arrivals: Who comes.
+        departures: Who leaves.
+        come: What all arrivals take.
+        most: What may come, as far as all arrivals allow for it.
+    """
+
+    wakes: list[int] = field(default_factory=list)
     arrivals: list[_Arrival] = field(default_factory=list)
     departures: list[_Departure] = field(default_factory=list)
+    come: Pair = NOTHING
+    most: Pair = (math.inf, math.inf)
 
 
 class _Waits:
@@ -78,47 +106,70 @@ class _Waits:
     def __init__(self, rooms: Rooms) -> None:
         self.steps: list[Step] = []
         self._rooms = rooms
-        self._gates: defaultdict[int, _Gate] = defaultdict(_Gate)
+        self._gates: defaultdict[NodeId, _Gate] = defaultdict(_Gate)
         self._implied: list[int] = []  # of each step: a bit for each it waits for
         self._end: list[float] = []  # of each step: bytes transferred until then
         self._last: dict[GuestId, int] = {}
 
+    def wake(self, switch: Switch) -> None:
+        """Add the step that wakes a node."""
+        step = self._append(PowerOn(switch.node), (), switch.why)
+        self._gates[switch.node].wakes.append(step)
+
+    def put_to_sleep(self, switch: Switch) -> None:
+        """Add the step that puts a node to sleep."""
+        left = (each.step for each in self._gates[switch.node].departures)
+        self._append(PowerOff(switch.node), self._reduced(left), switch.why)
+
     def add(self, leg: Leg) -> None:
         """Add the steps of *leg*."""
-        gate = self._gates[leg.target]
+        gate = self._gates[leg.journey.target]
         self._rooms.come(leg.target, leg.need)
         needed = [*self._before(leg, gate)]
         after = self._reduced((*needed, *self._soonest(leg, gate, needed)))
         implied = self._closure(after)
-        for each in gate.arrivals:
-            if not implied >> each.step & 1:
-                each.spare = minus(each.spare, leg.need)
-        spare = self._spare(leg, gate, implied)
-        self._append(leg, after, implied, spare)
+        gate.come = plus(gate.come, leg.need)
+        if implied:
+            for each in gate.arrivals:
+                if implied >> each.step & 1:
+                    each.most = plus(each.most, leg.need)
+        most = plus(gate.come, self._spare(leg, gate, implied))
+        gate.most = least(gate.most, most)
+        for move, (_, guest, freed) in zip(leg.journey.moves, leg.freed, strict=True):
+            step = self._append(move, after, leg.journey.why, size=freed[0])
+            self._last[guest] = step
+            gate.arrivals.append(_Arrival(step, most))
+            leaving = _Departure(step, guest, freed, home=not leg.second)
+            self._gates[move.source].departures.append(leaving)
 
     def _before(self, leg: Leg, gate: _Gate) -> Iterator[int]:
         """Yield what must be done before *leg*, whatever room there is."""
+        yield from gate.wakes
         for guest in leg.guests:
             if guest in self._last:
                 yield self._last[guest]
         for leaving in gate.departures:
             if leaving.guest in leg.strangers:
                 yield leaving.step
-        for coming in gate.arrivals:
-            if not fits(leg.need, coming.spare):
-                yield coming.step
+        together = plus(gate.come, leg.need)
+        if not fits(together, gate.most):
+            for coming in gate.arrivals:
+                if not fits(together, coming.most):
+                    yield coming.step
 
     def _soonest(self, leg: Leg, gate: _Gate, needed: Sequence[int]) -> list[int]:
         """Return who must have left to make room, besides what is *needed*."""
         chosen: list[int] = []
         done = self._closure(needed)
+        if self._suffices(leg, gate, done):
+            return chosen
         leaving = sorted((self._end[each.step], each.step) for each in gate.departures)
         for _, step in leaving:
-            if self._suffices(leg, gate, done):
-                break
             if not done >> step & 1:
                 chosen.append(step)
                 done |= self._closure([step])
+                if self._suffices(leg, gate, done):
+                    break
         for step in chosen[-2::-1]:
             fewer = [each for each in chosen if each != step]
             if self._suffices(leg, gate, self._closure((*needed, *fewer))):
@@ -141,21 +192,16 @@ class _Waits:
         return self._rooms.free(leg.target, home, passing)
 
     def _append(
-        self, leg: Leg, after: tuple[int, ...], implied: int, spare: Pair
-    ) -> None:
+        self, action: Action, after: tuple[int, ...], why: str, *, size: float = 0.0
+    ) -> int:
+        """Add a step that transfers *size* bytes, and return which it is."""
+        step = len(self.steps)
         names = tuple(_name(each) for each in after)
+        self.steps.append(Step(_name(step), action, names, why))
+        self._implied.append(self._closure(after))
         begin = max((self._end[each] for each in after), default=0.0)
-        for move, (node, guest, freed) in zip(
-            leg.journey.moves, leg.freed, strict=True
-        ):
-            step = len(self.steps)
-            self.steps.append(Step(_name(step), move, names, leg.journey.why))
-            self._implied.append(implied)
-            self._end.append(begin + freed[0])
-            self._last[guest] = step
-            self._gates[leg.target].arrivals.append(_Arrival(step, spare))
-            leaving = _Departure(step, guest, freed, home=not leg.second)
-            self._gates[node].departures.append(leaving)
+        self._end.append(begin + size)
+        return step
 
     def _closure(self, steps: Iterable[int]) -> int:
         """Return *steps* and all that they wait for, as bits."""

@@ -17,7 +17,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 
-from opendrs.model import GIB, Limits, Plan, Snapshot
+from opendrs.model import GIB, Action, Limits, Plan, Snapshot
 from opendrs.policies.passage.asides import Asides
 from opendrs.policies.passage.journey import Detours, Journey
 from opendrs.policies.passage.rooms import Rooms
@@ -49,6 +49,11 @@ class Passage:
     made: tuple[Journey, ...]
     detours: tuple[Journey, ...]
     given_up: tuple[Journey, ...]
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Return what is done, in order."""
+        return tuple(step.action for step in self.plan.steps)
 
     @property
     def notes(self) -> tuple[str, ...]:

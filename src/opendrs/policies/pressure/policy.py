@@ -27,8 +27,8 @@ from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, Snapshot
 from opendrs.model.limits import LONGEST_TIME
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.board import Board
-from opendrs.policies.order import ordered
 from opendrs.policies.outlook import notes, under_way
+from opendrs.policies.passage import in_turn
 from opendrs.policies.pressure.memories import (
     Memory,
     checked,
@@ -171,16 +171,15 @@ class PressureRelief:
                 after=before,
                 notes=told,
             )
-        leader = board.members(found.unit)[0].id
-        board.move(found.unit, found.target)
+        way = in_turn([found], snapshot, board.rules, self.limits)
         return Decision(
             Reason.RELIEVES_PRESSURE,
-            moved(seen, leader, snapshot.taken_at),
-            ordered([found.choice], snapshot, board.rules, self.limits),
+            moved(seen, found.name, snapshot.taken_at),
+            way.plan,
             f"{count}; one is helped",
             before,
-            measures(board.snapshot, self.bounds),
-            told,
+            measures(snapshot.after(*way.actions), self.bounds),
+            (*told, *way.notes),
         )
 
     def _resting(self, board: Board, seen: Memory) -> dict[GuestId, str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from opendrs.model import GIB, GuestId, Snapshot
-from opendrs.policies.board import Board, moves_of
-from opendrs.policies.order import Choice
+from opendrs.policies.board import Board
 from opendrs.policies.outlook import MOST_TOLD
+from opendrs.policies.passage import Journey
 from opendrs.policies.pressure.places import Places
 from opendrs.policies.pressure.trouble import (
     Bounds,
@@ -21,21 +20,6 @@ from opendrs.policies.pressure.trouble import (
 )
 from opendrs.policies.units import first_few
 from opendrs.scoring import AhpMethod
-
-
-@dataclass(frozen=True, slots=True)
-class Help:
-    """What is done for a guest in trouble.
-
-    Attributes:
-        unit: The index on the board of the guest, and of those who move along.
-        target: The index of the node they go to.
-        choice: Their moves, and why.
-    """
-
-    unit: int
-    target: int
-    choice: Choice
 
 
 class Relief:
@@ -60,15 +44,15 @@ class Relief:
         self.stuck: list[Trouble] = []
         self._alone: defaultdict[str, list[str]] = defaultdict(list)
 
-    def help(self, troubles: Sequence[Trouble], method: AhpMethod) -> Help | None:
-        """Return the move of the first guest, the worst off first, with a place."""
+    def help(self, troubles: Sequence[Trouble], method: AhpMethod) -> Journey | None:
+        """Return where the first guest, the worst off first, goes that has a place."""
         for trouble in ranked([t for t in troubles if self._may_move(t)], method):
             unit = self._unit_of[trouble.guest.id]
             target = self._places.target(unit)
             if target is not None:
                 why = self._why(trouble, unit, target)
-                moves = moves_of(self._board.members(unit), self._board.nodes[target])
-                return Help(unit, target, Choice(moves, why))
+                members, node = self._board.members(unit), self._board.nodes[target]
+                return Journey(members, node, why)
             self.stuck.append(trouble)
         return None
 

@@ -23,8 +23,8 @@ from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, NodeId, Snapshot
 from opendrs.model.limits import LONGEST_TIME
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.board import Board
-from opendrs.policies.order import Choice, ordered
 from opendrs.policies.outlook import notes, under_way
+from opendrs.policies.passage import Journey, in_turn
 from opendrs.policies.threshold_rebalance.forms import Form, Host
 from opendrs.policies.threshold_rebalance.run import Run, Terms
 from opendrs.policies.threshold_rebalance.standing import (
@@ -143,15 +143,16 @@ class ThresholdRebalance:
         )
         board = Board(snapshot, self.limits, selection)
         run = Run(board, standing, self._terms, self._resting(snapshot, kept))
-        after = self._measures(board.snapshot) if run.choices else before
+        way = in_turn(run.journeys, snapshot, board.rules, self.limits)
+        after = self._measures(snapshot.after(*way.actions)) if way.made else before
         return Decision(
-            Reason.IMPROVES_BALANCE if run.choices else run.reason,
-            {**kept, **_moved(run.choices, snapshot.taken_at)},
-            ordered(run.choices, snapshot, board.rules, self.limits),
+            Reason.IMPROVES_BALANCE if way.made else run.reason,
+            {**kept, **_moved(way.made, snapshot.taken_at)},
+            way.plan,
             "; ".join(run.verdicts),
             before,
             after,
-            (*notes(board), *run.stays),
+            (*notes(board), *run.stays, *way.notes),
         )
 
     def _measures(self, snapshot: Snapshot) -> dict[str, float]:
@@ -203,8 +204,8 @@ class ThresholdRebalance:
         return (snapshot.taken_at - moved_at).total_seconds() < self.cooldown
 
 
-def _moved(choices: Iterable[Choice], at: datetime) -> Memory:
-    moves: dict[GuestId, NodeId] = {
-        move.guest: move.target for choice in choices for move in choice.moves
+def _moved(journeys: Iterable[Journey], at: datetime) -> Memory:
+    targets: dict[GuestId, NodeId] = {
+        guest.id: journey.target for journey in journeys for guest in journey.guests
     }
-    return {name: [at.isoformat(), node] for name, node in sorted(moves.items())}
+    return {name: [at.isoformat(), node] for name, node in sorted(targets.items())}

@@ -10,8 +10,8 @@ import numpy as np
 from opendrs.model import GIB, Guest, GuestId, GuestKind, NodeId, Resources
 from opendrs.model.resources import NOTHING
 from opendrs.policies.base import Reason
-from opendrs.policies.board import Board, moves_of
-from opendrs.policies.order import Choice
+from opendrs.policies.board import Board
+from opendrs.policies.passage import Journey
 from opendrs.policies.threshold_rebalance.forms import Form
 from opendrs.policies.threshold_rebalance.standing import Gap, Standing
 from opendrs.scoring import UsageMode, demand
@@ -104,7 +104,7 @@ class Run:
         self._index = {name: place for place, name in enumerate(board.nodes)}
         self._resting = resting
         self._units = _units_of(board)
-        self.choices: list[Choice] = []
+        self.journeys: list[Journey] = []
         self.reason = Reason.BALANCED
         self.verdicts: list[str] = []
         self.stays: list[str] = []
@@ -119,7 +119,7 @@ class Run:
             if content is not None:
                 self.verdicts.append(content)
                 return
-            if len(self.choices) >= self._terms.batch:
+            if len(self.journeys) >= self._terms.batch:
                 self._end(Reason.LIMIT_REACHED, f"{gap}; the batch is used up")
                 return
             stays = self._relieve(gap, self._standing.receivers(group, gap))
@@ -169,7 +169,7 @@ class Run:
     def _move(self, fit: Fit, gap: Gap, receivers: Sequence[NodeId]) -> None:
         members = self._board.members(fit.unit)
         why = self._why(fit, gap, receivers)
-        self.choices.append(Choice(moves_of(members, fit.target), why))
+        self.journeys.append(Journey(members, fit.target, why))
         for guest, need in zip(members, self._needs(fit.unit), strict=True):
             freed = (guest.usage.cpu or 0.0, guest.usage.memory or 0)
             self._standing.moved(gap.busiest, fit.target, need, freed)
