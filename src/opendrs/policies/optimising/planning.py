@@ -11,6 +11,7 @@ further move would gain less than half of what all of them gain on average.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from opendrs.policies.optimising.bound import Nearest, nearest
 from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.closing import closed
 from opendrs.policies.optimising.construction import begun
+from opendrs.policies.optimising.decomposition import whole_bound
 from opendrs.policies.optimising.descent import Descent, is_small
 from opendrs.policies.optimising.engine import Search, cost, cost_parts, faults
 from opendrs.policies.optimising.formulation import problem_of
@@ -148,16 +150,22 @@ class Planning:
 
         What the budget counts is what is looked at; without one, what is transferred.
         """
-        chosen = np.flatnonzero(np.isfinite(self._task.budgets))[:1]
-        rows = chosen if len(chosen) else np.zeros(1, np.int64)
-        problem = replace(
-            self.problem,
-            measures=self._task.measures[rows],
-            budgets=self._moved(self.assignment)[rows],
-        )
+        finite = np.isfinite(self._task.budgets)
+        rows = np.flatnonzero(finite) if finite.any() else np.zeros(1, np.int64)
+        problem = self._moving_as_much(rows[:1])
         least, most = SWEEPS
         sweeps = min(most, max(least, LOOKS // max(problem.units, 1)))
-        return nearest(problem, sweeps, PRECISION, self.assignment)
+        found = nearest(problem, sweeps, PRECISION, self.assignment)
+        if not math.isfinite(self._task.budget.moves):
+            return found
+        whole = whole_bound(self._moving_as_much(rows))
+        return replace(found, bound=max(found.bound, whole))
+
+    def _moving_as_much(self, rows: Indices) -> Problem:
+        """Return the problem with these measures of what the best moves as budgets."""
+        budgets = self._moved(self.assignment)[rows]
+        measures = self._task.measures[rows]
+        return replace(self.problem, measures=measures, budgets=budgets)
 
     def _moved(self, assignment: Indices) -> Floats:
         """Return what *assignment* moves of each measure, gathering apart; (2,)."""

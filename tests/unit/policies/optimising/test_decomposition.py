@@ -66,7 +66,7 @@ def costs(problem: Problem, shares: Floats) -> Floats:
 
 
 @given(SEEDS, st.sampled_from([1, 8, 30, 1000]))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_no_placement_within_the_budgets_is_more_even(seed: int, sets: int) -> None:
     problem = drawn(seed)
 
@@ -77,7 +77,7 @@ def test_no_placement_within_the_budgets_is_more_even(seed: int, sets: int) -> N
 
 
 @given(SEEDS, st.sampled_from([1, 8, 30, 1000]), st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_whatever_the_prices_are_it_is_a_bound(
     seed: int, sets: int, data: st.DataObject
 ) -> None:

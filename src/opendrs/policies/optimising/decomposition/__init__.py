@@ -14,3 +14,26 @@ which nodes are open to whom are passed over.
 Source:
     Geoffrion, Lagrangean relaxation for integer programming (1974).
 """
+
+from __future__ import annotations
+
+import numpy as np
+
+from opendrs.policies.optimising.decomposition.ground import PLANE, Ground
+from opendrs.policies.optimising.decomposition.least import bound
+from opendrs.policies.optimising.problem import Problem
+
+SETS = 3000  # of units that may leave: a tenth more of the bound takes ten times more
+LOOKS = 80  # prices that are tried
+
+
+def whole_bound(problem: Problem) -> float:
+    """Return what no plan within the budgets has a distance below.
+
+    The distance is the root of what the problem's evenness costs. It is 0, which says
+    nothing, where more than two resources are to be even or a node has none of one.
+    """
+    even = problem.even_weight > 0
+    if even.sum() > PLANE or not np.all(problem.capacity[:, even] > 0):
+        return 0.0
+    return float(bound(Ground.of(problem, SETS), LOOKS).cost ** 0.5)

@@ -20,7 +20,7 @@ LONGER = 1.3  # a step after which it still goes up is followed by a longer one
 SHORTER = 0.8
 RUN = 6  # steps in one direction
 STEP = 0.3  # the first, in the scale that is given
-LEAST_STEP = 1e-5
+LEAST_STEP = 1e-5  # goes on no further
 
 
 def ascended(

@@ -242,7 +242,7 @@ class Choices:
         linear = prices.load + prices.mean * ground.share / len(ground.load)
         target = self._yardstick.target
         ideal = target - linear / (2 * self._yardstick.weight)
-        anyway = linear * (target + ideal) / 2
+        anyway = (linear * (target + ideal) / 2).sum(axis=1)
         found = _Search(ground, self._yardstick, prices, ideal)
         found.run()
         means = np.where(prices.mean > 0, self._means[1], self._means[0])
@@ -250,6 +250,7 @@ class Choices:
         given += prices.load @ ground.load.sum(axis=0) + prices.mean @ means
         value = found.cost.sum() + anyway.sum() - given
         value -= ROUNDING * (np.abs(found.cost).sum() + np.abs(anyway).sum())
+        value -= SURE * len(anyway)
         slope = np.concatenate(
             [
                 found.measured() - ground.budgets,
