@@ -50,4 +50,4 @@ class Case:
 
     def standing(self, snapshot: Snapshot) -> Standing:
         """Return how *snapshot* stands."""
-        return standing(snapshot, self.mode, self.limits, self.worth.busy)
+        return standing(snapshot, self.mode, self.limits, self.before.calm)

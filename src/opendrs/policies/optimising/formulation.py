@@ -8,7 +8,7 @@ import numpy as np
 
 from opendrs.model import Affinity, AntiAffinity, Guest, GuestId
 from opendrs.policies.optimising.classes import CLOSED, Classes
-from opendrs.policies.optimising.groups import Groups, Lists, Mask
+from opendrs.policies.optimising.groups import Floats, Groups, Lists, Mask
 from opendrs.policies.optimising.parties import Party
 from opendrs.policies.optimising.problem import Problem
 from opendrs.policies.optimising.scene import CPU, RESOURCES, Scene, quotient
@@ -26,10 +26,7 @@ def problem_of(scene: Scene, worth: Worth) -> Problem:
     over = quotient(np.ones(RESOURCES), scene.even * scene.capacity.mean(axis=0))
     weights = np.zeros(RESOURCES)
     weights[CPU], weights[scene.memory] = worth.cpu, worth.memory
-    safety = np.full_like(scene.capacity, np.inf)
-    safety[:, CPU] = scene.size[:, CPU] * worth.busy
-    excess = np.zeros_like(scene.capacity)
-    excess[:, CPU] = worth.contention * over[CPU]
+    safety, excess = _contention(scene, worth, over)
     return Problem(
         capacity=scene.capacity,
         demand=scene.demand,
@@ -47,6 +44,19 @@ def problem_of(scene: Scene, worth: Worth) -> Problem:
         place_cost=classes.place_cost(worth.broken, worth.soft),
         move_cost=worth.gib * scene.effort,
     )
+
+
+def _contention(scene: Scene, worth: Worth, over: Floats) -> tuple[Floats, Floats]:
+    """Return the load up to which each node is calm, and what more of it costs."""
+    safety = np.full_like(scene.capacity, np.inf)
+    safety[:, CPU] = [worth.calm.cpu[name] for name in scene.nodes]
+    safety[:, scene.memory] = [
+        worth.calm.memory.get(name, np.inf) for name in scene.nodes
+    ]
+    excess = np.zeros_like(scene.capacity)
+    measured = np.array([CPU, scene.memory])
+    excess[:, measured] = worth.contention * over[measured]
+    return safety, excess
 
 
 def _is_known(party: Party) -> bool:

@@ -6,14 +6,15 @@ between. Only then is the order made in which the steps are safe.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.optimising.budget import KNEE, Budget
+from opendrs.policies.optimising.calm import Calm, calm
 from opendrs.policies.optimising.case import Case
+from opendrs.policies.optimising.lack import lack
 from opendrs.policies.optimising.parties import Parties, parties
 from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.spare import fill_for
@@ -46,6 +47,8 @@ class Optimize:
             twice the even load: the larger, the less is moved for little.
         soft: What a guest that breaks a soft rule costs, in the same measure.
         busy: The part of a node's cores above which guests are taken to wait.
+        pressure: The part of the time, in [0, 1], that a guest may wait for cpu or for
+            memory (PSI) before it is contention.
         threshold: The unevenness up to which nothing is done for evenness alone.
         margin: Least part of the unevenness, in [0, 1], that a plan must take away.
         spare: For the loss of how many nodes there must be room in memory.
@@ -67,6 +70,7 @@ class Optimize:
     thrift: float = 0.01
     soft: float = 0.1
     busy: float = 0.85
+    pressure: float = 0.2
     threshold: float = 0.05
     margin: float = 0.1
     spare: int = 0
@@ -78,7 +82,8 @@ class Optimize:
     def __post_init__(self) -> None:
         for name in ("cpu", "memory", "thrift", "soft", "threshold"):
             require_ratio(name, getattr(self, name))
-        require_ratio("margin", self.margin, 1.0)
+        for name in ("margin", "pressure"):
+            require_ratio(name, getattr(self, name), 1.0)
         require_ratio("busy", self.busy)
         for name in ("spare", "effort", "seed"):
             if getattr(self, name) < 0:
@@ -102,7 +107,7 @@ class Optimize:
         work = self.work(snapshot)
         if isinstance(work, Decision):
             return work
-        iterations = min(MOST, max(LEAST, self.effort * work.units))
+        iterations = min(MOST, max(LEAST, self.effort * work.extent))
         for portion in range(PORTIONS):
             work.improve(iterations // PORTIONS, (portion + 1) / PORTIONS)
         return work.decision()
@@ -112,13 +117,20 @@ class Optimize:
         waiting = not_ready(snapshot, self.mode)
         if waiting is not None:
             return Decision(waiting[0], None, detail=waiting[1])
-        before = standing(snapshot, self.mode, self.limits, self.busy)
+        missing = lack(snapshot, self.pressure)
+        snapshot = missing.asked(snapshot)
+        before = standing(
+            snapshot,
+            self.mode,
+            self.limits,
+            calm(snapshot, self.mode, self.busy, missing),
+        )
         rules = compile_rules(snapshot)
         budget = Budget.parsed(self.budget)
         chosen = Selection(mode=self.mode, relocate=self.relocate)
         who = parties(snapshot, rules, self.limits, chosen)
         who = who.within(budget.gib, budget.moves)
-        notes = obstacles(snapshot, rules, who.left_alone)
+        notes = (*missing.told(), *obstacles(snapshot, rules, who.left_alone))
         at_rest = self._at_rest(before, budget, who)
         if at_rest is not None:
             reason, why = at_rest
@@ -148,7 +160,7 @@ class Optimize:
         return not (
             Goal.PACKING in goals
             or (Goal.REPAIR in goals and (before.broken or before.overfull > 0))
-            or (Goal.CONTENTION in goals and before.waiting > 0)
+            or (Goal.CONTENTION in goals and before.contention > 0)
             or (Goal.EVENNESS in goals and before.unevenness > self.threshold)
         )
 
@@ -176,7 +188,7 @@ class Optimize:
             scene=scene,
             before=before,
             priorities=self.priorities,
-            worth=self._worth(scene),
+            worth=self._worth(scene, before.calm),
             budget=Budget.parsed(self.budget),
             margin=self.margin,
             limits=self.limits,
@@ -185,7 +197,7 @@ class Optimize:
             notes=notes,
         )
 
-    def _worth(self, scene: Scene) -> Worth:
+    def _worth(self, scene: Scene, quiet: Calm) -> Worth:
         even = weight_of(Goal.EVENNESS, self.priorities)
         least = even if even > 0 else 1.0
         return Worth(
@@ -195,6 +207,6 @@ class Optimize:
             memory=even * self.memory,
             used=weight_of(Goal.PACKING, self.priorities),
             soft=least * self.soft,
-            busy=self.busy if math.isfinite(self.busy) else 1.0,
+            calm=quiet,
             gib=least * self.thrift / scene.mean_memory,
         )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opendrs.model import GIB, Limits, NodeId, Snapshot
+from opendrs.policies.optimising.calm import Calm
 from opendrs.policies.optimising.worth import Goal
 from opendrs.rules import violations
 from opendrs.rules.room import room
@@ -22,18 +23,24 @@ class Standing:
     Attributes:
         broken: Breaches of strict rules.
         overfull: Memory over what nodes may hold, in GiB.
-        waiting: Busy cores above the part of a node where guests are taken to wait.
+        contention: What is waited for, where 1 is what is taken of a node on average.
+        waiting: Cores that are waited for.
+        short: Memory that is waited for, in GiB.
         unevenness: The quadratic mean of the coefficients of variation of cpu and of
             memory load.
         used: Nodes with guests on them.
+        calm: Up to which loads nobody is taken to wait.
         figures: The same and more by name, for the operator.
     """
 
     broken: int
     overfull: float
+    contention: float
     waiting: float
+    short: float
     unevenness: float
     used: int
+    calm: Calm
     figures: Mapping[str, float]
 
     def of(self, goal: Goal) -> tuple[float, ...]:
@@ -42,7 +49,7 @@ class Standing:
             case Goal.REPAIR:
                 return (float(self.broken), self.overfull)
             case Goal.CONTENTION:
-                return (self.waiting,)
+                return (self.contention,)
             case Goal.EVENNESS:
                 return (self.unevenness,)
             case Goal.PACKING:
@@ -50,7 +57,7 @@ class Standing:
 
 
 def standing(
-    snapshot: Snapshot, mode: UsageMode, limits: Limits, busy: float
+    snapshot: Snapshot, mode: UsageMode, limits: Limits, calm: Calm
 ) -> Standing:
     """Return how *snapshot* stands.
 
@@ -58,7 +65,7 @@ def standing(
         snapshot: The cluster; every online node must be measured.
         mode: What counts as load.
         limits: What the operator allows.
-        busy: The part of a node's cores above which guests are taken to wait.
+        calm: Up to which loads nobody is taken to wait.
     """
     loads = node_loads(snapshot, mode)
     cpu = [load.cpu for load in loads.values()]
@@ -67,16 +74,17 @@ def standing(
     homes = {guest.node for guest in snapshot.guests.values() if guest.present}
     broken = sum(found.strict for found in violations(snapshot))
     overfull = _overfull(snapshot, limits, loads)
-    waiting = sum(
-        max(0.0, load.taken.cpu - busy * load.capacity.cpu) for load in loads.values()
-    )
+    waiting, short = calm.cores_over(loads), calm.bytes_over(loads) / GIB
     mean = [load.mean for load in loads.values()]
     return Standing(
         broken=broken,
         overfull=overfull,
+        contention=calm.over(loads),
         waiting=waiting,
+        short=short,
         unevenness=math.hypot(*variations) / math.sqrt(2),
         used=len(homes & set(loads)),
+        calm=calm,
         figures={
             "imbalance": imbalance(mean, ImbalanceForm.RAW),
             "cpu_imbalance": variations[0],
@@ -86,6 +94,7 @@ def standing(
             "broken_rules": float(broken),
             "overfull_gib": overfull,
             "waiting_cores": waiting,
+            "waiting_gib": short,
             "used_nodes": float(len(homes & set(loads))),
         },
     )
@@ -128,7 +137,9 @@ def change(before: Standing, after: Standing) -> str:
             f"memory over the limit {before.overfull:.1f} → {after.overfull:.1f} GiB"
         )
     if before.waiting > 0 or after.waiting > 0:
-        parts.append(f"overcommitted cores {before.waiting:.1f} → {after.waiting:.1f}")
+        parts.append(f"cores waited for {before.waiting:.1f} → {after.waiting:.1f}")
+    if before.short > 0 or after.short > 0:
+        parts.append(f"memory waited for {before.short:.1f} → {after.short:.1f} GiB")
     if before.used != after.used:
         parts.append(f"nodes in use {before.used} → {after.used}")
     return ", ".join(parts)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from opendrs.policies.optimising.calm import Calm
+
 APART = 100.0  # how much more the goal before counts than the goal after it
 
 
@@ -13,7 +15,8 @@ class Goal(StrEnum):
     """What a plan is made for; named by operators, so never renamed.
 
     REPAIR: strict rules that are broken are kept again, and nodes hold no more
-    memory than they may. CONTENTION: nobody waits for processors. EVENNESS: all
+    memory than they may. CONTENTION: nobody waits for processors
+    or memory. EVENNESS: all
     nodes are loaded alike. PACKING: guests need few nodes.
     """
 
@@ -30,13 +33,14 @@ class Worth:
     Attributes:
         broken: A guest that breaks a strict rule, and as much memory over the
             limit as a node has evenly.
-        contention: As much processor time over `busy` as a node has evenly.
+        contention: As much processor time, or memory, over what is calm as a node has
+            evenly.
         cpu: The square of a node's distance from the even processor load, as a
             part of that.
         memory: The same of memory.
         used: A node with guests on it.
         soft: A guest that breaks a soft rule.
-        busy: The part of a node's cores above which guests are taken to wait.
+        calm: Up to which loads nobody is taken to wait.
         gib: Each GiB moved, and what is counted as such.
     """
 
@@ -46,7 +50,7 @@ class Worth:
     memory: float
     used: float
     soft: float
-    busy: float
+    calm: Calm
     gib: float
 
 

@@ -29,6 +29,8 @@ from opendrs.model import (
 )
 from opendrs.policies import Decision, Optimize, Reason
 from opendrs.policies.optimising import descent
+from opendrs.policies.optimising.calm import calm
+from opendrs.policies.optimising.lack import lack
 from opendrs.policies.optimising.standing import standing
 from opendrs.policies.optimising.worth import Goal
 from opendrs.rules import violations
@@ -53,7 +55,8 @@ def moved(decision: Decision[None]) -> set[str]:
 
 
 def unevenness(snapshot: Snapshot, policy: Optimize = EVERYTHING) -> float:
-    return standing(snapshot, policy.mode, policy.limits, policy.busy).unevenness
+    quiet = calm(snapshot, policy.mode, policy.busy, lack(snapshot, policy.pressure))
+    return standing(snapshot, policy.mode, policy.limits, quiet).unevenness
 
 
 def drawn(seed: int, rules: tuple[Rule, ...] = ()) -> Snapshot:

@@ -1,0 +1,196 @@
+"""Who waits for what a node does not have, by the pressure that was measured (PSI).
+
+PSI tells for what part of the time work waited, not how much of it. For processors
+there is a least amount: where at least one task waited for the part s of the time, s
+cores were wanted besides those in use. So much more a guest asks for wherever it is, up
+to its limit. Of memory it tells no amount; that part of the guest's memory is taken for
+what is missing.
+
+A node with half of it free makes nobody wait: who waits there is held up by limits or
+pinning of its own, and would be elsewhere.
+
+Source:
+    Linux kernel, Documentation/accounting/psi.rst: `some` and `full`, averaged over up
+    to 300 s.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opendrs.model import Guest, GuestId, GuestKind, GuestState, Node, NodeId, Snapshot
+from opendrs.model.resources import Usage
+
+SLACK = 0.5  # part of a node in use up to which nobody waits for it
+FULL = 0.95  # part of its limit in use from which a container waits for itself
+WINDOW = 300.0  # s, the longest that PSI is averaged over
+MOST_NAMED = 3  # guests that wait
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What is waited for.
+
+    Attributes:
+        guests: Cores that each guest asks for besides those it uses.
+        cpu: Cores that are missing on each node where somebody waits for them.
+        memory: Bytes that are missing on each node where somebody waits for them.
+        waits: For what each guest waits, and how long, in words.
+    """
+
+    guests: Mapping[GuestId, float]
+    cpu: Mapping[NodeId, float]
+    memory: Mapping[NodeId, float]
+    waits: Mapping[GuestId, str]
+
+    def asked(self, snapshot: Snapshot) -> Snapshot:
+        """Return *snapshot* with the cores that are asked for, not those in use."""
+        nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
+        for name, cores in self.cpu.items():
+            nodes[name] = replace(nodes[name], usage=_more(nodes[name].usage, cores))
+        for guest, cores in self.guests.items():
+            known = guests[guest]
+            guests[guest] = replace(known, usage=_more(known.usage, cores))
+        return replace(snapshot, nodes=nodes, guests=guests)
+
+    def told(self) -> Iterator[str]:
+        """Yield who waits, in words."""
+        named = [f"{name} {how}" for name, how in self.waits.items()]
+        if named:
+            more = len(named) - MOST_NAMED
+            rest = [f"and {more} more"] if more > 0 else []
+            yield f"who waits: {', '.join(named[:MOST_NAMED] + rest)}"
+
+
+def lack(snapshot: Snapshot, pressure: float) -> Lack:
+    """Return what is waited for in *snapshot*.
+
+    What is not known of a guest is no wait. Where it is known of no guest of a node,
+    what is known of the node counts.
+
+    Args:
+        snapshot: The cluster as it was measured.
+        pressure: The part of the time, in [0, 1], that a guest may wait.
+    """
+    guests: dict[GuestId, float] = {}
+    cpu: dict[NodeId, float] = {}
+    memory: dict[NodeId, float] = {}
+    waits: dict[GuestId, str] = {}
+    for node, there in _inhabited(snapshot):
+        cores = _cores(node, there, pressure)
+        pages = _bytes(node, there, pressure)
+        guests.update(cores)
+        missing = sum(cores.values()) or _unseen_cores(node, there, pressure)
+        if missing > 0:
+            cpu[node.id] = missing
+        lost = sum(pages.values()) or _unseen_bytes(node, there, pressure)
+        if lost > 0:
+            memory[node.id] = lost
+        for guest in there:
+            if guest.id in cores or guest.id in pages:
+                stalls = {"cpu": guest.id in cores, "memory": guest.id in pages}
+                waits[guest.id] = _words(guest, stalls)
+    return Lack(guests, cpu, memory, waits)
+
+
+def _inhabited(snapshot: Snapshot) -> Iterator[tuple[Node, Sequence[Guest]]]:
+    """Yield each node that takes part, and who runs and was measured there."""
+    there: defaultdict[NodeId, list[Guest]] = defaultdict(list)
+    for _, guest in sorted(snapshot.guests.items()):
+        moved = guest.moved_at
+        settled = moved is None or (snapshot.taken_at - moved).total_seconds() >= WINDOW
+        if guest.state is GuestState.RUNNING and settled:
+            there[guest.node].append(guest)
+    for name, guests in sorted(there.items()):
+        if snapshot.nodes[name].online:
+            yield snapshot.nodes[name], guests
+
+
+def _cores(node: Node, guests: Sequence[Guest], most: float) -> dict[GuestId, float]:
+    """Return the cores that are missing for each of *guests* that waits for them."""
+    if not _tight_in_cpu(node):
+        return {}
+    found = {
+        guest.id: min(some, _cores_left(guest))
+        for guest in guests
+        if (some := guest.pressure.cpu.some) is not None and some > most
+    }
+    return {name: cores for name, cores in found.items() if cores > 0}
+
+
+def _bytes(node: Node, guests: Sequence[Guest], most: float) -> dict[GuestId, float]:
+    """Return the bytes that are missing for each of *guests* that waits for them."""
+    if not _tight_in_memory(node):
+        return {}
+    found = {
+        guest.id: some * (guest.usage.memory or 0)
+        for guest in guests
+        if (some := guest.pressure.memory.some) is not None
+        and some > most
+        and not _fills_its_limit(guest)
+    }
+    return {name: pages for name, pages in found.items() if pages > 0}
+
+
+def _unseen_cores(node: Node, guests: Sequence[Guest], most: float) -> float:
+    """Return the cores that are missing for somebody, it is not known for whom."""
+    some = node.pressure.cpu.some
+    known = any(guest.pressure.cpu.some is not None for guest in guests)
+    if known or some is None or some <= most or not _tight_in_cpu(node):
+        return 0.0
+    return some
+
+
+def _unseen_bytes(node: Node, guests: Sequence[Guest], most: float) -> float:
+    """Return the bytes that are missing for all together."""
+    full = node.pressure.memory.full
+    known = any(guest.pressure.memory.some is not None for guest in guests)
+    if known or full is None or full <= most or not _tight_in_memory(node):
+        return 0.0
+    return full * (node.usage.memory or 0)
+
+
+def _tight_in_cpu(node: Node) -> bool:
+    if node.capacity is None or node.usage.cpu is None:
+        return False
+    return node.usage.cpu > SLACK * node.capacity.cpu
+
+
+def _tight_in_memory(node: Node) -> bool:
+    if node.capacity is None or node.usage.memory is None:
+        return False
+    return node.usage.memory > SLACK * node.capacity.memory
+
+
+def _cores_left(guest: Guest) -> float:
+    """Return the cores that *guest* may use besides those it uses."""
+    if guest.usage.cpu is None:
+        return 0.0
+    if guest.limit is None or guest.limit.cpu == 0:
+        return float("inf")
+    return guest.limit.cpu - guest.usage.cpu
+
+
+def _fills_its_limit(guest: Guest) -> bool:
+    """Return whether *guest* waits for memory that its own limit denies it.
+
+    The limit of a virtual machine is what it has, and nothing beyond is asked for.
+    """
+    if guest.kind is not GuestKind.CONTAINER or guest.limit is None:
+        return False
+    return (guest.usage.memory or 0) >= FULL * guest.limit.memory
+
+
+def _more(usage: Usage, cores: float) -> Usage:
+    return usage if usage.cpu is None else replace(usage, cpu=usage.cpu + cores)
+
+
+def _words(guest: Guest, stalls: Mapping[str, bool]) -> str:
+    waits = [
+        f"{getattr(guest.pressure, what).some:.0%} of the time for {what}"
+        for what, so in stalls.items()
+        if so
+    ]
+    return " and ".join(waits)

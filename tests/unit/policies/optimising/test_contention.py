@@ -1,0 +1,302 @@
+"""Guests that wait are helped where they wait, by the pressure that was measured."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builders import CAPACITY, NOON, cluster, guest, part_of
+from opendrs.model import (
+    EMPTY_PLAN,
+    GIB,
+    Guest,
+    GuestId,
+    GuestKind,
+    Mobility,
+    NodeId,
+    Pressure,
+    Resources,
+    Snapshot,
+    Stall,
+    Usage,
+)
+from opendrs.policies import Optimize, Reason
+from opendrs.policies.optimising.calm import calm
+from opendrs.policies.optimising.lack import lack
+from opendrs.policies.optimising.worth import Goal
+from opendrs.scoring import UsageMode, node_loads
+from oracles.passage import move
+
+ROOMY = Resources(4, 20 * GIB)  # what guests may use: more cores than they do
+
+
+def waiting(
+    name: str,
+    where: str,
+    load: float,
+    pressure: Pressure,
+    **changes: Any,  # noqa: ANN401
+) -> Guest:
+    return guest(name, where, load, limit=ROOMY, pressure=pressure, **changes)
+
+
+def on_cpu(some: float | None) -> Pressure:
+    return Pressure(cpu=Stall(some))
+
+
+def on_memory(some: float | None) -> Pressure:
+    return Pressure(memory=Stall(some))
+
+
+def holding(nodes: Mapping[str, float], *guests: Guest) -> Snapshot:
+    return replace(
+        cluster(nodes=nodes, guests={}), guests={each.id: each for each in guests}
+    )
+
+
+# c is the fullest; on a somebody waits.
+THREE = {"a": 0.6, "b": 0.1, "c": 0.8}
+THERE = guest("y", "c", 0.2)
+
+
+def test_who_waits_is_helped_before_all_is_even() -> None:
+    calm = holding(THREE, waiting("x", "a", 0.2, on_cpu(0.05)), THERE)
+    waits = holding(THREE, waiting("x", "a", 0.2, on_cpu(0.5)), THERE)
+    policy = Optimize(budget="1 moves")
+
+    even, relieved = policy.decide(calm, None), policy.decide(waits, None)
+
+    assert even.reason is Reason.IMPROVES_BALANCE
+    assert [move(step).guest for step in even.plan.steps] == ["y"]
+    assert relieved.reason is Reason.RELIEVES_OVERLOAD
+    assert [move(step).guest for step in relieved.plan.steps] == ["x"]
+    # It waits for half of the time at least for one core.
+    assert relieved.before["waiting_cores"] == pytest.approx(0.5)
+    assert relieved.after["waiting_cores"] == 0
+    assert "cores waited for 0.5 → 0.0" in relieved.detail
+    assert relieved.notes[0] == "who waits: x 50% of the time for cpu"
+
+
+def test_who_waits_for_memory_is_helped_before_all_is_even() -> None:
+    # 20 GiB, for which it waits 30 % of the time: 6 GiB are too many there.
+    snapshot = holding(THREE, waiting("x", "a", 0.2, on_memory(0.3)), THERE)
+
+    decision = Optimize(budget="1 moves").decide(snapshot, None)
+
+    assert decision.reason is Reason.RELIEVES_OVERLOAD
+    assert [move(step).guest for step in decision.plan.steps] == ["x"]
+    assert decision.before["waiting_gib"] == pytest.approx(6.0)
+    assert decision.after["waiting_gib"] == 0
+
+
+def test_nobody_is_sent_to_where_others_wait() -> None:
+    # Without the wait of z, b would be the better place, as the emptier one.
+    waits = waiting("z", "b", 0.05, on_cpu(0.9), moves=Mobility.NEVER)
+    snapshot = holding({"a": 0.9, "b": 0.51, "c": 0.6}, guest("x", "a", 0.2), waits)
+
+    decision = Optimize().decide(snapshot, None)
+
+    assert [move(step).target for step in decision.plan.steps] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("what", "changed"),
+    [
+        ("not for long", {"pressure": on_cpu(0.2)}),
+        ("not known", {"pressure": on_cpu(None)}),
+        ("it uses all it may", {"limit": part_of(CAPACITY, 0.2)}),
+        ("measured elsewhere", {"moved_at": NOON - timedelta(seconds=299)}),
+        ("its memory is its limit", {"pressure": on_memory(0.2)}),
+    ],
+)
+def test_what_is_no_want_of_its_node_moves_nobody(
+    what: str, changed: Mapping[str, Any]
+) -> None:
+    del what
+    waits = waiting("x", "a", 0.2, on_cpu(0.5))
+    snapshot = holding({"a": 0.6, "b": 0.6}, replace(waits, **changed))
+
+    decision = Optimize().decide(snapshot, None)
+
+    assert (decision.reason, decision.plan) == (Reason.BALANCED, EMPTY_PLAN)
+    assert lack(snapshot, 0.2).waits == {}
+
+
+def test_a_node_with_half_of_it_free_makes_nobody_wait() -> None:
+    idle = holding({"a": 0.5, "b": 0.5}, waiting("x", "a", 0.2, on_cpu(0.9)))
+    free = holding({"a": 0.5, "b": 0.5}, waiting("x", "a", 0.2, on_memory(0.9)))
+
+    assert lack(idle, 0.2) == lack(free, 0.2) == lack(holding({"a": 0.9}), 0.2)
+
+
+def test_a_container_at_its_limit_waits_for_itself() -> None:
+    full = Resources(4, 20 * GIB)
+    changes: dict[str, Any] = {"kind": GuestKind.CONTAINER, "limit": full}
+    snapshot = holding(
+        {"a": 0.6}, replace(waiting("x", "a", 0.2, on_memory(0.9)), **changes)
+    )
+    vm = replace(
+        snapshot,
+        guests={
+            GuestId("x"): replace(snapshot.guests[GuestId("x")], kind=GuestKind.VM)
+        },
+    )
+
+    assert lack(snapshot, 0.2).memory == {}
+    assert lack(vm, 0.2).memory == {"a": pytest.approx(18 * GIB)}
+
+
+def test_no_guest_asks_for_more_than_its_limit() -> None:
+    snapshot = holding(
+        {"a": 0.6},
+        replace(waiting("x", "a", 0.2, on_cpu(0.9)), limit=Resources(2.25, 64 * GIB)),
+    )
+
+    found = lack(snapshot, 0.2)
+
+    assert found.guests == {"x": 0.25}
+    assert found.asked(snapshot).guests[GuestId("x")].usage.cpu == 2.25
+    assert found.asked(snapshot).nodes[NodeId("a")].usage.cpu == 6.25
+
+
+def test_what_a_node_tells_counts_where_no_guest_tells() -> None:
+    pressed = Pressure(cpu=Stall(0.5), memory=Stall(0.9, 0.25))
+
+    def told(pressure: Pressure) -> Snapshot:
+        snapshot = holding({"a": 0.6}, waiting("x", "a", 0.2, pressure))
+        nodes = {
+            name: replace(node, pressure=pressed)
+            for name, node in snapshot.nodes.items()
+        }
+        return replace(snapshot, nodes=nodes)
+
+    silent = lack(told(Pressure()), 0.2)
+    speaking = lack(told(Pressure(cpu=Stall(0.0), memory=Stall(0.0))), 0.2)
+
+    assert silent.cpu == {"a": 0.5}
+    assert silent.memory == {"a": 15 * GIB}
+    assert (silent.guests, speaking.cpu, speaking.memory) == ({}, {}, {})
+
+
+def test_limits_as_load_are_relieved_as_well() -> None:
+    snapshot = holding(
+        {"a": 0.6, "b": 0.1},
+        waiting("x", "a", 0.1, on_cpu(0.5)),
+        replace(guest("y", "a", 0.1), limit=ROOMY),
+        replace(guest("z", "b", 0.1), limit=ROOMY),
+    )
+
+    decision = Optimize(mode=UsageMode.STATIC, threshold=9.0).decide(snapshot, None)
+
+    assert decision.reason is Reason.RELIEVES_OVERLOAD
+    assert decision.before["waiting_cores"] == pytest.approx(0.5)
+    assert decision.after["waiting_cores"] == 0
+
+
+def test_what_is_not_measured_is_not_asked_for() -> None:
+    snapshot = holding(
+        {"a": 0.6}, replace(waiting("x", "a", 0.2, on_cpu(0.5)), usage=Usage())
+    )
+
+    assert lack(snapshot, 0.2).asked(snapshot) == snapshot
+
+
+DRAWN = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.integers(1, 12),
+        st.one_of(st.none(), st.integers(0, 10)),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(DRAWN)
+@settings(max_examples=40, deadline=None)
+def test_no_placement_leaves_less_to_wait_for(
+    drawn: list[tuple[str, int, int | None]],
+) -> None:
+    loads = dict.fromkeys("abc", 0.4)
+    for where, part, _ in drawn:
+        loads[where] += part / 100
+    guests = [
+        waiting(f"g{i}", where, part / 100, on_cpu(None if some is None else some / 10))
+        for i, (where, part, some) in enumerate(drawn)
+    ]
+    snapshot = holding(loads, *guests)
+    policy = Optimize(
+        priorities=(Goal.CONTENTION,), budget="unlimited", thrift=0.0, margin=0.0
+    )
+
+    decision = policy.decide(snapshot, None)
+
+    least = min(
+        left_to_wait_for(snapshot, dict(zip(snapshot.guests, where, strict=True)))
+        for where in product("abc", repeat=len(guests))
+    )
+    assert decision.after["waiting_cores"] == pytest.approx(least, abs=1e-9)
+
+
+def left_to_wait_for(snapshot: Snapshot, where: Mapping[GuestId, str]) -> float:
+    """Return the cores waited for when guests are at *where*; worked out plainly."""
+    cores = {name: each.usage.cpu or 0.0 for name, each in snapshot.nodes.items()}
+    asked = {name: each.usage.cpu or 0.0 for name, each in snapshot.guests.items()}
+    most = dict.fromkeys(cores, 8.5)
+    for name, each in snapshot.guests.items():
+        some = each.pressure.cpu.some
+        if some is not None and some > 0.2 and cores[each.node] > 5:
+            asked[name] += min(some, 4 - asked[name])
+            most[each.node] = min(8.5, cores[each.node])
+    loads = {
+        name: cores[name]
+        - sum(
+            each.usage.cpu or 0.0
+            for each in snapshot.guests.values()
+            if each.node == name
+        )
+        + sum(asked[each] for each, there in where.items() if there == name)
+        for name in cores
+    }
+    return sum(max(0.0, loads[name] - most[name]) for name in loads)
+
+
+def drawn_cluster(seed: int, *, pressed: bool) -> Snapshot:
+    """Return six full nodes, six of which somebody may wait for, and six empty ones."""
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    loads = {f"n{i:02}": (0.8, 0.6, 0.1)[i % 3] for i in range(18)}
+    guests = []
+    for name, load in loads.items():
+        for i in range(int(load * 20)):
+            some = draw.uniform(0.3, 0.8) if pressed and load == 0.6 else 0.02
+            part = draw.uniform(0.01, 0.04)
+            each = guest(f"{name}-{i}", name, part, pressure=on_cpu(some))
+            guests.append(replace(each, limit=Resources(4, 5 * GIB)))
+    return holding(loads, *guests)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_drawn_cluster_waits_end_before_loads_are_even(seed: int) -> None:
+    snapshot = drawn_cluster(seed, pressed=False)
+    pressed = drawn_cluster(seed, pressed=True)
+    few = Optimize(budget="40 moves")
+
+    even, relieved = few.decide(snapshot, None), few.decide(pressed, None)
+
+    missing = lack(pressed, few.pressure)
+    asked = missing.asked(pressed)
+    quiet = calm(asked, few.mode, few.busy, missing)
+    later = asked.after(*(step.action for step in even.plan.steps))
+    left = quiet.cores_over(node_loads(later, few.mode))
+    assert relieved.after["waiting_cores"] < left / 2
+    assert relieved.reason is Reason.RELIEVES_OVERLOAD
+    unlimited = replace(few, budget="unlimited").decide(pressed, None)
+    assert unlimited.after["waiting_cores"] == pytest.approx(0, abs=1e-9)
