@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -33,7 +33,6 @@ class RulesOfPlaces:
             for name, guest in scene.snapshot.guests.items()
             if name in bound
         }
-        self._targets: Targets | None = None
         self._suitable: dict[object, Truths] = {}
 
     def open_to(self, guest: int) -> Truths:
@@ -52,10 +51,11 @@ class RulesOfPlaces:
         found = open_.copy()
         others = np.flatnonzero(open_)
         others = others[~np.isin(others, [*near, self._scene.index[now[0].node]])]
+        targets = self._targets({*neighbours, *(each.id for each in now)})
         if len(others):
-            found[others] = self._undisturbed(now, int(others[0]))
+            found[others] = self._undisturbed(now, int(others[0]), targets)
         for place in near:
-            found[place] = open_[place] and self._undisturbed(now, place)
+            found[place] = open_[place] and self._undisturbed(now, place, targets)
         return found
 
     def moved(self, guest: int, target: int) -> None:
@@ -64,13 +64,15 @@ class RulesOfPlaces:
         for each in self._scene.guests[guest]:
             if each.id in self._guests:
                 self._guests[each.id] = replace(each, node=name)
-                self._targets = None
 
-    def _undisturbed(self, unit: Unit, place: int) -> bool:
-        if self._targets is None:
-            snapshot = replace(self._scene.snapshot, guests={**self._guests})
-            self._targets = Targets(snapshot, self._scene.rules, self._scene.limits)
-        return self._targets.disturbed(unit, self._scene.nodes[place]) is None
+    def _targets(self, names: Iterable[GuestId]) -> Targets:
+        """Return where guests may go, as far as that depends on those of *names*."""
+        guests = {name: self._guests[name] for name in names if name in self._guests}
+        snapshot = replace(self._scene.snapshot, guests=guests)
+        return Targets(snapshot, self._scene.rules, self._scene.limits)
+
+    def _undisturbed(self, unit: Unit, place: int, targets: Targets) -> bool:
+        return targets.disturbed(unit, self._scene.nodes[place]) is None
 
     def _suits(self, unit: Unit) -> Truths:
         """Return which nodes suit *unit*, whoever is on them."""
