@@ -2,8 +2,7 @@
 
 The moves that gain most come first; what a move gains is divided by its price, a
 power of the part of the budget that it uses up. With the power 0 large guests go
-first, with 1 those that gain most for what is transferred. None of the powers is
-best for all clusters and budgets, so a few are tried, and of large ones the middle.
+first, with 1 those that gain most for what is transferred.
 """
 
 from __future__ import annotations
@@ -13,33 +12,37 @@ from collections.abc import Iterator
 import numpy as np
 
 from opendrs.policies.optimising.descent import Descent, is_small
+from opendrs.policies.optimising.emptiest import emptiest
 from opendrs.policies.optimising.engine import cost
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.packing import packed
 from opendrs.policies.optimising.problem import Problem
 
-POWERS = (0.0, 0.25, 0.5)
-LARGE = 5000  # units from which a way takes a second or more
+POWER = 0.25  # that serves most clusters well
 NARROW = 0.5  # the part of the nodes below which a class looks at all of its own
 TARGETS = 96  # nodes that units of other classes look at, of each kind
 ROUND = 64  # moves after which these are chosen anew
 
 
-def begun(problem: Problem) -> Indices:
-    """Return the best of the plans to begin with, where nodes may be emptied too."""
+def begun(problem: Problem, power: float = POWER) -> Indices:
+    """Return a plan to begin with, in which nodes may have been emptied too.
+
+    Args:
+        problem: What is to be solved.
+        power: How much the price of a move counts.
+    """
     if is_small(problem):
         return Descent(problem, problem.origin).settle().assignment
-    best = constructed(problem)
+    best = constructed(problem, power)
     if not problem.use_cost.any():
         return best
     return min(best, packed(problem, best), key=lambda each: cost(problem, each))
 
 
-def constructed(problem: Problem) -> Indices:
+def constructed(problem: Problem, power: float = POWER) -> Indices:
     """Return an assignment that is feasible, and costs no more than the origin."""
-    powers = POWERS if problem.units < LARGE else POWERS[1:2]
-    found = [_last(path(problem, power, ROUND)) for power in powers]
-    return min(found, key=lambda assignment: cost(problem, assignment))
+    *_, last = path(problem, power, ROUND)
+    return last
 
 
 def path(problem: Problem, power: float, stride: int) -> Iterator[Indices]:
@@ -66,19 +69,14 @@ def path(problem: Problem, power: float, stride: int) -> Iterator[Indices]:
         price=_price(problem) ** power,
         score=score,
         top=np.zeros(-(-len(score) // greedy.BLOCK)),
-        targets=_targets(problem, state.load),
+        targets=emptiest(problem, state.load, TARGETS),
         narrow=open_nodes < NARROW,
     )
     yield state.node_of.copy()
     while greedy.improve(tables, state, wishes, stride) == stride:
-        wishes = wishes._replace(targets=_targets(problem, state.load))
+        wishes = wishes._replace(targets=emptiest(problem, state.load, TARGETS))
         yield state.node_of.copy()
     yield state.node_of.copy()
-
-
-def _last(assignments: Iterator[Indices]) -> Indices:
-    *_, last = assignments
-    return last
 
 
 def _price(problem: Problem) -> Floats:
@@ -90,17 +88,3 @@ def _price(problem: Problem) -> Floats:
         used = (problem.measures / scale[:, None]).max(axis=0)
     least = float(used[used > 0].min(initial=np.inf))
     return np.where(used > 0, used, least if np.isfinite(least) else 1.0)
-
-
-def _targets(problem: Problem, load: Floats) -> Indices:
-    """Return the nodes with least load, of each resource and of all together."""
-    if problem.nodes <= 2 * TARGETS:
-        return np.arange(problem.nodes)
-    active = np.flatnonzero(problem.even_weight)
-    if not len(active):
-        active = np.arange(problem.resources)
-    even = np.maximum(problem.even_target[active], np.finfo(float).tiny)
-    part = load[:, active] / problem.capacity[:, active] / even
-    orders = [part.sum(axis=1), *part.T]
-    lowest = [np.argpartition(order, TARGETS)[:TARGETS] for order in orders]
-    return np.unique(np.concatenate(lowest))

@@ -107,7 +107,7 @@ class Optimize:
         work = self.work(snapshot)
         if isinstance(work, Decision):
             return work
-        iterations = min(MOST, max(LEAST, self.effort * work.units))
+        iterations = min(MOST, max(LEAST, self.effort * work.extent))
         for portion in range(PORTIONS):
             work.improve(iterations // PORTIONS, (portion + 1) / PORTIONS)
         return work.decision()

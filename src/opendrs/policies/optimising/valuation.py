@@ -32,6 +32,30 @@ def worth_of_each(
     return np.where(here == home, 0.0, lost)
 
 
+def gains_of_leaving(
+    problem: Problem, assignment: Indices, load: Floats, targets: Indices
+) -> Floats:
+    """Return about what each unit would gain at the best of *targets*; shape (G,).
+
+    All that its home costs is looked at, but only the evenness of the targets, and
+    whether the unit's class may go there. Units that are away gain -inf, and so do
+    those that may go to none of them.
+    """
+    home = problem.origin
+    gain = node_cost(problem, load[home], home)
+    gain -= node_cost(problem, load[home] - problem.demand, home)
+    # (x + d)^2 - x^2 = d^2 + 2 d x, where x is the distance from the even load.
+    slope = problem.even_weight / np.square(problem.capacity[targets])
+    away = load[targets] - problem.even_target * problem.capacity[targets]
+    joining = np.square(problem.demand) @ slope.T
+    joining += 2 * problem.demand @ (slope * away).T
+    closed = ~problem.allowed[:, targets][problem.class_of]
+    closed |= home[:, None] == targets
+    joining[closed] = np.inf
+    gain -= joining.min(axis=1, initial=np.inf)
+    return np.where(assignment == home, gain, -np.inf)
+
+
 def node_cost(problem: Problem, load: Floats, nodes: Indices) -> Floats:
     """Return what *nodes* cost with these loads: overload, excess and evenness."""
     capacity = problem.capacity[nodes]

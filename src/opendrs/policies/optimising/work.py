@@ -72,6 +72,11 @@ class Work:
         """How many units there are."""
         return len(self._case.scene.parties)
 
+    @property
+    def extent(self) -> int:
+        """How many units there are to look at; fewer where few of them may move."""
+        return self._planning.extent
+
     def improve(self, iterations: int, progress: float) -> None:
         """Look at *iterations* moves, after which *progress* of all work is done."""
         self._planning.improve(iterations, progress)
@@ -173,7 +178,8 @@ class Work:
         units = _travelling(scene, assignment)
         worth = worth_of_each(planning.problem, assignment, units)
         told = set(np.argsort(-worth, kind="stable")[:MOST_COMPARED].tolist())
-        words = Explanations(scene, planning.problem, assignment)
+        waits = self._case.before.calm.waits
+        words = Explanations(scene, planning.problem, assignment, waits)
         for place, unit in enumerate(units):
             target = scene.nodes[assignment[unit]]
             guests = tuple(

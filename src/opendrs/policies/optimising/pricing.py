@@ -1,0 +1,122 @@
+"""A search in which moving has a price, until the budget itself binds.
+
+A search that has to keep within a budget all the time is stuck where each further move
+asks for another to be taken back. With a price it goes on: moves must gain more than
+they cost, and the price is sought at which they use the budget up, as Lagrange would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from opendrs.policies.optimising.construction import begun
+from opendrs.policies.optimising.descent import Descent, is_small
+from opendrs.policies.optimising.engine import Search, Solution, cost, cost_parts
+from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.problem import Problem
+
+WARMTH = 0.1  # the first temperature, in what is left to be mended of a node
+PRICING = 0.6  # the part of the work in which the price is sought
+POWER = 0.5  # how much the price of a move counts in the first plan
+NEAR = 0.7  # the part of a budget that the best moves use up where it may bind
+AIM = 0.995  # the part of a budget that is to be used up: the rest is found later
+STEEPNESS = 2.0  # how much more a price must be where more than the budget is moved
+CLOSER = 0.2  # the part of the price that counts once the budget itself binds
+
+
+class Pricing:
+    """Look for assignments that cost less within budgets, some iterations at a time.
+
+    Like `Search`, the same problem, start, seed and calls give the same, and `best` is
+    always feasible.
+
+    Args:
+        problem: What is to be solved.
+        start: A feasible assignment to begin with.
+        seed: Where the random numbers begin.
+    """
+
+    def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
+        self.problem = problem
+        self._seed = seed
+        none = np.zeros((0, problem.units))
+        self._free = replace(problem, measures=none, budgets=np.zeros(0))
+        self._best = Solution(start.copy(), cost(problem, start))
+        everything = begun(self._free, POWER)
+        before, after = (
+            cost_parts(problem, each).even for each in (problem.origin, everything)
+        )
+        moved = np.maximum(self._moved(everything), np.finfo(float).tiny)
+        # As of a spring: the nearer to the end, the less there is to gain.
+        left = np.maximum(1 - AIM * problem.budgets / moved, 0.1)
+        bounded = moved > NEAR * problem.budgets
+        self._prices = bounded * max(before - after, 1e-9) / moved * left
+        self._seeking, self._from = True, 0.0
+        priced = self._priced(1.0, self._free)
+        self._search = begun_search(priced, begun(priced, POWER), seed)
+
+    @property
+    def best(self) -> Solution:
+        """The least costly assignment so far."""
+        return self._best
+
+    def run(self, iterations: int, progress: float) -> Solution:
+        """Look at *iterations* moves, and return the best solution so far.
+
+        Args:
+            iterations: How many moves are tried.
+            progress: The part of all the work, in [0, 1], that is done after it.
+        """
+        if self._seeking and progress <= PRICING:
+            self._search.run(iterations, 1.0)
+            self._adjust()
+            return self._best
+        if self._seeking:
+            self._seeking = False
+            problem, start = self._priced(CLOSER, self.problem), self._best.assignment
+            self._search = begun_search(problem, start, self._seed)
+            self._from = progress - 1e-9
+        part = (progress - self._from) / max(1 - self._from, 1e-9)
+        self._search.run(iterations, min(1.0, max(0.0, part)))
+        self._keep(self._search.best.assignment)
+        return self._best
+
+    def _adjust(self) -> None:
+        """Keep what was found if it is better, and go on with other prices."""
+        found = self._search.best.assignment
+        moved = self._moved(found)
+        if (moved <= self.problem.budgets).all():
+            self._keep(found)
+        budgets = np.maximum(self.problem.budgets, 1e-9)
+        over = np.maximum(moved, 1e-3 * budgets) / (AIM * budgets)
+        self._prices *= np.clip(over, 0.3, 3.0) ** STEEPNESS
+        priced = self._priced(1.0, self._free)
+        self._search = begun_search(priced, found, self._seed)
+
+    def _keep(self, found: Indices) -> None:
+        """Take *found* over as the best, if it is."""
+        price = cost(self.problem, found)
+        if price < self._best.cost:
+            self._best = Solution(found.copy(), price)
+
+    def _moved(self, assignment: Indices) -> Floats:
+        """Return what *assignment* moves of each measure."""
+        away = assignment != self.problem.origin
+        moved: Floats = self.problem.measures[:, away].sum(axis=1)
+        return moved
+
+    def _priced(self, part: float, problem: Problem) -> Problem:
+        """Return *problem* with a part of the prices."""
+        prices = part * self._prices @ self.problem.measures
+        return replace(problem, move_cost=self.problem.move_cost + prices)
+
+
+def begun_search(problem: Problem, start: Indices, seed: int) -> Search | Descent:
+    """Return the search that goes on from *start*, a good assignment."""
+    if is_small(problem):
+        return Descent(problem, start, seed)
+    parts = cost_parts(problem, start)
+    left = WARMTH * (parts.even + parts.excess) / max(problem.nodes, 1)
+    return Search(problem, seed=seed, start=start, temperature=max(left, 1e-12))
