@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opendrs.model import NodeId, Snapshot
+from opendrs.model import GuestId, NodeId, Snapshot
 from opendrs.policies.optimising.lack import Lack
 from opendrs.scoring import NodeLoad, UsageMode, node_loads
 
@@ -21,12 +21,14 @@ class Calm:
         memory: Bytes of each node where somebody waits for memory now.
         mean_cpu: Cores that are taken of a node, on average.
         mean_memory: Bytes that are taken of a node, on average.
+        waits: For what each guest waits now, and how long, in words.
     """
 
     cpu: Mapping[NodeId, float]
     memory: Mapping[NodeId, float]
     mean_cpu: float
     mean_memory: float
+    waits: Mapping[GuestId, str]
 
     def cores_over(self, loads: Loads) -> float:
         """Return the cores in *loads* that somebody waits for."""
@@ -76,6 +78,7 @@ def calm(snapshot: Snapshot, mode: UsageMode, busy: float, lack: Lack) -> Calm:
         memory=memory,
         mean_cpu=sum(load.taken.cpu for load in loads.values()) / count,
         mean_memory=sum(load.taken.memory for load in loads.values()) / count,
+        waits=lack.waits,
     )
 
 

@@ -87,7 +87,7 @@ class Scene:
     @cached_property
     def demand(self) -> Floats:
         """What each unit takes of each resource; shape (G, R)."""
-        rows = [self._demand(each.guests) for each in self.parties]
+        rows = [self.taken_by(each.guests) for each in self.parties]
         return np.array(rows, float).reshape(-1, RESOURCES)
 
     @cached_property
@@ -134,7 +134,7 @@ class Scene:
         )
         guests = [guest for each in self.parties for guest in each.guests]
         where = np.array([self._index[guest.node] for guest in guests], np.int64)
-        taken = np.array([self._demand((guest,)) for guest in guests], float)
+        taken = np.array([self.taken_by((guest,)) for guest in guests], float)
         left: Floats = base - _summed(
             where, taken.reshape(-1, RESOURCES), len(self.nodes)
         )
@@ -207,7 +207,7 @@ class Scene:
         """Return the memory that the node called *name* can still take in."""
         return self.targets.room[name]
 
-    def _demand(self, guests: Sequence[Guest]) -> tuple[float, float, float]:
+    def taken_by(self, guests: Sequence[Guest]) -> tuple[float, float, float]:
         """Return what *guests* take; what is not known counts 0, and stays."""
         asked = need(guests)
         cpu = sum((demand(guest, self._mode) or NOTHING).cpu for guest in guests)

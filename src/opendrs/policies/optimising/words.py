@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from opendrs.model import GIB, GuestId, NodeId, Snapshot
+from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.parties import Party
 from opendrs.policies.optimising.problem import Problem
@@ -27,13 +27,22 @@ class Explanations:
         scene: The cluster before.
         problem: What was solved.
         assignment: Where each party is in the end.
+        waits: For what each guest waits now, and how long, in words.
     """
 
-    def __init__(self, scene: Scene, problem: Problem, assignment: Indices) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        problem: Problem,
+        assignment: Indices,
+        waits: Mapping[GuestId, str],
+    ) -> None:
         self._scene = scene
+        self._waits = waits
         self._problem = problem
         self._assignment = assignment
-        self._before = scene.taken / scene.size
+        self._place = {name: place for place, name in enumerate(scene.nodes)}
+        self._before = self._taken() / scene.size
         self._load = problem.base.copy()
         np.add.at(self._load, assignment, problem.demand)
         self._after = self._load / scene.size
@@ -48,30 +57,52 @@ class Explanations:
         """
         party = self._scene.parties[unit]
         target = int(self._assignment[unit])
-        sentences = [self._move(unit, party, target), *self._rules(party)]
+        there = self._scene.nodes[target]
+        goers = [guest for guest in party.guests if guest.node != there]
+        sentences = [self._move(goers, target), *self._reasons(party, goers)]
         if compared:
             sentences += self._closed(unit, party, target)
         return "; ".join(sentences)
 
-    def _move(self, unit: int, party: Party, target: int) -> str:
-        home = self._problem.origin[unit]
-        cores = self._problem.demand[unit, CPU]
-        memory = self._problem.demand[unit, self._scene.memory] / GIB
-        here = ", ".join(sorted({guest.node for guest in party.guests}))
+    def _move(self, goers: Sequence[Guest], target: int) -> str:
+        taken = self._scene.taken_by(goers)
+        cores, memory = taken[CPU], taken[self._scene.memory] / GIB
+        verb = "takes"
+        if len(goers) > 1:
+            verb = f"{_named(goers)} go together and take"
+        sources = sorted({self._place[guest.node] for guest in goers})
+        here = " and ".join(map(self._loads, sources))
         return (
-            f"takes {cores:.2f} cores and {memory:.2f} GiB from {here} "
-            f"({self._told(self._before[home])} → {self._told(self._after[home])}) "
-            f"to {self._scene.nodes[target]} "
-            f"({self._told(self._before[target])} → {self._told(self._after[target])})"
+            f"{verb} {cores:.2f} cores and {memory:.2f} GiB from {here} "
+            f"to {self._loads(target)}"
         )
+
+    def _taken(self) -> Floats:
+        """Return what is taken of each node, with each guest where it is; (N, R)."""
+        scene = self._scene
+        taken = scene.taken.copy()
+        for party in scene.parties:
+            for guest in party.strays:
+                part = np.array(scene.taken_by((guest,)))
+                taken[self._place[party.home]] -= part
+                taken[self._place[guest.node]] += part
+        return taken
+
+    def _loads(self, node: int) -> str:
+        before, after = self._told(self._before[node]), self._told(self._after[node])
+        return f"{self._scene.nodes[node]} ({before} → {after})"
 
     def _told(self, load: Floats) -> str:
         return f"{load[CPU]:.0%} cpu, {load[self._scene.memory]:.0%} memory"
 
-    def _rules(self, party: Party) -> Iterator[str]:
+    def _reasons(self, party: Party, goers: Sequence[Guest]) -> Iterator[str]:
         names = [guest.id for guest in party.guests]
+        for guest in goers:
+            if guest.id in self._waits:
+                who = "it" if len(goers) == 1 else guest.id
+                yield f"{who} waits {self._waits[guest.id]}"
         if len(names) > 1:
-            yield f"{' and '.join(names)} must be together"
+            yield f"{_named(party.guests)} must be together"
         mended = [self._mended[name] for name in names if name in self._mended]
         if mended:
             yield f"mends a rule that is broken: {mended[0].rule}"
@@ -98,6 +129,10 @@ class Explanations:
             return None
         node = self._scene.snapshot.nodes[name]
         return self._scene.targets.unsuitable(party.guests, node)
+
+
+def _named(guests: Sequence[Guest]) -> str:
+    return " and ".join(guest.id for guest in guests)
 
 
 def stays_broken(
