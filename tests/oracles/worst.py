@@ -7,8 +7,18 @@ be under way with it, whatever it waits for itself.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from opendrs.model import AntiAffinity, GuestId, Limits, NodeId, Plan, Snapshot, Step
+from opendrs.model import (
+    AntiAffinity,
+    GuestId,
+    Limits,
+    NodeId,
+    Plan,
+    Snapshot,
+    Step,
+    StepId,
+)
 from oracles.passage import move
 
 
@@ -33,6 +43,14 @@ def ancestors(plan: Plan) -> dict[str, set[str]]:
     for step in plan.steps:
         known[step.id] = set(step.after).union(*(known[e] for e in step.after))
     return known
+
+
+def hasty(plan: Plan, step: Step, earlier: StepId) -> Plan:
+    """Return *plan* in which *step* waits for what *earlier* does, but not for it."""
+    (before,) = (each for each in plan.steps if each.id == earlier)
+    fewer = tuple(each for each in step.after if each != earlier)
+    less = replace(step, after=(*fewer, *before.after))
+    return Plan(tuple(less if each is step else each for each in plan.steps))
 
 
 def _crowded(

@@ -9,11 +9,10 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from builders import cluster
-from opendrs.model import Plan, Step, StepId
 from opendrs.policies.passage import Detours, Passage
 from oracles.passage import faults
 from oracles.placement import breaks, placement
-from oracles.worst import ancestors, unsafe
+from oracles.worst import ancestors, hasty, unsafe
 from upheavals import ALL, ANY, NONE, Upheaval, found, upheavals
 
 DETOURS = st.sampled_from([NONE, ANY])
@@ -54,14 +53,6 @@ def test_without_any_one_of_its_waits_a_plan_is_unsafe(upheaval: Upheaval) -> No
     for step in plan.steps:
         for earlier in step.after:
             assert unsafe(upheaval.snapshot, hasty(plan, step, earlier), ALL)
-
-
-def hasty(plan: Plan, step: Step, earlier: StepId) -> Plan:
-    """Return *plan* in which *step* waits for what *earlier* does, but not for it."""
-    (before,) = (each for each in plan.steps if each.id == earlier)
-    fewer = tuple(each for each in step.after if each != earlier)
-    less = replace(step, after=(*fewer, *before.after))
-    return Plan(tuple(less if each is step else each for each in plan.steps))
 
 
 @settings(max_examples=50)
