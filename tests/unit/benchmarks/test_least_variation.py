@@ -1,0 +1,95 @@
+"""No plan has a smaller sum of variations than is said to be possible."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from least_variation import GIB, Line, Search, corner, least_sum, problem_of
+
+
+def drawn(seed: int) -> dict[str, Any]:
+    """Return six guests on three nodes of different capacity."""
+    draw = np.random.default_rng(seed)
+    sizes = draw.integers(20, 60, 3).tolist()
+    return {
+        "nodes": {
+            f"n{i}": {"capacity": {"cpu": size, "memory": 2 * size * GIB}}
+            for i, size in enumerate(sizes)
+        },
+        "guests": {
+            f"g{i}": {
+                "node": f"n{draw.integers(0, 2)}",
+                "usage": {
+                    "cpu": int(draw.integers(1, 9)),
+                    "memory": int(draw.integers(1, 20)) * GIB,
+                },
+                "moves": "never" if draw.random() < 0.1 else "live",
+            }
+            for i in range(6)
+        },
+    }
+
+
+def sums(snapshot: dict[str, Any], moves: int, gib: float) -> list[float]:
+    """Return the sum of both variations of each plan, in plain words."""
+    nodes, guests = snapshot["nodes"], snapshot["guests"]
+    found = []
+    for places in product(nodes, repeat=len(guests)):
+        pairs = list(zip(guests.values(), places, strict=True))
+        moved = [guest for guest, place in pairs if guest["node"] != place]
+        if any(guest["moves"] == "never" for guest in moved) or len(moved) > moves:
+            continue
+        if sum(guest["usage"]["memory"] for guest in moved) > gib * GIB:
+            continue
+        total = 0.0
+        for kind in ("cpu", "memory"):
+            shares = [
+                sum(guest["usage"][kind] for guest, place in pairs if place == name)
+                / node["capacity"][kind]
+                for name, node in nodes.items()
+            ]
+            total += float(np.std(shares) / np.mean(shares))
+        found.append(total)
+    return found
+
+
+@given(st.integers(0, 10_000), st.integers(0, 3), st.integers(0, 60))
+@settings(max_examples=8, deadline=None)
+def test_no_plan_has_a_smaller_sum(seed: int, moves: int, gib: int) -> None:
+    snapshot = drawn(seed)
+
+    least = Search(problem_of(snapshot, moves, gib), looks=(10, 15)).least()
+
+    assert least <= min(sums(snapshot, moves, gib)) + 1e-9
+
+
+def test_where_nothing_may_move_it_is_what_there_is() -> None:
+    snapshot = drawn(1)
+
+    assert least_sum(snapshot, 0, 0.0) == pytest.approx(
+        sums(snapshot, 0, 0.0)[0], rel=0.03
+    )
+
+
+def test_the_least_sum_of_roots_is_at_a_corner() -> None:
+    # By hand: between A + B >= 5 and the axes, sqrt(5) at (5, 0) and at (0, 5). With
+    # A >= 1 and B >= 1 besides, 2 + 1 at (4, 1) and at (1, 4).
+    one = Line(np.array([1.0, 1.0]), 5.0)
+    sides = [Line(np.array([1.0, 0.0]), 1.0), Line(np.array([0.0, 1.0]), 1.0)]
+
+    assert corner([one])[0] == pytest.approx(5**0.5)
+    assert corner([one, *sides])[0] == pytest.approx(3.0)
+
+
+def test_nodes_must_be_online() -> None:
+    snapshot = drawn(1)
+    snapshot["nodes"]["n0"]["state"] = "offline"
+
+    with pytest.raises(ValueError, match="there is a node that is not online"):
+        problem_of(snapshot, 1, 1.0)
