@@ -167,11 +167,12 @@ class Planning:
             first = begun(problem)
             moved = self._moved(first)[self._finite]
             bounded = np.flatnonzero(moved > NEAR * problem.budgets)
-            if MOVES in self._finite[bounded] and not is_small(problem):
+            few = MOVES in self._finite[bounded]
+            if few and not is_small(problem):
                 return Exchange(problem, first, seed)
-            if len(bounded):
+            if len(bounded) and not few:
                 return Pricing(problem, first, seed)
-            return begun_search(problem, first, seed)
+            start = first
         return begun_search(problem, start, seed)
 
     def _at_knee(self, everything: Indices) -> Problem:
