@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from opendrs.controller.selection import parse_assignments
+from opendrs.controller.settings import Settings
 from opendrs.errors import ConfigurationError
-from opendrs.model import Snapshot
+from opendrs.model import Limits, Snapshot
 from opendrs.policies import Decision, Optimize, Policy
 
 PORTIONS = 40  # in which the work is done, about
@@ -25,6 +28,80 @@ def introduced(policy: Policy[Any]) -> str:
     return f"{policy.name}{once}" if isinstance(policy, Optimize) else policy.name
 
 
+def chosen_policy(
+    settings: Settings,
+    name: str | None,
+    assignments: Sequence[str],
+    budget: str | None,
+    seconds: float | None,
+) -> Policy[Any]:
+    """Return the policy that the options of a command ask for.
+
+    Args:
+        settings: What is configured.
+        name: The policy; None for the configured one.
+        assignments: Its settings.
+        budget: How much it may move; None unless that is said.
+        seconds: How long it may search; None unless that is said.
+
+    Raises:
+        ConfigurationError: There is none, or it takes no budget or time.
+    """
+    changes = parse_assignments(assignments)
+    if budget is None:
+        policy = settings.chosen_policy(name, changes)
+    else:
+        chosen = settings.policy if name is None else name
+        if chosen != Optimize.name:
+            raise ConfigurationError(
+                f"--budget: {chosen} takes none; --policy optimize does"
+            )
+        policy = settings.chosen_policy(name, {**changes, "budget": budget})
+    if seconds is not None:
+        require_time(policy)
+    return policy
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The policy `optimize` that searches for so many seconds.
+
+    Attributes:
+        policy: What it is otherwise.
+        seconds: For how long it searches.
+    """
+
+    name: ClassVar[str] = Optimize.name
+    policy: Optimize
+    seconds: float
+
+    @property
+    def limits(self) -> Limits:
+        """Return what the operator allows."""
+        return self.policy.limits
+
+    def initial_memory(self) -> None:
+        """Return None: each decision stands by itself."""
+
+    def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
+        """Return the best that is found in that time, or until Ctrl-C."""
+        del memory
+        return decided_within(self.policy, snapshot, self.seconds)
+
+
+def require_time(policy: Policy[Any]) -> None:
+    """Check that *policy* becomes better with time.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
+    if not isinstance(policy, Optimize):
+        raise ConfigurationError(
+            f"--time: {policy.name} takes as long as it takes; optimize can be given "
+            "a time"
+        )
+
+
 def decided_within(
     policy: Policy[Any], snapshot: Snapshot, seconds: float
 ) -> Decision[Any]:
@@ -35,11 +112,8 @@ def decided_within(
     Raises:
         ConfigurationError: The policy does not become better with time.
     """
-    if not isinstance(policy, Optimize):
-        raise ConfigurationError(
-            f"--time: {policy.name} takes as long as it takes; optimize can be given "
-            "a time"
-        )
+    require_time(policy)
+    assert isinstance(policy, Optimize)  # noqa: S101 - for the type checker
     begun = monotonic()
     with _shown(introduced(policy)) as bar:
         work = policy.work(snapshot)

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import click
 
+from opendrs.cli.anytime import chosen_policy
 from opendrs.cli.audience import JsonAudience, ScreenAudience
 from opendrs.cli.options import (
     JSON,
+    budget_option,
     config_option,
     format_option,
     policy_option,
     set_option,
     source_argument,
+    time_option,
 )
 from opendrs.cli.performance import Task, perform
 from opendrs.cli.sources import (
@@ -23,7 +26,6 @@ from opendrs.cli.sources import (
     record_of,
     require_changeable,
 )
-from opendrs.controller.selection import parse_assignments
 from opendrs.errors import ConfigurationError
 
 
@@ -32,6 +34,8 @@ from opendrs.errors import ConfigurationError
 @click.option("--yes", is_flag=True, help="Do not ask before acting.")
 @policy_option
 @set_option
+@budget_option
+@time_option
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -40,6 +44,8 @@ def command(  # noqa: PLR0913 - one for each option
     yes: bool,
     policy: str | None,
     assignments: tuple[str, ...],
+    budget: str | None,
+    seconds: float | None,
     config: Path | None,
     form: str,
 ) -> int:
@@ -53,18 +59,19 @@ def command(  # noqa: PLR0913 - one for each option
     \b
       opendrs apply lab
       opendrs apply lab --yes --set moves=5
+      opendrs apply lab --policy optimize --budget '500 GiB' --time 20
       opendrs apply lab --yes --format json      records of what was done
 
     Exit status: 0 all done or nothing to do, 1 some was refused, skipped or
     declined, 3 some failed.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
-    chosen = settings.chosen_policy(policy, parse_assignments(assignments))
+    chosen = chosen_policy(settings, policy, assignments, budget, seconds)
     opened = open_source(source, settings)
     require_changeable(opened.platform)
     _require_an_answer(yes=yes, form=form)
     with record_of(opened, settings) as store:
-        task = Task(source=opened, policy=chosen, store=store)
+        task = Task(source=opened, policy=chosen, store=store, seconds=seconds)
         audience = JsonAudience() if form == JSON else ScreenAudience()
         return perform(task, audience, consent=(lambda: True) if yes else _ask)
 

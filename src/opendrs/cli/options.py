@@ -47,6 +47,20 @@ set_option = click.option(
     metavar="KEY=VALUE",
     help="A setting of the policy, such as threshold=0.2; may be repeated.",
 )
+budget_option = click.option(
+    "--budget",
+    metavar="AMOUNT",
+    help="How much optimize may move: knee, unlimited, or such as '500 GiB', "
+    "'40 moves' or '30 min'.",
+)
+time_option = click.option(
+    "--time",
+    "seconds",
+    type=click.FloatRange(0, 86400, min_open=True),
+    callback=a_number,
+    metavar="SECONDS",
+    help="For how long optimize searches; the best so far at Ctrl-C.",
+)
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),

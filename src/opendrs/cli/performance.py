@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from opendrs.cli.anytime import Within
 from opendrs.cli.signals import pulled_by_signals
 from opendrs.cli.sources import Source, observe
 from opendrs.controller import (
@@ -22,7 +23,7 @@ from opendrs.controller import (
 )
 from opendrs.errors import PlatformError
 from opendrs.model import Snapshot
-from opendrs.policies import Decision, Policy
+from opendrs.policies import Decision, Optimize, Policy
 from opendrs.ports import Outcome, StepRecord, Store
 
 NOT_DONE, FAILURE = 1, 3
@@ -37,12 +38,14 @@ class Task:
         source: Where.
         policy: What decides.
         store: Where it is recorded.
+        seconds: For how long the policy searches; None for as long as it takes.
         poll: Seconds between two looks at what runs.
     """
 
     source: Source
     policy: Policy[Any]
     store: Store
+    seconds: float | None = None
     poll: float = 1.0
 
 
@@ -133,7 +136,10 @@ def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
 def _decide(task: Task, resumed: tuple[StepRecord, ...]) -> Performance:
     """Return what is seen now, and what to do about it."""
     snapshot = remembered(observe(task.source), task.policy, task.store)
-    decision = decide(snapshot, task.policy, task.store)
+    policy = task.policy
+    if task.seconds is not None and isinstance(policy, Optimize):
+        policy = Within(policy, task.seconds)
+    decision = decide(snapshot, policy, task.store)
     return Performance(task=task, resumed=resumed, before=snapshot, decision=decision)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,22 +9,22 @@ from typing import Any
 
 import click
 
-from opendrs.cli.anytime import decided_within, introduced
+from opendrs.cli.anytime import chosen_policy, decided_within, introduced
 from opendrs.cli.options import (
     JSON,
-    a_number,
+    budget_option,
     config_option,
     format_option,
     policy_option,
     set_option,
     source_argument,
+    time_option,
 )
 from opendrs.cli.proposal import print_decision
 from opendrs.cli.screen import asking, console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source, with_record
 from opendrs.cli.timing import print_schedule, schedule_document
 from opendrs.controller.documents import plan_document
-from opendrs.controller.selection import parse_assignments
 from opendrs.model import Snapshot
 from opendrs.platforms.file import FilePlatform
 from opendrs.policies import Decision, Policy, Reason
@@ -36,20 +35,8 @@ from opendrs.scoring import schedule
 @source_argument
 @policy_option
 @set_option
-@click.option(
-    "--budget",
-    metavar="AMOUNT",
-    help="How much optimize may move: knee, unlimited, or such as '500 GiB', "
-    "'40 moves' or '30 min'.",
-)
-@click.option(
-    "--time",
-    "seconds",
-    type=click.FloatRange(0, 86400, min_open=True),
-    callback=a_number,
-    metavar="SECONDS",
-    help="For how long optimize searches; the best so far at Ctrl-C.",
-)
+@budget_option
+@time_option
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -76,9 +63,7 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs plan demo --format json
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
-    if budget is not None:
-        assignments = (*assignments, f"budget={json.dumps(budget)}")
-    chosen = settings.chosen_policy(policy, parse_assignments(assignments))
+    chosen = chosen_policy(settings, policy, assignments, budget, seconds)
     opened = open_source(source, settings)
     snapshot = with_record(observe(opened), chosen, opened, settings)
     decision = _decided(chosen, snapshot, seconds)
@@ -91,7 +76,11 @@ def command(  # noqa: PLR0913 - one for each option
         print_decision(screen, chosen.name, decision, snapshot)
         print_schedule(screen, timing, chosen.limits)
         screen.print()
-        again = _apply(source, policy, assignments, config)
+        words = ["opendrs", "apply", source, *_said(policy, assignments)]
+        words += [] if budget is None else ["--budget", budget]
+        words += [] if seconds is None else ["--time", f"{seconds:g}"]
+        words += [] if config is None else ["--config", str(config)]
+        again = shlex.join(words)
         file = isinstance(opened.platform, FilePlatform)
         screen.print(visible(_advice(decision, None if file else again)))
 
@@ -106,15 +95,10 @@ def _decided(
         return policy.decide(snapshot, policy.initial_memory())
 
 
-def _apply(
-    source: str, policy: str | None, assignments: Sequence[str], config: Path | None
-) -> str:
-    """Return the command that does what was planned."""
-    words = ["opendrs", "apply", source]
-    words += [] if policy is None else ["--policy", policy]
-    words += [word for each in assignments for word in ("--set", each)]
-    words += [] if config is None else ["--config", str(config)]
-    return shlex.join(words)
+def _said(policy: str | None, assignments: Sequence[str]) -> list[str]:
+    """Return the options that say *policy* and its settings."""
+    words = [] if policy is None else ["--policy", policy]
+    return words + [word for each in assignments for word in ("--set", each)]
 
 
 def _advice(decision: Decision[Any], again: str | None) -> str:

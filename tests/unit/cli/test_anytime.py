@@ -79,7 +79,7 @@ def test_the_advice_has_the_budget_in_it(opendrs: Opendrs) -> None:
 
     text = " ".join(opendrs(*asked).out.split())
 
-    advice = "opendrs apply demo --policy optimize --set 'budget=\"9 moves\"'"
+    advice = "opendrs apply demo --policy optimize --budget '9 moves'"
     assert f"To do this: {advice}" in text
 
 
@@ -87,7 +87,7 @@ def test_the_advice_has_the_budget_in_it(opendrs: Opendrs) -> None:
     ("arguments", "message"),
     [
         (["--policy", "optimize", "--budget", "much"], "budget must be knee"),
-        (["--policy", "balance", "--budget", "knee"], "no such setting"),
+        (["--policy", "balance", "--budget", "knee"], "balance takes none"),
         (["--policy", "optimize", "--time", "0"], "--time"),
     ],
 )
@@ -100,3 +100,43 @@ def test_what_makes_no_sense_is_refused(
 
     assert answer.status == 2
     assert message in answer.err
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (("--budget", "3 moves"), "--budget: balance takes none; --policy optimize"),
+        (("--time", "3"), "--time: balance takes as long as it takes"),
+        (("--time", "0"), "0.0 is not in the range 0<x<=86400"),
+        (("--time", "-1"), "-1.0 is not in the range 0<x<=86400"),
+        (("--time", "inf"), "inf is not in the range 0<x<=86400"),
+        (("--time", "nan"), "nan is not a number of seconds"),
+        (("--time", "soon"), "'soon' is not a valid float"),
+        (("--policy", "optimize", "--budget", "0"), "budget must be knee, unlimited,"),
+        (("--policy", "optimize", "--budget", "inf GiB"), "budget must be knee,"),
+        (("--policy", "optimize", "--budget", "9e999 GiB"), "too large a number"),
+    ],
+)
+def test_a_time_or_budget_that_makes_no_sense_is_refused(
+    opendrs: Opendrs, command: str, option: tuple[str, ...], why: str
+) -> None:
+    answer = opendrs(command, "demo", *option)
+
+    assert answer.status == 2
+    assert why in answer.err
+
+
+def test_what_was_said_to_plan_is_said_to_apply(opendrs: Opendrs) -> None:
+    said = ("--policy", "optimize", "--budget", "2 moves", "--time", "0.2")
+
+    plan, apply = (
+        opendrs("plan", "demo", *said),
+        opendrs("apply", "demo", "--yes", *said),
+    )
+
+    assert plan.out.endswith(
+        "opendrs apply demo --policy optimize --budget '2 moves' --time 0.2\n"
+    )
+    assert apply.status == 0
+    assert "Result: 2 done." in apply.out

@@ -82,4 +82,6 @@ def _amount(part: str, text: str) -> tuple[str, float]:
         amount = float(found[1])
     except ValueError as error:
         raise ValueError(f"budget {text!r}: {found[1]} is not a number") from error
+    if not math.isfinite(amount):
+        raise ValueError(f"budget {text!r}: {found[1]} is too large a number")
     return _UNITS[unit], amount * (_TIB if unit == "tib" else 1.0)

@@ -17,7 +17,7 @@ from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.lack import lack
 from opendrs.policies.optimising.parties import Parties, parties
 from opendrs.policies.optimising.scene import Scene
-from opendrs.policies.optimising.spare import fill_for
+from opendrs.policies.optimising.spare import fill_for, no_room
 from opendrs.policies.optimising.standing import Standing, standing
 from opendrs.policies.optimising.work import Work
 from opendrs.policies.optimising.worth import Goal, Worth, weight_of
@@ -174,9 +174,10 @@ class Optimize:
     ) -> Case:
         scene = Scene(snapshot, rules, who.all, self.limits, self.mode)
         if self.spare:
-            fill = fill_for([*scene.memory_of_nodes()], self.spare)
+            memory = [*scene.memory_of_nodes()]
+            fill = fill_for(memory, self.spare)
             if fill is None:
-                notes = (*notes, f"there is no room for the loss of {self.spare} nodes")
+                notes = (*notes, no_room(memory, self.spare))
             else:
                 scene = Scene(
                     snapshot, rules, who.all, self.limits, self.mode, fill=fill

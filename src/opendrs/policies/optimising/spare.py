@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from opendrs.model import GIB
+
 
 def fill_for(loads: Sequence[tuple[float, float]], spare: int) -> float | None:
     """Return to what part nodes may be filled, so that *spare* of them can be lost.
@@ -23,3 +25,15 @@ def fill_for(loads: Sequence[tuple[float, float]], spare: int) -> float | None:
     if total <= 0 or sum(used for _, used in loads) > left:
         return None
     return left / total
+
+
+def no_room(loads: Sequence[tuple[float, float]], spare: int) -> str:
+    """Return in words that *spare* nodes cannot be lost; as of `fill_for`."""
+    capacity = sorted((each for each, _ in loads), reverse=True)
+    used = sum(used for _, used in loads) / GIB
+    left = sum(capacity[spare:]) / GIB
+    lost = "a node" if spare == 1 else f"{spare} nodes"
+    return (
+        f"there is no room for the loss of {lost} of {len(capacity)}: {used:.1f} GiB "
+        f"are in use, and the others might have {left:.1f} GiB"
+    )

@@ -1,4 +1,4 @@
-"""Why each guest goes, why there, and what stands in the way, in words."""
+"""Why each guest goes, why there, and which better nodes were closed, in words."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from opendrs.policies.optimising.parties import Party
 from opendrs.policies.optimising.problem import Problem
 from opendrs.policies.optimising.scene import CPU, Scene
 from opendrs.policies.optimising.valuation import node_cost
-from opendrs.policies.outlook import by_reason
-from opendrs.rules import CompiledRules, Targets, Violation, violations
+from opendrs.rules import Violation, violations
 
 MOST_COMPARED = 200  # parties of which better nodes are looked for that are closed
 MOST_NAMED = 2  # of these nodes, how many are named
-MOST_TOLD = 5  # broken rules of which it is told why they stay so
 
 
 class Explanations:
@@ -93,7 +91,9 @@ class Explanations:
         return f"{self._scene.nodes[node]} ({before} → {after})"
 
     def _told(self, load: Floats) -> str:
-        return f"{load[CPU]:.0%} cpu, {load[self._scene.memory]:.0%} memory"
+        # A guest may seem to use more than its node: they are sampled at odds.
+        cpu, memory = max(0.0, load[CPU]), max(0.0, load[self._scene.memory])
+        return f"{cpu:.0%} cpu, {memory:.0%} memory"
 
     def _reasons(self, party: Party, goers: Sequence[Guest]) -> Iterator[str]:
         names = [guest.id for guest in party.guests]
@@ -133,41 +133,6 @@ class Explanations:
 
 def _named(guests: Sequence[Guest]) -> str:
     return " and ".join(guest.id for guest in guests)
-
-
-def stays_broken(
-    before: Snapshot,
-    after: Snapshot,
-    rules: CompiledRules,
-    targets: Targets,
-    left_alone: Mapping[GuestId, str],
-) -> Iterator[str]:
-    """Yield why the first strict rules that are broken in *after* stay so."""
-    strict = [found for found in violations(after) if found.strict]
-    for found in strict[:MOST_TOLD]:
-        told = "; ".join(_obstacles(found, before, rules, targets, left_alone))
-        yield f"cannot be kept: {found.rule}: {told}"
-
-
-def _obstacles(
-    found: Violation,
-    snapshot: Snapshot,
-    rules: CompiledRules,
-    targets: Targets,
-    left_alone: Mapping[GuestId, str],
-) -> Iterator[str]:
-    """Yield what keeps each guest of a broken rule where it is."""
-    for name in sorted(found.guests):
-        if name in left_alone:
-            yield f"{name} is left alone: {left_alone[name]}"
-            continue
-        together = rules.together.get(name, frozenset({name}))
-        unit = [snapshot.guests[each] for each in sorted(together)]
-        closed = targets.excluded([each for each in unit if each.present])
-        if len(closed) == len(snapshot.nodes) - 1:
-            yield f"{name} has nowhere to go: {by_reason(closed)}"
-        else:
-            yield f"{name} would have to move, which the budget or the order forbids"
 
 
 def _broken_by_guest(snapshot: Snapshot) -> Iterator[tuple[GuestId, Violation]]:

@@ -13,13 +13,13 @@ from opendrs.policies.base import Decision, Reason
 from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.planning import Planning, Task
+from opendrs.policies.optimising.remains import remains
 from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.standing import Standing, change, improved
 from opendrs.policies.optimising.valuation import worth_of_each
 from opendrs.policies.optimising.words import (
     MOST_COMPARED,
     Explanations,
-    stays_broken,
 )
 from opendrs.policies.optimising.worth import Goal
 from opendrs.policies.passage import Detours, Journey, Passage, passage
@@ -102,7 +102,7 @@ class Work:
                 *case.notes,
                 *draft.way.notes,
                 *_gap(draft, case),
-                *self._broken(draft.snapshot),
+                *remains(case, draft.snapshot),
             ),
         )
 
@@ -125,7 +125,7 @@ class Work:
             detail=why,
             before=case.before.figures,
             after=case.before.figures,
-            notes=(*case.notes, *draft.way.notes, *self._broken(case.snapshot)),
+            notes=(*case.notes, *draft.way.notes, *remains(case, case.snapshot)),
         )
 
     def _draft(self) -> Draft:
@@ -208,16 +208,6 @@ class Work:
     def _cost(self, draft: Draft) -> str:
         moves = sum(len(each.guests) for each in draft.way.made)
         return f"{moves} moves, {draft.gib:.1f} GiB"
-
-    def _broken(self, after: Snapshot) -> Iterator[str]:
-        case = self._case
-        return stays_broken(
-            case.snapshot,
-            after,
-            case.rules,
-            case.scene.targets,
-            case.parties.left_alone,
-        )
 
 
 def _travelling(scene: Scene, assignment: Indices) -> list[int]:

@@ -280,9 +280,10 @@ def test_it_is_said_when_there_is_no_room_for_the_loss_of_a_node() -> None:
     crowded = replace(LOPSIDED, nodes={**LOPSIDED.nodes, NodeId("b"): node("b", 0.5)})
 
     assert "there is no room for the loss" not in str(decision.notes)
-    assert "there is no room for the loss of 1 nodes" in (
-        Optimize(spare=1).decide(crowded, None).notes
-    )
+    assert (
+        "there is no room for the loss of a node of 2: 130.0 GiB are in use, and the "
+        "others might have 100.0 GiB"
+    ) in Optimize(spare=1).decide(crowded, None).notes
 
 
 def test_the_bound_is_told_with_the_plan() -> None:
@@ -315,7 +316,7 @@ def test_what_keeps_a_rule_broken_is_told() -> None:
 
     assert decision.reason is Reason.NO_CANDIDATE
     (told,) = (each for each in decision.notes if each.startswith("cannot be kept"))
-    assert told.startswith("cannot be kept: apart: x has nowhere to go: b: it lacks")
+    assert told.startswith("cannot be kept: apart: x, y: nowhere to go: b: it lacks")
 
 
 def test_guests_that_cannot_move_are_left_alone_and_told() -> None:

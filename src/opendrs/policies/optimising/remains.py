@@ -1,0 +1,156 @@
+"""What stays broken whatever is planned, and why, in words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from opendrs.model import GIB, Affinity, AntiAffinity, Guest, GuestId, NodeId, Snapshot
+from opendrs.policies.optimising.case import Case
+from opendrs.policies.outlook import by_reason
+from opendrs.policies.units import first_few
+from opendrs.rules import Violation, need, room_when_empty, violations
+from opendrs.rules.crowds import Crowd, crowd_around
+from opendrs.rules.room import Room, room
+
+MOST_TOLD = 5  # broken rules, or nodes, of which it is told why they stay so
+LITTLE = 0.05  # GiB; less is shown as none
+
+
+def remains(case: Case, after: Snapshot) -> Iterator[str]:
+    """Yield why the first of the rules and nodes that are broken in *after* stay so."""
+    yield from _rules(case, after)
+    yield from _memory(case, after)
+
+
+def _rules(case: Case, after: Snapshot) -> Iterator[str]:
+    strict = [found for found in violations(after) if found.strict]
+    told: set[str] = set()
+    for found in strict:
+        why = _why(found, case)
+        if why in told:
+            continue
+        told.add(why)
+        yield f"cannot be kept: {why}"
+        if len(told) == MOST_TOLD:
+            return
+
+
+def _why(found: Violation, case: Case) -> str:
+    """Return why *found* stays broken, and by which rule or rules."""
+    if isinstance(found.rule, AntiAffinity):
+        crowd = crowd_around(found.guests, case.snapshot, case.rules)
+        if crowd is not None:
+            return _crowded(crowd)
+    if isinstance(found.rule, Affinity):
+        closed = _nowhere_together(found, case)
+        if closed:
+            names = " and ".join(sorted(found.guests))
+            return f"{found.rule}: {names} fit together nowhere: {by_reason(closed)}"
+    reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
+    for name in sorted(found.guests):
+        reasons[_obstacle(name, case)].append(name)
+    told = "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())
+    return f"{found.rule}: {told}"
+
+
+def _crowded(crowd: Crowd) -> str:
+    rules = first_few([f'"{rule}"' for rule in crowd.rules])
+    nodes = first_few(sorted(crowd.nodes)) or "none"
+    return (
+        f"{rules}: {first_few(sorted(crowd.guests))} must all be apart, and the nodes "
+        f"open to them ({nodes}) suffice for {crowd.most} of {len(crowd.guests)}"
+    )
+
+
+def _nowhere_together(found: Violation, case: Case) -> Mapping[NodeId, str]:
+    """Return why each node is closed to all of them; nothing if one is not."""
+    if any(name in case.parties.left_alone for name in found.guests):
+        return {}
+    guests = [case.snapshot.guests[name] for name in sorted(found.guests)]
+    closed = {}
+    for name in sorted(case.snapshot.nodes):
+        strays = [guest for guest in guests if guest.node != name]
+        why = case.scene.targets.obstacle(strays, name)
+        if why is None:
+            return {}
+        closed[name] = why
+    return closed
+
+
+def _obstacle(name: GuestId, case: Case) -> str:
+    """Return what keeps the guest called *name* where it is."""
+    if name in case.parties.left_alone:
+        return f"left alone: {case.parties.left_alone[name]}"
+    together = case.rules.together.get(name, frozenset({name}))
+    everybody = [case.snapshot.guests[each] for each in sorted(together)]
+    unit = [each for each in everybody if each.present]
+    closed = case.scene.targets.excluded(unit)
+    open_ = [
+        each
+        for each in sorted(case.snapshot.nodes)
+        if each not in closed and each != unit[0].node
+    ]
+    if not open_:
+        return f"nowhere to go: {by_reason(closed)}"
+    return (
+        f"might go to {first_few(open_)}, and no plan within the budget and in a safe "
+        "order does it without worse"
+    )
+
+
+def _memory(case: Case, after: Snapshot) -> Iterator[str]:
+    """Yield why nodes hold more memory than they may."""
+    left = room(after, case.limits)
+    over = {name: _over(left[name]) for name in case.scene.nodes}
+    full = [name for name, gib in over.items() if gib > LITTLE]
+    if not full:
+        return
+    yield from _all_together(case)
+    for name in full[:MOST_TOLD]:
+        why = _too_full(name, case, after)
+        yield f"stays too full: {name}, by {over[name]:.1f} GiB of memory: {why}"
+
+
+def _over(left: Room) -> float:
+    return max(0.0, -(left.used or 0.0), -(left.promised or 0.0)) / GIB
+
+
+def _all_together(case: Case) -> Iterator[str]:
+    """Yield by how much all nodes together are too small."""
+    rooms = [room(case.snapshot, case.limits)[name] for name in case.scene.nodes]
+    for what, free in (
+        ("in use", [each.used for each in rooms]),
+        ("promised", [each.promised for each in rooms]),
+    ):
+        known = [each for each in free if each is not None]
+        if len(known) == len(free) and sum(known) < 0:
+            gib = -sum(known) / GIB
+            yield (
+                f"no placement suffices: all nodes together have {gib:.1f} GiB more "
+                f"memory {what} than the limits allow"
+            )
+
+
+def _too_full(name: NodeId, case: Case, after: Snapshot) -> str:
+    there = [
+        each for each in after.guests.values() if each.present and each.node == name
+    ]
+    large = [each.id for each in there if _fits_nowhere(each, case)]
+    if large:
+        return f"{first_few(sorted(large))} would fit on no node, even an empty one"
+    reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
+    for guest in sorted(there, key=lambda each: each.id):
+        reasons[_obstacle(guest.id, case)].append(guest.id)
+    if not reasons:
+        return "no guest is there"
+    return "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())
+
+
+def _fits_nowhere(guest: Guest, case: Case) -> bool:
+    asked = need([guest])
+    nodes: Sequence[Room] = [
+        room_when_empty(case.snapshot.nodes[name], case.limits).minus(asked)
+        for name in case.scene.nodes
+    ]
+    return all(_over(left) > 0 for left in nodes)
