@@ -171,4 +171,6 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that knows few characters is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
+    # Matrices are small here: a second thread only waits, and keeps a core busy.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(run(sys.argv[1:]))

@@ -220,3 +220,18 @@ def test_each_host_that_does_not_answer_has_a_line(
     assert answer.err == (
         "opendrs: no host of lab answers\nopendrs: h1: no\nopendrs: h2: none\n"
     )
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("4", "4")])
+def test_linear_algebra_has_one_thread_unless_another_number_is_asked_for(
+    before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", before or "")
+    if before is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    monkeypatch.setattr(entry, "run", lambda _: 0)
+
+    with pytest.raises(SystemExit):
+        entry.main()
+
+    assert os.environ["OPENBLAS_NUM_THREADS"] == after
