@@ -161,7 +161,7 @@ class Sight:
             self._first = False
             return snapshot
         snapshot = self._source.platform.observe()
-        found = tuple(map(str, misfits(self._source.rules, snapshot)))
+        found = tuple(map(str, misfits(self._source, snapshot)))
         for complaint in found:
             if complaint not in self._told:
                 tell("rule-misfit", complaint, level=logging.WARNING)

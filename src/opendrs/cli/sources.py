@@ -17,7 +17,7 @@ from opendrs.errors import (
     ConfigurationError,
     UnknownPlatformError,
 )
-from opendrs.model import GuestId, NodeAffinity, NodeId, Rule, Snapshot
+from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.connect import connect
 from opendrs.platforms.file import FilePlatform, complain, shown
 from opendrs.platforms.file.complaints import Complaint
@@ -37,6 +37,7 @@ class Source:
         platform: The platform.
         clock: The time that passes there.
         rules: The rules that the configuration adds there.
+        networks: The networks that the configuration names.
         lasting: Whether what happens there outlasts this process, so that
             records of it must be kept.
     """
@@ -44,6 +45,7 @@ class Source:
     platform: Platform
     clock: Clock
     rules: tuple[Rule, ...] = ()
+    networks: tuple[Network, ...] = ()
     lasting: bool = True
 
 
@@ -81,6 +83,7 @@ def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
             platform=platform,
             clock=SystemClock(),
             rules=settings.rules,
+            networks=settings.limits.networks,
             lasting=not isinstance(platform, FilePlatform),
         )
     path = Path(word)
@@ -128,16 +131,16 @@ def require_changeable(platform: Platform) -> None:
 
 
 def observe(source: Source) -> Snapshot:
-    """Return the cluster as it is now, once the rules fit it.
+    """Return the cluster as it is now, once rules and networks fit it.
 
     Raises:
         ConfigurationError: A rule of the configuration names a guest or a node
-            that is not there.
+            that is not there, or a network such a node.
         PlatformError: The platform cannot be asked.
     """
     snapshot = source.platform.observe()
     where = f"the configuration, on {source.platform.name}"
-    complain(where, misfits(source.rules, snapshot), ConfigurationError)
+    complain(where, misfits(source, snapshot), ConfigurationError)
     return snapshot
 
 
@@ -214,7 +217,16 @@ def owner_of(store: Store, name: str) -> str | None:
     return name
 
 
-def misfits(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Complaint]:
+def misfits(source: Source, snapshot: Snapshot) -> Iterator[Complaint]:
+    """Yield a complaint for each name that *source* adds and *snapshot* has not."""
+    yield from _misfits(source.rules, snapshot)
+    for index, network in enumerate(source.networks):
+        for node in sorted(set(network.nodes) - snapshot.nodes.keys()):
+            at = ("limits", "networks", index, "nodes")
+            yield Complaint(at, f"there is no node {shown(node)}")
+
+
+def _misfits(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Complaint]:
     """Yield a complaint for each name in *rules* that *snapshot* does not have.
 
     While a node is not online, a guest that is not there may be on that node.

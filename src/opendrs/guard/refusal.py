@@ -11,7 +11,7 @@ from opendrs.model import GIB
 class Refusal(StrEnum):
     """Why something may not start; shown to operators, so never renamed.
 
-    The last two come from the budget: they mean "wait", not "no".
+    The last three come from the budget: they mean "wait", not "no".
     """
 
     OUT_OF_DATE = "out-of-date"
@@ -27,6 +27,7 @@ class Refusal(StrEnum):
     NODE_NOT_SEEN = "node-not-seen"
     NODE_NOT_EMPTY = "node-not-empty"
     NODE_BUSY = "node-busy"
+    NETWORK_BUSY = "network-busy"
     CLUSTER_BUSY = "cluster-busy"
 
 

@@ -3,12 +3,54 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from opendrs.errors import ModelError
+from opendrs.model.identifiers import NodeId
 from opendrs.model.resources import require_amount
 
 LONGEST_TIME = 1e8  # seconds, some three years; far more and dates overflow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """What joins some nodes to all others: the uplink of a rack, a line between sites.
+
+    Moves between one of its nodes and any other node go over it.
+
+    Attributes:
+        name: What it is called where it is named to people.
+        nodes: The nodes on its one side.
+        moves: Moves that may run over it at once; None for as many as there are.
+        bandwidth: Bytes a second over it, shared by the moves; None when it is not
+            known, or never less than the links of the nodes. As that of `Limits`, it
+            binds nobody.
+
+    Raises:
+        ModelError: A value is out of range, or nothing is limited.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    name: str
+    nodes: tuple[NodeId, ...]
+    moves: int | None = None
+    bandwidth: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.nodes:
+            raise ModelError(f"{self.name}: there must be at least 1 node")
+        if self.moves is None and self.bandwidth is None:
+            raise ModelError(f"{self.name}: expected moves, bandwidth, or both")
+        if self.moves is not None and self.moves < 1:
+            raise ModelError(f"{self.name}: moves must be at least 1, not {self.moves}")
+        _require_bandwidth(self.bandwidth)
+
+    def joins(self, source: NodeId, target: NodeId) -> bool:
+        """Return whether a move from *source* to *target* goes over it."""
+        return (source in self.nodes) != (target in self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +72,10 @@ class Limits:
         bandwidth: Bytes a second over the link of one node, shared by the moves
             from and to it; None when not known. It binds nobody: it is what
             estimates of how long a plan takes are made with.
+        networks: What joins parts of the cluster, where moves over it are limited.
 
     Raises:
-        ModelError: A limit is out of range.
+        ModelError: A limit is out of range, or two networks have one name.
     """
 
     memory_headroom: float = 0.05
@@ -43,6 +86,7 @@ class Limits:
     quiet_time: float = 60.0
     patience: float = 1800.0
     bandwidth: float | None = None
+    networks: tuple[Network, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("memory_overbooking", "cooldown", "quiet_time", "patience"):
@@ -50,8 +94,10 @@ class Limits:
         for name in ("cooldown", "quiet_time", "patience"):
             if getattr(self, name) > LONGEST_TIME:
                 raise ModelError(f"{name} must be at most {LONGEST_TIME:.0e} seconds")
-        if self.bandwidth is not None and not 1 <= self.bandwidth < math.inf:
-            raise ModelError(f"bandwidth must be at least 1, not {self.bandwidth}")
+        _require_bandwidth(self.bandwidth)
+        names = [each.name for each in self.networks]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ModelError(f"there are two networks called {twice[0]}")
         if not 0 <= self.memory_headroom < 1:
             raise ModelError(
                 f"memory_headroom must be in [0, 1), not {self.memory_headroom}"
@@ -61,6 +107,15 @@ class Limits:
                 raise ModelError(
                     f"{name} must be at least 1, not {getattr(self, name)}"
                 )
+
+    def over(self, source: NodeId, target: NodeId) -> tuple[Network, ...]:
+        """Return the networks that a move from *source* to *target* goes over."""
+        return tuple(each for each in self.networks if each.joins(source, target))
+
+
+def _require_bandwidth(bandwidth: float | None) -> None:
+    if bandwidth is not None and not 1 <= bandwidth < math.inf:
+        raise ModelError(f"bandwidth must be at least 1, not {bandwidth}")
 
 
 DEFAULT_LIMITS = Limits()

@@ -7,9 +7,22 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from opendrs.model import Limits, NodeId, Plan, PowerOff, PowerOn, Snapshot, Step
+from opendrs.model import (
+    Limits,
+    Move,
+    Network,
+    NodeId,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+)
 from opendrs.scoring.duration import Certainty, estimate
+
+Link: TypeAlias = NodeId | Network
 
 
 @dataclass(slots=True)
@@ -17,14 +30,14 @@ class _Run:
     """A move under way.
 
     Attributes:
-        nodes: From where to where.
+        links: What it takes a share of: the links of its nodes, and networks.
         deadline: When patience ends.
         since: When it was last looked at how fast it goes.
         left: The part of it that was still to be done then.
         whole: Seconds it takes in all at the bandwidth it has had since.
     """
 
-    nodes: tuple[NodeId, NodeId]
+    links: tuple[Link, ...]
     deadline: float
     since: float
     left: float = 1.0
@@ -74,9 +87,9 @@ class Course:
         self._open = [len(set(step.after)) for step in plan.steps]
         self._followers = _followers(plan.steps)
         self._ready = [at for at, count in enumerate(self._open) if not count]
-        self._parked: defaultdict[NodeId, list[int]] = defaultdict(list)
-        self._busy: Counter[NodeId] = Counter()
-        self._here: defaultdict[NodeId, set[int]] = defaultdict(set)
+        self._parked: defaultdict[Link, list[int]] = defaultdict(list)
+        self._busy: Counter[Link] = Counter()
+        self._here: defaultdict[Link, set[int]] = defaultdict(set)
         self._running: dict[int, _Run] = {}
         self._ends: list[tuple[float, int]] = []  # of which some no longer hold
 
@@ -96,25 +109,27 @@ class Course:
                 self.begin[at] = self.now
                 self._conclude(at)
                 continue
-            nodes = (action.source, action.target)
-            full = [
-                each
-                for each in nodes
-                if self._busy[each] >= self._limits.moves_per_node
-            ]
+            links = links_of(action, self._limits)
+            full = [each for each in links if self._busy[each] >= self._most(each)]
             if full:
                 self._parked[full[0]].append(at)
             else:
-                self._start(at, nodes)
+                self._start(at, links)
 
-    def _start(self, at: int, nodes: tuple[NodeId, NodeId]) -> None:
+    def _most(self, link: Link) -> float:
+        """Return how many moves may take a share of *link* at once."""
+        if isinstance(link, Network):
+            return math.inf if link.moves is None else link.moves
+        return self._limits.moves_per_node
+
+    def _start(self, at: int, links: tuple[Link, ...]) -> None:
         self.begin[at] = self.now
         deadline = self.now + self._limits.patience
-        self._running[at] = _Run(nodes, deadline, self.now)
-        self._busy.update(nodes)
-        for node in nodes:
-            self._here[node].add(at)
-        self._pace(nodes)
+        self._running[at] = _Run(links, deadline, self.now)
+        self._busy.update(links)
+        for link in links:
+            self._here[link].add(at)
+        self._pace(links)
         self.most_at_once = max(self.most_at_once, len(self._running))
 
     def _pass(self) -> None:
@@ -127,13 +142,13 @@ class Course:
                 self._arrive(at)
 
     def _arrive(self, at: int) -> None:
-        nodes = self._running.pop(at).nodes
-        self._busy.subtract(nodes)
-        for node in nodes:
-            self._here[node].discard(at)
-            for parked in self._parked.pop(node, ()):
+        links = self._running.pop(at).links
+        self._busy.subtract(links)
+        for link in links:
+            self._here[link].discard(at)
+            for parked in self._parked.pop(link, ()):
                 heapq.heappush(self._ready, parked)
-        self._pace(nodes)
+        self._pace(links)
         self._conclude(at)
 
     def _conclude(self, at: int) -> None:
@@ -143,15 +158,30 @@ class Course:
             if not self._open[follower]:
                 heapq.heappush(self._ready, follower)
 
-    def _pace(self, nodes: Iterable[NodeId]) -> None:
-        """Look again how fast the moves on *nodes* go."""
-        for at in {each for node in nodes for each in self._here[node]}:
+    def _pace(self, links: Iterable[Link]) -> None:
+        """Look again how fast the moves over *links* go."""
+        for at in {each for link in links for each in self._here[link]}:
             run = self._running[at]
-            share = self._bandwidth / max(self._busy[node] for node in run.nodes)
+            share = min(
+                speed_of(link, self._bandwidth) / self._busy[link] for link in run.links
+            )
             taken = estimate(self._steps[at].action, self._snapshot, share)
             endless = taken.certainty is Certainty.ENDLESS
             run.change(self.now, math.inf if endless else taken.seconds or 0.0)
             heapq.heappush(self._ends, (run.end, at))
+
+
+def links_of(action: Move, limits: Limits) -> tuple[Link, ...]:
+    """Return what *action* takes a share of: links of nodes, and networks."""
+    ends = (action.source, action.target)
+    return (*ends, *limits.over(*ends))
+
+
+def speed_of(link: Link, bandwidth: float) -> float:
+    """Return the bytes a second over *link*; *bandwidth* over that of a node."""
+    if isinstance(link, Network):
+        return math.inf if link.bandwidth is None else link.bandwidth
+    return bandwidth
 
 
 def _followers(steps: Iterable[Step]) -> list[list[int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from opendrs.model import Limits, Plan, Snapshot, StepId
-from opendrs.scoring.course import Course
+from opendrs.model import Action, Limits, Plan, PowerOff, PowerOn, Snapshot, StepId
+from opendrs.scoring.course import Course, links_of, speed_of
 from opendrs.scoring.duration import Certainty, Estimate, estimate
 
 ASSUMED_BANDWIDTH = 125e6  # bytes a second, 1 Gbit/s: where the operator names none
@@ -60,8 +60,9 @@ def schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedule:
 
     A step is started as soon as all it waits for has ended and the limits of its
     nodes and of the cluster allow it, the first in the plan first. Moves from and to
-    one node share its link evenly, and each goes as fast as the fuller of its two
-    links lets it. Guests that are started together are taken one by one.
+    one node share its link evenly, those over a network share that as well, and each
+    goes as fast as the fullest of them lets it. Guests that are started together are
+    taken one by one.
 
     Args:
         plan: The steps.
@@ -70,7 +71,10 @@ def schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedule:
             which a move is aborted.
     """
     bandwidth = limits.bandwidth or ASSUMED_BANDWIDTH
-    alone = {step.id: estimate(step.action, snapshot, bandwidth) for step in plan.steps}
+    alone = {
+        step.id: estimate(step.action, snapshot, _alone(step.action, limits, bandwidth))
+        for step in plan.steps
+    }
     course = Course(plan, snapshot, limits, bandwidth)
     course.run()
     chain, chain_seconds = _longest_chain(plan, alone)
@@ -89,6 +93,13 @@ def schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedule:
         bandwidth=bandwidth,
         assumed=limits.bandwidth is None,
     )
+
+
+def _alone(action: Action, limits: Limits, bandwidth: float) -> float:
+    """Return the bytes a second of *action* while nothing else is under way."""
+    if isinstance(action, PowerOn | PowerOff):
+        return bandwidth
+    return min(speed_of(link, bandwidth) for link in links_of(action, limits))
 
 
 def _longest_chain(

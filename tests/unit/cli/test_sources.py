@@ -22,6 +22,7 @@ from opendrs.errors import ConfigurationError, UnknownPlatformError
 from opendrs.model import (
     GuestId,
     Migration,
+    Network,
     NodeAffinity,
     NodeId,
     NodeState,
@@ -117,6 +118,14 @@ def test_a_rule_about_a_node_that_is_nowhere_is_a_mistake(tmp_path: Path) -> Non
 
     with pytest.raises(ConfigurationError, match='there is no node "c"'):
         observe(source(PAIR, tmp_path, rule))
+
+
+def test_a_network_with_a_node_that_is_nowhere_is_a_mistake(tmp_path: Path) -> None:
+    network = Network(name="uplink", nodes=(NodeId("a"), NodeId("c")), moves=1)
+    opened = replace(source(PAIR, tmp_path), networks=(network,))
+
+    with pytest.raises(ConfigurationError, match='nodes: there is no node "c"'):
+        observe(opened)
 
 
 LAB = Connection(

@@ -21,7 +21,7 @@ from opendrs.errors import (
     UnknownPlatformError,
     UnknownPolicyError,
 )
-from opendrs.model import DEFAULT_LIMITS, AntiAffinity, Limits
+from opendrs.model import DEFAULT_LIMITS, AntiAffinity, Limits, Network, NodeId
 from opendrs.platforms.file import FileSettings
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.policies import BUILT_IN, AutoRebalance, Balance
@@ -103,6 +103,17 @@ def test_limits_bind_every_policy(read: Read) -> None:
     assert settings.chosen_policy("auto-rebalance").limits == limits
 
 
+def test_reads_networks(read: Read) -> None:
+    settings = read(
+        '[[limits.networks]]\nname = "uplink"\nnodes = ["a", "b"]\n'
+        "moves = 1\nbandwidth = 125e6\n"
+    )
+
+    nodes = (NodeId("a"), NodeId("b"))
+    network = Network(name="uplink", nodes=nodes, moves=1, bandwidth=125e6)
+    assert settings.limits == Limits(networks=(network,))
+
+
 def test_reads_rules(read: Read) -> None:
     settings = read('[[rules]]\nkind = "anti-affinity"\nguests = ["a", "b"]\n')
 
@@ -148,7 +159,7 @@ def test_records_are_kept_in_the_state_directory(
             (
                 "limits.cooldwon: no such setting; did you mean cooldown? (there is: "
                 "bandwidth, cooldown, memory_headroom, memory_overbooking, "
-                "moves_at_once, moves_per_node, patience, quiet_time)"
+                "moves_at_once, moves_per_node, networks, patience, quiet_time)"
             ),
         ),
         (
@@ -166,6 +177,18 @@ def test_records_are_kept_in_the_state_directory(
         (
             "[limits]\nmoves_at_once = 0",
             "limits: moves_at_once must be at least 1, not 0",
+        ),
+        (
+            '[[limits.networks]]\nname = "x"\nnodes = ["a"]\nmove = 1',
+            "limits.networks[0].move: no such field",
+        ),
+        (
+            '[[limits.networks]]\nname = "x"\nnodes = ["a"]\nmoves = 0',
+            "limits.networks[0]: x: moves must be at least 1, not 0",
+        ),
+        (
+            '[[limits.networks]]\nname = "x"\nnodes = "a"\nmoves = 1',
+            'limits.networks[0].nodes: expected a list, found "a"',
         ),
         (
             '[policy]\nname = "ballance"',

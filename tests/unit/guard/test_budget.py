@@ -12,6 +12,7 @@ from opendrs.model import (
     GuestId,
     Limits,
     Migration,
+    Network,
     NodeId,
     PowerOff,
     Snapshot,
@@ -70,6 +71,43 @@ def test_a_unit_too_large_for_the_limit_runs_alone() -> None:
     assert verdict(under_way(), *pair, limits=one) is None
     assert verdict(under_way(vm_c="a"), *pair, limits=one) is Refusal.NODE_BUSY
     assert verdict(under_way(vm_c="d"), *pair, limits=one) is Refusal.CLUSTER_BUSY
+
+
+RACK = Network(name="rack", nodes=(NodeId("a"), NodeId("b")), moves=1)
+RACKS = Limits(moves_per_node=9, moves_at_once=9, networks=(RACK,))
+
+
+@pytest.mark.parametrize("asked", [("a", "e"), ("e", "b")])
+def test_a_network_is_crossed_by_only_so_many_guests_at_once(
+    asked: tuple[str, str],
+) -> None:
+    across = under_way(vm_c="a")
+
+    assert verdict(across, move(*asked), limits=RACKS) is Refusal.NETWORK_BUSY
+    assert verdict(across, move("a", "b"), limits=RACKS) is None
+    assert verdict(across, move("d", "e"), limits=RACKS) is None
+    assert verdict(under_way(vm_a="b"), move(*asked), limits=RACKS) is None
+
+
+def test_a_unit_too_large_for_a_network_crosses_it_alone() -> None:
+    pair = (move("a", "e"), move("b", "e"))
+
+    assert verdict(under_way(), *pair, limits=RACKS) is None
+    assert verdict(under_way(vm_c="a"), *pair, limits=RACKS) is Refusal.NETWORK_BUSY
+
+
+def test_a_network_that_is_only_slow_stops_nobody() -> None:
+    slow = Network(name="rack", nodes=RACK.nodes, bandwidth=1e9)
+    limits = Limits(networks=(slow,))
+
+    assert verdict(under_way(vm_c="a"), move("b", "e"), limits=limits) is None
+
+
+def test_says_what_crosses_a_network() -> None:
+    found = room_for([move("a", "e")], under_way(vm_c="a"), RACKS)
+
+    assert found is not None
+    assert found.detail == "1 moves over rack under way, of at most 1"
 
 
 def test_says_what_is_under_way() -> None:

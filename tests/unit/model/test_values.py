@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from opendrs.model import (
     Limits,
     Migration,
     Mobility,
+    Network,
     NodeAffinity,
     NodeId,
     NodeState,
@@ -34,8 +37,8 @@ from opendrs.model import (
 from opendrs.model.resources import LARGEST_AMOUNT
 
 BAD = [-1.0, -1e-9, math.nan, math.inf, 2.0 * LARGEST_AMOUNT]
-A = NodeId("a")
-MOVE = Migration(GuestId("vm"), A, NodeId("b"))
+A, B, C = NodeId("a"), NodeId("b"), NodeId("c")
+MOVE = Migration(GuestId("vm"), A, B)
 
 
 @pytest.mark.parametrize("bad", BAD)
@@ -79,6 +82,38 @@ def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:
 
     with pytest.raises(ModelError, match=f"{name} must be"):
         Limits(**limits)
+
+
+def test_a_network_joins_its_nodes_to_all_others() -> None:
+    uplink = Network(name="uplink", nodes=(A, B), moves=1)
+    limits = Limits(networks=(uplink,))
+
+    assert limits.over(A, C) == limits.over(C, B) == (uplink,)
+    assert limits.over(A, B) == limits.over(C, NodeId("d")) == ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"moves": 0}, "x: moves must be at least 1, not 0"),
+        ({"bandwidth": 0.5}, "bandwidth must be at least 1, not 0.5"),
+        ({"bandwidth": math.nan}, "bandwidth must be at least 1, not nan"),
+        ({"nodes": (), "moves": 1}, "x: there must be at least 1 node"),
+        ({}, "x: expected moves, bandwidth, or both"),
+    ],
+)
+def test_a_network_that_limits_nothing_is_refused(
+    wrong: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(ModelError, match=f"^{re.escape(complaint)}$"):
+        Network(**{"name": "x", "nodes": (A,), **wrong})
+
+
+def test_two_networks_of_one_name_are_refused() -> None:
+    uplink = Network(name="uplink", nodes=(A,), moves=1)
+
+    with pytest.raises(ModelError, match="there are two networks called uplink"):
+        Limits(networks=(uplink, replace(uplink, nodes=(B,))))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from opendrs.model import (
     GuestId,
     Limits,
     Migration,
+    Network,
     NodeId,
     Plan,
     PowerOn,
@@ -108,6 +110,36 @@ def test_no_more_moves_run_in_the_cluster_than_may() -> None:
     assert found.most_at_once == 2
 
 
+def over(bandwidth: float | None = None, moves: int | None = None) -> Limits:
+    """Return limits with a network between nodes a and b and all others."""
+    nodes = (NodeId("a"), NodeId("b"))
+    network = Network(name="uplink", nodes=nodes, bandwidth=bandwidth, moves=moves)
+    return replace(FAST, networks=(network,))
+
+
+def test_moves_over_one_network_share_it() -> None:
+    found = schedule(
+        plan("g0 a c", "g1 b d", "g2 a b"), guests(8, 8, 8), over(bandwidth=GIB / 2)
+    )
+
+    # The first two have 0.25 GiB/s each; the third half the link of a, then more.
+    assert times(found)[:2] == [(0.0, 32.0), (0.0, 32.0)]
+    assert times(found)[2] == (0.0, 16.0)
+
+
+def test_a_network_makes_a_move_slow_even_when_it_goes_alone() -> None:
+    found = schedule(plan("g0 c a"), guests(8), over(bandwidth=GIB / 4))
+
+    assert times(found) == [(0.0, 32.0)]
+    assert found.chain_seconds == pytest.approx(32.0)
+
+
+def test_no_more_moves_run_over_a_network_than_may() -> None:
+    found = schedule(plan("g0 a c", "g1 b d", "g2 e f"), guests(8, 8, 8), over(moves=1))
+
+    assert times(found) == [(0.0, 8.0), (8.0, 16.0), (0.0, 8.0)]
+
+
 def test_a_node_wakes_in_no_time_because_nobody_knows_how_long_it_takes() -> None:
     first = Step(StepId("1"), PowerOn(NodeId("b")))
     second = step("2", "g0 a b after 1")
@@ -189,8 +221,20 @@ def plans(draw: st.DrawFn) -> tuple[Snapshot, Plan]:
     return guests(*sizes, dirty_rate=rate), Plan(tuple(steps))
 
 
+NETWORKS = st.builds(
+    Network,
+    name=st.sampled_from(["one", "other"]),
+    nodes=st.permutations([NodeId(name) for name in "abcd"]).map(
+        lambda all_: (*all_[:2],)
+    ),
+    moves=st.integers(1, 2),
+    bandwidth=st.sampled_from([None, GIB / 2, 2.0 * GIB]),
+)
 LIMITS = st.builds(
     Limits,
+    networks=st.lists(NETWORKS, max_size=2, unique_by=lambda each: each.name).map(
+        tuple
+    ),
     bandwidth=st.just(float(GIB)),
     moves_per_node=st.integers(1, 3),
     moves_at_once=st.integers(1, 4),
@@ -219,6 +263,31 @@ def test_waits_and_limits_are_kept_at_any_time(
         ends = [n for move in under_way for n in (move.source, move.target)]  # type: ignore[union-attr]
         assert len(under_way) <= limits.moves_at_once
         assert max(map(ends.count, ends), default=0) <= limits.moves_per_node
+        for network in limits.networks:
+            across = [m for m in under_way if network.joins(m.source, m.target)]  # type: ignore[union-attr]
+            assert len(across) <= (network.moves or 9)
+
+
+@given(plans(), LIMITS)
+def test_no_link_and_no_network_carries_more_than_it_can(
+    drawn: tuple[Snapshot, Plan], limits: Limits
+) -> None:
+    snapshot, some = drawn
+    patient = replace(limits, patience=1e6)
+
+    found = schedule(some, snapshot, patient)
+
+    sent = {
+        step.action: float(snapshot.guests[step.action.guest].usage.memory or 0)  # type: ignore[union-attr]
+        for step in some.steps
+    }
+    for end in "abcd":
+        through = [n for m, n in sent.items() if end in (m.source, m.target)]  # type: ignore[union-attr]
+        assert sum(through) <= found.seconds * GIB * (1 + 1e-9)
+    for network in limits.networks:
+        across = [n for m, n in sent.items() if network.joins(m.source, m.target)]  # type: ignore[union-attr]
+        speed = network.bandwidth or math.inf
+        assert sum(across) / speed <= found.seconds * (1 + 1e-9)
 
 
 @given(plans(), LIMITS)

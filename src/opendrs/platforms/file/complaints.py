@@ -169,7 +169,7 @@ def _message(
     show: Callable[[object], str],
 ) -> str:
     kind, context = found["type"], found.get("ctx", {})
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"no such field{suggestion(str(at[-1]), known)}"
     if kind in ("missing", "union_tag_not_found"):
         return "is missing"

@@ -31,7 +31,8 @@ ABOUT = ("id", "model", "workload", "load", "policy", "name", "seed", "hosts")
 SETTINGS = tuple(
     f"policy.{each.name}" for each in fields(Consolidate) if each.name != "limits"
 )
-LIMITS = tuple(f"limits.{each.name}" for each in fields(Limits))
+LIMITED = tuple(each.name for each in fields(Limits) if each.name != "networks")
+LIMITS = tuple(f"limits.{name}" for name in LIMITED)
 BEHAVIOUR = tuple(f"behaviour.{each.name}" for each in fields(Behaviour))
 METRICS = tuple(
     dict.fromkeys(
@@ -87,8 +88,8 @@ def row_of(trial: Trial, identity: str, digest: str, metrics: Metrics) -> Row:
     if isinstance(policy, Consolidate):
         for name, value in settings_of(policy):
             row[f"policy.{name}"] = _plain(value)
-        for each in fields(Limits):
-            row[f"limits.{each.name}"] = getattr(policy.limits, each.name)
+        for name in LIMITED:
+            row[f"limits.{name}"] = getattr(policy.limits, name)
         for each in fields(Behaviour):
             row[f"behaviour.{each.name}"] = getattr(stage.behaviour, each.name)
     return row
