@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import event, given, settings
 
-from opendrs.model import GIB, Limits, Snapshot
+from opendrs.model import GIB, Limits, Network, NodeId, Snapshot
 from opendrs.ports import Outcome
 from opendrs.scoring import schedule
 from opendrs.sim.temper import temper_of
@@ -49,13 +49,19 @@ def told_of_tempers(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, guests=guests)
 
 
+UPLINK = Network(name="uplink", nodes=(NodeId("c"), NodeId("d")), moves=1)
+
+
+@pytest.mark.parametrize("networks", [(), (UPLINK,)])
 @pytest.mark.parametrize("at_once", [1, 2, 9])
 def test_the_schedule_foretells_how_long_a_simulated_cluster_takes(
-    at_once: int,
+    at_once: int, networks: tuple[Network, ...]
 ) -> None:
     at = "p:a:0.2 q:a:0.2 r:a:0.2 s:b:0.3 t:b:0.3 u:c:0.1"
     snapshot = told_of_tempers(scene({"a": 0.9, "b": 0.9, "c": 0.5, "d": 0.0}, at))
-    limits = replace(LIMITS, moves_at_once=at_once, bandwidth=0.5 * GIB)
+    limits = replace(
+        LIMITS, moves_at_once=at_once, bandwidth=0.5 * GIB, networks=networks
+    )
     plan = through(snapshot, "p b", "q c", "r d", "s d", "t a", "u a").plan
     stage = Stage(snapshot, limits, bandwidth=0.5 * GIB)
 
