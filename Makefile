@@ -5,7 +5,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-planner bench-roadef lock schema pictures libvirt clean
+.PHONY: run test check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-growth bench-planner bench-roadef lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -40,6 +40,11 @@ bench-ha: $(VENV)/ready
 # that has it (pip install rebalancer); some minutes.
 bench-planner: $(VENV)/ready
 	$(BIN)/python benchmarks/planner.py $(if $(REBALANCER),--rebalancer $(REBALANCER))
+
+# optimize from 10 nodes to 10,000; half an hour. Less of it: SIZES=10x200,1000x20000.
+SIZES ?= 10x200,30x600,100x2000,300x6000,1000x20000,3000x60000,10000x200000
+bench-growth: $(VENV)/ready
+	$(BIN)/python benchmarks/growth.py --sizes $(SIZES)
 
 # Two cores for 300 s an instance, an hour and a half in all; goes on where it was
 # stopped. Fewer seconds: make bench-roadef TIME=30.
