@@ -11,6 +11,7 @@ from opendrs.errors import InvalidFileError
 from opendrs.platforms.file.complaints import Complaint, Location
 
 DEEPEST_KEY = 100  # parts; tomllib takes time in the square of their number
+GZIP = b"\x1f\x8b"  # RFC 1952, 2.3.1
 LARGEST_FILE = 256 << 20  # bytes; a snapshot of 200,000 guests has some 60 million
 
 
@@ -27,9 +28,11 @@ def read_text(path: Path) -> str:
     """Return the text of *path*.
 
     Raises:
-        InvalidFileError: There is no such file, or it is not text.
+        InvalidFileError: There is no such file, or it is not text, or compressed.
     """
     content = _content(path)
+    if content.startswith(GZIP):
+        raise InvalidFileError(f"{shown_path(path)} is compressed: unpack it first")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -68,8 +71,10 @@ def parse(text: str, source: str, suffix: str) -> object:
         suffix: ".json", ".toml", or anything else to go by the first character.
 
     Raises:
-        InvalidFileError: It is neither; the message says in which line.
+        InvalidFileError: It is neither, or empty; the message says in which line.
     """
+    if not text.strip() and suffix != ".toml":  # an empty table, in TOML
+        raise InvalidFileError(f"{source} is empty")
     if suffix == ".toml":
         return parse_toml(text, source)
     if suffix == ".json" or text.lstrip()[:1] in ("{", "["):

@@ -143,7 +143,7 @@ def _too_full(name: NodeId, case: Case, after: Snapshot) -> str:
     for guest in sorted(there, key=lambda each: each.id):
         reasons[_obstacle(guest.id, case)].append(guest.id)
     if not reasons:
-        return "no guest is there"
+        return "it is not guests that take it"
     return "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())
 
 
