@@ -29,6 +29,8 @@ def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
         screen.print(Text(f"assumed: {assumed}", style="dim"))
     for line in _too_long(schedule.spans, limits):
         screen.print(Text(visible(line), style="red"))
+    for line in _at_risk(schedule.spans, limits):
+        screen.print(Text(visible(line), style="yellow"))
 
 
 def schedule_document(schedule: Schedule) -> dict[str, object]:
@@ -52,6 +54,7 @@ def _span_document(span: Span) -> dict[str, object]:
         "seconds": span.alone.seconds,
         "downtime": span.alone.downtime,
         "certainty": span.alone.certainty.value,
+        "stalls": span.stalls,
     }
 
 
@@ -78,11 +81,7 @@ def _assumed(schedule: Schedule) -> Iterator[str]:
 def _too_long(spans: Sequence[Span], limits: Limits) -> Iterator[str]:
     """Yield which moves would be aborted before they have ended."""
     endless = [s.step for s in spans if s.alone.certainty is Certainty.ENDLESS]
-    slow = [
-        s.step
-        for s in spans
-        if s.alone.seconds is not None and s.end - s.begin >= limits.patience
-    ]
+    slow = [s.step for s in spans if _is_slow(s, limits)]
     after = f"aborted after {seconds(limits.patience)}"
     if endless:
         yield (
@@ -91,6 +90,26 @@ def _too_long(spans: Sequence[Span], limits: Limits) -> Iterator[str]:
         )
     if slow:
         yield f"takes too long, and is {after}: {_named(slow)}"
+
+
+def _at_risk(spans: Sequence[Span], limits: Limits) -> Iterator[str]:
+    """Yield which moves end, but only once fewer of them share a link."""
+    stalled = [
+        s.step
+        for s in spans
+        if s.stalls and s.alone.seconds is not None and not _is_slow(s, limits)
+    ]
+    if stalled:
+        yield (
+            f"makes no headway for a time: {_named(stalled)}: the guest writes faster "
+            "than its memory can be sent while other moves share its links"
+        )
+
+
+def _is_slow(span: Span, limits: Limits) -> bool:
+    """Return whether a move that would end does not end in time."""
+    takes = span.end - span.begin
+    return span.alone.seconds is not None and takes >= limits.patience
 
 
 def _named(steps: Sequence[StepId]) -> str:

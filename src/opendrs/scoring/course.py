@@ -69,6 +69,8 @@ class Course:
     Attributes:
         begin: When each step was started.
         end: When each step has ended.
+        stalls: Whether each step made no headway for a time, because its guest writes
+            as fast as it is sent.
         now: How much time has passed.
         most_at_once: How many moves were under way at once, at most.
     """
@@ -78,6 +80,7 @@ class Course:
     ) -> None:
         self.begin = [0.0] * len(plan.steps)
         self.end = [0.0] * len(plan.steps)
+        self.stalls = [False] * len(plan.steps)
         self.now = 0.0
         self.most_at_once = 0
         self._steps = plan.steps
@@ -167,6 +170,7 @@ class Course:
             )
             taken = estimate(self._steps[at].action, self._snapshot, share)
             endless = taken.certainty is Certainty.ENDLESS
+            self.stalls[at] |= endless
             run.change(self.now, math.inf if endless else taken.seconds or 0.0)
             heapq.heappush(self._ends, (run.end, at))
 

@@ -21,12 +21,15 @@ class Span:
         end: When it has ended: at once where nothing is known of how long it takes,
             and when patience ends where it would never end.
         alone: How long it takes when nothing else is under way.
+        stalls: Whether it makes no headway for a time, because the guest writes as
+            fast as its share of the links lets it be sent.
     """
 
     step: StepId
     begin: float
     end: float
     alone: Estimate
+    stalls: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,13 @@ def schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedule:
     chain, chain_seconds = _longest_chain(plan, alone)
     return Schedule(
         spans=tuple(
-            Span(step.id, course.begin[at], course.end[at], alone[step.id])
+            Span(
+                step.id,
+                course.begin[at],
+                course.end[at],
+                alone[step.id],
+                course.stalls[at],
+            )
             for at, step in enumerate(plan.steps)
         ),
         seconds=course.now,

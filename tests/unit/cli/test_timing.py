@@ -95,6 +95,28 @@ def test_tells_which_moves_would_not_end_in_time(
     assert said.endswith("takes too long, and is aborted after 15 s: 1, 2")
 
 
+def test_tells_which_moves_stall_while_others_share_their_links(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    both = Plan(
+        (
+            Step(StepId("1"), Migration(GuestId("x"), A, C)),
+            Step(StepId("2"), Migration(GuestId("y"), B, C)),
+        )
+    )
+    snapshot = pair(0.6 * GIB)
+    calm = replace(snapshot.guests[GuestId("y")], dirty_rate=0.0)
+    snapshot = replace(snapshot, guests={**snapshot.guests, calm.id: calm})
+
+    said = told(capsys, both, snapshot, FAST)
+
+    assert said.endswith(
+        "makes no headway for a time: 1: the guest writes faster than its memory can "
+        "be sent while other moves share its links"
+    )
+    assert "no headway" not in told(capsys, CHAIN, snapshot, FAST)
+
+
 def test_says_nothing_about_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, Plan(), pair(0.0), FAST) == ""
 
@@ -117,6 +139,7 @@ def test_the_document_has_every_step() -> None:
                 "seconds": 20.0,
                 "downtime": 0.0,
                 "certainty": "estimated",
+                "stalls": False,
             },
             "2": {
                 "begin": 20.0,
@@ -124,6 +147,7 @@ def test_the_document_has_every_step() -> None:
                 "seconds": 20.0,
                 "downtime": 0.0,
                 "certainty": "estimated",
+                "stalls": False,
             },
         },
     }

@@ -187,6 +187,15 @@ def test_a_move_may_end_only_once_it_has_the_link_for_itself() -> None:
     alone = found.spans[0].alone.seconds
     assert alone is not None
     assert times(found) == [(0, round(4 + alone, 6)), (0, 4)]
+    assert [each.stalls for each in found.spans] == [True, False]
+
+
+def test_a_guest_that_is_sent_faster_than_it_writes_does_not_stall() -> None:
+    calm = guests(8, 2, dirty_rate=0.4 * GIB)
+
+    found = schedule(plan("g0 a b", "g1 a c"), calm, FAST)
+
+    assert [each.stalls for each in found.spans] == [False, False]
 
 
 def test_the_longest_chain_tells_what_no_haste_can_shorten() -> None:
