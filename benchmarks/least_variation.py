@@ -1,11 +1,12 @@
 """The least sum of the variations of cpu and of memory that a plan can come to.
 
-    .venv/bin/python benchmarks/least_variation.py SNAPSHOT MOVES GIB
+    .venv/bin/python benchmarks/least_variation.py SNAPSHOT MOVES GIB [MENDED]
 
 Variations are those of `tools/judge_plan.py`: the standard deviation of the shares of
 capacity that nodes have as load, over their mean. No plan that moves as many guests and
-transfers as much comes below what is printed; rules, the room of nodes and the order of
-steps are passed over.
+transfers as much comes below what is printed; the room of nodes, the order of steps and
+rules are passed over. But where so many strict rules are to be mended, at least as many
+of those leave who break them: each move mends a rule once at most.
 
 A and B be the squares of both variations. In a direction (a, b), a * A + b * B has a
 bound, found by prices (`opendrs.policies.optimising.decomposition`). Several directions
@@ -28,6 +29,7 @@ import gzip
 import heapq
 import itertools
 import json
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -195,7 +197,30 @@ def halves(box: Box) -> list[Floats]:
     return [low, high]
 
 
-def problem_of(snapshot: dict[str, Any], moves: int, gib: float) -> Problem:
+def offences(snapshot: dict[str, Any]) -> Floats:
+    """Return how many strict rules each guest might mend by leaving its node; (G,)."""
+    count = dict.fromkeys(snapshot["guests"], 0.0)
+    for rule in snapshot.get("rules", []):
+        if rule.get("strict", True):
+            for name in offenders(snapshot, rule):
+                count[name] += 1
+    return np.array([*count.values()])
+
+
+def offenders(snapshot: dict[str, Any], rule: dict[str, Any]) -> list[str]:
+    """Return the guests that break *rule* where they are."""
+    homes = {name: snapshot["guests"][name]["node"] for name in rule["guests"]}
+    if rule["kind"] == "anti-affinity":
+        shared = Counter(homes.values())
+        return [name for name, home in homes.items() if shared[home] > 1]
+    if rule["kind"] == "affinity":
+        return [*homes] if len(set(homes.values())) > 1 else []
+    return [name for name, home in homes.items() if home not in rule["nodes"]]
+
+
+def problem_of(
+    snapshot: dict[str, Any], moves: int, gib: float, mended: int = 0
+) -> Problem:
     """Return what may be moved in a snapshot, as the judge counts it.
 
     Raises:
@@ -222,14 +247,21 @@ def problem_of(snapshot: dict[str, Any], moves: int, gib: float) -> Problem:
         class_of=np.array(may, np.int64),
         allowed=np.array([[False], [True]]) & np.ones(len(nodes), np.bool_),
         even_weight=np.ones(2),
-        measures=np.array([np.ones(len(guests)), demand[:, 1] / GIB]),
-        budgets=np.array([float(moves), gib + ROUNDED]),
+        measures=np.array(
+            [np.ones(len(guests)), demand[:, 1] / GIB, -offences(snapshot)]
+        ),
+        budgets=np.array([float(moves), gib + ROUNDED, -float(mended)]),
     )
 
 
-def least_sum(snapshot: dict[str, Any], moves: int, gib: float) -> float:
-    """Return the sum of variations that no plan of so many moves and GiB is below."""
-    return Search(problem_of(snapshot, moves, gib)).least()
+def least_sum(
+    snapshot: dict[str, Any], moves: int, gib: float, mended: int = 0
+) -> float:
+    """Return the sum of variations that no plan of so many moves and GiB is below.
+
+    Plans that mend fewer strict rules are left out.
+    """
+    return Search(problem_of(snapshot, moves, gib, mended)).least()
 
 
 def main() -> None:
@@ -238,10 +270,11 @@ def main() -> None:
     parser.add_argument("snapshot", type=Path)
     parser.add_argument("moves", type=int)
     parser.add_argument("gib", type=float)
+    parser.add_argument("mended", type=int, nargs="?", default=0)
     asked = parser.parse_args()
     raw = asked.snapshot.read_bytes()
     raw = gzip.decompress(raw) if asked.snapshot.suffix == ".gz" else raw
-    print(f"{least_sum(json.loads(raw), asked.moves, asked.gib):.4f}")
+    print(f"{least_sum(json.loads(raw), asked.moves, asked.gib, asked.mended):.4f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Which units can leave each node: sets of the large ones, and how many small ones."""
+"""Which units can leave each node: sets of the large ones, and how many small ones.
+
+Units that should leave, of which a budget counts less than nothing, count as large.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,9 @@ def departures(all_units: Units, load: Floats, sets: int) -> Departures:
     origin, demand, measures = all_units.origin, all_units.demand, all_units.measures
     nodes = len(load)
     moving = np.flatnonzero(all_units.free)
-    order = moving[np.lexsort((-demand.max(axis=1)[moving], origin[moving]))]
+    wanted = (measures < 0).any(axis=0)
+    size = np.where(wanted, np.inf, demand.max(axis=1))
+    order = moving[np.lexsort((-size[moving], origin[moving]))]
     count = np.bincount(origin[order], minlength=nodes)
     begin = np.cumsum(count) - count
     rank = np.arange(len(order)) - begin[origin[order]]

@@ -32,7 +32,8 @@ class Ground:
         corners: Those of the hull of nothing and what each unit takes; (K, 2).
         most: How many units may move.
         leaving: Who may leave each node.
-        measures: What the budgets count of each unit; shape (B, G).
+        measures: What the budgets count of each unit; shape (B, G). It may be below 0:
+            what has to leave at least is a budget, too.
         budgets: The budgets; shape (B,).
     """
 

@@ -64,8 +64,8 @@ def _cost(ground: Ground) -> float:
 def _scale(ground: Ground, cost: float) -> Floats:
     """Return about how high the prices are."""
     nodes, units = len(ground.load), ground.measures.shape[1]
-    mean = ground.measures.sum(axis=1) / max(units, 1)
-    budgets = np.maximum(ground.budgets, mean)
+    mean = np.abs(ground.measures).sum(axis=1) / max(units, 1)
+    budgets = np.maximum(np.abs(ground.budgets), mean)
     budget = np.divide(GUESS * cost, budgets, out=np.ones_like(mean), where=budgets > 0)
     arrival = float(np.max(budget * mean, initial=0.0)) or GUESS * cost
     plane = np.ones(PLANE)
