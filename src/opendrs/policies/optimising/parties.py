@@ -8,10 +8,12 @@ the party goes nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opendrs.model import GIB, Guest, GuestId, Limits, NodeId, Snapshot
+from opendrs.model import Guest, GuestId, Limits, NodeId, Snapshot
+from opendrs.policies.optimising.homes import Homes
+from opendrs.policies.optimising.homes import transfer as transfer
 from opendrs.policies.units import Selection, Unit, bundles, obstacles
 from opendrs.rules import CompiledRules, Targets
 
@@ -70,21 +72,17 @@ class Parties:
         return Parties(tuple(sorted(kept, key=_name)), left_alone)
 
 
-def transfer(guests: Iterable[Guest]) -> float:
-    """Return the memory that moving *guests* transfers, in GiB."""
-    return sum((guest.usage.memory or 0) for guest in guests) / GIB
-
-
 def parties(
     snapshot: Snapshot, rules: CompiledRules, limits: Limits, selection: Selection
 ) -> Parties:
     """Return who may be moved in *snapshot*, at any cost."""
     left_alone = obstacles(snapshot, rules, limits, selection)
     targets = Targets(snapshot, rules, limits)
+    homes = Homes(snapshot, targets, selection.mode)
     found: list[Party] = []
     for bundle in bundles(snapshot, rules):
         stuck = [guest for guest in bundle if guest.id in left_alone]
-        party, why = _party(bundle, stuck, left_alone, targets)
+        party, why = _party(bundle, stuck, left_alone, homes)
         if party is not None:
             found.append(party)
         goes = () if party is None else party.guests
@@ -98,35 +96,24 @@ def _party(
     bundle: Unit,
     stuck: list[Guest],
     left_alone: Mapping[GuestId, str],
-    targets: Targets,
+    homes: Homes,
 ) -> tuple[Party | None, str | None]:
     """Return the party that *bundle* is, and why some of it stay; one may be None."""
-    homes = {guest.node for guest in bundle}
+    nodes = {guest.node for guest in bundle}
     if not stuck:
-        home = bundle[0].node if len(homes) == 1 else _home(bundle, targets)
+        home = bundle[0].node if len(nodes) == 1 else homes.of(bundle)
         return Party(bundle, home), None
     held = {guest.node for guest in stuck}
     names = " and ".join(guest.id for guest in stuck)
     why = f"it moves only with {names}, and {left_alone[stuck[0].id]}"
-    if len(homes) == 1 or len(held) > 1:
+    if len(nodes) == 1 or len(held) > 1:
         return None, why
     (home,) = held
     strays = tuple(guest for guest in bundle if guest.node != home)
-    closed = targets.obstacle(strays, home)
+    closed = homes.targets.obstacle(strays, home)
     if closed is not None:
         return None, f"it must be with {names} on {home}, and {closed}"
     return Party(strays, home, free=False), why
-
-
-def _home(bundle: Unit, targets: Targets) -> NodeId:
-    """Return where *bundle* is gathered most easily: it fits, and much is there."""
-
-    def ease(node: NodeId) -> tuple[int, float, NodeId]:
-        strays = tuple(guest for guest in bundle if guest.node != node)
-        obstacles_there = targets.obstacle(strays, node)
-        return int(obstacles_there is not None), transfer(strays), node
-
-    return min({guest.node for guest in bundle}, key=ease)
 
 
 def _name(party: Party) -> GuestId:

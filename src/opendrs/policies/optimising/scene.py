@@ -17,7 +17,8 @@ from opendrs.model import (
 )
 from opendrs.model.resources import NOTHING
 from opendrs.policies.optimising.groups import Floats, Indices
-from opendrs.policies.optimising.parties import Party, transfer
+from opendrs.policies.optimising.homes import transfer
+from opendrs.policies.optimising.parties import Party
 from opendrs.rules import CompiledRules, Room, Targets, need
 from opendrs.scoring import ASSUMED_BANDWIDTH, UsageMode, demand, node_loads
 

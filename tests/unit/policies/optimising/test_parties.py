@@ -47,7 +47,20 @@ def told(who: Parties) -> list[tuple[list[str], str, bool]]:
     return [([g.id for g in each.guests], each.home, each.free) for each in who.all]
 
 
-def test_guests_that_are_apart_are_gathered_where_most_of_their_memory_is() -> None:
+def test_guests_that_are_apart_are_gathered_where_nodes_are_loaded_evenly() -> None:
+    # By hand: x to b leaves 0.3 and 0.6 of 0.45 each, y to a 0.7 and 0.2.
+    snapshot = cluster(
+        nodes={"a": 0.6, "b": 0.3},
+        guests={"x": ("a", 0.3), "y": ("b", 0.1), "z": ("b", 0.2), "w": ("a", 0.3)},
+        rules=(TOGETHER,),
+    )
+
+    who = found(snapshot)
+
+    assert [each.home for each in who.all if len(each.guests) == 2] == ["b"]
+
+
+def test_as_evenly_they_are_gathered_where_most_of_their_memory_is() -> None:
     who = found(torn())
 
     assert told(who) == [(["x", "y"], "a", True), (["z"], "b", True)]
