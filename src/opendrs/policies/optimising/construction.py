@@ -20,8 +20,8 @@ from opendrs.policies.optimising.problem import Problem
 
 POWER = 0.25  # that serves most clusters well
 NARROW = 0.5  # the part of the nodes below which a class looks at all of its own
-TARGETS = 96  # nodes that units of other classes look at, of each kind
-ROUND = 64  # moves after which these are chosen anew
+TARGETS = 20  # nodes that units of other classes look at, of each kind
+ROUND = 16  # moves after which these are chosen anew
 
 
 def begun(problem: Problem, power: float = POWER) -> Indices:

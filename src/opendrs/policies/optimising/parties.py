@@ -57,12 +57,13 @@ class Parties:
 
     def within(self, gib: float, moves: float) -> Parties:
         """Return these without those that cannot be gathered for so much."""
-        kept: list[Party] = []
+        kept = [party for party in self.all if not party.strays]
+        torn = [party for party in self.all if party.strays]
         left_alone = dict(self.left_alone)
-        for party in sorted(self.all, key=lambda each: each.gathering):
+        for party in sorted(torn, key=lambda each: each.gathering):
             gib -= party.gathering
             moves -= len(party.strays)
-            if not party.strays or (gib >= 0 and moves >= 0):
+            if gib >= 0 and moves >= 0:
                 kept.append(party)
                 continue
             gib += party.gathering

@@ -64,9 +64,8 @@ class Task:
     @cached_property
     def budgets(self) -> Floats:
         """The most that may be moved of each, gathering apart; shape (2,)."""
-        parties = self.scene.parties
-        gathering = sum(each.gathering for each in parties)
-        strays = sum(len(each.strays) for each in parties)
+        gathering = float(self.scene.gathering.sum())
+        strays = sum(len(each.strays) for each in self.scene.parties)
         most = (self.budget.gib - gathering, self.budget.moves - strays)
         return np.array([max(0.0, each) for each in most])
 

@@ -19,6 +19,7 @@ from opendrs.model.resources import NOTHING
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.homes import transfer
 from opendrs.policies.optimising.parties import Party
+from opendrs.policies.units import Unit
 from opendrs.rules import CompiledRules, Room, Targets, need
 from opendrs.scoring import ASSUMED_BANDWIDTH, UsageMode, demand, node_loads
 
@@ -88,8 +89,8 @@ class Scene:
     @cached_property
     def demand(self) -> Floats:
         """What each unit takes of each resource; shape (G, R)."""
-        rows = [self.taken_by(each.guests) for each in self.parties]
-        return np.array(rows, float).reshape(-1, RESOURCES)
+        taken, unit = self._taken
+        return _summed(unit, taken, len(self.parties))
 
     @cached_property
     def size(self) -> Floats:
@@ -133,13 +134,22 @@ class Scene:
                 self.size[:, 1:] * most - free.reshape(-1, 2),
             )
         )
-        guests = [guest for each in self.parties for guest in each.guests]
-        where = np.array([self._index[guest.node] for guest in guests], np.int64)
-        taken = np.array([self.taken_by((guest,)) for guest in guests], float)
-        left: Floats = base - _summed(
-            where, taken.reshape(-1, RESOURCES), len(self.nodes)
-        )
+        taken, _ = self._taken
+        where = [
+            self._index[guest.node] for each in self.parties for guest in each.guests
+        ]
+        left: Floats = base - _summed(np.array(where, np.int64), taken, len(self.nodes))
         return left
+
+    @cached_property
+    def _taken(self) -> tuple[Floats, Indices]:
+        """What each guest that may be moved takes, and its unit; (H, R) and (H,)."""
+        rows = [
+            self.taken_by((guest,)) for each in self.parties for guest in each.guests
+        ]
+        sizes = [len(each.guests) for each in self.parties]
+        unit = np.repeat(np.arange(len(sizes)), sizes)
+        return np.array(rows, float).reshape(-1, RESOURCES), unit
 
     @cached_property
     def even(self) -> Floats:
@@ -154,15 +164,28 @@ class Scene:
     @cached_property
     def transfer(self) -> Floats:
         """The memory that leaving home transfers more than staying, in GiB; (G,)."""
-        return np.array(
-            [transfer(each.guests) - each.gathering for each in self.parties], float
+        return np.array([transfer(each.guests) for each in self.parties]) - (
+            self.gathering
         )
+
+    @cached_property
+    def gathering(self) -> Floats:
+        """The memory that bringing each unit home transfers, in GiB; shape (G,)."""
+        return np.array([transfer(each) for each in self._strays], float)
+
+    @cached_property
+    def _strays(self) -> tuple[Unit, ...]:
+        """The guests of each unit that are not at home."""
+        return tuple(each.strays for each in self.parties)
 
     @cached_property
     def count(self) -> Floats:
         """How many guests move more when a unit leaves its home; shape (G,)."""
         return np.array(
-            [float(len(each.guests) - len(each.strays)) for each in self.parties]
+            [
+                float(len(each.guests) - len(strays))
+                for each, strays in zip(self.parties, self._strays, strict=True)
+            ]
         )
 
     @cached_property
@@ -178,8 +201,8 @@ class Scene:
         return np.array(
             [
                 sum(self._effort(guest) for guest in each.guests)
-                - sum(self._effort(guest) for guest in each.strays)
-                for each in self.parties
+                - sum(self._effort(guest) for guest in strays)
+                for each, strays in zip(self.parties, self._strays, strict=True)
             ],
             float,
         )
@@ -215,10 +238,10 @@ class Scene:
         return cpu, asked.used or 0.0, asked.promised or 0.0
 
 
-def _summed(where: Indices, rows: Floats, nodes: int) -> Floats:
-    """Return the sum of the rows of each node; shape (nodes, R)."""
+def _summed(where: Indices, rows: Floats, count: int) -> Floats:
+    """Return the sum of the rows of each of *count* places; shape (count, R)."""
     return np.column_stack(
-        [np.bincount(where, rows[:, r], nodes) for r in range(RESOURCES)]
+        [np.bincount(where, rows[:, r], count) for r in range(RESOURCES)]
     ).astype(np.float64)
 
 
