@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from opendrs.model import AntiAffinity, GuestId, NodeId, Rule, Snapshot
+from opendrs.model import AntiAffinity, NodeId, Rule, Snapshot
 from opendrs.rules.compilation import CompiledRules
 from opendrs.rules.groups import NOBODY, Guests
 from opendrs.rules.matching import most_apart
+
+MOST_WEIGHED = 100  # guests of whom the one is sought that fits best to the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +30,28 @@ class Crowd:
 
 
 def crowd_around(
-    guests: Iterable[GuestId], snapshot: Snapshot, rules: CompiledRules
+    rule: AntiAffinity, snapshot: Snapshot, rules: CompiledRules
 ) -> Crowd | None:
-    """Return a crowd that *guests* belong to; None if none is found.
+    """Return a crowd that the guests of *rule* belong to; None if none is found.
 
-    Others are taken in who must be apart from all of them, first those that must be
-    apart from most of the rest. The largest crowd is not always found so.
+    Others are taken in who must be apart from all of them. Whoever must be apart from
+    most of the rest comes first, so that the largest crowd is not always found.
 
     Args:
-        guests: Of whom each must be apart from each other one.
+        rule: Which guests must be apart.
         snapshot: The cluster, with its rules.
         rules: The same rules, compiled.
     """
-    members = sorted(set(guests))
-    others = frozenset.intersection(*(rules.apart.get(g, NOBODY) for g in members))
-    while others:
-        new = min(others, key=lambda g: (-len(rules.apart[g] & others), g))
+    present = frozenset(g.id for g in snapshot.guests.values() if g.present)
+    online = frozenset(node.id for node in snapshot.nodes.values() if node.online)
+    members = sorted(rule.guests & present)
+    apart = [rules.apart.get(guest, NOBODY) for guest in members]
+    others = present.intersection(*apart) if apart else NOBODY
+    while others and len(members) <= len(online):
+        some = sorted(others)[:MOST_WEIGHED]
+        new = min(some, key=lambda g: (-len(rules.apart[g] & others), g))
         members.append(new)
         others &= rules.apart[new]
-    online = frozenset(node.id for node in snapshot.nodes.values() if node.online)
     choices = {g: rules.nodes.get(g, online) & online for g in sorted(members)}
     most = most_apart(choices)
     if most >= len(members):

@@ -8,7 +8,16 @@ from itertools import combinations
 import pytest
 
 from builders import cluster, guest_ids
-from opendrs.model import AntiAffinity, NodeAffinity, NodeId, NodeState, Rule, Snapshot
+from opendrs.model import (
+    AntiAffinity,
+    GuestId,
+    GuestState,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Rule,
+    Snapshot,
+)
 from opendrs.rules import compile_rules
 from opendrs.rules.crowds import Crowd, crowd_around
 
@@ -26,12 +35,12 @@ def hall(*rules: Rule) -> Snapshot:
     )
 
 
-def found(snapshot: Snapshot, *names: str) -> Crowd | None:
-    return crowd_around(guest_ids(*names), snapshot, compile_rules(snapshot))
+def found(snapshot: Snapshot, rule: AntiAffinity) -> Crowd | None:
+    return crowd_around(rule, snapshot, compile_rules(snapshot))
 
 
 def test_pairs_that_together_need_more_nodes_than_there_are_are_a_crowd() -> None:
-    crowd = found(hall(*PAIRS), "x", "y")
+    crowd = found(hall(*PAIRS), PAIRS[-1])
 
     assert crowd is not None
     assert crowd.guests == {"w", "x", "y", "z"}
@@ -42,9 +51,8 @@ def test_pairs_that_together_need_more_nodes_than_there_are_are_a_crowd() -> Non
 @pytest.mark.parametrize("lacking", range(6))
 def test_one_pair_less_and_there_is_room_for_all(lacking: int) -> None:
     rules = tuple(rule for i, rule in enumerate(PAIRS) if i != lacking)
-    violated = next(iter(rules)).guests
 
-    assert found(hall(*rules), *violated) is None
+    assert all(found(hall(*rules), rule) is None for rule in rules)
 
 
 def test_nodes_that_are_off_or_closed_by_a_rule_hold_nobody_apart() -> None:
@@ -53,9 +61,17 @@ def test_nodes_that_are_off_or_closed_by_a_rule_hold_nobody_apart() -> None:
     snapshot = hall(apart, home)
     off = replace(snapshot.nodes[NodeId("b")], state=NodeState.OFFLINE)
 
-    crowd = found(replace(snapshot, nodes={**snapshot.nodes, off.id: off}), "x", "y")
+    crowd = found(replace(snapshot, nodes={**snapshot.nodes, off.id: off}), apart)
 
-    assert found(snapshot, "x", "y") is None
+    assert found(snapshot, apart) is None
     assert crowd is not None
     assert crowd.nodes == {"a"}
     assert crowd.most == 1
+
+
+def test_who_is_stopped_needs_no_node() -> None:
+    snapshot = hall(*PAIRS)
+    off = replace(snapshot.guests[GuestId("w")], state=GuestState.STOPPED)
+    guests = {**snapshot.guests, off.id: off}
+
+    assert found(replace(snapshot, guests=guests), PAIRS[-1]) is None

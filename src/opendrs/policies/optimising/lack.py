@@ -47,6 +47,8 @@ class Lack:
 
     def asked(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* with the cores that are asked for, not those in use."""
+        if not self.cpu:
+            return snapshot
         nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
         for name, cores in self.cpu.items():
             nodes[name] = replace(nodes[name], usage=_more(nodes[name].usage, cores))

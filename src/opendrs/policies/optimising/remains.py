@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from opendrs.model import GIB, Affinity, AntiAffinity, Guest, GuestId, NodeId, Snapshot
 from opendrs.policies.optimising.case import Case
+from opendrs.policies.optimising.homes import transfer
 from opendrs.policies.outlook import by_reason
 from opendrs.policies.units import first_few
 from opendrs.rules import Violation, need, room_when_empty, violations
@@ -14,6 +15,7 @@ from opendrs.rules.crowds import Crowd, crowd_around
 from opendrs.rules.room import Room, room
 
 MOST_TOLD = 5  # broken rules, or nodes, of which it is told why they stay so
+MOST_ASKED = 3  # guests of such a node, the largest, of which it is told
 LITTLE = 0.05  # GiB; less is shown as none
 
 
@@ -39,7 +41,7 @@ def _rules(case: Case, after: Snapshot) -> Iterator[str]:
 def _why(found: Violation, case: Case) -> str:
     """Return why *found* stays broken, and by which rule or rules."""
     if isinstance(found.rule, AntiAffinity):
-        crowd = crowd_around(found.guests, case.snapshot, case.rules)
+        crowd = crowd_around(found.rule, case.snapshot, case.rules)
         if crowd is not None:
             return _crowded(crowd)
     if isinstance(found.rule, Affinity):
@@ -110,6 +112,8 @@ def _memory(case: Case, after: Snapshot) -> Iterator[str]:
     for name in full[:MOST_TOLD]:
         why = _too_full(name, case, after)
         yield f"stays too full: {name}, by {over[name]:.1f} GiB of memory: {why}"
+    if len(full) > MOST_TOLD:
+        yield f"stays too full: {len(full) - MOST_TOLD} more nodes"
 
 
 def _over(left: Room) -> float:
@@ -118,7 +122,7 @@ def _over(left: Room) -> float:
 
 def _all_together(case: Case) -> Iterator[str]:
     """Yield by how much all nodes together are too small."""
-    rooms = [room(case.snapshot, case.limits)[name] for name in case.scene.nodes]
+    rooms = [case.scene.room(name) for name in case.scene.nodes]
     for what, free in (
         ("in use", [each.used for each in rooms]),
         ("promised", [each.promised for each in rooms]),
@@ -139,8 +143,9 @@ def _too_full(name: NodeId, case: Case, after: Snapshot) -> str:
     large = [each.id for each in there if _fits_nowhere(each, case)]
     if large:
         return f"{first_few(sorted(large))} would fit on no node, even an empty one"
+    largest = sorted(there, key=lambda each: (-transfer([each]), each.id))
     reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
-    for guest in sorted(there, key=lambda each: each.id):
+    for guest in largest[:MOST_ASKED]:
         reasons[_obstacle(guest.id, case)].append(guest.id)
     if not reasons:
         return "it is not guests that take it"

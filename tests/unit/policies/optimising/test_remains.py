@@ -155,3 +155,14 @@ def test_a_guest_larger_than_every_node_is_named() -> None:
         "stays too full: a, by 20.0 GiB of memory: x would fit on no node, even an "
         "empty one"
     ) in notes
+
+
+def test_of_many_nodes_that_stay_too_full_the_first_are_told() -> None:
+    names = [f"n{i}" for i in range(8)]
+    snapshot = cluster(nodes=dict.fromkeys(names, 0.98), guests={"x": (names[0], 0.3)})
+
+    notes = Optimize().decide(snapshot, None).notes
+
+    assert sum(each.startswith("stays too full: n") for each in notes) == 5
+    assert notes[-1] == "stays too full: 3 more nodes"
+    assert notes[-2].endswith("by 3.0 GiB of memory: it is not guests that take it")
