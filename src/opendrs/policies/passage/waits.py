@@ -15,14 +15,7 @@ from dataclasses import dataclass, field
 from opendrs.model import Action, GuestId, NodeId, Plan, PowerOff, PowerOn, Step, StepId
 from opendrs.policies.passage.journey import Switch
 from opendrs.policies.passage.rooms import Rooms
-from opendrs.policies.passage.scene import (
-    NOTHING,
-    Leg,
-    Pair,
-    fits,
-    least,
-    plus,
-)
+from opendrs.policies.passage.scene import NOTHING, Leg, Pair, fits, least, plus
 
 
 def interleaved(
@@ -68,9 +61,12 @@ class _Departure:
 
 @dataclass(slots=True)
 class _Arrival:
-    """Who comes to a node, with which step, and how much may come meanwhile.
+    """Who comes to a node.
 
-    All who have come count, and those before it as well.
+    Attributes:
+        step: With which step.
+        most: What may come to the node while that is under way: in all, with what has
+            come before, and with what it takes itself.
     """
 
     step: int
@@ -86,7 +82,7 @@ class _Gate:
         arrivals: Who comes.
         departures: Who leaves.
         come: What all arrivals take.
-        most: What may come, as far as all arrivals allow for it.
+        most: The least of what any of them allows.
     """
 
     wakes: list[int] = field(default_factory=list)
