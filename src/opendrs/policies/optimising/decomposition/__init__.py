@@ -23,7 +23,8 @@ from opendrs.policies.optimising.decomposition.ground import PLANE, Ground
 from opendrs.policies.optimising.decomposition.least import bound
 from opendrs.policies.optimising.problem import Problem
 
-SETS = 3000  # of units that may leave: a tenth more of the bound takes ten times more
+SETS = 3000  # of units that may leave; ten times as many are a tenth nearer
+OF_A_NODE = 16  # sets there are at least, on average
 LOOKS = 80  # prices that are tried
 
 
@@ -36,4 +37,5 @@ def whole_bound(problem: Problem) -> float:
     even = problem.even_weight > 0
     if even.sum() > PLANE or not np.all(problem.capacity[:, even] > 0):
         return 0.0
-    return float(bound(Ground.of(problem, SETS), LOOKS).cost ** 0.5)
+    sets = max(SETS, OF_A_NODE * problem.nodes)
+    return float(bound(Ground.of(problem, sets), LOOKS).cost ** 0.5)
