@@ -42,7 +42,8 @@ class NodeAffinity:
 
     def __str__(self) -> str:
         where = _listed(frozenset(self.nodes))
-        return self.name or f"{_listed(self.guests)} belong on {where}"
+        verb = "belongs" if len(self.guests) == 1 else "belong"
+        return self.name or f"{_listed(self.guests)} {verb} on {where}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +87,8 @@ class Pin:
         _require_some(self.guests, 1, "the guests of a pin")
 
     def __str__(self) -> str:
-        return self.name or f"leave {_listed(self.guests)} where they are"
+        where = "where it is" if len(self.guests) == 1 else "where they are"
+        return self.name or f"leave {_listed(self.guests)} {where}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

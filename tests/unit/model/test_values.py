@@ -165,11 +165,12 @@ def test_a_rule_keeps_its_own_priorities() -> None:
     [
         (Affinity(guests=guest_ids("y", "x")), "keep x, y together"),
         (AntiAffinity(guests=guest_ids("y", "x")), "keep x, y apart"),
-        (Pin(guests=guest_ids("x")), "leave x where they are"),
+        (Pin(guests=guest_ids("x")), "leave x where it is"),
+        (Pin(guests=guest_ids("x", "y")), "leave x, y where they are"),
         (Exclusion(tags=frozenset({"t"})), "leave guests tagged t alone"),
         (
             NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 1, A: 0}),
-            "x belong on a, b",
+            "x belongs on a, b",
         ),
         (Affinity(guests=guest_ids("y", "x"), name="pair"), "pair"),
     ],

@@ -305,7 +305,7 @@ def test_members_that_cannot_leave_the_same_node_contradict_nothing() -> None:
 def test_a_contradiction_names_its_rules() -> None:
     (found,) = contradictions(belong("v", nowhere=1))
 
-    assert str(found) == 'no node of the cluster may hold v ("v belong on nowhere")'
+    assert str(found) == 'no node of the cluster may hold v ("v belongs on nowhere")'
 
 
 def test_guests_of_a_contradiction_are_left_alone() -> None:

@@ -452,7 +452,7 @@ def test_a_restricted_guest_goes_to_the_host_it_may_and_not_to_the_idlest(
 
     assert step.action.target == N2  # type: ignore[union-attr]
     assert (
-        "n1 is less busy (15), but a rule forbids it: vm belong on n2, n3" in step.why
+        "n1 is less busy (15), but a rule forbids it: vm belongs on n2, n3" in step.why
     )
 
 
@@ -472,7 +472,7 @@ def test_a_guest_that_may_go_nowhere_stays_and_it_is_told_why(form: Form) -> Non
 
     assert decision.reason is Reason.NO_CANDIDATE
     assert decision.notes[0].startswith(
-        "stays on n3: vm: nowhere to go; n1: a rule forbids it: vm belong on n3"
+        "stays on n3: vm: nowhere to go; n1: a rule forbids it: vm belongs on n3"
     )
 
 
