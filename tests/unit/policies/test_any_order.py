@@ -59,7 +59,7 @@ EAGER: Mapping[str, Policy[Any]] = {
         threshold=0.01, batch=50, mode=UsageMode.DYNAMIC, limits=LIMITS
     ),
     "threshold-rebalance as Incus": ThresholdRebalance(
-        form=list(Form)[1],
+        form=Form.INCUS_7_0_2,
         threshold=0.01,
         batch=50,
         mode=UsageMode.DYNAMIC,
