@@ -43,13 +43,22 @@ class Exchange:
         problem: What is to be solved.
         start: A feasible assignment to begin with.
         seed: Where the random numbers begin.
+        heat: The first temperature, in what evenness costs a node at the start. Where
+            it is left out, the search is so hot that the start hardly matters.
 
     Raises:
         ValueError: Groups are to be spread, need others, or cost by how many of them
             move, which is not looked at here.
     """
 
-    def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        start: Indices,
+        seed: int = 0,
+        *,
+        heat: float | None = None,
+    ) -> None:
         # Compiled code is loaded by those who search only: it takes half a second.
         from opendrs.policies.optimising import exchanging  # noqa: PLC0415
         from opendrs.policies.optimising.engine import annealing  # noqa: PLC0415
@@ -75,7 +84,10 @@ class Exchange:
             candidates=np.zeros(0, np.int64),
             targets=np.zeros(0, np.int64),
         )
-        self._hot = HOT * self._unevenness(problem.origin)
+        if heat is None:
+            self._hot = HOT * self._unevenness(problem.origin)
+        else:
+            self._hot = heat * self._unevenness(start)
         self._progress = 0.0
         self._seen = -LOOK * problem.units
         self._best = Solution(start.copy(), cost(problem, start))

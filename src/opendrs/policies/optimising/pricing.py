@@ -3,6 +3,7 @@
 A search that has to keep within a budget all the time is stuck where each further move
 asks for another to be taken back. With a price it goes on: moves must gain more than
 they cost, and the price is sought at which they use the budget up, as Lagrange would.
+Then who travels is exchanged for others, and at last all moves are tried again.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import numpy as np
 from opendrs.policies.optimising.construction import begun
 from opendrs.policies.optimising.descent import Descent, is_small
 from opendrs.policies.optimising.engine import Search, Solution, cost, cost_parts
+from opendrs.policies.optimising.exchange import Exchange
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.problem import Problem
 
 WARMTH = 0.1  # the first temperature, in what is left to be mended of a node
-PRICING = 0.6  # the part of the work in which the price is sought
+SOUGHT = 0.5  # the part of the work until which the price is sought
+EXCHANGED = 0.8  # and until which who travels is exchanged
+HEAT = 0.05  # of that search, in what evenness costs a node then
 POWER = 0.5  # how much the price of a move counts in the first plan
 NEAR = 0.7  # the part of a budget that the best moves use up where it may bind
 AIM = 0.995  # the part of a budget that is to be used up: the rest is found later
 STEEPNESS = 2.0  # how much more a price must be where more than the budget is moved
-CLOSER = 0.2  # the part of the price that counts once the budget itself binds
 
 
 class Pricing:
@@ -53,8 +56,9 @@ class Pricing:
         left = np.maximum(1 - AIM * problem.budgets / moved, 0.1)
         bounded = moved > NEAR * problem.budgets
         self._prices = bounded * max(before - after, 1e-9) / moved * left
-        self._seeking, self._from = True, 0.0
-        priced = self._priced(1.0, self._free)
+        self._from, self._end = 0.0, SOUGHT
+        priced = self._priced()
+        self._search: Search | Descent | Exchange
         self._search = begun_search(priced, begun(priced, POWER), seed)
 
     @property
@@ -69,19 +73,25 @@ class Pricing:
             iterations: How many moves are tried.
             progress: The part of all the work, in [0, 1], that is done after it.
         """
-        if self._seeking and progress <= PRICING:
+        if progress <= SOUGHT:
             self._search.run(iterations, 1.0)
             self._adjust()
             return self._best
-        if self._seeking:
-            self._seeking = False
-            problem, start = self._priced(CLOSER, self.problem), self._best.assignment
-            self._search = begun_search(problem, start, self._seed)
-            self._from = progress - 1e-9
-        part = (progress - self._from) / max(1 - self._from, 1e-9)
+        end = EXCHANGED if progress <= EXCHANGED else 1.0
+        if end > self._end:
+            self._from, self._end = progress - 1e-9, end
+            self._search = self._bound_search(end)
+        part = (progress - self._from) / max(end - self._from, 1e-9)
         self._search.run(iterations, min(1.0, max(0.0, part)))
         self._keep(self._search.best.assignment)
         return self._best
+
+    def _bound_search(self, end: float) -> Search | Descent | Exchange:
+        """Return the search that keeps within the budgets until *end* of the work."""
+        start = self._best.assignment
+        if end < 1.0 and not is_small(self.problem):
+            return Exchange(self.problem, start, self._seed, heat=HEAT)
+        return begun_search(self.problem, start, self._seed)
 
     def _adjust(self) -> None:
         """Keep what was found if it is better, and go on with other prices."""
@@ -92,8 +102,7 @@ class Pricing:
         budgets = np.maximum(self.problem.budgets, 1e-9)
         over = np.maximum(moved, 1e-3 * budgets) / (AIM * budgets)
         self._prices *= np.clip(over, 0.3, 3.0) ** STEEPNESS
-        priced = self._priced(1.0, self._free)
-        self._search = begun_search(priced, found, self._seed)
+        self._search = begun_search(self._priced(), found, self._seed)
 
     def _keep(self, found: Indices) -> None:
         """Take *found* over as the best, if it is."""
@@ -107,10 +116,10 @@ class Pricing:
         moved: Floats = self.problem.measures[:, away].sum(axis=1)
         return moved
 
-    def _priced(self, part: float, problem: Problem) -> Problem:
-        """Return *problem* with a part of the prices."""
-        prices = part * self._prices @ self.problem.measures
-        return replace(problem, move_cost=self.problem.move_cost + prices)
+    def _priced(self) -> Problem:
+        """Return the problem with prices instead of budgets."""
+        prices = self._prices @ self.problem.measures
+        return replace(self._free, move_cost=self._free.move_cost + prices)
 
 
 def begun_search(problem: Problem, start: Indices, seed: int) -> Search | Descent:
