@@ -91,9 +91,11 @@ def lack(snapshot: Snapshot, pressure: float) -> Lack:
         if lost > 0:
             memory[node.id] = lost
         for guest in there:
-            if guest.id in cores or guest.id in pages:
-                stalls = {"cpu": guest.id in cores, "memory": guest.id in pages}
-                waits[guest.id] = _words(guest, stalls)
+            told = _words(
+                guest, for_cpu=guest.id in cores, for_memory=guest.id in pages
+            )
+            if told:
+                waits[guest.id] = told
     return Lack(guests, cpu, memory, waits)
 
 
@@ -189,10 +191,13 @@ def _more(usage: Usage, cores: float) -> Usage:
     return usage if usage.cpu is None else replace(usage, cpu=usage.cpu + cores)
 
 
-def _words(guest: Guest, stalls: Mapping[str, bool]) -> str:
-    waits = [
-        f"{getattr(guest.pressure, what).some:.0%} of the time for {what}"
-        for what, so in stalls.items()
+def _words(guest: Guest, *, for_cpu: bool, for_memory: bool) -> str:
+    pressure = guest.pressure
+    return " and ".join(
+        f"{stall.some:.0%} of the time for {what}"
+        for what, stall, so in (
+            ("cpu", pressure.cpu, for_cpu),
+            ("memory", pressure.memory, for_memory),
+        )
         if so
-    ]
-    return " and ".join(waits)
+    )

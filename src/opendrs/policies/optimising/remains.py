@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from opendrs.model import GIB, Affinity, AntiAffinity, Guest, GuestId, NodeId, Snapshot
 from opendrs.policies.optimising.case import Case
@@ -16,6 +16,7 @@ from opendrs.rules.room import Room, room
 
 MOST_TOLD = 5  # broken rules, or nodes, of which it is told why they stay so
 MOST_ASKED = 3  # guests of such a node, the largest, of which it is told
+MOST_LOOKED_AT = 50  # broken rules; several may be told as one
 LITTLE = 0.05  # GiB; less is shown as none
 
 
@@ -28,7 +29,7 @@ def remains(case: Case, after: Snapshot) -> Iterator[str]:
 def _rules(case: Case, after: Snapshot) -> Iterator[str]:
     strict = [found for found in violations(after) if found.strict]
     told: set[str] = set()
-    for found in strict:
+    for found in strict[:MOST_LOOKED_AT]:
         why = _why(found, case)
         if why in told:
             continue
@@ -140,7 +141,11 @@ def _too_full(name: NodeId, case: Case, after: Snapshot) -> str:
     there = [
         each for each in after.guests.values() if each.present and each.node == name
     ]
-    large = [each.id for each in there if _fits_nowhere(each, case)]
+    empty = {
+        room_when_empty(case.snapshot.nodes[each], case.limits)
+        for each in case.scene.nodes
+    }
+    large = [each.id for each in there if _fits_nowhere(each, empty)]
     if large:
         return f"{first_few(sorted(large))} would fit on no node, even an empty one"
     largest = sorted(there, key=lambda each: (-transfer([each]), each.id))
@@ -152,10 +157,6 @@ def _too_full(name: NodeId, case: Case, after: Snapshot) -> str:
     return "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())
 
 
-def _fits_nowhere(guest: Guest, case: Case) -> bool:
+def _fits_nowhere(guest: Guest, empty: Iterable[Room]) -> bool:
     asked = need([guest])
-    nodes: Sequence[Room] = [
-        room_when_empty(case.snapshot.nodes[name], case.limits).minus(asked)
-        for name in case.scene.nodes
-    ]
-    return all(_over(left) > 0 for left in nodes)
+    return all(_over(each.minus(asked)) > 0 for each in empty)

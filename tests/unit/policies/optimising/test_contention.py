@@ -225,14 +225,7 @@ DRAWN = st.lists(
 def test_no_placement_leaves_less_to_wait_for(
     drawn: list[tuple[str, int, int | None]],
 ) -> None:
-    loads = dict.fromkeys("abc", 0.4)
-    for where, part, _ in drawn:
-        loads[where] += part / 100
-    guests = [
-        waiting(f"g{i}", where, part / 100, on_cpu(None if some is None else some / 10))
-        for i, (where, part, some) in enumerate(drawn)
-    ]
-    snapshot = holding(loads, *guests)
+    snapshot = of(drawn)
     policy = Optimize(
         priorities=(Goal.CONTENTION,), budget="unlimited", thrift=0.0, margin=0.0
     )
@@ -241,7 +234,7 @@ def test_no_placement_leaves_less_to_wait_for(
 
     least = min(
         left_to_wait_for(snapshot, dict(zip(snapshot.guests, where, strict=True)))
-        for where in product("abc", repeat=len(guests))
+        for where in product("abc", repeat=len(drawn))
     )
     assert decision.after["waiting_cores"] == pytest.approx(least, abs=1e-9)
 
@@ -300,3 +293,28 @@ def test_on_a_drawn_cluster_waits_end_before_loads_are_even(seed: int) -> None:
     assert relieved.reason is Reason.RELIEVES_OVERLOAD
     unlimited = replace(few, budget="unlimited").decide(pressed, None)
     assert unlimited.after["waiting_cores"] == pytest.approx(0, abs=1e-9)
+
+
+@given(DRAWN)
+@settings(max_examples=25, deadline=None)
+def test_repeated_cycles_come_to_rest(drawn: list[tuple[str, int, int | None]]) -> None:
+    snapshot = of(drawn)
+
+    for _ in range(2 * len(drawn) + 1):
+        plan = Optimize().decide(snapshot, None).plan
+        if not plan.steps:
+            return
+        snapshot = snapshot.after(*(step.action for step in plan.steps))
+    pytest.fail("still moving")
+
+
+def of(drawn: list[tuple[str, int, int | None]]) -> Snapshot:
+    """Return three nodes with guests: where, percent of a node, tenths of waiting."""
+    loads = dict.fromkeys("abc", 0.4)
+    for where, part, _ in drawn:
+        loads[where] += part / 100
+    guests = [
+        waiting(f"g{i}", where, part / 100, on_cpu(None if some is None else some / 10))
+        for i, (where, part, some) in enumerate(drawn)
+    ]
+    return holding(loads, *guests)
