@@ -65,44 +65,40 @@ def departures(all_units: Units, load: Floats, sets: int) -> Departures:
         load: The load of each node; shape (N, 2).
         sets: How many sets there may be, about.
     """
-    origin, demand, measures = all_units.origin, all_units.demand, all_units.measures
-    nodes = len(load)
-    moving = np.flatnonzero(all_units.free)
-    wanted = (measures < 0).any(axis=0)
-    size = np.where(wanted, np.inf, demand.max(axis=1))
-    order = moving[np.lexsort((-size[moving], origin[moving]))]
-    count = np.bincount(origin[order], minlength=nodes)
+    order, count = _by_size(all_units, len(load))
     begin = np.cumsum(count) - count
-    rank = np.arange(len(order)) - begin[origin[order]]
+    origin = all_units.origin[order]
     most = _most_large(count, sets)
+    rank = np.arange(len(order)) - begin[origin]
     small = order[rank >= most]
     small_count = np.maximum(count - most, 0)
-    blocks = [
-        _block(order, begin, np.flatnonzero(np.minimum(count, most) == large), large)
-        for large in range(most + 1)
-    ]
-    node = np.concatenate([where for where, _, _ in blocks])
-    left, measured = load[node], np.zeros((len(measures), len(node)))
-    sizes = np.zeros(len(node))
-    at = 0
-    for where, units, bits in blocks:
-        here = slice(at, at + len(where))
-        at += len(where)
-        left[here] -= (bits @ demand[units]).reshape(-1, 2)
-        measured[:, here] = (measures[:, units] @ bits.T).reshape(len(measures), -1)
-        sizes[here] = np.tile(bits.sum(axis=1), len(units))
-    first = np.full(nodes, len(node))
+    blocks = []
+    for large in range(most + 1):
+        nodes = np.flatnonzero(np.minimum(count, most) == large)
+        rows = order[begin[nodes][:, None] + np.arange(large)]
+        blocks.append(_block(all_units, nodes, rows))
+    node = np.concatenate([each.node for each in blocks])
+    first = np.full(len(load), len(node))
     np.minimum.at(first, node, np.arange(len(node)))
     return Departures(
         node=node,
-        left=left,
-        count=sizes,
-        measured=measured,
+        left=load[node] - np.concatenate([each.demand for each in blocks]),
+        count=np.concatenate([each.count for each in blocks]),
+        measured=np.hstack([each.measured for each in blocks]),
         first=first,
         small=small,
         small_count=small_count,
-        taken=_taken(origin[small], demand[small], small_count),
+        taken=_taken(all_units.origin[small], all_units.demand[small], small_count),
     )
+
+
+def _by_size(all_units: Units, nodes: int) -> tuple[Indices, Indices]:
+    """Return who may leave, the largest of each node first, and how many of each do."""
+    moving = np.flatnonzero(all_units.free)
+    wanted = (all_units.measures < 0).any(axis=0)
+    size = np.where(wanted, np.inf, all_units.demand.max(axis=1))[moving]
+    where = all_units.origin[moving]
+    return moving[np.lexsort((-size, where))], np.bincount(where, minlength=nodes)
 
 
 def _most_large(count: Indices, sets: int) -> int:
@@ -113,17 +109,31 @@ def _most_large(count: Indices, sets: int) -> int:
     return most
 
 
-def _block(
-    order: Indices, begin: Indices, nodes: Indices, large: int
-) -> tuple[Indices, Indices, Floats]:
-    """Return the sets of *nodes* that have so many *large* units.
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """All sets of the large units of nodes that have equally many.
 
-    The node of each set, the large units of each node, and who of them is in a set.
+    The node of each set, what it takes, how many units it has, and what of it counts.
     """
-    units = order[begin[nodes][:, None] + np.arange(large)]
+
+    node: Indices
+    demand: Floats
+    count: Floats
+    measured: Floats
+
+
+def _block(all_units: Units, nodes: Indices, rows: Indices) -> _Block:
+    """Return the sets of *nodes*, whose large units are in the *rows*."""
+    large = rows.shape[1]
     numbers = np.arange(2**large)
-    bits = (numbers[:, None] >> np.arange(large) & 1).astype(float)
-    return np.repeat(nodes, len(numbers)), units, bits
+    sets = (numbers[:, None] >> np.arange(large) & 1).astype(float)
+    measured = all_units.measures[:, rows] @ sets.T
+    return _Block(
+        node=np.repeat(nodes, len(sets)),
+        demand=(sets @ all_units.demand[rows]).reshape(-1, 2),
+        count=np.tile(sets.sum(axis=1), len(nodes)),
+        measured=measured.reshape(len(measured), len(nodes) * len(sets)),
+    )
 
 
 def _taken(node: Indices, demand: Floats, count: Indices) -> Floats:
