@@ -40,40 +40,59 @@ class Swaps:
 
     def best(self, grid: Grid, least: float) -> Swap:
         """Return the swap that gains most, if it gains more than *least*."""
-        delta = self._even(grid)
-        np.fill_diagonal(delta, np.inf)
         found = Swap(least, -1, -1)
+        rows, every = _rows(grid), np.arange(len(grid.away))
         close = _lesser_known(grid)
         if close.any():
-            units, every = np.flatnonzero(close), np.arange(len(delta))
+            units = np.flatnonzero(close)
             units, others = np.repeat(units, len(every)), np.tile(every, len(units))
             found = _closest(grid, units, others, found)
-            delta[close] = delta[:, close] = np.inf
+            rows = rows[~close[rows]]
+        delta = self._even(grid, rows)
+        delta[:, close] = np.inf
         flat = delta.ravel()
         worth = np.flatnonzero(flat < -found.gain)
-        worth = worth[affordable_swaps(grid, *np.divmod(worth, len(delta)))]
-        worth = worth[np.argsort(flat[worth], kind="stable")]
-        for begin in range(0, len(worth), CHUNK):
-            chunk = worth[begin : begin + CHUNK]
-            if flat[chunk[0]] >= -found.gain:
+        units, others = np.divmod(worth, len(every))
+        may = affordable_swaps(grid, rows[units], others)
+        worth, units, others = worth[may], rows[units[may]], others[may]
+        order = np.argsort(flat[worth], kind="stable")
+        for begin in range(0, len(order), CHUNK):
+            chunk = order[begin : begin + CHUNK]
+            if flat[worth[chunk[0]]] >= -found.gain:
                 break
-            found = _closest(grid, *np.divmod(chunk, len(delta)), found)
+            found = _closest(grid, units[chunk], others[chunk], found)
         return found if found.unit >= 0 else Swap(0.0, -1, -1)
 
-    def _even(self, grid: Grid) -> Floats:
-        """Return what each swap changes of evenness and standing alone; (G, G)."""
+    def _even(self, grid: Grid, rows: Indices) -> Floats:
+        """Return what swaps of *rows* change of evenness and standing; (rows, G)."""
         problem, here, active = grid.problem, grid.node_of, self._active
         capacity = problem.capacity[:, active]
         slope = problem.even_weight[active] / np.square(capacity)
         away = grid.load[:, active] - problem.even_target[active] * capacity
         steep, pull = slope[here], 2 * (slope * away)[here]
-        standing = grid.standing[:, here]
-        standing = standing - standing.diagonal()[:, None]
-        total: Floats = standing + standing.T
+        every = np.arange(len(here))
+        own = grid.standing[every, here]
+        total: Floats = grid.standing[rows][:, here] - own[rows, None]
+        total += grid.standing[:, here[rows]].T - own
+        chosen = slice(None) if len(rows) == len(here) else rows
         for r in range(len(active)):
-            total += self._squared[r] * (steep[:, None, r] + steep[None, :, r])
-            total += self._more[r] * (pull[:, None, r] - pull[None, :, r])
+            total += self._squared[r][chosen] * (steep[rows, None, r] + steep[:, r])
+            total += self._more[r][chosen] * (pull[rows, None, r] - pull[:, r])
         return total
+
+
+def _rows(grid: Grid) -> Indices:
+    """Return units one of which is in each swap that the budgets let be made.
+
+    Where they do not let two more leave, these are the ones that have left.
+    """
+    for measure, spent, most in zip(
+        grid.problem.measures, grid.spent, grid.budgets, strict=True
+    ):
+        least = np.sort(measure[~grid.away])[:2]
+        if least.sum() > 0 and spent + least.sum() > most:
+            return np.flatnonzero(grid.away)
+    return np.arange(len(grid.away))
 
 
 def _lesser_known(grid: Grid) -> Mask:
