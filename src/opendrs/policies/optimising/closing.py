@@ -13,6 +13,8 @@ from opendrs.policies.optimising.problem import Problem
 def closed(problem: Problem, units: Sequence[int]) -> Problem:
     """Return *problem* with *units* that stay at their origin."""
     chosen = list(units)
+    if not chosen:
+        return problem
     class_of = problem.class_of.copy()
     kinds = class_of[chosen]
     # A class of their own for each, so that what their place costs is kept.

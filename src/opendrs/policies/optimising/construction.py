@@ -7,8 +7,6 @@ first, with 1 those that gain most for what is transferred.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from opendrs.policies.optimising.descent import Descent, is_small
@@ -41,18 +39,6 @@ def begun(problem: Problem, power: float = POWER) -> Indices:
 
 def constructed(problem: Problem, power: float = POWER) -> Indices:
     """Return an assignment that is feasible, and costs no more than the origin."""
-    *_, last = path(problem, power, ROUND)
-    return last
-
-
-def path(problem: Problem, power: float, stride: int) -> Iterator[Indices]:
-    """Yield the assignments on the way to a good one, from the origin on.
-
-    Args:
-        problem: What is to be solved.
-        power: How much the price of a move counts.
-        stride: How many moves there are from one assignment to the next.
-    """
     # Compiled code is loaded by those who search only.
     from opendrs.policies.optimising import greedy  # noqa: PLC0415
     from opendrs.policies.optimising.engine.annealing import start  # noqa: PLC0415
@@ -72,11 +58,9 @@ def path(problem: Problem, power: float, stride: int) -> Iterator[Indices]:
         targets=emptiest(problem, state.load, TARGETS),
         narrow=open_nodes < NARROW,
     )
-    yield state.node_of.copy()
-    while greedy.improve(tables, state, wishes, stride) == stride:
+    while greedy.improve(tables, state, wishes, ROUND) == ROUND:
         wishes = wishes._replace(targets=emptiest(problem, state.load, TARGETS))
-        yield state.node_of.copy()
-    yield state.node_of.copy()
+    return state.node_of
 
 
 def _price(problem: Problem) -> Floats:
