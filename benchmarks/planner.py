@@ -9,8 +9,8 @@ without it the lines of Rebalancer are left out.
 
 Against each line of Rebalancer stands one of `optimize` that may transfer no more GiB
 and move no more guests than that. CPU seconds are of planning alone, from the snapshot
-in memory to the plan: neither import nor reading are in it. Before, plans of the largest
-cluster are made without effort, so that compiled code is loaded.
+in memory to the plan: neither import nor reading are in it. Before, the largest cluster
+is planned for without effort, so that compiled code is loaded.
 
 `least sum` is what no plan comes below that may move as many guests and as many GiB,
 and mends as many rules, whatever it is made by (`least_variation.py`); `of that` is how
