@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opendrs.model import GuestId, NodeId, Snapshot
-from opendrs.policies.optimising.lack import Lack
+from opendrs.policies.optimising.lack import SLACK, Lack
 from opendrs.scoring import NodeLoad, UsageMode, node_loads
 
 Loads = Mapping[NodeId, NodeLoad]
@@ -18,7 +18,7 @@ class Calm:
 
     Attributes:
         cpu: Cores of each node.
-        memory: Bytes of each node where somebody waits for memory now.
+        memory: Bytes of each node where somebody waits for memory.
         mean_cpu: Cores that are taken of a node, on average.
         mean_memory: Bytes that are taken of a node, on average.
         waits: For what each guest waits now, and how long, in words.
@@ -55,8 +55,8 @@ class Calm:
 def calm(snapshot: Snapshot, mode: UsageMode, busy: float, lack: Lack) -> Calm:
     """Return up to which loads nobody is taken to wait in *snapshot*.
 
-    That is the part *busy* of the cores; where somebody waits now, no more than what
-    is taken there without what is missing.
+    That is the part *busy* of the cores; where somebody waits, no more than what is
+    taken there now without what is missing, or than half of it where that is more.
 
     Args:
         snapshot: The cluster, with what is asked for.
@@ -67,9 +67,14 @@ def calm(snapshot: Snapshot, mode: UsageMode, busy: float, lack: Lack) -> Calm:
     loads = node_loads(snapshot, mode)
     cpu = {name: busy * load.capacity.cpu for name, load in loads.items()}
     for name in lack.cpu.keys() & cpu.keys():
-        cpu[name] = min(cpu[name], max(0.0, loads[name].taken.cpu - lack.cpu[name]))
+        load = loads[name]
+        most = max(SLACK * load.capacity.cpu, load.taken.cpu - lack.cpu[name])
+        cpu[name] = min(cpu[name], most)
     memory = {
-        name: max(0.0, loads[name].taken.memory - lack.memory[name])
+        name: max(
+            SLACK * loads[name].capacity.memory,
+            loads[name].taken.memory - lack.memory[name],
+        )
         for name in sorted(lack.memory.keys() & loads.keys())
     }
     count = max(1, len(loads))

@@ -7,7 +7,9 @@ to its limit. Of memory it tells no amount; that part of the guest's memory is t
 what is missing.
 
 A node with half of it free makes nobody wait: who waits there is held up by limits or
-pinning of its own, and would be elsewhere.
+pinning of its own, and would be elsewhere. So no more is missing than what is in use
+above that half. A node where somebody waits is not filled beyond it either: else it
+would be emptied and filled for ever.
 
 Source:
     Linux kernel, Documentation/accounting/psi.rst: `some` and `full`, averaged over up
@@ -35,8 +37,10 @@ class Lack:
 
     Attributes:
         guests: Cores that each guest asks for besides those it uses.
-        cpu: Cores that are missing on each node where somebody waits for them.
-        memory: Bytes that are missing on each node where somebody waits for them.
+        cpu: Cores that are missing on each node where somebody waits for them; 0
+            where half of them is free.
+        memory: Bytes that are missing on each node where somebody waits for them; 0
+            where half of them is free.
         waits: For what each guest waits, and how long, in words.
     """
 
@@ -47,7 +51,7 @@ class Lack:
 
     def asked(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* with the cores that are asked for, not those in use."""
-        if not self.cpu:
+        if not any(self.cpu.values()):
             return snapshot
         nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
         for name, cores in self.cpu.items():
@@ -81,21 +85,20 @@ def lack(snapshot: Snapshot, pressure: float) -> Lack:
     memory: dict[NodeId, float] = {}
     waits: dict[GuestId, str] = {}
     for node, there in _inhabited(snapshot):
-        cores = _cores(node, there, pressure)
-        pages = _bytes(node, there, pressure)
-        guests.update(cores)
+        cores, pages = _cores(there, pressure), _bytes(there, pressure)
         missing = sum(cores.values()) or _unseen_cores(node, there, pressure)
-        if missing > 0:
-            cpu[node.id] = missing
         lost = sum(pages.values()) or _unseen_bytes(node, there, pressure)
+        if missing > 0:
+            cpu[node.id] = min(missing, _cores_above(node))
+            part = cpu[node.id] / missing
+            guests.update({name: part * each for name, each in cores.items()})
         if lost > 0:
-            memory[node.id] = lost
+            memory[node.id] = min(lost, _bytes_above(node))
         for guest in there:
-            told = _words(
-                guest, for_cpu=guest.id in cores, for_memory=guest.id in pages
-            )
-            if told:
-                waits[guest.id] = told
+            for_cpu = guest.id in cores and cpu[node.id] > 0
+            for_memory = guest.id in pages and memory[node.id] > 0
+            if for_cpu or for_memory:
+                waits[guest.id] = _words(guest, for_cpu=for_cpu, for_memory=for_memory)
     return Lack(guests, cpu, memory, waits)
 
 
@@ -112,10 +115,8 @@ def _inhabited(snapshot: Snapshot) -> Iterator[tuple[Node, Sequence[Guest]]]:
             yield snapshot.nodes[name], guests
 
 
-def _cores(node: Node, guests: Sequence[Guest], most: float) -> dict[GuestId, float]:
+def _cores(guests: Sequence[Guest], most: float) -> dict[GuestId, float]:
     """Return the cores that are missing for each of *guests* that waits for them."""
-    if not _tight_in_cpu(node):
-        return {}
     found = {
         guest.id: min(some, _cores_left(guest))
         for guest in guests
@@ -124,10 +125,8 @@ def _cores(node: Node, guests: Sequence[Guest], most: float) -> dict[GuestId, fl
     return {name: cores for name, cores in found.items() if cores > 0}
 
 
-def _bytes(node: Node, guests: Sequence[Guest], most: float) -> dict[GuestId, float]:
+def _bytes(guests: Sequence[Guest], most: float) -> dict[GuestId, float]:
     """Return the bytes that are missing for each of *guests* that waits for them."""
-    if not _tight_in_memory(node):
-        return {}
     found = {
         guest.id: some * (guest.usage.memory or 0)
         for guest in guests
@@ -142,7 +141,7 @@ def _unseen_cores(node: Node, guests: Sequence[Guest], most: float) -> float:
     """Return the cores that are missing for somebody, it is not known for whom."""
     some = node.pressure.cpu.some
     known = any(guest.pressure.cpu.some is not None for guest in guests)
-    if known or some is None or some <= most or not _tight_in_cpu(node):
+    if known or some is None or some <= most:
         return 0.0
     return some
 
@@ -151,21 +150,23 @@ def _unseen_bytes(node: Node, guests: Sequence[Guest], most: float) -> float:
     """Return the bytes that are missing for all together."""
     full = node.pressure.memory.full
     known = any(guest.pressure.memory.some is not None for guest in guests)
-    if known or full is None or full <= most or not _tight_in_memory(node):
+    if known or full is None or full <= most:
         return 0.0
     return full * (node.usage.memory or 0)
 
 
-def _tight_in_cpu(node: Node) -> bool:
+def _cores_above(node: Node) -> float:
+    """Return the cores in use above the half that makes nobody wait."""
     if node.capacity is None or node.usage.cpu is None:
-        return False
-    return node.usage.cpu > SLACK * node.capacity.cpu
+        return 0.0
+    return max(0.0, node.usage.cpu - SLACK * node.capacity.cpu)
 
 
-def _tight_in_memory(node: Node) -> bool:
+def _bytes_above(node: Node) -> float:
+    """Return the memory in use above the half that makes nobody wait."""
     if node.capacity is None or node.usage.memory is None:
-        return False
-    return node.usage.memory > SLACK * node.capacity.memory
+        return 0.0
+    return max(0.0, node.usage.memory - SLACK * node.capacity.memory)
 
 
 def _cores_left(guest: Guest) -> float:
