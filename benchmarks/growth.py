@@ -3,11 +3,12 @@
     .venv/bin/python benchmarks/growth.py
     .venv/bin/python benchmarks/growth.py --sizes 1000x20000 --budgets unlimited
 
-Clusters with rules are drawn by `tools/make_cluster.py`, which stands beside the
-project or under OPENDRS_SHARED, with the same seed for all, and kept in `build/growth`.
-Each plan is made in a process of its own. Seconds are of planning, from the snapshot in
-memory to the decision; from 30 x 600 on half a second to a second of them is loading
-compiled code. Peak memory is of the whole process, and of reading alone beside it.
+A budget such as 2% is so many moves. Clusters with rules are drawn by
+`tools/make_cluster.py`, which stands beside the project or under OPENDRS_SHARED, with
+the same seed for all, and kept in `build/growth`. Each plan is made in a process of its
+own. Seconds are of planning, from the snapshot in memory to the decision; from 30 x 600
+on about half a second of CPU is loading compiled code. Peak memory is of the whole
+process, and of reading alone beside it.
 
 Plans of up to so many guests (`--judged`) are judged by `tools/judge_plan.py`; of
 larger ones only the end is checked, here: who went where no rule lets them, and which
@@ -135,10 +136,13 @@ def drawn(size: str, folder: Path) -> Path:
 
 def row(size: str, budget: str, folder: Path, judged: int) -> list[str]:
     """Return the cells of one plan."""
-    path, answer = drawn(size, folder), folder / "plan.json"
-    took = json.loads(_done([sys.executable, __file__, "--one", path, budget, answer]))
+    path, answer = drawn(size, folder), folder / f"plan-{size}.json"
+    guests = int(size.split("x")[1])
+    part = budget.removesuffix("%")
+    asked = budget if part == budget else f"{int(float(part) / 100 * guests)} moves"
+    took = json.loads(_done([sys.executable, __file__, "--one", path, asked, answer]))
     judge = TOOLS / "judge_plan.py"
-    if int(size.split("x")[1]) <= judged:
+    if guests <= judged:
         verdict = json.loads(
             _done([sys.executable, judge, path, answer], status=(0, 1))
         )
@@ -156,7 +160,7 @@ def row(size: str, budget: str, folder: Path, judged: int) -> list[str]:
     bound = took["bound"]
     return [
         size.replace("x", " x "),
-        budget,
+        asked,
         f"{took['wall']:.2f}",
         f"{took['cpu']:.2f}",
         f"{took['peak']:,.0f}",
@@ -191,7 +195,7 @@ def main() -> None:
     """Print the table, or plan once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default=SIZES)
-    parser.add_argument("--budgets", default="unlimited,knee")
+    parser.add_argument("--budgets", default="unlimited,knee,2%")
     parser.add_argument("--folder", type=Path, default=Path("build") / "growth")
     parser.add_argument("--judged", type=int, default=60_000, metavar="GUESTS")
     parser.add_argument("--one", nargs=3, metavar=("SNAPSHOT", "BUDGET", "PLAN"))
