@@ -56,7 +56,7 @@ def calm(snapshot: Snapshot, mode: UsageMode, busy: float, lack: Lack) -> Calm:
     """Return up to which loads nobody is taken to wait in *snapshot*.
 
     That is the part *busy* of the cores; where somebody waits, no more than what is
-    taken there now without what is missing, or than half of it where that is more.
+    taken there now without what the node owes, or than half of it where that is more.
 
     Args:
         snapshot: The cluster, with what is asked for.
@@ -68,8 +68,9 @@ def calm(snapshot: Snapshot, mode: UsageMode, busy: float, lack: Lack) -> Calm:
     cpu = {name: busy * load.capacity.cpu for name, load in loads.items()}
     for name in lack.cpu.keys() & cpu.keys():
         load = loads[name]
-        most = max(SLACK * load.capacity.cpu, load.taken.cpu - lack.cpu[name])
-        cpu[name] = min(cpu[name], most)
+        asked = lack.nodes[name] if mode is UsageMode.DYNAMIC else 0.0
+        half = SLACK * load.capacity.cpu + asked
+        cpu[name] = min(cpu[name], max(half, load.taken.cpu - lack.cpu[name]))
     memory = {
         name: max(
             SLACK * loads[name].capacity.memory,

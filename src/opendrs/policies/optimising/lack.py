@@ -7,9 +7,9 @@ to its limit. Of memory it tells no amount; that part of the guest's memory is t
 what is missing.
 
 A node with half of it free makes nobody wait: who waits there is held up by limits or
-pinning of its own, and would be elsewhere. So no more is missing than what is in use
-above that half. A node where somebody waits is not filled beyond it either: else it
-would be emptied and filled for ever.
+pinning of its own, and would be elsewhere. So a node owes no more than what is in use
+above that half. Where somebody waits it is not filled beyond it either: else it would
+be emptied and filled for ever.
 
 Source:
     Linux kernel, Documentation/accounting/psi.rst: `some` and `full`, averaged over up
@@ -37,24 +37,26 @@ class Lack:
 
     Attributes:
         guests: Cores that each guest asks for besides those it uses.
-        cpu: Cores that are missing on each node where somebody waits for them; 0
-            where half of them is free.
-        memory: Bytes that are missing on each node where somebody waits for them; 0
-            where half of them is free.
+        nodes: Cores that are asked for on each node where somebody waits for them,
+            besides those in use.
+        cpu: How many of these the node owes: 0 where half of it is free.
+        memory: Bytes that each node owes where somebody waits for them; 0 where half
+            of it is free.
         waits: For what each guest waits, and how long, in words.
     """
 
     guests: Mapping[GuestId, float]
+    nodes: Mapping[NodeId, float]
     cpu: Mapping[NodeId, float]
     memory: Mapping[NodeId, float]
     waits: Mapping[GuestId, str]
 
     def asked(self, snapshot: Snapshot) -> Snapshot:
         """Return *snapshot* with the cores that are asked for, not those in use."""
-        if not any(self.cpu.values()):
+        if not self.nodes:
             return snapshot
         nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
-        for name, cores in self.cpu.items():
+        for name, cores in self.nodes.items():
             nodes[name] = replace(nodes[name], usage=_more(nodes[name].usage, cores))
         for guest, cores in self.guests.items():
             known = guests[guest]
@@ -81,25 +83,27 @@ def lack(snapshot: Snapshot, pressure: float) -> Lack:
         pressure: The part of the time, in [0, 1], that a guest may wait.
     """
     guests: dict[GuestId, float] = {}
+    nodes: dict[NodeId, float] = {}
     cpu: dict[NodeId, float] = {}
     memory: dict[NodeId, float] = {}
     waits: dict[GuestId, str] = {}
     for node, there in _inhabited(snapshot):
         cores, pages = _cores(there, pressure), _bytes(there, pressure)
+        guests.update(cores)
         missing = sum(cores.values()) or _unseen_cores(node, there, pressure)
         lost = sum(pages.values()) or _unseen_bytes(node, there, pressure)
         if missing > 0:
+            nodes[node.id] = missing
             cpu[node.id] = min(missing, _cores_above(node))
-            part = cpu[node.id] / missing
-            guests.update({name: part * each for name, each in cores.items()})
         if lost > 0:
             memory[node.id] = min(lost, _bytes_above(node))
         for guest in there:
-            for_cpu = guest.id in cores and cpu[node.id] > 0
-            for_memory = guest.id in pages and memory[node.id] > 0
-            if for_cpu or for_memory:
-                waits[guest.id] = _words(guest, for_cpu=for_cpu, for_memory=for_memory)
-    return Lack(guests, cpu, memory, waits)
+            words = _words(
+                guest, for_cpu=guest.id in cores, for_memory=guest.id in pages
+            )
+            if words:
+                waits[guest.id] = words
+    return Lack(guests, nodes, cpu, memory, waits)
 
 
 def _inhabited(snapshot: Snapshot) -> Iterator[tuple[Node, Sequence[Guest]]]:
