@@ -10,7 +10,6 @@ further move would gain less than half of what all of them gain on average.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +32,7 @@ from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.worth import Worth
 
 SWEEPS = (20, 200)  # corners of what can be reached that are looked at for the bound
+FEWER_SWEEPS = (20, 50)  # where few guests move, and it is far from what is possible
 LOOKS = 4_000_000  # units that are looked at for that, within these
 PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 TURNS = 5  # exchanges are looked at as if each who moves were so many units
@@ -134,14 +134,16 @@ class Planning:
         """Return how even nodes could be made by moving as much as the best does.
 
         What the budget counts is what is looked at; without one, what is transferred.
+        That whole guests move is looked at where hardly any more of them may.
         """
         finite = np.isfinite(self._task.budgets)
         rows = np.flatnonzero(finite) if finite.any() else np.zeros(1, np.int64)
         problem = self._moving_as_much(rows[:1])
-        least, most = SWEEPS
+        few = self._moved(self.assignment)[MOVES] > NEAR * self._task.budgets[MOVES]
+        least, most = FEWER_SWEEPS if few else SWEEPS
         sweeps = min(most, max(least, LOOKS // max(problem.units, 1)))
         found = nearest(problem, sweeps, PRECISION, self.assignment)
-        if not math.isfinite(self._task.budget.moves):
+        if not few:
             return found
         whole = whole_bound(self._moving_as_much(rows))
         return replace(found, bound=max(found.bound, whole))
