@@ -25,7 +25,9 @@ def emptiest(problem: Problem, load: Floats, count: int) -> Indices:
     if not len(active):
         active = np.arange(problem.resources)
     even = np.maximum(problem.even_target[active], np.finfo(float).tiny)
-    part = load[:, active] / problem.capacity[:, active] / even
+    capacity = problem.capacity[:, active]
+    full = np.full_like(capacity, np.inf)  # of a node that has nothing
+    part = np.divide(load[:, active], capacity, out=full, where=capacity > 0) / even
     orders = [part.sum(axis=1), *part.T]
     lowest = [np.argpartition(order, count)[:count] for order in orders]
     return np.unique(np.concatenate(lowest))

@@ -13,7 +13,7 @@ import numpy as np
 from opendrs.policies.optimising.grid import Grid
 from opendrs.policies.optimising.groups import Floats, Indices, Mask
 from opendrs.policies.optimising.problem import Problem
-from opendrs.policies.optimising.valuation import node_cost
+from opendrs.policies.optimising.valuation import node_cost, steepness
 
 CHUNK = 64  # pairs that are looked at closely at once
 
@@ -67,7 +67,7 @@ class Swaps:
         """Return what swaps of *rows* change of evenness and standing; (rows, G)."""
         problem, here, active = grid.problem, grid.node_of, self._active
         capacity = problem.capacity[:, active]
-        slope = problem.even_weight[active] / np.square(capacity)
+        slope = steepness(problem)[:, active]
         away = grid.load[:, active] - problem.even_target[active] * capacity
         steep, pull = slope[here], 2 * (slope * away)[here]
         every = np.arange(len(here))

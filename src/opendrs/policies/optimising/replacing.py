@@ -8,6 +8,7 @@ import numpy as np
 
 from opendrs.policies.optimising.grid import Grid
 from opendrs.policies.optimising.groups import Floats, Indices, Mask
+from opendrs.policies.optimising.valuation import steepness
 
 
 class Replacement(NamedTuple):
@@ -66,7 +67,7 @@ def _changes(
     Both shapes are (len(back), G).
     """
     problem = grid.problem
-    slope = problem.even_weight / np.square(problem.capacity)
+    slope = steepness(problem)
     here, home = grid.node_of[back], problem.origin[back]
     demand, source = problem.demand, problem.origin
     units = np.arange(len(demand))

@@ -45,7 +45,7 @@ def gains_of_leaving(
     gain = node_cost(problem, load[home], home)
     gain -= node_cost(problem, load[home] - problem.demand, home)
     # (x + d)^2 - x^2 = d^2 + 2 d x, where x is the distance from the even load.
-    slope = problem.even_weight / np.square(problem.capacity[targets])
+    slope = steepness(problem)[targets]
     away = load[targets] - problem.even_target * problem.capacity[targets]
     joining = np.square(problem.demand) @ slope.T
     joining += 2 * problem.demand @ (slope * away).T
@@ -54,6 +54,17 @@ def gains_of_leaving(
     joining[closed] = np.inf
     gain -= joining.min(axis=1, initial=np.inf)
     return np.where(assignment == home, gain, -np.inf)
+
+
+def steepness(problem: Problem) -> Floats:
+    """Return what the square of load off the even load costs; shape (N, R).
+
+    0 for nodes that have nothing of a resource, as their evenness does not count.
+    """
+    squared = np.square(problem.capacity)
+    steep: Floats = np.zeros_like(squared)
+    np.divide(problem.even_weight, squared, out=steep, where=squared > 0)
+    return steep
 
 
 def node_cost(problem: Problem, load: Floats, nodes: Indices) -> Floats:

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opendrs.policies.optimising import exchanging
+from opendrs.policies.optimising.emptiest import emptiest
 from opendrs.policies.optimising.engine.state import COST
 from opendrs.policies.optimising.exchange import Exchange
 from opendrs.policies.optimising.groups import Lists
 from opendrs.policies.optimising.problem import Problem
-from opendrs.policies.optimising.valuation import gains_of_leaving
+from opendrs.policies.optimising.valuation import gains_of_leaving, steepness
 from oracles.drawn_problems import drawn_problem
 from oracles.reassignment import is_feasible, plain_cost
 
@@ -126,3 +127,16 @@ def test_what_leaving_gains_is_what_the_nodes_cost_less() -> None:
     assert gains[0] == pytest.approx(0.16)
     assert gains[1] == -np.inf  # its class may not go there
     assert gains[2] == -np.inf  # it is there
+
+
+def test_a_node_that_has_nothing_counts_as_full_and_costs_nothing() -> None:
+    problem = replace(
+        drawn(1, 3, nodes=5), capacity=np.array([[0.0] * 3] + [[40.0] * 3] * 4)
+    )
+    load = np.ones((5, 3))
+    load[1] = 9.0
+
+    assert (steepness(problem)[0] == 0).all()
+    assert (steepness(problem)[1] == problem.even_weight / 1600).all()
+    assert emptiest(problem, load, 2).tolist() == [2, 3]
+    assert len(emptiest(problem, load, 3)) == 5  # all, where there are not many more
