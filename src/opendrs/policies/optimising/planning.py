@@ -84,7 +84,9 @@ class Planning:
         self, task: Task, at_home: Sequence[int] = (), start: Indices | None = None
     ) -> None:
         self._task = task
-        self._free = closed(problem_of(task.scene, task.worth), at_home)
+        self._whole = problem_of(task.scene, task.worth)
+        self._at_home = frozenset(at_home)
+        self._free = closed(self._whole, sorted(self._at_home))
         if task.budget.knee:
             self._free = self._at_knee(begun(self._free))
         self._finite = np.flatnonzero(np.isfinite(task.budgets))
@@ -109,9 +111,11 @@ class Planning:
         return min(self.problem.units, TURNS * moved)
 
     @property
-    def distance(self) -> float:
-        """How far from even the best is: the root of what its evenness costs."""
-        return float(cost_parts(self.problem, self.assignment).even ** 0.5)
+    def exhausted(self) -> bool:
+        """Whether nothing more can be found, however long it is looked for."""
+        return not self._open or (
+            isinstance(self._search, Descent) and self._search.exhausted
+        )
 
     def improve(self, iterations: int, progress: float) -> None:
         """Look at *iterations* moves.
@@ -120,20 +124,20 @@ class Planning:
             iterations: How many.
             progress: The part of all the work, in [0, 1], that is done after it.
         """
-        if not self.problem.units or self.problem.nodes < 2:
-            return
-        self._search.run(iterations, progress)
+        if self._open:
+            self._search.run(iterations, progress)
 
     def without(self, units: Sequence[int]) -> Planning:
-        """Return the work on a plan in which *units* stay at home."""
+        """Return the work on a plan in which *units* stay at home, too."""
         start = self.assignment.copy()
         start[list(units)] = self.problem.origin[list(units)]
-        return Planning(self._task, units, start)
+        return Planning(self._task, [*self._at_home, *units], start)
 
     def bound(self) -> Nearest:
         """Return how even nodes could be made by moving as much as the best does.
 
         What the budget counts is what is looked at; without one, what is transferred.
+        Who is to stay at home may move here: in another plan there might be a way.
         That whole guests move is looked at where hardly any more of them may.
         """
         finite = np.isfinite(self._task.budgets)
@@ -152,13 +156,18 @@ class Planning:
         """Return the problem with these measures of what the best moves as budgets."""
         budgets = self._moved(self.assignment)[rows]
         measures = self._task.measures[rows]
-        return replace(self.problem, measures=measures, budgets=budgets)
+        return replace(self._whole, measures=measures, budgets=budgets)
 
     def _moved(self, assignment: Indices) -> Floats:
         """Return what *assignment* moves of each measure, gathering apart; (2,)."""
         away = assignment != self._free.origin
         moved: Floats = self._task.measures[:, away].sum(axis=1)
         return moved
+
+    @property
+    def _open(self) -> bool:
+        """Whether there is anybody to move, and anywhere to go."""
+        return self.problem.units > 0 and self.problem.nodes > 1
 
     def _begun(self, start: Indices | None) -> Search | Descent | Exchange | Pricing:
         """Return the search that suits what bounds the plan."""

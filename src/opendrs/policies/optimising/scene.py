@@ -119,7 +119,7 @@ class Scene:
 
     @cached_property
     def taken(self) -> Floats:
-        """What is taken of each node now; shape (N, R)."""
+        """What is taken of each node with each unit at home; shape (N, R)."""
         return self.base + _summed(self.origin, self.demand, len(self.nodes))
 
     @cached_property
@@ -134,12 +134,22 @@ class Scene:
                 self.size[:, 1:] * most - free.reshape(-1, 2),
             )
         )
+        left: Floats = base - self._taken_by_units(self.snapshot)
+        return left
+
+    def taken_in(self, snapshot: Snapshot) -> Floats:
+        """Return what is taken of each node with each unit as in *snapshot*; (N, R)."""
+        return self.base + self._taken_by_units(snapshot)
+
+    def _taken_by_units(self, snapshot: Snapshot) -> Floats:
+        """Return what units take of each node in *snapshot*; shape (N, R)."""
         taken, _ = self._taken
         where = [
-            self._index[guest.node] for each in self.parties for guest in each.guests
+            self._index[snapshot.guests[guest.id].node]
+            for each in self.parties
+            for guest in each.guests
         ]
-        left: Floats = base - _summed(np.array(where, np.int64), taken, len(self.nodes))
-        return left
+        return _summed(np.array(where, np.int64), taken, len(self.nodes))
 
     @cached_property
     def _taken(self) -> tuple[Floats, Indices]:

@@ -70,11 +70,22 @@ def steepness(problem: Problem) -> Floats:
 def node_cost(problem: Problem, load: Floats, nodes: Indices) -> Floats:
     """Return what *nodes* cost with these loads: overload, excess and evenness."""
     capacity = problem.capacity[nodes]
+    over = np.maximum(load - capacity, 0) * problem.overload_weight
+    excess = np.maximum(load - problem.safety[nodes], 0) * problem.excess_weight[nodes]
+    total: Floats = (over + excess).sum(axis=1) + _uneven(problem, load, capacity)
+    return total
+
+
+def distance(problem: Problem, load: Floats) -> float:
+    """Return how far from even the nodes are: the root of what their evenness costs."""
+    return float(_uneven(problem, load, problem.capacity).sum() ** 0.5)
+
+
+def _uneven(problem: Problem, load: Floats, capacity: Floats) -> Floats:
+    """Return what the evenness of nodes with these loads and capacities costs."""
     away = (
         np.divide(load, capacity, out=np.zeros_like(load), where=capacity > 0)
         - problem.even_target
     )
-    over = np.maximum(load - capacity, 0) * problem.overload_weight
-    excess = np.maximum(load - problem.safety[nodes], 0) * problem.excess_weight[nodes]
-    total: Floats = (over + excess + away**2 * problem.even_weight).sum(axis=1)
+    total: Floats = (away**2 * problem.even_weight).sum(axis=1)
     return total

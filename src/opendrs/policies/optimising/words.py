@@ -40,7 +40,7 @@ class Explanations:
         self._problem = problem
         self._assignment = assignment
         self._place = {name: place for place, name in enumerate(scene.nodes)}
-        self._before = self._taken() / scene.size
+        self._before = scene.taken_in(scene.snapshot) / scene.size
         self._load = problem.base.copy()
         np.add.at(self._load, assignment, problem.demand)
         self._after = self._load / scene.size
@@ -74,17 +74,6 @@ class Explanations:
             f"{verb} {cores:.2f} cores and {memory:.2f} GiB from {here} "
             f"to {self._loads(target)}"
         )
-
-    def _taken(self) -> Floats:
-        """Return what is taken of each node, with each guest where it is; (N, R)."""
-        scene = self._scene
-        taken = scene.taken.copy()
-        for party in scene.parties:
-            for guest in party.strays:
-                part = np.array(scene.taken_by((guest,)))
-                taken[self._place[party.home]] -= part
-                taken[self._place[guest.node]] += part
-        return taken
 
     def _loads(self, node: int) -> str:
         before, after = self._told(self._before[node]), self._told(self._after[node])

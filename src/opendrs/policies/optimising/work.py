@@ -16,7 +16,7 @@ from opendrs.policies.optimising.planning import Planning, Task
 from opendrs.policies.optimising.remains import remains
 from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.standing import Standing, change, improved
-from opendrs.policies.optimising.valuation import worth_of_each
+from opendrs.policies.optimising.valuation import distance, worth_of_each
 from opendrs.policies.optimising.words import (
     MOST_COMPARED,
     Explanations,
@@ -76,6 +76,11 @@ class Work:
     def extent(self) -> int:
         """How many units there are to look at; fewer where few of them may move."""
         return self._planning.extent
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more can be found, however long it is looked for."""
+        return self._planning.exhausted
 
     def improve(self, iterations: int, progress: float) -> None:
         """Look at *iterations* moves, after which *progress* of all work is done."""
@@ -225,8 +230,10 @@ def _gap(draft: Draft, case: Case) -> Iterator[str]:
     """Yield how near to the best possible *draft* is."""
     scale = len(case.scene.nodes) * (case.worth.cpu + case.worth.memory)
     if scale > 0:
-        least = draft.planning.bound().bound / math.sqrt(scale)
-        here = draft.planning.distance / math.sqrt(scale)
+        planning = draft.planning
+        load = case.scene.taken_in(draft.snapshot)
+        least = planning.bound().bound / math.sqrt(scale)
+        here = distance(planning.problem, load) / math.sqrt(scale)
         yield (
             "bound: no plan that moves as much can come below an unevenness of "
             f"{least:.4f}; this comes to {here:.4f}"
