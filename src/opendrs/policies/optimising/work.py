@@ -234,7 +234,17 @@ def _gap(draft: Draft, case: Case) -> Iterator[str]:
         load = case.scene.taken_in(draft.snapshot)
         least = planning.bound().bound / math.sqrt(scale)
         here = distance(planning.problem, load) / math.sqrt(scale)
+        measure = "an unevenness" if _alike(case) else "a distance from even"
         yield (
-            "bound: no plan that moves as much can come below an unevenness of "
+            f"bound: no plan that moves as much can come below {measure} of "
             f"{least:.4f}; this comes to {here:.4f}"
         )
+
+
+def _alike(case: Case) -> bool:
+    """Return whether nodes are of one size, and both resources count the same.
+
+    Then the mean load is the even load, and the distance from it is the unevenness.
+    """
+    size = case.scene.size
+    return case.worth.cpu == case.worth.memory and bool((size == size[0]).all())

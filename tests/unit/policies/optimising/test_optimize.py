@@ -23,6 +23,7 @@ from opendrs.model import (
     Mobility,
     NodeAffinity,
     NodeId,
+    Resources,
     Rule,
     Snapshot,
     Usage,
@@ -294,6 +295,29 @@ def test_the_bound_is_told_with_the_plan() -> None:
         "bound: no plan that moves as much can come below an unevenness of 0.7500; "
         "this comes to 0.7500"
     ) in decision.notes
+
+
+def test_the_bound_is_no_unevenness_where_nodes_are_not_of_one_size() -> None:
+    large = replace(node("b", 0.0), capacity=Resources(40, 400 * GIB))
+    unequal = replace(LOPSIDED, nodes={**LOPSIDED.nodes, NodeId("b"): large})
+
+    decision = Optimize(budget="10 GiB", margin=0.05).decide(unequal, None)
+
+    # By hand: all would have 0.16; a has 0.7 of the 0.8, and b 0.025 of the 0.
+    assert decision.after["cpu_imbalance"] == pytest.approx((0.7 - 0.025) / 0.725)
+    assert (
+        "bound: no plan that moves as much can come below a distance from even of "
+        "2.4599; this comes to 2.4599"
+    ) in decision.notes
+
+
+def test_the_bound_is_no_unevenness_where_one_resource_counts_more() -> None:
+    notes = Optimize(budget="10 GiB", cpu=2.0).decide(LOPSIDED, None).notes
+
+    assert (
+        "bound: no plan that moves as much can come below a distance from even of "
+        "0.7500; this comes to 0.7500"
+    ) in notes
 
 
 def test_rules_that_contradict_each_other_are_named() -> None:
