@@ -21,7 +21,7 @@ class Result:
     Attributes:
         instance: Its name.
         time: How many seconds were given.
-        processes: How many processes searched.
+        threads: How many threads searched.
         seed: Where their random numbers began.
         machines: How many machines there are.
         units: How many processes are to be placed.
@@ -29,12 +29,12 @@ class Result:
         cost: The cost of the best one found.
         known: The best cost that is known.
         broken: How many constraints it breaks, by the judge.
-        cpu: CPU seconds all processes had, of `time * processes` at most.
+        cpu: CPU seconds they had, of `time * threads` at most.
     """
 
     instance: str
     time: float
-    processes: int
+    threads: int
     seed: int
     machines: int
     units: int
@@ -72,12 +72,12 @@ class Results:
         self._found = list(_read(path)) if path is not None and path.exists() else []
 
     def of(
-        self, instance: str, *, time: float, processes: int, seed: int
+        self, instance: str, *, time: float, threads: int, seed: int
     ) -> Result | None:
         """Return what was found for *instance* on these conditions, if anything."""
-        wanted = instance, time, processes, seed
+        wanted = instance, time, threads, seed
         for each in self._found:
-            if (each.instance, each.time, each.processes, each.seed) == wanted:
+            if (each.instance, each.time, each.threads, each.seed) == wanted:
                 return each
         return None
 
@@ -103,7 +103,7 @@ def _read(path: Path) -> Iterator[Result]:
                     instance=row["instance"],
                     time=float(row["time"]),
                     cpu=float(row["cpu"]),
-                    processes=int(row["processes"]),
+                    threads=int(row["threads"]),
                     seed=int(row["seed"]),
                     machines=int(row["machines"]),
                     units=int(row["units"]),

@@ -11,7 +11,7 @@ def result(instance: str = "a1_1", cost: int = 1010, broken: int = 0) -> Result:
     return Result(
         instance=instance,
         time=300.0,
-        processes=2,
+        threads=2,
         seed=0,
         machines=4,
         units=100,
@@ -30,20 +30,20 @@ def test_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 
     kept = Results(path)
 
-    assert kept.of("a1_2", time=300.0, processes=2, seed=0) == result("a1_2")
-    assert kept.of("a1_3", time=300.0, processes=2, seed=0) is None
+    assert kept.of("a1_2", time=300.0, threads=2, seed=0) == result("a1_2")
+    assert kept.of("a1_3", time=300.0, threads=2, seed=0) is None
 
 
 @pytest.mark.parametrize(
-    ("time", "processes", "seed"), [(30.0, 2, 0), (300.0, 1, 0), (300.0, 2, 1)]
+    ("time", "threads", "seed"), [(30.0, 2, 0), (300.0, 1, 0), (300.0, 2, 1)]
 )
 def test_what_was_found_on_other_conditions_does_not_count(
-    tmp_path: Path, time: float, processes: int, seed: int
+    tmp_path: Path, time: float, threads: int, seed: int
 ) -> None:
     kept = Results(tmp_path / "results.csv")
     kept.add(result())
 
-    assert kept.of("a1_1", time=time, processes=processes, seed=seed) is None
+    assert kept.of("a1_1", time=time, threads=threads, seed=seed) is None
 
 
 def test_says_which_line_is_no_result(tmp_path: Path) -> None:

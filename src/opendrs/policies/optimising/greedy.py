@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from opendrs.policies.optimising.engine.compiled import compiled, inlined
 from opendrs.policies.optimising.engine.moves import (
     may_be,
@@ -49,7 +51,7 @@ def best_shift(
         node = i if everywhere else wishes.targets[i]
         if node == state.node_of[unit] or not may_join(tables, state, unit, node, NONE):
             continue
-        delta, over = shift_delta(tables, state, unit, node)
+        delta, over = shift_delta(tables, state, unit, node, np.inf)
         if over <= 0.0 and -delta > gain:
             gain, where = -delta, node
     return gain, where

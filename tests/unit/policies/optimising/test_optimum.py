@@ -62,7 +62,7 @@ def test_a_chain_costs_beforehand_what_it_costs_afterwards(
     after = [*before]
     after[unit], after[other] = before[other], third
 
-    delta, over = moves.chain_delta(tables, state, unit, other, third)
+    delta, over = moves.chain_delta(tables, state, unit, other, third, np.inf)
     meet = moves.may_join(tables, state, unit, after[unit], other)
     meet = meet and moves.may_join(tables, state, other, third, unit)
     may = meet and moves.may_be(tables, state, unit, after[unit], other, third)

@@ -77,7 +77,7 @@ def test_a_move_costs_beforehand_what_it_costs_afterwards(
         before = state.node_of.tolist()
         if before[unit] == target:
             continue
-        delta, over = moves.shift_delta(tables, state, unit, target)
+        delta, over = moves.shift_delta(tables, state, unit, target, np.inf)
         may = moves.may_join(tables, state, unit, target, NONE) and moves.may_be(
             tables, state, unit, target, NONE, NONE
         )
@@ -216,3 +216,46 @@ def test_refuses_a_problem_that_makes_no_sense(
 
     with pytest.raises(ValueError, match=message):
         level_problem(12, 3, **changes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_threads_on_one_assignment_leave_its_sums_right(seed: int) -> None:
+    problem = drawn_problem(seed)
+    search = Search(problem, seed=seed)
+
+    for progress in (0.5, 1.0):
+        best = search.run(100_000, progress, threads=2)
+        state = search._state  # noqa: SLF001 - the sums are what this is about
+        places = state.node_of.tolist()
+        assert state.sums[COST] == pytest.approx(plain_cost(problem, places))
+        assert (state.numbers[OVERFULL] == 0) == is_feasible(problem, places)
+        assert is_feasible(problem, best.assignment.tolist())
+
+
+def test_threads_search_together_no_worse_than_nobody() -> None:
+    problem = level_problem()
+
+    best = Search(problem).run(40_000, 1.0, threads=2)
+
+    assert best.cost == pytest.approx(0.0)
+    assert np.bincount(best.assignment).tolist() == [4, 4, 4]
+
+
+@given(SEEDS, st.data())
+def test_nobody_is_where_it_is_said_not_to_fit(seed: int, data: st.DataObject) -> None:
+    problem = drawn_problem(seed)
+    tables = tables_of(problem)
+    places = [data.draw(st.integers(0, problem.nodes - 1)) for _ in problem.origin]
+
+    for unit, node in enumerate(places):
+        if not moves.may_go(tables, unit, node):
+            assert not is_feasible(problem, places)
+
+
+def test_a_unit_that_fits_nowhere_else_is_not_tried() -> None:
+    problem = level_problem(
+        demand=np.array([[60.0], *[[5.0]] * 11]),
+        base=np.array([[0.0], [50.0], [50.0]]),
+    )
+
+    assert tables_of(problem).movable.tolist() == list(range(1, 12))

@@ -8,9 +8,11 @@ import numpy as np
 
 from opendrs.policies.optimising.engine.compiled import compiled, inlined, part
 from opendrs.policies.optimising.engine.costs import node_after
+from opendrs.policies.optimising.engine.lock import give_back, take
 from opendrs.policies.optimising.engine.moves import (
     chain_delta,
     may_be,
+    may_go,
     may_join,
     relocate,
     shift_delta,
@@ -23,6 +25,11 @@ from opendrs.policies.optimising.engine.state import (
     State,
 )
 from opendrs.policies.optimising.engine.tables import NONE, Tables
+from opendrs.policies.optimising.groups import Indices
+
+ALONE = -1
+TRIES = 32  # draws after which a unit that hardly fits anywhere is left
+MOST_HEAT = 37.0  # the most that is tolerated, in temperatures: log 2**53
 
 
 class Habits(NamedTuple):
@@ -104,26 +111,52 @@ def one_alike(tables: Tables, state: State, unit: int) -> int:
 
 
 @inlined
-def drawn_move(tables: Tables, state: State, habits: Habits) -> Move:
-    """Return a move drawn at random."""
-    unit = one_of(state, len(state.node_of))
+def one_open(tables: Tables, state: State, unit: int) -> int:
+    """Return another node where *unit* can be; NONE where none is found soon."""
+    for _ in range(TRIES):
+        node = one_of(state, len(state.units_on))
+        if node != state.node_of[unit] and may_go(tables, unit, node):
+            return node
+    return NONE
+
+
+@inlined
+def drawn_swap(tables: Tables, state: State, unit: int) -> Move:
+    """Return *unit* and another that can change places with it."""
     source = state.node_of[unit]
-    if draw(state) < habits.swaps:
+    for _ in range(TRIES // 4):
         other = one_alike(tables, state, unit)
         target = state.node_of[other]
-        return Move(unit, target if target != source else NONE, other, source)
-    target = one_of(state, len(state.units_on))
-    if draw(state) < habits.home:
-        target = tables.origin[unit]
-    if target == source or not has_place(state, target):
+        if (
+            target != source
+            and may_go(tables, unit, target)
+            and may_go(tables, other, source)
+        ):
+            return Move(unit, target, other, source)
+    return Move(unit, NONE, NONE, NONE)
+
+
+@inlined
+def drawn_move(tables: Tables, state: State, habits: Habits) -> Move:
+    """Return a move drawn at random."""
+    unit = int(tables.movable[one_of(state, len(tables.movable))])
+    if draw(state) < habits.swaps:
+        return drawn_swap(tables, state, unit)
+    origin = int(tables.origin[unit])
+    away = state.node_of[unit] != origin
+    if away and draw(state) < habits.home:
+        target = origin
+    else:
+        target = one_open(tables, state, unit)
+    if target == NONE or not has_place(state, target):
         return Move(unit, NONE, NONE, NONE)
     if state.units_on[target] == 0 or draw(state) >= habits.ejections:
         return Move(unit, target, NONE, NONE)
     other = state.standing[target, one_of(state, state.units_on[target])]
     third = tables.origin[other]
     if third == target or draw(state) < 0.5:
-        third = one_of(state, len(state.units_on))
-    if third == target or not has_place(state, third):
+        third = one_open(tables, state, other)
+    if third == NONE or not has_place(state, third):
         return Move(unit, NONE, NONE, NONE)
     return Move(unit, target, other, third)
 
@@ -181,13 +214,63 @@ def reprice(tables: Tables, state: State, leg: Leg) -> None:
             _, state.overfill[node] = node_after(tables, state, node, NONE, NONE)
 
 
+@inlined
+def change_of(
+    tables: Tables, state: State, move: Move, most: float
+) -> tuple[float, float]:
+    """Return how cost and overfill change by *move*; infinity where above *most*."""
+    unit, target, other, third = move
+    if other == NONE:
+        return shift_delta(tables, state, unit, target, most)
+    return chain_delta(tables, state, unit, other, third, most)
+
+
+@inlined
+def stands(tables: Tables, state: State, move: Move, source: int, bound: float) -> bool:
+    """Return whether *move* is still one from *source* that changes *bound* at most.
+
+    Others may have moved units while it was looked at.
+    """
+    unit, target, other, third = move
+    if state.node_of[unit] != source or not has_place(state, target):
+        return False
+    if other != NONE and (
+        state.node_of[other] != target or not has_place(state, third)
+    ):
+        return False
+    if not may_meet(tables, state, move):
+        return False
+    delta, over = change_of(tables, state, move, bound)
+    return delta + over <= bound
+
+
+@inlined
+def make(tables: Tables, state: State, move: Move) -> bool:
+    """Make *move* if groups and budgets let it, and say whether; keep the best."""
+    unit, target, other, third = move
+    if not may_be(tables, state, unit, target, other, third):
+        return False
+    if other != NONE:
+        relocate(tables, state, other, third)
+    relocate(tables, state, unit, target)
+    if state.sums[COST] < state.best_cost[0] and state.numbers[OVERFULL] == 0:
+        keep_best(state)
+    return True
+
+
 @compiled
-def anneal(tables: Tables, state: State, habits: Habits, leg: Leg) -> int:
+def anneal(
+    tables: Tables, state: State, habits: Habits, leg: Leg, turn: int, lock: Indices
+) -> int:
     """Try moves while the temperature falls; return how many were made.
 
     Nodes may be overfull on the way, for a price: where they are nearly full, there is
     little between good solutions that is not. Each limit has a price of its own, that
     grows while it is exceeded and falls slowly while it is not.
+
+    Several threads may do this with one assignment, each with dice of its own: nearly
+    all moves are given up once they have been looked at, which needs no lock. The one
+    whose *turn* is 0 changes the prices; alone, it is ALONE.
     """
     temperature = leg.hot
     made = 0
@@ -195,28 +278,28 @@ def anneal(tables: Tables, state: State, habits: Habits, leg: Leg) -> int:
     for i in range(leg.iterations):
         if i % leg.step == leg.step - 1:
             temperature *= cooling
-            reprice(tables, state, leg)
+            if turn <= 0:
+                take(lock)
+                reprice(tables, state, leg)
+                give_back(lock)
         move = drawn_move(tables, state, habits)
-        unit, target, other, third = move
-        if target == NONE or not may_meet(tables, state, move):
+        source = state.node_of[move.unit]
+        if move.target in (NONE, source) or not may_meet(tables, state, move):
             continue
-        bound = -temperature * np.log(1.0 - draw(state))
+        pull = 0.0
         if habits.drift != 0.0:
-            bound -= habits.drift * temperature * farther(tables, state, move)
-        if other == NONE:
-            delta, over = shift_delta(tables, state, unit, target)
-        else:
-            delta, over = chain_delta(tables, state, unit, other, third)
+            pull = habits.drift * temperature * farther(tables, state, move)
+        most = MOST_HEAT * temperature - pull
+        delta, over = change_of(tables, state, move, most)
+        if delta + over > most:
+            continue
+        bound = -temperature * np.log(1.0 - draw(state)) - pull
         if delta + over > bound:
             continue
-        if not may_be(tables, state, unit, target, other, third):
-            continue
-        if other != NONE:
-            relocate(tables, state, other, third)
-        relocate(tables, state, unit, target)
-        made += 1
-        if state.sums[COST] < state.best_cost[0] and state.numbers[OVERFULL] == 0:
-            keep_best(state)
+        take(lock)
+        if turn == ALONE or stands(tables, state, move, source, bound):
+            made += make(tables, state, move)
+        give_back(lock)
     return made
 
 
@@ -238,7 +321,7 @@ def mean_changes(tables: Tables, state: State, sample: int) -> tuple[float, floa
         if target != state.node_of[unit] and may_join(
             tables, state, unit, target, NONE
         ):
-            delta, over = shift_delta(tables, state, unit, target)
+            delta, over = shift_delta(tables, state, unit, target, np.inf)
             cost += abs(delta)
             overfill += abs(over)
             count += 1

@@ -24,15 +24,16 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
     """Return *function* compiled when it is first called, for callers that are not.
 
     The code is kept beside the module, or in the user's cache directory where that
-    cannot be written; where neither can be, each process compiles for itself. What is
+    cannot be written; where neither can be, each process compiles for itself. While it
+    runs, other threads of Python go on. What is
     kept bears the fingerprint of all it was made of: Numba itself would only notice
     that the file of *function* changed.
     """
     function.__qualname__ += "_" + fingerprint(function)
     try:
-        return njit(cache=True, **UNCOUNTED)(function)  # type: ignore[no-any-return]
+        return njit(cache=True, nogil=True, **UNCOUNTED)(function)  # type: ignore[no-any-return]
     except RuntimeError:  # no place to keep it
-        return njit(**UNCOUNTED)(function)  # type: ignore[no-any-return]
+        return njit(nogil=True, **UNCOUNTED)(function)  # type: ignore[no-any-return]
 
 
 def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -12,11 +12,18 @@ from opendrs.policies.optimising.engine.tables import NONE, Tables
 
 
 @inlined
+def may_go(tables: Tables, unit: int, node: int) -> bool:
+    """Return whether *unit* can be on *node*, whatever else is there."""
+    home = node == tables.origin[unit]
+    return bool(home or tables.fits[tables.fit_row[unit], node])
+
+
+@inlined
 def may_join(tables: Tables, state: State, unit: int, node: int, leaves: int) -> bool:
-    """Return whether class and strict groups let *unit* onto *node*."""
-    origin = tables.origin[unit]
-    if node != origin and not tables.allowed[tables.class_of[unit], node]:
+    """Return whether class, size and strict groups let *unit* onto *node*."""
+    if not may_go(tables, unit, node):
         return False
+    origin = tables.origin[unit]
     for i in range(tables.group_start[unit], tables.group_start[unit + 1]):
         group = tables.unit_groups[i]
         if tables.strict[group]:

@@ -5,6 +5,8 @@ A unit joins a node and another may leave it: two nodes change, and their groups
 
 from __future__ import annotations
 
+import numpy as np
+
 from opendrs.policies.optimising.engine.compiled import inlined, part
 from opendrs.policies.optimising.engine.costs import (
     more_moved,
@@ -14,6 +16,7 @@ from opendrs.policies.optimising.engine.costs import (
 )
 from opendrs.policies.optimising.engine.feasibility import count_move
 from opendrs.policies.optimising.engine.feasibility import may_be as may_be
+from opendrs.policies.optimising.engine.feasibility import may_go as may_go
 from opendrs.policies.optimising.engine.feasibility import may_join as may_join
 from opendrs.policies.optimising.engine.state import (
     COST,
@@ -26,16 +29,10 @@ from opendrs.policies.optimising.engine.tables import NONE, Tables
 
 
 @inlined
-def shift_delta(
-    tables: Tables, state: State, unit: int, target: int
-) -> tuple[float, float]:
-    """Return how cost and overfill change when *unit* goes to *target*."""
+def shift_alone(tables: Tables, state: State, unit: int, target: int) -> float:
+    """Return how cost changes when *unit* goes to *target*, but for that of nodes."""
     source = state.node_of[unit]
-    cost_there, over_there = node_after(tables, state, target, unit, NONE)
-    cost_here, over_here = node_after(tables, state, source, NONE, unit)
-    delta = cost_there - state.node_cost[target] + cost_here - state.node_cost[source]
-    over = over_there - state.overfill[target] + over_here - state.overfill[source]
-    delta += standing_cost(tables, unit, target) - standing_cost(tables, unit, source)
+    delta = standing_cost(tables, unit, target) - standing_cost(tables, unit, source)
     if tables.has_apart:
         delta += sharing_cost(tables, state, unit, target, NONE)
         delta -= sharing_cost(tables, state, unit, source, NONE)
@@ -45,31 +42,40 @@ def shift_delta(
         if change != 0:
             more = more_moved(tables, state, unit, change)
             delta += tables.group_move_weight * more
-    return delta, over
+    return delta
 
 
 @inlined
-def chain_delta(
-    tables: Tables, state: State, unit: int, other: int, third: int
+def shift_delta(
+    tables: Tables, state: State, unit: int, target: int, most: float
 ) -> tuple[float, float]:
-    """Return how cost and overfill change when *unit* drives *other* to *third*.
+    """Return how cost and overfill change when *unit* goes to *target*.
 
-    Where *third* is the node of *unit*, the two change places. Of group moves, only
-    what each unit changes by itself is counted.
+    Where both together are more than *most*, infinity may be told instead: no node
+    costs less than nothing, so what the target costs may tell enough.
+    """
+    source = state.node_of[unit]
+    delta = shift_alone(tables, state, unit, target)
+    delta -= state.node_cost[target] + state.node_cost[source]
+    cost_there, over_there = node_after(tables, state, target, unit, NONE)
+    delta += cost_there
+    over = over_there - state.overfill[target] - state.overfill[source]
+    if delta + over > most:
+        return np.inf, np.inf
+    cost_here, over_here = node_after(tables, state, source, NONE, unit)
+    return delta + cost_here, over + over_here
+
+
+@inlined
+def chain_alone(
+    tables: Tables, state: State, unit: int, other: int, third: int
+) -> float:
+    """Return how cost changes when *unit* drives *other* away, but for that of nodes.
+
+    Of group moves, only what each unit changes by itself is counted.
     """
     here, there = state.node_of[unit], state.node_of[other]
-    delta, over = node_after(tables, state, there, unit, other)
-    delta -= state.node_cost[there]
-    over -= state.overfill[there]
-    back = other if third == here else NONE
-    cost_here, over_here = node_after(tables, state, here, back, unit)
-    delta += cost_here - state.node_cost[here]
-    over += over_here - state.overfill[here]
-    if third != here:
-        cost_third, over_third = node_after(tables, state, third, other, NONE)
-        delta += cost_third - state.node_cost[third]
-        over += over_third - state.overfill[third]
-    delta += standing_cost(tables, unit, there) - standing_cost(tables, unit, here)
+    delta = standing_cost(tables, unit, there) - standing_cost(tables, unit, here)
     delta += standing_cost(tables, other, third) - standing_cost(tables, other, there)
     if tables.has_apart:
         delta += sharing_cost(tables, state, unit, there, other)
@@ -84,6 +90,38 @@ def chain_delta(
             driving = unit if first != 0 else other
             more = more_moved(tables, state, driving, first + second)
             delta += tables.group_move_weight * more
+    return delta
+
+
+@inlined
+def chain_delta(
+    tables: Tables, state: State, unit: int, other: int, third: int, most: float
+) -> tuple[float, float]:
+    """Return how cost and overfill change when *unit* drives *other* to *third*.
+
+    Where *third* is the node of *unit*, the two change places. Where both together are
+    more than *most*, infinity may be told instead.
+    """
+    here, there = state.node_of[unit], state.node_of[other]
+    delta = chain_alone(tables, state, unit, other, third)
+    delta -= state.node_cost[there] + state.node_cost[here]
+    over = -state.overfill[there] - state.overfill[here]
+    if third != here:
+        delta -= state.node_cost[third]
+        over -= state.overfill[third]
+    cost_there, over_there = node_after(tables, state, there, unit, other)
+    delta += cost_there
+    over += over_there
+    if delta + over > most:
+        return np.inf, np.inf
+    back = other if third == here else NONE
+    cost_here, over_here = node_after(tables, state, here, back, unit)
+    delta += cost_here
+    over += over_here
+    if third != here:
+        cost_third, over_third = node_after(tables, state, third, other, NONE)
+        delta += cost_third
+        over += over_third
     return delta, over
 
 

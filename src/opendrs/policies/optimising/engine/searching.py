@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from math import exp, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opendrs.policies.optimising.engine.evaluation import cost, faults
-from opendrs.policies.optimising.engine.state import LOGGED, State, empty_state
+from opendrs.policies.optimising.engine.state import COST, LOGGED, State, empty_state
 from opendrs.policies.optimising.engine.tables import tables_of
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
 
+if TYPE_CHECKING:
+    from opendrs.policies.optimising.engine.annealing import Leg
+
 SAMPLE = 2000  # moves looked at to learn what moves cost
-HEAT = 0.4  # the first temperature, of what moves change the cost by
-HOMELY_HEAT = 0.8  # where units are drawn home, so that early moves are taken back
-COOLING = 2e-3  # the last temperature, of the first, where there are few units
-COLD = 2.0  # and times the units, as what is left of heat is so much for each of them
+HEAT = 1.0  # the first temperature, of what moves change the cost by
+HOMELY_HEAT = 2.0  # where units are drawn home, so that early moves are taken back
+COOLING = 1e-3  # the last temperature, of the first, where there are few units
+COLD = 1.0  # and times the units, as what is left of heat is so much for each of them
 PORTION = 20_000  # moves in a leg of the schedule
+SHARED = 400_000  # where several threads begin and end together
 STEP = 100  # and at least between two looks at who is overfull
 # What overfill costs at first, of all else that drawn moves change: in searches of so
 # many moves a node, and in shorter ones, which would not come back from overfull nodes.
 LONG = 20_000
-LENIENT, STRICT = 0.03, 100.0
+LENIENT, STRICT = 0.1, 100.0
 GROWTH = 100.0  # logarithm of how much dearer it can become in all the time
 STEEP = log(2.0)  # and in one step
 EASE = 0.03  # how much more slowly than dearer it becomes cheaper, at first
@@ -80,6 +87,7 @@ class Search:
         self.iterations = 0
         self._annealing = annealing
         self._progress = 0.0
+        self._lock = np.zeros(1, dtype=np.int64)
         self._cooling = min(COOLING, COLD / max(problem.units, 1))
         drift = _drift(problem) if drift is None else drift
         self._habits = annealing.Habits(0.5, 0.1, 0.3, drift)
@@ -97,22 +105,30 @@ class Search:
         """The least costly assignment so far."""
         return self._best
 
-    def run(self, iterations: int, progress: float) -> Solution:
+    @property
+    def standing(self) -> float:
+        """What the assignment in hand costs, and what it is charged for overfill."""
+        state = self._state
+        return float(state.sums[COST] + state.overfill.sum())
+
+    def run(self, iterations: int, progress: float, threads: int = 1) -> Solution:
         """Look at *iterations* moves, and return the best solution so far.
 
         Args:
             iterations: How many moves are tried.
             progress: The part of the time, in [0, 1], that will be gone when this
                 call returns; the search becomes pickier towards 1.
+            threads: How many work on the assignment at once. More than one do not
+                find the same each time.
         """
         if self.iterations == 0:
             self._state.price[:] *= self._lenience(iterations / (progress or 1.0))
         self._widen()
-        portions = max(1, iterations // PORTION)
+        portions = max(1, iterations // (PORTION if threads == 1 else SHARED))
         begun = self._progress
         for portion in range(portions):
             now = begun + (progress - begun) * (portion + 1) / portions
-            self._anneal(iterations // portions, max(now, self._progress))
+            self._anneal(iterations // portions, max(now, self._progress), threads)
         self.iterations += iterations
         self._collect()
         return self._best
@@ -125,20 +141,34 @@ class Search:
             self._settle()
             self._collect()
 
-    def _anneal(self, iterations: int, progress: float) -> None:
+    def _anneal(self, iterations: int, progress: float, threads: int) -> None:
         gone = progress - self._progress
         step = STEP + 2 * self.problem.nodes
         growth = min(STEEP, GROWTH * gone * min(1.0, step / max(iterations, 1)))
         leg = self._annealing.Leg(
-            iterations=iterations,
-            step=step,
+            iterations=iterations // threads,
+            step=max(1, step // threads),
             hot=self._hot * self._cooling**self._progress,
             cold=self._hot * self._cooling**progress,
             dearer=exp(growth),
             cheaper=exp(-growth * EASE * (1.0 - progress)),
         )
-        self._annealing.anneal(self._tables, self._state, self._habits, leg)
+        if threads == 1:
+            self._work(leg, self._annealing.ALONE, self._state)
+        else:
+            self._together(leg, threads)
         self._progress = progress
+
+    def _work(self, leg: Leg, turn: int, state: State) -> None:
+        self._annealing.anneal(self._tables, state, self._habits, leg, turn, self._lock)
+
+    def _together(self, leg: Leg, threads: int) -> None:
+        """Let several threads work on the assignment, each with dice of its own."""
+        dice = [self._state.dice * np.uint64(2 * k + 1) for k in range(threads)]
+        states = [self._state._replace(dice=each) for each in dice]
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(self._work, repeat(leg), range(threads), states))
+        self._state.dice[:] = states[0].dice
 
     def _widen(self) -> None:
         """Make room for more units on a node, when one is more than half full."""

@@ -10,14 +10,18 @@ from opendrs.policies.optimising.groups import Floats, Groups, Indices, Lists, M
 from opendrs.policies.optimising.problem import Problem
 
 SLACK = 1e-12  # relative; sums of the same amounts in another order differ by less
+ROUNDING = 1e-9  # relative; of sums of many, where too little room would be too strict
 NONE = -1
+MOST_PAIRS = 64_000_000  # of units and nodes; a byte each
 
 
 class Tables(NamedTuple):
     """What does not change during a search.
 
     Names are as in `Problem`, and: limit: capacity with room for rounding; held: what
-    each unit takes of transient resources; order and rank: units by size;
+    each unit takes of transient resources; order and rank: units by size; movable:
+    units that can be elsewhere; fit_row and fits: the row of each unit in a table of
+    the nodes that could ever take it in;
     overfill_scale: makes amounts over the limit comparable; even_slope: the inverse of
     capacity; unit_groups: the groups of each unit; row_of: the row of a group in the
     counts of locations and neighbourhoods, or NONE; needed_by: the inverse of needs.
@@ -48,7 +52,9 @@ class Tables(NamedTuple):
     rank: Indices
     origin: Indices
     class_of: Indices
-    allowed: Mask
+    movable: Indices
+    fit_row: Indices
+    fits: Mask
     move_cost: Floats
     member_start: Indices
     members: Indices
@@ -82,6 +88,8 @@ def tables_of(problem: Problem) -> Tables:
     finite = np.where(np.isfinite(problem.capacity), problem.capacity, 0.0)
     mean = finite.mean(axis=0)
     scale = np.divide(1.0, mean, out=np.ones_like(mean), where=mean > 0)
+    row, fits = _fits(problem)
+    elsewhere = fits.sum(axis=1)[row] > fits[row, problem.origin]
     order = np.argsort(problem.demand @ scale, kind="stable")
     return Tables(
         capacity=np.ascontiguousarray(problem.capacity),
@@ -108,7 +116,9 @@ def tables_of(problem: Problem) -> Tables:
         rank=np.argsort(order),
         origin=np.append(problem.origin, NONE),
         class_of=problem.class_of,
-        allowed=problem.allowed,
+        movable=np.flatnonzero(elsewhere),
+        fit_row=row,
+        fits=fits,
         move_cost=problem.move_cost,
         member_start=groups.members.start,
         members=groups.members.items,
@@ -148,6 +158,24 @@ def _or_nothing(values: Floats | None) -> Floats:
 
 def _inverse(capacity: Floats) -> Floats:
     return np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+
+
+def _fits(problem: Problem) -> tuple[Indices, Mask]:
+    """Return a row for each unit, and which nodes could ever take in those of a row.
+
+    What units hold of transient resources where they come from they hold for good:
+    whatever is moved, a node can take in no more of them than it has left at first. In
+    large problems only classes are told apart.
+    """
+    if problem.units * problem.nodes > MOST_PAIRS:
+        return problem.class_of, problem.allowed
+    room = problem.capacity * (1 + ROUNDING) - problem.base
+    held = np.where(problem.transient, problem.demand, 0.0)
+    np.subtract.at(room, problem.origin, held)
+    fits = problem.allowed[problem.class_of]
+    for r in range(problem.resources):
+        fits &= problem.demand[:, r, None] <= room[:, r]
+    return np.arange(problem.units), fits
 
 
 def _rows(groups: Groups, needed: Lists) -> Indices:
