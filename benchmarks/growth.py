@@ -12,7 +12,8 @@ process, and of reading alone beside it.
 
 Plans of up to so many guests (`--judged`) are judged by `tools/judge_plan.py`; of
 larger ones only the end is checked, here: who went where no rule lets them, and which
-nodes are overfull.
+nodes are overfull. The nodes are of three sizes, so that the bound is not of their
+unevenness but of their distance from even (docs/explanation/optimize.md).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ HEADS = (
     "nodes x guests", "budget", "wall s", "CPU s", "MiB", "reading MiB", "moves",
     "GiB", "rules broken", "unevenness", "bound", "overfull", "unsafe",
 )  # fmt: skip
-BOUND = re.compile(r"^bound: .* unevenness of ([0-9.]+)")
+BOUND = re.compile(r"^bound: .* (?:unevenness|distance from even) of ([0-9.]+);")
 SEED = 1
 Json = dict[str, Any]
 
