@@ -19,7 +19,9 @@ from opendrs.model import Limits, Snapshot
 from opendrs.policies import Decision, Optimize, Policy
 
 PORTIONS = 40  # in which the work is done, about
+LONGEST = 2.0  # seconds of one of them: Ctrl-C may have to wait for it, or loses it
 FIRST = 20_000  # moves that are looked at to learn how long that takes
+MOST = 10**8  # at once, where they seem to take no time
 
 
 def introduced(policy: Policy[Any]) -> str:
@@ -120,13 +122,14 @@ def decided_within(
         if isinstance(work, Decision):
             return work
         iterations, gone = FIRST, 0.0
+        portion = min(seconds / PORTIONS, LONGEST)
         try:
-            while gone < 1:
+            while gone < 1 and not work.exhausted:
                 before = monotonic()
-                share = (before - begun) / seconds + 1 / PORTIONS
+                share = (before - begun + portion) / seconds
                 work.improve(iterations, min(1.0, max(share, gone + 1e-6)))
                 took = max(monotonic() - before, 1e-4)
-                iterations = max(FIRST, int(iterations * seconds / PORTIONS / took))
+                iterations = min(MOST, max(FIRST, int(iterations * portion / took)))
                 gone = (monotonic() - begun) / seconds
                 bar(gone)
         except KeyboardInterrupt:

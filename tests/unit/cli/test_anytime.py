@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from builders import cluster
 from opendrs.cli import anytime
 from opendrs.cli.anytime import decided_within
 from opendrs.errors import ConfigurationError
+from opendrs.model import AntiAffinity, GuestId
 from opendrs.platforms.file import write_snapshot
 from opendrs.policies import Balance, Optimize, Reason
 from opendrs.policies.optimising.work import Work
+from opendrs.policies.optimising.worth import Goal
 from terminal import Opendrs
 
 LOPSIDED = cluster(
@@ -55,6 +58,60 @@ def test_who_stops_it_gets_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_no_time_is_spent_where_there_is_nothing_to_do() -> None:
     assert decided_within(Optimize(), LEVEL, 60.0).reason is Reason.BALANCED
+
+
+def test_no_time_is_spent_where_nobody_may_go_anywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = count(0.0, 1.0)
+    monkeypatch.setattr(anytime, "monotonic", lambda: next(now))
+    apart = AntiAffinity(guests=frozenset({GuestId("one"), GuestId("two")}))
+    guests = {"one": ("a", 0.8), "two": ("b", 0.2)}
+    pair = cluster(nodes={"a": 0.8, "b": 0.2}, guests=guests, rules=[apart])
+    alone = cluster(nodes={"a": 0.8}, guests={"one": ("a", 0.8)})
+    packing = Optimize(priorities=(Goal.PACKING,))
+
+    for policy, each in ((Optimize(), pair), (packing, alone)):
+        decision = decided_within(policy, each, 3600.0)
+        assert decision.reason is Reason.NO_CANDIDATE
+    assert next(now) < 20
+
+
+def test_a_portion_is_short_however_much_time_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, seen = [0.0], []
+    monkeypatch.setattr(anytime, "monotonic", lambda: now[0])
+
+    def improve(self: Work, iterations: int, progress: float) -> None:
+        del self, progress
+        seen.append(iterations)
+        now[0] += iterations / 1e6
+
+    monkeypatch.setattr(Work, "improve", improve)
+
+    decided_within(Optimize(), LOPSIDED, 3600.0)
+
+    assert max(seen) == pytest.approx(anytime.LONGEST * 1e6)
+    assert sum(seen) / 1e6 == pytest.approx(3600.0, abs=anytime.LONGEST)
+
+
+def test_moves_that_take_no_time_are_not_counted_beyond_all_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, seen = [0.0], []
+    monkeypatch.setattr(anytime, "monotonic", lambda: now[0])
+
+    def improve(self: Work, iterations: int, progress: float) -> None:
+        del self, progress
+        seen.append(iterations)
+        now[0] += 1e-3
+
+    monkeypatch.setattr(Work, "improve", improve)
+
+    decided_within(Optimize(), LOPSIDED, 10.0)
+
+    assert max(seen) == anytime.MOST
 
 
 def test_a_policy_that_does_not_become_better_with_time_is_refused() -> None:

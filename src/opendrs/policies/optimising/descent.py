@@ -51,11 +51,15 @@ class Descent:
         problem: What is to be solved; `is_small`.
         start: A feasible assignment to begin with.
         seed: Where the random numbers begin.
+
+    Attributes:
+        exhausted: Whether no move gains, and none may be made by chance.
     """
 
     def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
         self.problem = problem
         self.iterations = 0
+        self.exhausted = False
         self._grid = Grid(problem, start.copy())
         self._swaps = Swaps(problem)
         self._dice = np.random.default_rng(seed)
@@ -79,11 +83,10 @@ class Descent:
         """Look at about *iterations* moves, and return the best solution so far."""
         del progress  # there is nothing to cool
         end = self._looked + iterations
-        while self._looked < end:
+        while self._looked < end and not self.exhausted:
             if not self._step():
                 self._keep()
-                if not self._kick():
-                    break
+                self.exhausted = not self._kick()
         self._keep()
         self.iterations += iterations
         return self._best
@@ -139,19 +142,22 @@ class Descent:
             self._best = Solution(found.copy(), price)
 
     def _kick(self) -> bool:
-        """Move some units of the best by chance; return whether any may be moved.
+        """Move some units of the best by chance; return whether any was moved.
 
         Within budgets most of them go home, so that others can leave.
         """
         self._grid = grid = Grid(self.problem, self._best.assignment.copy())
+        moved = False
         returns = KICK - 1 if len(self.problem.budgets) else 0
         for unit in self._dice.permutation(np.flatnonzero(grid.away))[:returns]:
             home = int(self.problem.origin[unit])
             if grid.may_shift()[unit, home]:
                 grid.shift(int(unit), home)
+                moved = True
         for _ in range(KICK - returns):
             possible = np.argwhere(grid.may_shift() & grid.affordable())
             if not len(possible):
-                return False
+                break
             grid.shift(*possible[self._dice.integers(len(possible))].tolist())
-        return True
+            moved = True
+        return moved

@@ -179,3 +179,16 @@ def test_it_stops_when_it_has_looked_at_so_many() -> None:
 
     moved = short.best.assignment != problem.origin
     assert moved.sum() <= 1
+
+
+@given(SEEDS)
+@settings(max_examples=50)
+def test_it_is_exhausted_only_where_nobody_may_be_moved(seed: int) -> None:
+    problem = drawn(seed)
+    nowhere = replace(problem, allowed=np.zeros_like(problem.allowed))
+    searches = [Descent(each, each.origin) for each in (problem, nowhere)]
+
+    for search in searches:
+        search.run(20_000, 1.0)
+
+    assert [each.exhausted for each in searches] == [False, True]
