@@ -114,7 +114,8 @@ class Scene:
                 self._limits.memory_overbooking,
             ]
         )
-        limit: Floats = self.size * most
+        # A byte where the limits allow none: who has nothing has no part of it taken.
+        limit: Floats = np.maximum(self.size * most, 1.0 * (most == 0))
         return limit
 
     @cached_property

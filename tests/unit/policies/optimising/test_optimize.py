@@ -19,6 +19,7 @@ from opendrs.model import (
     AntiAffinity,
     GuestId,
     GuestKind,
+    Limits,
     Migration,
     Mobility,
     NodeAffinity,
@@ -35,7 +36,7 @@ from opendrs.policies.optimising.lack import lack
 from opendrs.policies.optimising.standing import standing
 from opendrs.policies.optimising.worth import Goal
 from opendrs.rules import violations
-from opendrs.scoring import schedule
+from opendrs.scoring import UsageMode, schedule
 from oracles.passage import move
 from piles import piles
 
@@ -285,6 +286,15 @@ def test_it_is_said_when_there_is_no_room_for_the_loss_of_a_node() -> None:
         "there is no room for the loss of a node of 2: 130.0 GiB are in use, and the "
         "others might have 100.0 GiB"
     ) in Optimize(spare=1).decide(crowded, None).notes
+
+
+@pytest.mark.parametrize("mode", UsageMode)
+def test_where_no_memory_may_be_promised_nobody_moves(mode: UsageMode) -> None:
+    nothing = replace(EVERYTHING, mode=mode, limits=Limits(memory_overbooking=0.0))
+
+    decision = nothing.decide(LOPSIDED, None)
+
+    assert (decision.reason, decision.plan) == (Reason.NO_CANDIDATE, EMPTY_PLAN)
 
 
 def test_the_bound_is_told_with_the_plan() -> None:
