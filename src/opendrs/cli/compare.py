@@ -72,12 +72,12 @@ def command(
             if not policies or Optimize.name in policies
             else []
         )
-    if plot is not None:
-        draw(plot, source, found, by_budget)
     if form == JSON:
         print_json(_document(outcome(snapshot), [*found, *by_budget]))
     else:
         _print(outcome(snapshot), [*found, *by_budget])
+    if plot is not None:
+        draw(plot, source, found, by_budget)
 
 
 def _document(before: Outcome, compared: Sequence[Row]) -> dict[str, object]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opendrs.cli.comparison import Outcome, Row
 from opendrs.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PICTURES = (".svg", ".png", ".pdf")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
@@ -17,7 +21,8 @@ def require_picture(path: Path) -> None:
     """Check that *path* can become a picture.
 
     Raises:
-        ConfigurationError: It has another ending, or its directory is not there.
+        ConfigurationError: It has another ending, is a directory, or its directory is
+            not there.
     """
     if path.suffix not in PICTURES:
         raise ConfigurationError(
@@ -25,6 +30,8 @@ def require_picture(path: Path) -> None:
         )
     if not path.absolute().parent.is_dir():
         raise ConfigurationError(f"{path}: there is no directory {path.parent}")
+    if path.is_dir():
+        raise ConfigurationError(f"{path}: is a directory")
 
 
 def draw(path: Path, title: str, rows: Sequence[Row], budgets: Sequence[Row]) -> None:
@@ -35,8 +42,27 @@ def draw(path: Path, title: str, rows: Sequence[Row], budgets: Sequence[Row]) ->
         title: What is above it.
         rows: The policies; a line along their plan for each that moves something.
         budgets: What `optimize` reaches with each budget; one line through all.
+
+    Raises:
+        ConfigurationError: The picture cannot be written.
     """
     # Takes a second, and is needed only when something is drawn.
+    from matplotlib import rc_context  # noqa: PLC0415
+
+    # Names may hold a dollar sign, which is no formula.
+    with rc_context({"svg.hashsalt": "opendrs", "text.parse_math": False}):
+        figure = _figure(title, rows, budgets)
+        # No date in it: the same picture for the same data.
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        try:
+            figure.savefig(path, metadata=metadata)
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot write {path}: {error.strerror}"
+            ) from error
+
+
+def _figure(title: str, rows: Sequence[Row], budgets: Sequence[Row]) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(8, 5), layout="constrained")
@@ -62,9 +88,7 @@ def draw(path: Path, title: str, rows: Sequence[Row], budgets: Sequence[Row]) ->
     axes.grid(color="#e5e5e5")
     if lines:
         axes.legend(frameon=False)
-    # No date in it: the same picture for the same data.
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, metadata=metadata)
+    return figure
 
 
 def _unevenness(point: Outcome) -> float:

@@ -104,17 +104,44 @@ def test_the_curve_is_drawn(opendrs: Opendrs, lopsided: str) -> None:
     [
         (["--plot", "curve.txt"], "curve.txt: a picture ends in .svg, .png, .pdf"),
         (["--plot", "nowhere/curve.svg"], "there is no directory nowhere"),
+        (["--plot", "folder.svg"], "folder.svg: is a directory"),
         (["--policy", "balanse"], "no such policy"),
     ],
 )
 def test_what_cannot_be_done_is_told_before_anything_is(
     opendrs: Opendrs, lopsided: str, arguments: list[str], message: str
 ) -> None:
+    Path("folder.svg").mkdir()
+
     answer = opendrs("compare", lopsided, *arguments)
 
     assert answer.status == 2
     assert message in answer.err
     assert answer.out == ""
+
+
+def test_a_picture_that_cannot_be_written_does_not_take_the_table_along(
+    opendrs: Opendrs, lopsided: str
+) -> None:
+    Path("full.svg").symlink_to("/dev/full")
+
+    answer = opendrs("compare", lopsided, "--policy", "balance", "--plot", "full.svg")
+
+    assert answer.status == 2
+    assert answer.err == "opendrs: cannot write full.svg: No space left on device\n"
+    assert "balance" in answer.out
+
+
+def test_a_file_is_called_in_the_picture_as_it_is_called(opendrs: Opendrs) -> None:
+    write_snapshot(LOPSIDED, Path("a$_$.json"))
+
+    drawings = []
+    for name in ("one.svg", "two.svg"):
+        opendrs("compare", "a$_$.json", "--policy", "balance", "--plot", name)
+        drawings.append(Path(name).read_text())
+
+    assert "a$_$.json" in drawings[0]
+    assert drawings[0] == drawings[1]
 
 
 def test_a_cluster_that_is_not_measured_is_not_compared(opendrs: Opendrs) -> None:
