@@ -47,7 +47,8 @@ def chosen_policy(
         seconds: How long it may search; None unless that is said.
 
     Raises:
-        ConfigurationError: There is none, or it takes no budget or time.
+        ConfigurationError: There is none, it takes no budget or time, or its budget
+            is said twice.
     """
     changes = parse_assignments(assignments)
     if budget is None:
@@ -58,6 +59,8 @@ def chosen_policy(
             raise ConfigurationError(
                 f"--budget: {chosen} takes none; --policy optimize does"
             )
+        if "budget" in changes:
+            raise ConfigurationError("--budget: --set budget=… says it already")
         policy = settings.chosen_policy(name, {**changes, "budget": budget})
     if seconds is not None:
         require_time(policy)

@@ -146,6 +146,10 @@ def test_the_advice_has_the_budget_in_it(opendrs: Opendrs) -> None:
         (["--policy", "optimize", "--budget", "much"], "budget must be knee"),
         (["--policy", "balance", "--budget", "knee"], "balance takes none"),
         (["--policy", "optimize", "--time", "0"], "--time"),
+        (
+            ["--policy", "optimize", "--budget", "knee", "--set", "budget=9 moves"],
+            "--budget: --set budget=… says it already",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -18,6 +18,9 @@ MOST_TOLD = 5  # broken rules, or nodes, of which it is told why they stay so
 MOST_ASKED = 3  # guests of such a node, the largest, of which it is told
 MOST_LOOKED_AT = 50  # broken rules; several may be told as one
 LITTLE = 0.05  # GiB; less is shown as none
+KEPT_BY_NOBODY = "cannot be kept"
+NOT_MENDED = "not mended"  # though another budget, or another order, might do it
+MIGHT_GO = "might go to"
 
 
 def remains(case: Case, after: Snapshot) -> Iterator[str]:
@@ -34,27 +37,29 @@ def _rules(case: Case, after: Snapshot) -> Iterator[str]:
         if why in told:
             continue
         told.add(why)
-        yield f"cannot be kept: {why}"
+        yield why
         if len(told) == MOST_TOLD:
             return
 
 
 def _why(found: Violation, case: Case) -> str:
-    """Return why *found* stays broken, and by which rule or rules."""
+    """Return why *found* stays broken, by which rule or rules, and whether it must."""
     if isinstance(found.rule, AntiAffinity):
         crowd = crowd_around(found.rule, case.snapshot, case.rules)
         if crowd is not None:
-            return _crowded(crowd)
+            return f"{KEPT_BY_NOBODY}: {_crowded(crowd)}"
     if isinstance(found.rule, Affinity):
         closed = _nowhere_together(found, case)
         if closed:
             names = " and ".join(sorted(found.guests))
-            return f"{found.rule}: {names} fit together nowhere: {by_reason(closed)}"
+            why = f"{names} fit together nowhere: {by_reason(closed)}"
+            return f"{KEPT_BY_NOBODY}: {found.rule}: {why}"
     reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
     for name in sorted(found.guests):
         reasons[_obstacle(name, case)].append(name)
     told = "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())
-    return f"{found.rule}: {told}"
+    mendable = any(why.startswith(MIGHT_GO) for why in reasons)
+    return f"{NOT_MENDED if mendable else KEPT_BY_NOBODY}: {found.rule}: {told}"
 
 
 def _crowded(crowd: Crowd) -> str:
@@ -97,7 +102,7 @@ def _obstacle(name: GuestId, case: Case) -> str:
     if not open_:
         return f"nowhere to go: {by_reason(closed)}"
     return (
-        f"might go to {first_few(open_)}, and no plan within the budget and in a safe "
+        f"{MIGHT_GO} {first_few(open_)}, and no plan within the budget and in a safe "
         "order does it without worse"
     )
 

@@ -212,7 +212,7 @@ class Work:
 
     def _cost(self, draft: Draft) -> str:
         moves = sum(len(each.guests) for each in draft.way.made)
-        return f"{moves} moves, {draft.gib:.1f} GiB"
+        return f"{moves} move{'s' * (moves != 1)}, {draft.gib:.1f} GiB"
 
 
 def _travelling(scene: Scene, assignment: Indices) -> list[int]:

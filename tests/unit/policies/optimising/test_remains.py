@@ -107,6 +107,23 @@ def test_what_can_be_mended_of_a_crowd_is_mended() -> None:
     assert decision.after["broken_rules"] == 1
 
 
+def test_what_another_budget_would_mend_is_not_told_to_be_impossible() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.4, "c": 0.0, "d": 0.0},
+        guests={name: ("ab"[name > "x"], 0.2) for name in "wxyz"},
+        rules=(
+            AntiAffinity(guests=guest_ids("w", "x"), name="first"),
+            AntiAffinity(guests=guest_ids("y", "z"), name="second"),
+        ),
+    )
+
+    decision = Optimize(budget="1 moves").decide(snapshot, None)
+
+    (told,) = (each for each in decision.notes if "might go to" in each)
+    assert told.startswith("not mended: ")
+    assert decision.detail.endswith("; 1 move, 20.0 GiB")
+
+
 def test_one_crowd_is_told_once() -> None:
     pairs = tuple(AntiAffinity(guests=guest_ids(*p)) for p in combinations(FOUR, 2))
 
