@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opendrs.policies.optimising.engine.annealing import draw, keep_best, one_of
+from opendrs.policies.optimising.engine.annealing import keep_best
 from opendrs.policies.optimising.engine.compiled import compiled, inlined
 from opendrs.policies.optimising.engine.costs import (
     node_after,
     sharing_cost,
     standing_cost,
 )
+from opendrs.policies.optimising.engine.drawing import draw, one_of
 from opendrs.policies.optimising.engine.feasibility import more_spent
 from opendrs.policies.optimising.engine.moves import may_join, relocate
 from opendrs.policies.optimising.engine.state import COST, State

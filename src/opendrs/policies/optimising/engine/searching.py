@@ -81,7 +81,7 @@ class Search:
         drift: float | None = None,
     ) -> None:
         # Compiled code is loaded by those who search only: it takes half a second.
-        from opendrs.policies.optimising.engine import annealing  # noqa: PLC0415
+        from opendrs.policies.optimising.engine import annealing, drawing  # noqa: PLC0415
 
         self.problem = problem
         self.iterations = 0
@@ -90,7 +90,7 @@ class Search:
         self._lock = np.zeros(1, dtype=np.int64)
         self._cooling = min(COOLING, COLD / max(problem.units, 1))
         drift = _drift(problem) if drift is None else drift
-        self._habits = annealing.Habits(0.5, 0.1, 0.3, drift)
+        self._habits = drawing.Habits(0.5, 0.1, 0.3, drift)
         self._tables = tables_of(problem)
         first = problem.origin if start is None else start
         _require_feasible(problem, first)
