@@ -17,7 +17,7 @@ from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.scene import Scene
 from opendrs.policies.consolidation.strategy import Foresight, Strategy
 from opendrs.policies.passage import Journey, Passage, Switch, in_turn
-from opendrs.policies.units import summary
+from opendrs.policies.units import first_few, summary
 
 NEARER = 3  # hosts that would have been fuller, and are named with what closes them
 FULLEST = 20  # hosts of which those are told
@@ -206,7 +206,11 @@ class Proposal:
         overloaded = [
             self._name(p) for p in np.flatnonzero(self._moves.overloaded).tolist()
         ]
-        told = f"overloaded: {', '.join(overloaded) or 'no host'}"
+        told = f"overloaded: {first_few(overloaded) or 'no host'}"
+        relieved = dict.fromkeys(self._name(each.source) for each in self._moves.relief)
+        likely = [name for name in relieved if name not in overloaded]
+        if likely:
+            told += f"; likely to lack CPU: {first_few(likely)}"
         if not self._moves.relief and not self._moves.emptying:
             return f"{told}; no host is to be emptied"
         return (

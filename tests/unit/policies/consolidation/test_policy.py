@@ -191,6 +191,21 @@ def test_guests_leave_an_overloaded_host_until_it_is_so_no_more() -> None:
     assert "a is overloaded (95%)" in decision.plan.steps[0].why
 
 
+def test_a_host_that_is_relieved_by_forecast_is_named() -> None:
+    policy = Consolidate(last_n=1)
+    busy = cluster(
+        {"a": 0.9, "b": 0.6},
+        {f"vm{number}": ("a", 0.18) for number in range(5)} | {"vm9": ("b", 0.6)},
+    )
+
+    decision = policy.decide(busy, policy.initial_memory())
+
+    assert decision.reason is Reason.RELIEVES_OVERLOAD
+    assert decision.detail == (
+        "overloaded: no host; likely to lack CPU: a; active hosts 2 → 2"
+    )
+
+
 def test_a_sleeping_host_is_woken_before_it_receives() -> None:
     guests = {f"vm{number}": ("a", 0.2) for number in range(5)}
     busy = asleep(cluster({"a": 1.0, "b": None}, guests), B)
