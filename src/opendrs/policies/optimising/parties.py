@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opendrs.model import Guest, GuestId, Limits, NodeId, Snapshot
-from opendrs.policies.optimising.homes import Homes
-from opendrs.policies.optimising.homes import transfer as transfer
+from opendrs.policies.optimising.homes import Homes, transfer
 from opendrs.policies.units import Selection, Unit, bundles, obstacles
 from opendrs.rules import CompiledRules, Targets
+
+OVER_BUDGET = "to bring it together with others takes more than the budget"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,7 @@ class Parties:
                 continue
             gib += party.gathering
             moves += len(party.strays)
-            why = "to bring it together with others takes more than the budget"
-            left_alone.update({guest.id: why for guest in party.guests})
+            left_alone.update({guest.id: OVER_BUDGET for guest in party.guests})
         return Parties(tuple(sorted(kept, key=_name)), left_alone)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from opendrs.model import GIB, Affinity, AntiAffinity, Guest, GuestId, NodeId, Snapshot
 from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.homes import transfer
+from opendrs.policies.optimising.parties import OVER_BUDGET
 from opendrs.policies.outlook import by_reason
 from opendrs.policies.units import first_few
 from opendrs.rules import Violation, need, room_when_empty, violations
@@ -58,7 +59,7 @@ def _why(found: Violation, case: Case) -> str:
     for name in sorted(found.guests):
         reasons[_obstacle(name, case)].append(name)
     told = "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())
-    mendable = any(why.startswith(MIGHT_GO) for why in reasons)
+    mendable = any(MIGHT_GO in why or OVER_BUDGET in why for why in reasons)
     return f"{NOT_MENDED if mendable else KEPT_BY_NOBODY}: {found.rule}: {told}"
 
 

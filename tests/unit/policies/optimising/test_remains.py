@@ -124,6 +124,21 @@ def test_what_another_budget_would_mend_is_not_told_to_be_impossible() -> None:
     assert decision.detail.endswith("; 1 move, 20.0 GiB")
 
 
+def test_who_is_not_gathered_within_the_budget_might_be_with_another() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.4},
+        guests={"x": ("a", 0.4), "y": ("b", 0.2), "z": ("b", 0.2)},
+        rules=(Affinity(guests=guest_ids("x", "y"), name="pair"),),
+    )
+
+    notes = Optimize(budget="1 GiB").decide(snapshot, None).notes
+
+    assert (
+        "not mended: pair: x, y: left alone: to bring it together with others takes "
+        "more than the budget"
+    ) in notes
+
+
 def test_one_crowd_is_told_once() -> None:
     pairs = tuple(AntiAffinity(guests=guest_ids(*p)) for p in combinations(FOUR, 2))
 
