@@ -143,10 +143,12 @@ class Work:
         allowed = 60 * case.budget.minutes
         if math.isinf(allowed):
             return draft
-        for _ in range(SHORTER):
+        for shorter in range(SHORTER + 1):
             seconds = schedule(draft.way.plan, case.snapshot, case.limits).seconds
             if seconds <= allowed:
                 return draft
+            if shorter == SHORTER:
+                break
             gib = SHORTENED * allowed / seconds * draft.gib
             planning = Planning(
                 replace(self._task, budget=replace(case.budget, gib=gib))

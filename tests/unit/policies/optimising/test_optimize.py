@@ -30,7 +30,7 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.policies import Decision, Optimize, Reason
-from opendrs.policies.optimising import descent
+from opendrs.policies.optimising import descent, work
 from opendrs.policies.optimising.calm import calm
 from opendrs.policies.optimising.lack import lack
 from opendrs.policies.optimising.standing import standing
@@ -198,6 +198,17 @@ def test_a_plan_takes_no_longer_than_it_may(minutes: int) -> None:
     assert bool(decision.plan.steps) is (minutes > 1)
     if minutes == 1:
         assert decision.detail.endswith("or not within 1 min")
+
+
+def test_the_last_plan_that_is_made_anew_counts_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(work, "SHORTER", 1)
+
+    decision = Optimize(budget="3 min").decide(LOPSIDED, None)
+
+    took = schedule(decision.plan, LOPSIDED, Optimize().limits).seconds
+    assert 0 < took <= 180
 
 
 def test_broken_rules_are_mended_though_it_becomes_less_even() -> None:
