@@ -21,6 +21,7 @@ DRIFTS = (None, 1.0)
 
 def solve(problem: Problem, *, end: float, seed: int, threads: int) -> Indices:
     """Return the best assignment found until *end*, of the monotonic clock."""
+    Search(problem).run(1, 1.0)  # loads compiled code, or compiles it
     begin = time.monotonic()
     drifts = DRIFTS[:threads]
     searches = [
