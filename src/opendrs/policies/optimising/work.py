@@ -218,14 +218,19 @@ class Work:
 
 
 def _travelling(scene: Scene, assignment: Indices) -> list[int]:
-    """Return the units of which somebody is not where the unit is to be."""
-    return [
-        unit
-        for unit, (party, node) in enumerate(
-            zip(scene.parties, assignment.tolist(), strict=True)
-        )
-        if any(guest.node != scene.nodes[node] for guest in party.guests)
-    ]
+    """Return the units of which somebody is not where the unit is to be.
+
+    Those who may not be on the home of their unit are not gathered there.
+    """
+    found = []
+    for unit, node in enumerate(assignment.tolist()):
+        name = scene.nodes[node]
+        goers = [each for each in scene.parties[unit].guests if each.node != name]
+        home = node == scene.origin[unit]
+        there = scene.snapshot.nodes[name]
+        if goers and not (home and not scene.targets.suits(goers, there)):
+            found.append(unit)
+    return found
 
 
 def _gap(draft: Draft, case: Case) -> Iterator[str]:

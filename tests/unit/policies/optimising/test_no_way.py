@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from builders import cluster
-from opendrs.model import DEFAULT_LIMITS, Snapshot
+from builders import cluster, guest_ids
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    EMPTY_PLAN,
+    Affinity,
+    NodeAffinity,
+    NodeId,
+    Pin,
+    Snapshot,
+)
 from opendrs.policies import Optimize
 from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.calm import calm
@@ -88,3 +96,18 @@ def test_who_has_to_stay_at_home_stays_there_when_others_have_to_as_well() -> No
     work.improve(1000, 1.0)
 
     assert work.assignment.tolist() == [0, 0, 1]
+
+
+def test_nobody_is_gathered_where_another_rule_lets_them_not_be() -> None:
+    # All fit on none but b, and one belongs on a, which is full.
+    guests = {"one": ("a", 0.1), "two": ("b", 0.2), "large": ("a", 0.8)}
+    rules = (
+        Affinity(guests=guest_ids("one", "two")),
+        NodeAffinity(guests=guest_ids("one"), nodes={NodeId("a"): 0}),
+        Pin(guests=guest_ids("large")),
+    )
+    snapshot = cluster(nodes={"a": 0.9, "b": 0.2}, guests=guests, rules=rules)
+
+    decision = Optimize(threshold=0.0, margin=0.0).decide(snapshot, None)
+
+    assert decision.plan == EMPTY_PLAN
