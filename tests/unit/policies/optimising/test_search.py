@@ -259,3 +259,9 @@ def test_a_unit_that_fits_nowhere_else_is_not_tried() -> None:
     )
 
     assert tables_of(problem).movable.tolist() == list(range(1, 12))
+
+
+def test_nothing_is_tried_where_no_unit_fits_anywhere_else() -> None:
+    problem = level_problem(base=np.array([[0.0], [100.0], [100.0]]))
+
+    assert Search(problem).run(50_000, 1.0).assignment.tolist() == [0] * 12

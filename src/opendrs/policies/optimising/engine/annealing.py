@@ -163,6 +163,8 @@ def anneal(
     all moves are given up once they have been looked at, which needs no lock. The one
     whose *turn* is 0 changes the prices; alone, it is ALONE.
     """
+    if len(tables.movable) == 0:
+        return 0
     temperature = leg.hot
     made = 0
     cooling = (leg.cold / leg.hot) ** (leg.step / max(leg.iterations, leg.step))
@@ -206,7 +208,7 @@ def start(tables: Tables, state: State) -> None:
 def mean_changes(tables: Tables, state: State, sample: int) -> tuple[float, float]:
     """Return by how much drawn shifts change cost and overfill on average."""
     cost, overfill, count = 0.0, 0.0, 0
-    for _ in range(sample):
+    for _ in range(sample if len(state.node_of) > 0 else 0):
         unit = one_of(state, len(state.node_of))
         target = one_of(state, len(state.units_on))
         if target != state.node_of[unit] and may_join(
