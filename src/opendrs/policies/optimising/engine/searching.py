@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SAMPLE = 2000  # moves looked at to learn what moves cost
 HEAT = 1.0  # the first temperature, of what moves change the cost by
 HOMELY_HEAT = 2.0  # where units are drawn home, so that early moves are taken back
+# And of that, where there are few moves for each unit: all would not come down in time.
+HASTE, FEW = 0.4, 5_000
 COOLING = 1e-3  # the last temperature, of the first, where there are few units
 COLD = 1.0  # and times the units, as what is left of heat is so much for each of them
 PORTION = 20_000  # moves in a leg of the schedule
@@ -30,7 +32,7 @@ STEP = 100  # and at least between two looks at who is overfull
 # What overfill costs at first, of all else that drawn moves change: in searches of so
 # many moves a node, and in shorter ones, which would not come back from overfull nodes.
 LONG = 20_000
-LENIENT, STRICT = 0.1, 100.0
+LENIENT, STRICT = 0.3, 100.0
 GROWTH = 100.0  # logarithm of how much dearer it can become in all the time
 STEEP = log(2.0)  # and in one step
 EASE = 0.03  # how much more slowly than dearer it becomes cheaper, at first
@@ -97,8 +99,8 @@ class Search:
         self._state = self._settled(first, seed)
         self._best = Solution(first.copy(), cost(problem, first))
         change = self._priced()
-        heat = HOMELY_HEAT if drift > 0 else HEAT
-        self._hot = heat * change if temperature is None else temperature
+        self._hot = change if temperature is None else temperature
+        self._chooses = temperature is None
 
     @property
     def best(self) -> Solution:
@@ -122,7 +124,7 @@ class Search:
                 find the same each time.
         """
         if self.iterations == 0:
-            self._state.price[:] *= self._lenience(iterations / (progress or 1.0))
+            self._adapt(iterations / (progress or 1.0))
         self._widen()
         portions = max(1, iterations // (PORTION if threads == 1 else SHARED))
         begun = self._progress
@@ -186,9 +188,15 @@ class Search:
         self._state.price[:] *= change / (overfill or 1.0)
         return float(change)
 
-    def _lenience(self, moves: float) -> float:
-        """Return the first price of overfill where so many moves are to come."""
-        return LENIENT if moves > LONG * self.problem.nodes else STRICT
+    def _adapt(self, moves: float) -> None:
+        """Choose the first temperature and price of overfill for so many moves."""
+        problem = self.problem
+        if self._chooses:
+            few = moves < FEW * problem.units
+            self._hot *= HOMELY_HEAT if self._habits.drift > 0 else HEAT
+            self._hot *= HASTE if few else 1.0
+        long = moves > LONG * problem.nodes
+        self._state.price[:] *= LENIENT if long else STRICT
 
     def _settled(self, first: Indices, seed: int) -> State:
         most = int(np.bincount(first, minlength=1).max(initial=0))
