@@ -22,7 +22,6 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
 
 import numpy as np
 
@@ -129,7 +128,7 @@ def published() -> dict[str, int]:
 
 def result_of(name: str, case: Case, known: int, options: argparse.Namespace) -> Result:
     """Solve an instance, and return what was found."""
-    before = process_time()
+    before = time.process_time()
     found = solved(case, options)
     return Result(
         instance=name,
@@ -142,7 +141,7 @@ def result_of(name: str, case: Case, known: int, options: argparse.Namespace) ->
         cost=case.cost(found),
         known=known,
         broken=len(case.violations(found)),
-        cpu=round(process_time() - before, 1),
+        cpu=round(time.process_time() - before, 1),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -25,18 +26,27 @@ LOPSIDED = cluster(
 LEVEL = cluster(nodes={"a": 0.4, "b": 0.4}, guests={})
 
 
-def test_the_search_goes_on_until_the_time_is_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now, seen = [0.0], []
+def searches(
+    monkeypatch: pytest.MonkeyPatch, seconds: Callable[[int], float]
+) -> list[tuple[int, float]]:
+    """Let so many moves take so many seconds; return what is searched as it comes."""
+    now = [0.0]
+    seen: list[tuple[int, float]] = []
     monkeypatch.setattr(anytime, "monotonic", lambda: now[0])
 
     def improve(self: Work, iterations: int, progress: float) -> None:
         del self
         seen.append((iterations, progress))
-        now[0] += 1.0
+        now[0] += seconds(iterations)
 
     monkeypatch.setattr(Work, "improve", improve)
+    return seen
+
+
+def test_the_search_goes_on_until_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = searches(monkeypatch, lambda _: 1.0)
 
     decision = decided_within(Optimize(), LOPSIDED, 10.0)
 
@@ -80,38 +90,24 @@ def test_no_time_is_spent_where_nobody_may_go_anywhere(
 def test_a_portion_is_short_however_much_time_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, seen = [0.0], []
-    monkeypatch.setattr(anytime, "monotonic", lambda: now[0])
-
-    def improve(self: Work, iterations: int, progress: float) -> None:
-        del self, progress
-        seen.append(iterations)
-        now[0] += iterations / 1e6
-
-    monkeypatch.setattr(Work, "improve", improve)
+    seen = searches(monkeypatch, lambda moves: moves / 1e6)
 
     decided_within(Optimize(), LOPSIDED, 3600.0)
 
-    assert max(seen) == pytest.approx(anytime.LONGEST * 1e6)
-    assert sum(seen) / 1e6 == pytest.approx(3600.0, abs=anytime.LONGEST)
+    assert max(moves for moves, _ in seen) == pytest.approx(anytime.LONGEST * 1e6)
+    assert sum(moves for moves, _ in seen) / 1e6 == pytest.approx(
+        3600.0, abs=anytime.LONGEST
+    )
 
 
 def test_moves_that_take_no_time_are_not_counted_beyond_all_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, seen = [0.0], []
-    monkeypatch.setattr(anytime, "monotonic", lambda: now[0])
-
-    def improve(self: Work, iterations: int, progress: float) -> None:
-        del self, progress
-        seen.append(iterations)
-        now[0] += 1e-3
-
-    monkeypatch.setattr(Work, "improve", improve)
+    seen = searches(monkeypatch, lambda _: 1e-3)
 
     decided_within(Optimize(), LOPSIDED, 10.0)
 
-    assert max(seen) == anytime.MOST
+    assert max(moves for moves, _ in seen) == anytime.MOST
 
 
 def test_a_policy_that_does_not_become_better_with_time_is_refused() -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opendrs.policies.optimising.engine.compiled import inlined
-from opendrs.policies.optimising.engine.moves import may_go
+from opendrs.policies.optimising.engine.feasibility import may_go
 from opendrs.policies.optimising.engine.state import State
 from opendrs.policies.optimising.engine.tables import NONE, Tables
 
