@@ -7,8 +7,8 @@ The first form writes the best assignment found. The second solves every instanc
 `data/roadef2012/` beside the project or under OPENDRS_SHARED, and prints a table:
 score is (cost - best known) / cost of the initial assignment. What it found is written
 to the file of results at once; begun again, it goes on where it stopped. Files of
-instances may be compressed. Two threads search: each for itself at first, then both
-where the better one is.
+instances may be compressed. Many searches begin where there is time for many, and again
+and again the better half goes on, in the end one with all threads.
 
 Exit status: 0 solved, 1 the solution breaks a constraint, 2 bad input.
 """

@@ -1,13 +1,16 @@
-"""Two searches of the same problem in parallel; the better one goes on with both.
+"""Many searches of one problem begin, and again and again the better half goes on.
 
-One draws units home while it is hot, the other hardly: that helps where transient
-resources are what is short, and hinders where they are not.
+What a search comes to is decided while it is still hot, by where the few large units
+settle; the rest of its way is much the same for all. So it pays to begin many, as long
+as there are moves enough for each unit.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 from opendrs.policies.optimising.engine import Search
 from opendrs.policies.optimising.groups import Indices
@@ -15,33 +18,81 @@ from opendrs.policies.optimising.problem import Problem
 
 PORTION = 0.5  # seconds between two looks at the clock
 FIRST = 200_000  # moves until the pace is known
-CHOICE = 0.55  # of the time: from here on the better one is known
+ENOUGH = 60_000  # moves for each unit, or no further searches are begun
+MOST = 16
+LAST, APART = 0.5, 0.06  # of the way: where one of two is chosen; between two choices
+# Half the searches draw units home while they are hot, half hardly: that helps where
+# transient resources are what is short, and hinders where they are not.
 DRIFTS = (None, 1.0)
 
 
 def solve(problem: Problem, *, end: float, seed: int, threads: int) -> Indices:
     """Return the best assignment found until *end*, of the monotonic clock."""
-    Search(problem).run(1, 1.0)  # loads compiled code, or compiles it
-    begin = time.monotonic()
-    drifts = DRIFTS[:threads]
+    pace = _pace(problem)
+    moves = threads * pace * (end - time.monotonic()) / max(problem.units, 1)
+    count = threads
+    while 2 * count <= MOST and moves / sum(work(2 * count)) >= ENOUGH:
+        count *= 2
     searches = [
-        Search(problem, seed=seed + number, drift=drift)
-        for number, drift in enumerate(drifts)
+        Search(problem, seed=seed * MOST + k, drift=DRIFTS[k % len(DRIFTS)])
+        for k in range(count)
     ]
-    if threads > 1:
-        with ThreadPoolExecutor(len(searches)) as pool:
-            list(pool.map(lambda each: _run(each, begin, end, CHOICE, 1), searches))
-    chosen = min(searches, key=lambda each: each.standing)
-    _run(chosen, begin, end, 1.0, threads)
-    return min(searches, key=lambda each: each.best.cost).best.assignment
+    found = searches[0].best
+    for number, until in enumerate(choices(count)):
+        now = time.monotonic()
+        left = work(count)[number:]
+        stop = now + (end - now) * left[0] / sum(left)
+        searches = sorted(searches, key=lambda each: each.standing)
+        searches = searches[: count >> number]
+        _run_all(searches, stop, until, pace, threads)
+        found = min([found, *(each.best for each in searches)], key=lambda s: s.cost)
+    return found.assignment
 
 
-def _run(search: Search, begin: float, end: float, until: float, threads: int) -> None:
-    """Search until this part of the time is gone."""
-    stop = begin + until * (end - begin)
-    pace = FIRST / PORTION
+def choices(count: int) -> list[float]:
+    """Return how far searches go, of all their way, until the better half is left.
+
+    The last number is the end of the way, 1.
+    """
+    halvings = count.bit_length() - 1
+    return [LAST - APART * k for k in reversed(range(halvings))] + [1.0]
+
+
+def work(count: int) -> list[float]:
+    """Return what there is to do between two choices, in whole searches."""
+    ends = [0.0, *choices(count)]
+    return [(count >> k) * (b - a) for k, (a, b) in enumerate(pairwise(ends))]
+
+
+def _pace(problem: Problem) -> float:
+    """Return how many moves a second a thread tries."""
+    search = Search(problem)
+    search.run(1, 0.0)  # loads compiled code, or compiles it
+    begin = time.monotonic()
+    search.run(FIRST, 0.0)
+    return FIRST / max(time.monotonic() - begin, 1e-6)
+
+
+def _run_all(
+    searches: Sequence[Search], stop: float, until: float, pace: float, threads: int
+) -> None:
+    """Take all searches this far on their way."""
+    now = time.monotonic()
+    seconds = (stop - now) * min(1.0, threads / len(searches))
+    shared = max(1, threads // len(searches))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda each: _run(each, seconds, until, pace, shared), searches))
+
+
+def _run(
+    search: Search, seconds: float, until: float, pace: float, threads: int
+) -> None:
+    """Take *search* this far on its way in so many seconds."""
+    begin = time.monotonic()
+    stop, start = begin + seconds, search.progress
     while (now := time.monotonic()) < stop:
         portion = min(PORTION, stop - now)
         moves = max(1000, int(pace * portion))
-        search.run(moves, min(1.0, (now + portion - begin) / (end - begin)), threads)
+        gone = (now + portion - begin) / seconds
+        search.run(moves, start + (until - start) * min(gone, 1.0), threads)
         pace = moves / max(time.monotonic() - now, 1e-6)

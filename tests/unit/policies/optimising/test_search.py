@@ -157,15 +157,6 @@ def test_empties_an_overfull_node_though_it_stays_overfull_for_long() -> None:
     assert np.bincount(best.assignment).max() <= 20
 
 
-def test_goes_on_from_a_better_assignment_that_is_told() -> None:
-    problem = level_problem(units=3)
-    search = Search(problem)
-
-    search.adopt(np.array([0, 1, 2]))
-
-    assert search.best.assignment.tolist() == [0, 1, 2]
-
-
 def test_begins_with_the_start_it_is_given() -> None:
     problem = level_problem(units=3)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opendrs.policies.optimising.engine.evaluation import cost, faults
-from opendrs.policies.optimising.engine.state import COST, LOGGED, State, empty_state
+from opendrs.policies.optimising.engine.state import COST, State, empty_state
 from opendrs.policies.optimising.engine.tables import tables_of
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
@@ -108,6 +108,11 @@ class Search:
         return self._best
 
     @property
+    def progress(self) -> float:
+        """How far it is on its way, in [0, 1]."""
+        return self._progress
+
+    @property
     def standing(self) -> float:
         """What the assignment in hand costs, and what it is charged for overfill."""
         state = self._state
@@ -134,14 +139,6 @@ class Search:
         self.iterations += iterations
         self._collect()
         return self._best
-
-    def adopt(self, assignment: Indices) -> None:
-        """Go on from *assignment*, a feasible one, if it costs less than the best."""
-        if cost(self.problem, assignment) < self._best.cost:
-            _require_feasible(self.problem, assignment)
-            self._state.node_of[:] = assignment
-            self._settle()
-            self._collect()
 
     def _anneal(self, iterations: int, progress: float, threads: int) -> None:
         gone = progress - self._progress
@@ -205,14 +202,6 @@ class Search:
         state.best[:] = first  # of the best only what has moved since is told
         self._annealing.start(self._tables, state)
         return state
-
-    def _settle(self) -> None:
-        """Sum up anew, so that rounding does not grow."""
-        best = self._state.best.copy(), float(self._state.best_cost[0])
-        self._annealing.start(self._tables, self._state)
-        if best[1] < self._state.best_cost[0]:
-            self._state.best[:], self._state.best_cost[0] = best
-            self._state.numbers[LOGGED] = len(self._state.log)
 
     def _collect(self) -> None:
         """Take the best assignment over, if it is better than the one so far."""
