@@ -9,14 +9,16 @@ from dataclasses import dataclass
 KNEE, UNLIMITED = "knee", "unlimited"
 _PART = re.compile(r"([0-9.]+(?:e[0-9]+)?)\s*([a-z]+)", re.IGNORECASE)
 _UNITS = {
-    "gib": "gib",
-    "tib": "gib",
-    "move": "moves",
-    "moves": "moves",
-    "min": "minutes",
-    "minutes": "minutes",
+    "mib": ("gib", 1 / 1024),
+    "gib": ("gib", 1.0),
+    "tib": ("gib", 1024.0),
+    "move": ("moves", 1.0),
+    "moves": ("moves", 1.0),
+    "s": ("minutes", 1 / 60),
+    "min": ("minutes", 1.0),
+    "minutes": ("minutes", 1.0),
+    "h": ("minutes", 60.0),
 }
-_TIB = 1024.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +54,9 @@ class Budget:
     def parsed(cls, text: str) -> Budget:
         """Return the budget that *text* names.
 
-        `knee`, `unlimited`, or amounts such as `500 GiB`, `1.5 TiB`, `40 moves`,
-        `30 min`; several are separated by commas, and all of them bind.
+        `knee`, `unlimited`, or amounts in MiB, GiB, TiB, moves, s, min or h, such as
+        `500 GiB`, `40 moves` or `30 min`; several are separated by commas, and all of
+        them bind.
 
         Raises:
             ValueError: It names none.
@@ -76,7 +79,7 @@ def _amount(part: str, text: str) -> tuple[str, float]:
     if found is None or unit not in _UNITS:
         raise ValueError(
             f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB, "
-            f"40 moves or 30 min, not {text!r}"
+            f"40 moves or 30 min (MiB, GiB, TiB, moves, s, min, h), not {text!r}"
         )
     try:
         amount = float(found[1])
@@ -84,4 +87,7 @@ def _amount(part: str, text: str) -> tuple[str, float]:
         raise ValueError(f"budget {text!r}: {found[1]} is not a number") from error
     if not math.isfinite(amount):
         raise ValueError(f"budget {text!r}: {found[1]} is too large a number")
-    return _UNITS[unit], amount * (_TIB if unit == "tib" else 1.0)
+    name, size = _UNITS[unit]
+    if name == "moves" and not amount.is_integer():
+        raise ValueError(f"budget {text!r}: {found[1]} is no whole number of moves")
+    return name, amount * size

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opendrs.policies.optimising.engine import Solution, cost
+from opendrs.policies.optimising.engine import Solution, cost, cost_parts
 from opendrs.policies.optimising.grid import Grid
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.pairs import Swaps
@@ -21,7 +21,9 @@ PAIRS = 160_000  # swaps that are looked at at once, at most
 STEP = 1000  # a step takes as long as so many moves, however few it looks at
 QUICKER = 10  # times a swap is looked at as quickly as a shift
 TRIED = 2  # replacements that seem to gain are looked at closely
-KICK = 3  # units that are moved by chance at once
+KICK, FEWER = 3, 2  # units that are moved by chance at once; within budgets
+WORSE = 0.2  # of what evenness costs: what an optimum may cost more to go on from there
+BACK = 0.1  # where it costs more: how often it is begun at the best again
 LEAST = 1e-9  # of the cost at first: what gains less is rounding
 
 
@@ -43,8 +45,9 @@ def is_small(problem: Problem) -> bool:
 class Descent:
     """Make the best shift, replacement or swap, and so on, until none gains.
 
-    Then a few units are moved by chance, and it is tried from there: Lourenco, Martin
-    and Stuetzle, Iterated local search (2003). Like `Search`, the same problem, start,
+    Then a few units are moved by chance, and it is tried from there, and mostly gone on
+    with what that comes to, if it is not much worse: Lourenco, Martin and Stuetzle,
+    Iterated local search (2003). Like `Search`, the same problem, start,
     seed and calls give the same.
 
     Args:
@@ -65,6 +68,7 @@ class Descent:
         self._dice = np.random.default_rng(seed)
         self._least = LEAST * abs(cost(problem, problem.origin)) + 1e-15
         self._best = Solution(start.copy(), cost(problem, start))
+        self._base = self._best  # where units are moved by chance
         self._looked = 0
 
     @property
@@ -85,7 +89,7 @@ class Descent:
         end = self._looked + iterations
         while self._looked < end and not self.exhausted:
             if not self._step():
-                self._keep()
+                self._choose(self._keep())
                 self.exhausted = not self._kick()
         self._keep()
         self.iterations += iterations
@@ -134,27 +138,36 @@ class Descent:
         grid.shift(found.other, here)
         return True
 
-    def _keep(self) -> None:
-        """Take what stands over as the best, if it is."""
-        found = self._grid.node_of
-        price = cost(self.problem, found)
-        if price < self._best.cost:
-            self._best = Solution(found.copy(), price)
+    def _keep(self) -> Solution:
+        """Return what stands; take it over as the best, if it is."""
+        node_of = self._grid.node_of.copy()
+        found = Solution(node_of, cost(self.problem, node_of))
+        if found.cost < self._best.cost:
+            self._best = found
+        return found
+
+    def _choose(self, found: Solution) -> None:
+        """Go on from *found*, if it is not much worse than where it came from."""
+        even = cost_parts(self.problem, self._base.assignment).even
+        if found.cost - self._base.cost < WORSE * even:
+            self._base = found
+        elif self._dice.random() < BACK:
+            self._base = self._best
 
     def _kick(self) -> bool:
-        """Move some units of the best by chance; return whether any was moved.
+        """Move some units by chance; return whether any was moved.
 
-        Within budgets most of them go home, so that others can leave.
+        Within budgets all but one of them go home, so that another can leave.
         """
-        self._grid = grid = Grid(self.problem, self._best.assignment.copy())
+        self._grid = grid = Grid(self.problem, self._base.assignment.copy())
         moved = False
-        returns = KICK - 1 if len(self.problem.budgets) else 0
+        returns = FEWER - 1 if len(self.problem.budgets) else 0
         for unit in self._dice.permutation(np.flatnonzero(grid.away))[:returns]:
             home = int(self.problem.origin[unit])
             if grid.may_shift()[unit, home]:
                 grid.shift(int(unit), home)
                 moved = True
-        for _ in range(KICK - returns):
+        for _ in range(1 if returns else KICK):
             possible = np.argwhere(grid.may_shift() & grid.affordable())
             if not len(possible):
                 break

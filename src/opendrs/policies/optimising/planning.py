@@ -36,6 +36,7 @@ FEWER_SWEEPS = (20, 50)  # where few guests move, and it is far from what is pos
 LOOKS = 4_000_000  # units that are looked at for that, within these
 PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 TURNS = 5  # exchanges are looked at as if each who moves were so many units
+FEW_TURNS = 3  # and in small clusters as if there were so many times the units
 GIB, MOVES = range(2)  # what budgets count
 KNEE = 0.5  # of the average gain: what a move must gain to be made without a budget
 
@@ -104,11 +105,12 @@ class Planning:
 
     @property
     def extent(self) -> int:
-        """How many units there are to look at; fewer where few of them may move."""
-        if not isinstance(self._search, Exchange):
-            return self.problem.units
-        moved = int(self._moved(self.assignment)[MOVES])
-        return min(self.problem.units, TURNS * moved)
+        """How many units there are to look at; others where few of them may move."""
+        units, moved = self.problem.units, int(self._moved(self.assignment)[MOVES])
+        if isinstance(self._search, Exchange):
+            return min(units, TURNS * moved)
+        few = moved > NEAR * self._task.budgets[MOVES]
+        return FEW_TURNS * units if few else units
 
     @property
     def exhausted(self) -> bool:

@@ -15,6 +15,7 @@ from opendrs.policies.optimising.budget import Budget
         ("500 GiB", 500.0, math.inf),
         ("500GiB", 500.0, math.inf),
         ("1.5 TiB", 1536.0, math.inf),
+        ("512 MiB", 0.5, math.inf),
         ("40 moves", math.inf, 40.0),
         ("1 move", math.inf, 1.0),
         ("100 GiB, 40 moves", 100.0, 40.0),
@@ -28,8 +29,9 @@ def test_amounts_are_read_with_their_units(text: str, gib: float, moves: float) 
     assert (budget.gib, budget.moves, budget.knee) == (gib, moves, False)
 
 
-def test_a_budget_may_be_of_time() -> None:
-    assert Budget.parsed("30 min") == Budget(minutes=30.0)
+@pytest.mark.parametrize("text", ["30 min", "30 minutes", "0.5 h", "1800 s"])
+def test_a_budget_may_be_of_time(text: str) -> None:
+    assert Budget.parsed(text) == Budget(minutes=30.0)
 
 
 def test_the_knee_is_no_amount() -> None:
@@ -46,6 +48,8 @@ def test_the_knee_is_no_amount() -> None:
         "5 hours",
         "nan min",
         "1.2.3 GiB",
+        "2.5 moves",
+        "500 GB",
         "5 GiB;",
         "GiB",
     ],

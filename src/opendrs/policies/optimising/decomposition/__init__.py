@@ -25,7 +25,7 @@ from opendrs.policies.optimising.problem import Problem
 
 SETS = 3000  # of units that may leave; ten times as many are a tenth nearer
 OF_A_NODE = 16  # sets there are at least, on average
-LOOKS = 80  # prices that are tried
+LOOKS = 40  # prices that are tried
 
 
 def whole_bound(problem: Problem) -> float:
