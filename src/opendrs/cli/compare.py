@@ -66,7 +66,7 @@ def command(
     if missing:
         raise ConfigurationError(f"{source}: not measured: {', '.join(missing)}")
     with asking() as told:
-        found = [*rows(snapshot, settings, policies, told)]
+        found = [*rows(snapshot, settings, tuple(dict.fromkeys(policies)), told)]
         by_budget = (
             [*budget_rows(snapshot, settings, told)]
             if not policies or Optimize.name in policies

@@ -61,6 +61,13 @@ def test_what_is_shown_of_a_plan_is_what_it_leaves_and_takes(
     assert row["seconds"] >= 0
 
 
+def test_a_policy_named_twice_is_asked_once(opendrs: Opendrs, lopsided: str) -> None:
+    twice = ("--policy", "balance") * 2
+    answer = opendrs("compare", lopsided, *twice, "--format", "json")
+
+    assert [row["name"] for row in json.loads(answer.out)["policies"]] == ["balance"]
+
+
 def test_what_waits_for_several_cycles_does_not_wait_here(
     opendrs: Opendrs, lopsided: str
 ) -> None:
