@@ -25,7 +25,8 @@ from opendrs.policies.optimising.problem import Problem
 
 SETS = 3000  # of units that may leave; ten times as many are a tenth nearer
 OF_A_NODE = 16  # sets there are at least, on average
-LOOKS = 40  # prices that are tried
+LOOKS = 40  # prices that are tried at most
+ENOUGH = 1e-3  # of the bound: what ten of them must raise it by
 
 
 def whole_bound(problem: Problem) -> float:
@@ -38,4 +39,5 @@ def whole_bound(problem: Problem) -> float:
     if even.sum() > PLANE or not np.all(problem.capacity[:, even] > 0):
         return 0.0
     sets = max(SETS, OF_A_NODE * problem.nodes)
-    return float(bound(Ground.of(problem, sets), LOOKS).cost ** 0.5)
+    found = bound(Ground.of(problem, sets), LOOKS, enough=ENOUGH)
+    return float(found.cost**0.5)

@@ -8,6 +8,7 @@ Source:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,10 +22,28 @@ SHORTER = 0.8
 RUN = 6  # steps in one direction
 STEP = 0.3  # the first, in the scale that is given
 LEAST_STEP = 1e-5  # goes on no further
+LATELY = 10  # looks after which it is seen how much they have brought
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long it goes on.
+
+    Attributes:
+        looks: How many points are looked at, at most.
+        enough: The part of it by which ten looks must raise the value, or it ends.
+    """
+
+    looks: int
+    enough: float = 0.0
 
 
 def ascended(
-    function: Function, start: Floats, scale: Floats, positive: Mask, looks: int
+    function: Function,
+    start: Floats,
+    scale: Floats,
+    positive: Mask,
+    effort: Effort,
 ) -> tuple[float, Floats]:
     """Return the highest value that was found, and where.
 
@@ -33,7 +52,7 @@ def ascended(
         start: Where it begins; shape (D,).
         scale: How far it may be about to the highest point, in each direction.
         positive: The directions in which no point may be below 0.
-        looks: How many points are looked at, at most.
+        effort: How long it goes on.
     """
 
     def look(point: Floats) -> tuple[float, Floats, Floats]:
@@ -44,8 +63,13 @@ def ascended(
     space, step = np.diag(scale), STEP
     best, slope, point = look(start)
     top = point
-    looked = 1
-    while looked < looks and step > LEAST_STEP:
+    looked = seen = 1
+    then = -np.inf
+    while looked < effort.looks and step > LEAST_STEP:
+        if looked - seen >= LATELY:
+            if best - then < effort.enough * abs(best):
+                break
+            seen, then = looked, best
         along = space.T @ slope
         if not along.any():
             break

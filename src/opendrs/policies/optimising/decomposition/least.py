@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.policies.optimising.decomposition.ascent import ascended
+from opendrs.policies.optimising.decomposition.ascent import Effort, ascended
 from opendrs.policies.optimising.decomposition.choices import Choices
 from opendrs.policies.optimising.decomposition.ground import PLANE, Ground
 from opendrs.policies.optimising.groups import Floats
@@ -32,6 +32,8 @@ def bound(
     looks: int,
     means: Floats | None = None,
     start: Floats | None = None,
+    *,
+    enough: float = 0.0,
 ) -> Bound:
     """Return the best bound that was found for what evenness costs.
 
@@ -41,6 +43,7 @@ def bound(
         means: Between what the mean of the shares of all nodes is: the least and the
             most; shape (2, 2). Only plans for which that holds are looked at.
         start: The prices to begin with.
+        enough: Prices are tried as long as ten raise it by this part of it, at least.
     """
     now = _cost(ground)
     if now <= 0:
@@ -51,7 +54,9 @@ def bound(
         scale[-PLANE:] = 0.0
     positive = np.arange(len(scale)) <= len(ground.budgets)
     first = np.where(positive, scale, 0.0) if start is None else start
-    cost, prices = ascended(Choices(ground, means).at, first, scale, positive, looks)
+    choices = Choices(ground, means)
+    effort = Effort(looks, enough)
+    cost, prices = ascended(choices.at, first, scale, positive, effort)
     return Bound(max(0.0, cost), prices)
 
 
