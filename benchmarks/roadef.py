@@ -79,10 +79,7 @@ def solved(case: Case, options: argparse.Namespace) -> Integers:
     """Return the best assignment found within the time."""
     problem = problem_of(case.instance, case.origin)
     return solve(
-        problem,
-        end=time.monotonic() + options.time,
-        seed=options.seed,
-        threads=options.threads,
+        problem, seconds=options.time, seed=options.seed, threads=options.threads
     )
 
 

@@ -18,19 +18,22 @@ from opendrs.policies.optimising.problem import Problem
 
 PORTION = 0.5  # seconds between two looks at the clock
 FIRST = 200_000  # moves until the pace is known
-ENOUGH = 60_000  # moves for each unit, or no further searches are begun
-MOST = 16
+PORTIONS = 10  # there are at least, between two choices
+ENOUGH = 60_000  # moves for each unit, or no more searches begin than there are threads
+MOST = 16  # searches
 LAST, APART = 0.5, 0.06  # of the way: where one of two is chosen; between two choices
 # Half the searches draw units home while they are hot, half hardly: that helps where
 # transient resources are what is short, and hinders where they are not.
 DRIFTS = (None, 1.0)
 
 
-def solve(problem: Problem, *, end: float, seed: int, threads: int) -> Indices:
-    """Return the best assignment found until *end*, of the monotonic clock."""
+def solve(problem: Problem, *, seconds: float, seed: int, threads: int) -> Indices:
+    """Return the best assignment found in so many seconds, loading code apart."""
+    Search(problem).run(1, 1.0)  # loads compiled code, or compiles it
+    end = time.monotonic() + seconds
     pace = _pace(problem)
     moves = threads * pace * (end - time.monotonic()) / max(problem.units, 1)
-    count = threads
+    count = min(threads, MOST)
     while 2 * count <= MOST and moves / sum(work(2 * count)) >= ENOUGH:
         count *= 2
     searches = [
@@ -42,10 +45,10 @@ def solve(problem: Problem, *, end: float, seed: int, threads: int) -> Indices:
         now = time.monotonic()
         left = work(count)[number:]
         stop = now + (end - now) * left[0] / sum(left)
-        searches = sorted(searches, key=lambda each: each.standing)
-        searches = searches[: count >> number]
-        _run_all(searches, stop, until, pace, threads)
+        _run_all(searches, until=until, stop=stop, pace=pace, threads=threads)
         found = min([found, *(each.best for each in searches)], key=lambda s: s.cost)
+        searches = sorted(searches, key=lambda each: each.standing)
+        searches = searches[: max(1, len(searches) // 2)]
     return found.assignment
 
 
@@ -67,31 +70,34 @@ def work(count: int) -> list[float]:
 def _pace(problem: Problem) -> float:
     """Return how many moves a second a thread tries."""
     search = Search(problem)
-    search.run(1, 0.0)  # loads compiled code, or compiles it
     begin = time.monotonic()
     search.run(FIRST, 0.0)
     return FIRST / max(time.monotonic() - begin, 1e-6)
 
 
 def _run_all(
-    searches: Sequence[Search], stop: float, until: float, pace: float, threads: int
+    searches: Sequence[Search], *, until: float, stop: float, pace: float, threads: int
 ) -> None:
     """Take all searches this far on their way."""
-    now = time.monotonic()
-    seconds = (stop - now) * min(1.0, threads / len(searches))
+    turns = -(-len(searches) // threads)
+    seconds = (stop - time.monotonic()) / turns
     shared = max(1, threads // len(searches))
+
+    def run(search: Search) -> None:
+        _run(search, until=until, seconds=seconds, pace=pace, threads=shared)
+
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda each: _run(each, seconds, until, pace, shared), searches))
+        list(pool.map(run, searches))
 
 
 def _run(
-    search: Search, seconds: float, until: float, pace: float, threads: int
+    search: Search, *, until: float, seconds: float, pace: float, threads: int
 ) -> None:
     """Take *search* this far on its way in so many seconds."""
     begin = time.monotonic()
     stop, start = begin + seconds, search.progress
     while (now := time.monotonic()) < stop:
-        portion = min(PORTION, stop - now)
+        portion = min(PORTION, seconds / PORTIONS, stop - now)
         moves = max(1000, int(pace * portion))
         gone = (now + portion - begin) / seconds
         search.run(moves, start + (until - start) * min(gone, 1.0), threads)

@@ -22,7 +22,9 @@ STEP = 1000  # a step takes as long as so many moves, however few it looks at
 QUICKER = 10  # times a swap is looked at as quickly as a shift
 TRIED = 2  # replacements that seem to gain are looked at closely
 KICK, FEWER = 3, 2  # units that are moved by chance at once; within budgets
-WORSE = 0.2  # of what evenness costs: what an optimum may cost more to go on from there
+WORSE = (
+    0.2  # of what evenness costs: what it may cost more than the best to go on there
+)
 BACK = 0.1  # where it costs more: how often it is begun at the best again
 LEAST = 1e-9  # of the cost at first: what gains less is rounding
 
@@ -45,10 +47,10 @@ def is_small(problem: Problem) -> bool:
 class Descent:
     """Make the best shift, replacement or swap, and so on, until none gains.
 
-    Then a few units are moved by chance, and it is tried from there, and mostly gone on
-    with what that comes to, if it is not much worse: Lourenco, Martin and Stuetzle,
-    Iterated local search (2003). Like `Search`, the same problem, start,
-    seed and calls give the same.
+    Then a few units are moved by chance, and it is tried from there, and gone on with
+    what that comes to, if it is little worse than the best: Lourenco, Martin and
+    Stuetzle, Iterated local search (2003). Like `Search`, the same problem, start, seed
+    and calls give the same.
 
     Args:
         problem: What is to be solved; `is_small`.
@@ -90,7 +92,7 @@ class Descent:
         while self._looked < end and not self.exhausted:
             if not self._step():
                 self._choose(self._keep())
-                self.exhausted = not self._kick()
+                self.exhausted = not (self._kick() or self._kick_best())
         self._keep()
         self.iterations += iterations
         return self._best
@@ -147,12 +149,17 @@ class Descent:
         return found
 
     def _choose(self, found: Solution) -> None:
-        """Go on from *found*, if it is not much worse than where it came from."""
-        even = cost_parts(self.problem, self._base.assignment).even
-        if found.cost - self._base.cost < WORSE * even:
+        """Go on from *found*, if it is not much worse than the best."""
+        even = cost_parts(self.problem, self._best.assignment).even
+        if found.cost - self._best.cost < WORSE * even:
             self._base = found
         elif self._dice.random() < BACK:
             self._base = self._best
+
+    def _kick_best(self) -> bool:
+        """Move some units of the best by chance; return whether any was moved."""
+        self._base = self._best
+        return self._kick()
 
     def _kick(self) -> bool:
         """Move some units by chance; return whether any was moved.

@@ -105,11 +105,12 @@ class Planning:
 
     @property
     def extent(self) -> int:
-        """How many units there are to look at; others where few of them may move."""
-        units, moved = self.problem.units, int(self._moved(self.assignment)[MOVES])
+        """As if how many units were looked at; another number where few may move."""
+        units = self.problem.units
         if isinstance(self._search, Exchange):
+            moved = int(self._moved(self.assignment)[MOVES])
             return min(units, TURNS * moved)
-        few = moved > NEAR * self._task.budgets[MOVES]
+        few = isinstance(self._search, Descent) and self._few
         return FEW_TURNS * units if few else units
 
     @property
@@ -145,14 +146,19 @@ class Planning:
         finite = np.isfinite(self._task.budgets)
         rows = np.flatnonzero(finite) if finite.any() else np.zeros(1, np.int64)
         problem = self._moving_as_much(rows[:1])
-        few = self._moved(self.assignment)[MOVES] > NEAR * self._task.budgets[MOVES]
-        least, most = FEWER_SWEEPS if few else SWEEPS
+        least, most = FEWER_SWEEPS if self._few else SWEEPS
         sweeps = min(most, max(least, LOOKS // max(problem.units, 1)))
         found = nearest(problem, sweeps, PRECISION, self.assignment)
-        if not few:
+        if not self._few:
             return found
         whole = whole_bound(self._moving_as_much(rows))
         return replace(found, bound=max(found.bound, whole))
+
+    @property
+    def _few(self) -> bool:
+        """Whether the budget hardly lets any more units move."""
+        moved = self._moved(self.assignment)[MOVES]
+        return bool(moved > NEAR * self._task.budgets[MOVES])
 
     def _moving_as_much(self, rows: Indices) -> Problem:
         """Return the problem with these measures of what the best moves as budgets."""

@@ -53,7 +53,8 @@ class Optimize:
         margin: Least part of the unevenness, in [0, 1], that a plan must take away.
         spare: For the loss of how many nodes there must be room in memory.
         relocate: Whether containers may be stopped, moved and started.
-        effort: How many moves are looked at for each guest; in all, 40 million at most.
+        effort: How many moves are looked at for each guest, or for some of them where
+            few may move; in all, 40 million at most.
         seed: Where the random numbers begin.
         limits: What the operator allows.
 

@@ -74,7 +74,7 @@ class Work:
 
     @property
     def extent(self) -> int:
-        """How many units there are to look at; fewer where few of them may move."""
+        """As if how many units were looked at; another number where few may move."""
         return self._planning.extent
 
     @property

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opendrs.policies.optimising.decomposition.ascent import Ending, ascended
 from opendrs.policies.optimising.decomposition.choices import Choices
 from opendrs.policies.optimising.decomposition.ground import Ground
 from opendrs.policies.optimising.decomposition.least import bound
@@ -171,3 +172,26 @@ def test_three_resources_are_too_many() -> None:
 
     with pytest.raises(ValueError, match="3 resources are to be even, not 2"):
         Ground.of(problem, 10)
+
+
+@pytest.mark.parametrize("peak", [-2.0, 3.0])
+def test_it_ends_when_ten_looks_hardly_raise_the_value(peak: float) -> None:
+    def looked_at(enough: float) -> tuple[int, float]:
+        looks = 0
+
+        def hill(point: Floats) -> tuple[float, Floats]:
+            nonlocal looks
+            looks += 1
+            away = point - peak
+            return 10.0 - float(away @ away), -2.0 * away
+
+        none = np.zeros(2, np.bool_)
+        ending = Ending(looks=100, enough=enough)
+        found, _ = ascended(hill, np.zeros(2), np.ones(2), none, ending)
+        return looks, found
+
+    all_looks, highest = looked_at(0.0)
+    looks, found = looked_at(0.01)
+
+    assert looks < all_looks / 2
+    assert 9.9 < found <= highest <= 10.0

@@ -192,3 +192,15 @@ def test_it_is_exhausted_only_where_nobody_may_be_moved(seed: int) -> None:
         search.run(20_000, 1.0)
 
     assert [each.exhausted for each in searches] == [False, True]
+
+
+@given(SEEDS)
+@settings(max_examples=20)
+def test_the_same_seed_and_calls_give_the_same(seed: int) -> None:
+    problem = drawn(seed)
+
+    once, again = (Descent(problem, problem.origin, seed) for _ in range(2))
+
+    # Long enough to go on from what is worse, and to begin at the best again.
+    found = [each.run(200_000, 1.0).assignment.tolist() for each in (once, again)]
+    assert found[0] == found[1]

@@ -111,3 +111,10 @@ def test_nobody_is_gathered_where_another_rule_lets_them_not_be() -> None:
     decision = Optimize(threshold=0.0, margin=0.0).decide(snapshot, None)
 
     assert decision.plan == EMPTY_PLAN
+
+
+@pytest.mark.parametrize(("budget", "times"), [("1 moves", 3), ("unlimited", 1)])
+def test_small_clusters_are_looked_at_longer_where_few_may_move(
+    budget: str, times: int
+) -> None:
+    assert planning(PILE, budget).extent == times * len(PILE.guests)

@@ -26,12 +26,12 @@ LATELY = 10  # looks after which it is seen how much they have brought
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How long it goes on.
+class Ending:
+    """When it ends.
 
     Attributes:
         looks: How many points are looked at, at most.
-        enough: The part of it by which ten looks must raise the value, or it ends.
+        enough: The part of it by which some ten looks must raise the value.
     """
 
     looks: int
@@ -43,7 +43,7 @@ def ascended(
     start: Floats,
     scale: Floats,
     positive: Mask,
-    effort: Effort,
+    ending: Ending,
 ) -> tuple[float, Floats]:
     """Return the highest value that was found, and where.
 
@@ -52,7 +52,7 @@ def ascended(
         start: Where it begins; shape (D,).
         scale: How far it may be about to the highest point, in each direction.
         positive: The directions in which no point may be below 0.
-        effort: How long it goes on.
+        ending: When it ends.
     """
 
     def look(point: Floats) -> tuple[float, Floats, Floats]:
@@ -64,10 +64,10 @@ def ascended(
     best, slope, point = look(start)
     top = point
     looked = seen = 1
-    then = -np.inf
-    while looked < effort.looks and step > LEAST_STEP:
+    then = best
+    while looked < ending.looks and step > LEAST_STEP:
         if looked - seen >= LATELY:
-            if best - then < effort.enough * abs(best):
+            if best - then < ending.enough * abs(best):
                 break
             seen, then = looked, best
         along = space.T @ slope

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.policies.optimising.decomposition.ascent import Effort, ascended
+from opendrs.policies.optimising.decomposition.ascent import Ending, ascended
 from opendrs.policies.optimising.decomposition.choices import Choices
 from opendrs.policies.optimising.decomposition.ground import PLANE, Ground
 from opendrs.policies.optimising.groups import Floats
@@ -43,7 +43,7 @@ def bound(
         means: Between what the mean of the shares of all nodes is: the least and the
             most; shape (2, 2). Only plans for which that holds are looked at.
         start: The prices to begin with.
-        enough: Prices are tried as long as ten raise it by this part of it, at least.
+        enough: The part of it by which some ten prices must raise it; 0 for all looks.
     """
     now = _cost(ground)
     if now <= 0:
@@ -55,8 +55,8 @@ def bound(
     positive = np.arange(len(scale)) <= len(ground.budgets)
     first = np.where(positive, scale, 0.0) if start is None else start
     choices = Choices(ground, means)
-    effort = Effort(looks, enough)
-    cost, prices = ascended(choices.at, first, scale, positive, effort)
+    ending = Ending(looks, enough)
+    cost, prices = ascended(choices.at, first, scale, positive, ending)
     return Bound(max(0.0, cost), prices)
 
 
