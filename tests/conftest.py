@@ -1,6 +1,8 @@
-"""How properties are tried: a busy machine is no counterexample."""
+"""How tests are run: a busy machine is no counterexample, Ctrl-C reaches programs."""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -8,3 +10,7 @@ settings.register_profile(
     "house", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("house")
+
+# A shell lets what it begins in the background ignore Ctrl-C, and all that this begins.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
