@@ -21,10 +21,8 @@ PAIRS = 160_000  # swaps that are looked at at once, at most
 STEP = 1000  # a step takes as long as so many moves, however few it looks at
 QUICKER = 10  # times a swap is looked at as quickly as a shift
 TRIED = 2  # replacements that seem to gain are looked at closely
-KICK, FEWER = 3, 2  # units that are moved by chance at once; within budgets
-WORSE = (
-    0.2  # of what evenness costs: what it may cost more than the best to go on there
-)
+KICK = 3  # units that are moved by chance at once, where no budget bounds them
+WORSE = 0.2  # of what evenness costs: what it may cost more than the best, to go on
 BACK = 0.1  # where it costs more: how often it is begun at the best again
 LEAST = 1e-9  # of the cost at first: what gains less is rounding
 
@@ -164,11 +162,11 @@ class Descent:
     def _kick(self) -> bool:
         """Move some units by chance; return whether any was moved.
 
-        Within budgets all but one of them go home, so that another can leave.
+        Within budgets one goes home first, so that another can leave.
         """
         self._grid = grid = Grid(self.problem, self._base.assignment.copy())
         moved = False
-        returns = FEWER - 1 if len(self.problem.budgets) else 0
+        returns = 1 if len(self.problem.budgets) else 0
         for unit in self._dice.permutation(np.flatnonzero(grid.away))[:returns]:
             home = int(self.problem.origin[unit])
             if grid.may_shift()[unit, home]:

@@ -146,10 +146,11 @@ class Planning:
         finite = np.isfinite(self._task.budgets)
         rows = np.flatnonzero(finite) if finite.any() else np.zeros(1, np.int64)
         problem = self._moving_as_much(rows[:1])
-        least, most = FEWER_SWEEPS if self._few else SWEEPS
+        few = self._few
+        least, most = FEWER_SWEEPS if few else SWEEPS
         sweeps = min(most, max(least, LOOKS // max(problem.units, 1)))
         found = nearest(problem, sweeps, PRECISION, self.assignment)
-        if not self._few:
+        if not few:
             return found
         whole = whole_bound(self._moving_as_much(rows))
         return replace(found, bound=max(found.bound, whole))
