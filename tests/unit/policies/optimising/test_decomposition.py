@@ -94,6 +94,22 @@ def test_whatever_the_prices_are_it_is_a_bound(
     assert value <= least + 1e-9
 
 
+@given(SEEDS, st.sampled_from([1, 8, 1000]), st.data())
+@settings(max_examples=50)
+def test_what_was_looked_at_before_makes_no_difference(
+    seed: int, sets: int, data: st.DataObject
+) -> None:
+    ground = Ground.of(drawn(seed, units=9), sets)
+    likely = [*[st.floats(0, 0.2)] * 3, *[st.floats(-1, 1)] * 4]
+    before, prices = (np.array(data.draw(st.tuples(*likely))) for _ in range(2))
+    choices = Choices(ground, ALL)
+    choices.at(before)
+
+    value, _ = choices.at(prices)
+
+    assert value == pytest.approx(Choices(ground, ALL).at(prices)[0], abs=1e-9)
+
+
 @given(SEEDS)
 @settings(max_examples=40)
 def test_where_means_are_given_it_bounds_what_has_such_means(seed: int) -> None:

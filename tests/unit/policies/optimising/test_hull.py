@@ -14,10 +14,12 @@ TRIANGLE = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
 SEEDS = st.integers(0, 10_000)
 
 
-def nearest(corners: Floats, point: tuple[float, float], times: float = 1.0) -> Floats:
+def nearest(corners: Floats, point: tuple[float, float], times: int = 1) -> Floats:
     scale = np.ones((1, 2))
     place = np.array([point])
-    near = Hulls(corners, scale).nearest(np.zeros(1, np.int64), place, times)
+    near = Hulls(corners, scale).nearest(
+        np.zeros(1, np.int64), place, np.array([times])
+    )
     return near.ravel()
 
 
@@ -43,7 +45,7 @@ def test_what_is_inside_stays_and_the_rest_goes_to_the_edge(
 
 
 def test_twice_the_hull_is_twice_as_large() -> None:
-    assert nearest(TRIANGLE, (3.0, 3.0), 2.0).tolist() == pytest.approx([2.0, 2.0])
+    assert nearest(TRIANGLE, (3.0, 3.0), 2).tolist() == pytest.approx([2.0, 2.0])
 
 
 def test_points_in_a_line_are_a_hull_too() -> None:
@@ -66,7 +68,7 @@ def test_no_mixture_of_the_points_is_nearer(seed: int) -> None:
     nodes = np.zeros(1, np.int64)
     mixtures = 2 * draw.dirichlet(np.full(6, 0.3), 500) @ points
 
-    near = Hulls(hull(points), scale).nearest(nodes, wanted, 2.0)
+    near = Hulls(hull(points), scale).nearest(nodes, wanted, np.array([2]))
 
     distance = np.linalg.norm((near - wanted) * scale)
     others = np.linalg.norm((mixtures - wanted) * scale, axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from opendrs.policies.optimising.decomposition.choice import Choice
 from opendrs.policies.optimising.decomposition.ground import Ground
 from opendrs.policies.optimising.decomposition.prices import Prices
 from opendrs.policies.optimising.decomposition.search import SURE, Search, Yardstick
@@ -25,6 +26,7 @@ class Choices:
         self._ground = ground
         self._means = means
         self._yardstick = Yardstick(ground)
+        self._last = Choice.of_nobody(ground.leaving.first)
 
     def at(self, flat: Floats) -> tuple[float, Floats]:
         """Return the bound of what evenness costs, and its supergradient.
@@ -37,8 +39,9 @@ class Choices:
         target = self._yardstick.target
         ideal = target - linear / (2 * self._yardstick.weight)
         anyway = (linear * (target + ideal) / 2).sum(axis=1)
-        found = Search(ground, self._yardstick, prices, ideal)
+        found = Search(ground, self._yardstick, prices, ideal, self._last)
         found.run()
+        self._last = found.choice
         means = np.where(prices.mean > 0, self._means[1], self._means[0])
         given = prices.budgets @ ground.budgets
         given += prices.load @ ground.load.sum(axis=0) + prices.mean @ means
@@ -48,7 +51,7 @@ class Choices:
         slope = np.concatenate(
             [
                 found.measured() - ground.budgets,
-                [found.arrived.sum() - found.departed.sum()],
+                [found.choice.arrived.sum() - found.departed.sum()],
                 (found.load - ground.load).sum(axis=0),
                 (found.load * ground.share).mean(axis=0) - means,
             ]

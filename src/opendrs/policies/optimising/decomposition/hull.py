@@ -44,21 +44,22 @@ class Hulls:
         length = np.square(self._along).sum(axis=2)
         self._length = np.where(length > 0, length, 1.0)
 
-    def nearest(self, nodes: Indices, points: Floats, times: float) -> Floats:
+    def nearest(self, nodes: Indices, points: Floats, times: Indices) -> Floats:
         """Return the points of so many times the hull that are nearest to *points*.
 
         Args:
             nodes: The node that measures each distance; shape (P,).
             points: The points, not scaled; shape (P, 2).
-            times: How many times the hull is taken.
+            times: How many times the hull is taken for each; shape (P,).
         """
-        along, start = self._along[nodes], times * self._from[nodes]
+        along, by = self._along[nodes], times[:, None, None]
+        start = by * self._from[nodes]
         scale = self._scale[nodes]
         away = (points * scale)[:, None, :] - start
         cross = along[:, :, 0] * away[:, :, 1] - along[:, :, 1] * away[:, :, 0]
         inside = np.all(cross > 0, axis=1)
-        part = (along * away).sum(axis=2) / (times * self._length[nodes])
-        beyond = away - times * along * np.clip(part, 0.0, 1.0)[:, :, None]
+        part = (along * away).sum(axis=2) / (times[:, None] * self._length[nodes])
+        beyond = away - by * along * np.clip(part, 0.0, 1.0)[:, :, None]
         edge = np.square(beyond).sum(axis=2).argmin(axis=1)
         rest = beyond[np.arange(len(edge)), edge] / scale
         near: Floats = points - np.where(inside[:, None], 0.0, rest)

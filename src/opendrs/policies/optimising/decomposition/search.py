@@ -3,15 +3,18 @@
 A node chooses a set of large units that leaves, how many small ones leave besides, and
 how many arrive. Where small ones leave, its load may be by as much nearer to what is
 best for it as they could take with them; so what it costs is bounded from below.
+
+What was best at other prices is looked at first. It is hardly worse now, so that nearly
+all else costs more already by what is paid for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from opendrs.policies.optimising.decomposition.choice import Choice
 from opendrs.policies.optimising.decomposition.ground import Ground
 from opendrs.policies.optimising.decomposition.hull import Hulls
 from opendrs.policies.optimising.decomposition.prices import Prices
@@ -35,41 +38,29 @@ class Yardstick:
         self.reach: Floats = np.sqrt(np.square(taken).sum(axis=2))
 
 
-@dataclass(frozen=True, slots=True)
-class _Small:
-    """The small units that leave each node: how many, at what price, how far it goes.
-
-    Their reach is how much nearer to any load that of the node may be without them.
-    """
-
-    gone: Indices
-    price: Floats
-    reach: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """What is left after sets have left and units arrived, for each set.
-
-    What was paid for it, the load, and its distance from what is best.
-    """
-
-    price: Floats
-    load: Floats
-    distance: Floats
-
-
 class Search:
     """The search for what is best for each node.
 
+    Args:
+        ground: The nodes, and who may move.
+        yardstick: How they measure distances.
+        prices: What is paid.
+        ideal: The load that would be best for each node; shape (N, 2).
+        first: What each node might choose, which is looked at first.
+
     Attributes:
-        cost: What its choice costs each node; shape (N,).
-        load: The load that each node has in the end; shape (N, 2).
-        arrived: How many units arrive; shape (N,).
+        choice: What each node chooses.
+        cost: What that costs each; shape (N,).
+        load: The load that each has in the end; shape (N, 2).
     """
 
     def __init__(
-        self, ground: Ground, yardstick: Yardstick, prices: Prices, ideal: Floats
+        self,
+        ground: Ground,
+        yardstick: Yardstick,
+        prices: Prices,
+        ideal: Floats,
+        first: Choice,
     ) -> None:
         self._ground = ground
         self._sets = ground.leaving
@@ -77,97 +68,101 @@ class Search:
         self._prices = prices
         self._ideal = ideal
         own = self._sets.node
-        away = (self._sets.left - ideal[own]) * yardstick.scale[own]
-        self._alone = np.hypot(away[:, 0], away[:, 1])
-        above = np.maximum(away, 0.0)
+        above = np.maximum(self._sets.left - ideal[own], 0.0) * yardstick.scale[own]
         self._above = np.hypot(above[:, 0], above[:, 1])
         self._price = prices.budgets @ self._sets.measured
         self._price -= prices.arrival * self._sets.count
         self._small_price, self._small_unit = self._cheapest_small()
+        self.choice = Choice.of_nobody(ground.leaving.first)
         self.cost = np.full(len(ideal), np.inf)
-        self._set = self._sets.first.copy()
-        self._small = np.zeros(len(ideal), np.int64)
-        self.arrived = np.zeros(len(ideal))
         self.load = np.zeros_like(ideal)
+        self._look_at(first)
 
     @property
     def departed(self) -> Floats:
         """How many units leave each node; shape (N,)."""
-        return self._sets.count[self._set] + self._small
+        return self._sets.count[self.choice.leaving] + self.choice.small
 
     def measured(self) -> Floats:
         """Return what the budgets count of all who leave; shape (B,)."""
-        total: Floats = self._sets.measured[:, self._set].sum(axis=1)
-        some = np.flatnonzero(self._small)
+        total: Floats = self._sets.measured[:, self.choice.leaving].sum(axis=1)
+        some = np.flatnonzero(self.choice.small)
         units = self._small_unit[some]
-        return total + self._ground.measures[:, units] @ self._small[some]
+        return total + self._ground.measures[:, units] @ self.choice.small[some]
 
     def run(self) -> None:
         """Find what is best for each node."""
-        sets = np.arange(len(self._price))
-        number = 0
-        while len(sets):
-            small = self._small_ones(number)
-            own = self._sets.node[sets]
-            price = self._price[sets] + small.price[own]
-            keep = price < self.cost[own] - SURE
-            sets = sets[keep]
-            self._without_and_with(sets, price[keep], small)
-            number += 1
-
-    def _without_and_with(self, sets: Indices, price: Floats, small: _Small) -> None:
-        """Look at these sets, with none and with more and more arrivals."""
-        if not len(sets):
-            return
-        own, left = self._sets.node[sets], self._sets.left[sets]
-        distance = self._alone[sets]
-        self._note(sets, small, 0, _Ends(price, left, distance))
+        open_to = self._ground.open[self._sets.node]
+        short = self._look_at(self._promising(self._departures()))
+        short = short.part(open_to[short.leaving])
         for least, most in _numbers(self._ground.most):
-            charge = price + self._prices.arrival * least
-            over = np.maximum(self._above[sets] - small.reach[own], 0.0)
-            keep = charge + np.square(over) < self.cost[own] - SURE
-            keep &= (distance > small.reach[own]) & self._ground.open[own]
-            sets, price, charge = sets[keep], price[keep], charge[keep]
-            if not len(sets):
+            filled = self._promising(short.with_arrivals(least, most))
+            if not len(filled.leaving):
                 return
-            own, left = own[keep], left[keep]
-            wanted = self._ideal[own] - left
-            near = self._yardstick.hulls.nearest(own, wanted, most)
-            rest = (wanted - near) * self._yardstick.scale[own]
-            distance = np.hypot(rest[:, 0], rest[:, 1])
-            self._note(sets, small, least, _Ends(charge, left + near, distance))
+            short = self._look_at(filled)
 
-    def _note(self, sets: Indices, small: _Small, arrived: int, ends: _Ends) -> None:
-        """Keep for each node what is better than what it had."""
-        own = self._sets.node[sets]
-        rest = np.maximum(ends.distance - small.reach[own], 0.0)
-        value = ends.price + np.square(rest)
-        begin = np.flatnonzero(np.diff(own, prepend=-1))
-        least = np.minimum.reduceat(value, begin)
-        better = least < self.cost[own[begin]] - SURE
-        best = np.full(len(self.cost), -np.inf)
-        best[own[begin][better]] = least[better]
-        place = np.flatnonzero(value == best[own])[::-1]
-        node = own[place]
-        self.cost[node] = value[place]
-        self._set[node] = sets[place]
-        self._small[node] = small.gone[node]
-        self.arrived[node] = arrived
-        distance = np.maximum(ends.distance[place], TINY)
-        part = np.minimum(1.0, small.reach[node] / distance)
-        back = (self._ideal[node] - ends.load[place]) * part[:, None]
-        self.load[node] = ends.load[place] + back
+    def _departures(self) -> Choice:
+        """Return which sets may leave each node, and how many small ones besides.
 
-    def _small_ones(self, number: int) -> _Small:
-        """Return so many small units of each node; all where they are paid to leave."""
-        nodes, count = np.arange(len(self.cost)), self._sets.small_count
-        if number == 0:
-            return _Small(np.zeros_like(count), *np.zeros((2, len(nodes))))
-        paid = self._small_price < 0
-        gone = np.where(paid, count, np.minimum(number, count))
-        may = (number <= count) & (~paid | (number == 1))
-        price = np.where(may, self._small_price * np.maximum(gone, 1), np.inf)
-        return _Small(gone, price, self._yardstick.reach[nodes, gone])
+        Where small ones are paid to leave, all of them do or none.
+        """
+        own = self._sets.node
+        count, price = self._sets.small_count[own], self._small_price[own]
+        paid = price < 0
+        spare = np.maximum(self.cost[own] - self._price, 0.0)
+        some = np.divide(spare, price, out=np.full_like(price, np.inf), where=price > 0)
+        steps = np.where(paid, 1, np.minimum(count, some)).astype(np.int64)
+        sets = np.repeat(np.arange(len(own)), 1 + steps)
+        first = np.cumsum(1 + steps) - (1 + steps)
+        small = (np.arange(len(sets)) - first[sets]) * np.where(paid, count, 1)[sets]
+        return Choice.of_departures(sets, small)
+
+    def _promising(self, choice: Choice) -> Choice:
+        """Return what of *choice* may be better for a node than what it has."""
+        own = self._sets.node[choice.leaving]
+        reach = self._yardstick.reach[own, choice.small]
+        over = np.maximum(self._above[choice.leaving] - reach, 0.0)
+        least = self._paid(choice) + np.square(over)
+        return choice.part(least < self.cost[own] - SURE)
+
+    def _paid(self, choice: Choice) -> Floats:
+        """Return what is paid for what is chosen."""
+        own = self._sets.node[choice.leaving]
+        each = np.where(choice.small > 0, self._small_price[own], 0.0)
+        paid: Floats = self._price[choice.leaving] + each * choice.small
+        return paid + self._prices.arrival * choice.arrived
+
+    def _look_at(self, choice: Choice) -> Choice:
+        """Keep for each node what of *choice* is better than what it had.
+
+        Returns:
+            That with which nodes do not reach what is best for them.
+        """
+        own = self._sets.node[choice.leaving]
+        load = self._filled(choice)
+        rest = (self._ideal[own] - load) * self._yardstick.scale[own]
+        distance = np.hypot(rest[:, 0], rest[:, 1])
+        reach = self._yardstick.reach[own, choice.small]
+        value = self._paid(choice) + np.square(np.maximum(distance - reach, 0.0))
+        better = np.flatnonzero(value < self.cost[own] - SURE)
+        order = better[np.lexsort((value[better], own[better]))]
+        best = order[np.flatnonzero(np.diff(own[order], prepend=-1))]
+        nodes = own[best]
+        self.cost[nodes] = value[best]
+        self.choice.put(nodes, choice.part(best))
+        part = np.minimum(1.0, reach[best] / np.maximum(distance[best], TINY))
+        back = (self._ideal[nodes] - load[best]) * part[:, None]
+        self.load[nodes] = load[best] + back
+        return choice.part(distance > reach)
+
+    def _filled(self, choice: Choice) -> Floats:
+        """Return the loads once large ones have left and others arrived; (C, 2)."""
+        load = self._sets.left[choice.leaving]
+        some = np.flatnonzero(choice.most)
+        own = self._sets.node[choice.leaving[some]]
+        wanted = self._ideal[own] - load[some]
+        load[some] += self._yardstick.hulls.nearest(own, wanted, choice.most[some])
+        return load
 
     def _cheapest_small(self) -> tuple[Floats, Indices]:
         """Return what the cheapest small unit of each node costs, and which it is."""
