@@ -183,8 +183,10 @@ def bundles(snapshot: Snapshot, rules: CompiledRules) -> Iterable[Unit]:
     for name, guest in sorted(snapshot.guests.items()):
         if name in seen or not guest.present:
             continue
-        group = sorted(rules.together.get(name, (name,)))
-        members = (snapshot.guests[member] for member in group)
+        if name not in rules.together:
+            yield (guest,)
+            continue
+        members = (snapshot.guests[member] for member in sorted(rules.together[name]))
         bundle = tuple(member for member in members if member.present)
         seen.update(member.id for member in bundle)
         yield bundle

@@ -44,12 +44,19 @@ def room(snapshot: Snapshot, limits: Limits) -> dict[NodeId, Room]:
 
     A guest on the way to a node already takes its room there.
     """
-    held: dict[NodeId, list[Guest]] = {name: [] for name in snapshot.nodes}
+    arriving: dict[NodeId, float | None] = dict.fromkeys(snapshot.nodes, 0.0)
+    promised = dict(arriving)
     for guest in snapshot.guests.values():
+        asked = _promised(guest)
         for where in guest.locations:
-            held[where].append(guest)
+            promised[where] = _sum(promised[where], asked)
+            if where != guest.node:
+                arriving[where] = _sum(arriving[where], guest.usage.memory)
     return {
-        name: _room(node, held[name], limits) for name, node in snapshot.nodes.items()
+        name: room_when_empty(node, limits).minus(
+            Room(_sum(node.usage.memory, arriving[name]), promised[name])
+        )
+        for name, node in snapshot.nodes.items()
     }
 
 
@@ -71,12 +78,6 @@ def need(guests: Iterable[Guest]) -> Room:
         used = _sum(used, guest.usage.memory)
         promised = _sum(promised, _promised(guest))
     return Room(used, promised)
-
-
-def _room(node: Node, held: Iterable[Guest], limits: Limits) -> Room:
-    arriving = need(guest for guest in held if guest.node != node.id)
-    used = _sum(node.usage.memory, arriving.used)
-    return room_when_empty(node, limits).minus(Room(used, need(held).promised))
 
 
 def _promised(guest: Guest) -> float | None:

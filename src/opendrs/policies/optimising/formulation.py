@@ -9,19 +9,18 @@ import numpy as np
 from opendrs.model import Affinity, AntiAffinity, Guest, GuestId
 from opendrs.policies.optimising.classes import CLOSED, Classes
 from opendrs.policies.optimising.groups import Floats, Groups, Lists, Mask
-from opendrs.policies.optimising.parties import Party
+from opendrs.policies.optimising.movers import RESOURCES
 from opendrs.policies.optimising.problem import Problem
-from opendrs.policies.optimising.scene import CPU, RESOURCES, Scene, quotient
+from opendrs.policies.optimising.scene import CPU, Scene, quotient
 from opendrs.policies.optimising.worth import Worth
-from opendrs.rules import need
 
 
 def problem_of(scene: Scene, worth: Worth) -> Problem:
     """Return what a search is given: *scene*, and what things are worth; no budget."""
     classes = _classes(scene)
     class_of = [
-        classes.of(each.guests) if each.free and _is_known(each) else CLOSED
-        for each in scene.parties
+        classes.of(each.guests) if each.free and known else CLOSED
+        for each, known in zip(scene.parties, scene.movers.known.tolist(), strict=True)
     ]
     over = quotient(np.ones(RESOURCES), scene.even * scene.capacity.mean(axis=0))
     weights = np.zeros(RESOURCES)
@@ -29,7 +28,7 @@ def problem_of(scene: Scene, worth: Worth) -> Problem:
     safety, excess = _contention(scene, worth, over)
     return Problem(
         capacity=scene.capacity,
-        demand=scene.demand,
+        demand=scene.movers.demand,
         origin=scene.origin,
         class_of=np.array(class_of, np.int64),
         allowed=classes.allowed,
@@ -42,7 +41,7 @@ def problem_of(scene: Scene, worth: Worth) -> Problem:
         even_weight=quotient(weights, np.square(scene.even)),
         use_cost=np.full(len(scene.nodes), worth.used),
         place_cost=classes.place_cost(worth.broken, worth.soft),
-        move_cost=worth.gib * scene.effort,
+        move_cost=worth.gib * scene.movers.effort,
     )
 
 
@@ -57,11 +56,6 @@ def _contention(scene: Scene, worth: Worth, over: Floats) -> tuple[Floats, Float
     measured = np.array([CPU, scene.memory])
     excess[:, measured] = worth.contention * over[measured]
     return safety, excess
-
-
-def _is_known(party: Party) -> bool:
-    asked = need(party.guests)
-    return asked.used is not None and asked.promised is not None
 
 
 def _classes(scene: Scene) -> Classes:

@@ -58,8 +58,10 @@ class Parties:
 
     def within(self, gib: float, moves: float) -> Parties:
         """Return these without those that cannot be gathered for so much."""
-        kept = [party for party in self.all if not party.strays]
         torn = [party for party in self.all if party.strays]
+        if not torn:
+            return self
+        kept = [party for party in self.all if not party.strays]
         left_alone = dict(self.left_alone)
         for party in sorted(torn, key=lambda each: each.gathering):
             gib -= party.gathering

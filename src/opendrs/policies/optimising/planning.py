@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendrs.policies.optimising.bound import Nearest, nearest
+from opendrs.policies.optimising.bound import nearest
 from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.closing import closed
 from opendrs.policies.optimising.construction import begun
@@ -33,6 +33,7 @@ from opendrs.policies.optimising.worth import Worth
 
 SWEEPS = (20, 200)  # corners of what can be reached that are looked at for the bound
 FEWER_SWEEPS = (20, 50)  # where few guests move, and it is far from what is possible
+WIDE = 0.9  # part of the units that are nearly all
 LOOKS = 4_000_000  # units that are looked at for that, within these
 PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 TURNS = 5  # exchanges are looked at as if each who moves were so many units
@@ -60,14 +61,14 @@ class Task:
     @cached_property
     def measures(self) -> Floats:
         """What budgets count of each unit: GiB and guests; shape (2, G)."""
-        return np.array([self.scene.transfer, self.scene.count])
+        return np.array([self.scene.movers.transfer, self.scene.movers.count])
 
     @cached_property
     def budgets(self) -> Floats:
         """The most that may be moved of each, gathering apart; shape (2,)."""
-        gathering = float(self.scene.gathering.sum())
-        strays = sum(len(each.strays) for each in self.scene.parties)
-        most = (self.budget.gib - gathering, self.budget.moves - strays)
+        movers = self.scene.movers
+        gathering = float(movers.gathering.sum())
+        most = (self.budget.gib - gathering, self.budget.moves - movers.strays)
         return np.array([max(0.0, each) for each in most])
 
 
@@ -136,24 +137,31 @@ class Planning:
         start[list(units)] = self.problem.origin[list(units)]
         return Planning(self._task, [*self._at_home, *units], start)
 
-    def bound(self) -> Nearest:
+    def bound(self) -> float:
         """Return how even nodes could be made by moving as much as the best does.
 
-        What the budget counts is what is looked at; without one, what is transferred.
-        Who is to stay at home may move here: in another plan there might be a way.
-        That whole guests move is looked at where hardly any more of them may.
+        It is the distance that no plan comes below. What the budget counts is what is
+        looked at; without one, what is transferred. Who is to stay at home may move
+        here: in another plan there might be a way. That whole guests move is looked at
+        where hardly any more of them may; and then only that, where that tells more.
         """
         finite = np.isfinite(self._task.budgets)
         rows = np.flatnonzero(finite) if finite.any() else np.zeros(1, np.int64)
-        problem = self._moving_as_much(rows[:1])
         few = self._few
+        whole = whole_bound(self._moving_as_much(rows)) if few else 0.0
+        if whole and not is_small(self.problem) and self._open_to_nearly_all:
+            return whole
+        problem = self._moving_as_much(rows[:1])
         least, most = FEWER_SWEEPS if few else SWEEPS
         sweeps = min(most, max(least, LOOKS // max(problem.units, 1)))
-        found = nearest(problem, sweeps, PRECISION, self.assignment)
-        if not few:
-            return found
-        whole = whole_bound(self._moving_as_much(rows))
-        return replace(found, bound=max(found.bound, whole))
+        return max(whole, nearest(problem, sweeps, PRECISION, self.assignment).bound)
+
+    @property
+    def _open_to_nearly_all(self) -> bool:
+        """Whether most units may go to all nodes that are open to any."""
+        allowed = self._whole.allowed
+        wide = (allowed == allowed.any(axis=0)).all(axis=1)
+        return bool(wide[self._whole.class_of].mean() > WIDE)
 
     @property
     def _few(self) -> bool:
@@ -200,7 +208,7 @@ class Planning:
         gain = self._even(self._free.origin) - self._even(everything)
         if moved <= 0 or gain <= 0:
             return self._free
-        price = KNEE * gain / moved * self._task.scene.effort
+        price = KNEE * gain / moved * self._task.scene.movers.effort
         return replace(self._free, move_cost=np.maximum(self._free.move_cost, price))
 
     def _even(self, assignment: Indices) -> float:

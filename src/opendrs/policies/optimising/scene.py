@@ -7,28 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
-from opendrs.model import (
-    GIB,
-    Guest,
-    Limits,
-    Mobility,
-    NodeId,
-    Snapshot,
-)
+from opendrs.model import GIB, Guest, Limits, NodeId, Snapshot
 from opendrs.model.resources import NOTHING
 from opendrs.policies.optimising.groups import Floats, Indices
-from opendrs.policies.optimising.homes import transfer
+from opendrs.policies.optimising.movers import RESOURCES, Movers, summed
 from opendrs.policies.optimising.parties import Party
-from opendrs.policies.units import Unit
 from opendrs.rules import CompiledRules, Room, Targets, need
-from opendrs.scoring import ASSUMED_BANDWIDTH, UsageMode, demand, node_loads
+from opendrs.scoring import UsageMode, demand, node_loads
 
 CPU, USED, PROMISED = range(3)  # the resources: cores, and bytes used and promised
-RESOURCES = 3
 SPARE_CPU = 1.25  # processors may be promised this often where all are busy
-OVERHEAD = 0.25  # GiB that a move is taken to cost besides its memory
-DOWNTIME = 4.0  # how much dearer it is to move a guest that must be stopped for that
-DIRTIEST = 0.9  # part of the bandwidth from which copying is taken not to get dearer
 
 
 class Scene:
@@ -87,10 +75,9 @@ class Scene:
         return np.array([self._index[each.home] for each in self.parties], np.int64)
 
     @cached_property
-    def demand(self) -> Floats:
-        """What each unit takes of each resource; shape (G, R)."""
-        taken, unit = self._taken
-        return _summed(unit, taken, len(self.parties))
+    def movers(self) -> Movers:
+        """The guests of the units, as columns."""
+        return Movers(self.parties, self._mode, self._limits)
 
     @cached_property
     def size(self) -> Floats:
@@ -121,7 +108,7 @@ class Scene:
     @cached_property
     def taken(self) -> Floats:
         """What is taken of each node with each unit at home; shape (N, R)."""
-        return self.base + _summed(self.origin, self.demand, len(self.nodes))
+        return self.base + summed(self.origin, self.movers.demand, len(self.nodes))
 
     @cached_property
     def base(self) -> Floats:
@@ -144,23 +131,10 @@ class Scene:
 
     def _taken_by_units(self, snapshot: Snapshot) -> Floats:
         """Return what units take of each node in *snapshot*; shape (N, R)."""
-        taken, _ = self._taken
-        where = [
-            self._index[snapshot.guests[guest.id].node]
-            for each in self.parties
-            for guest in each.guests
-        ]
-        return _summed(np.array(where, np.int64), taken, len(self.nodes))
-
-    @cached_property
-    def _taken(self) -> tuple[Floats, Indices]:
-        """What each guest that may be moved takes, and its unit; (H, R) and (H,)."""
-        rows = [
-            self.taken_by((guest,)) for each in self.parties for guest in each.guests
-        ]
-        sizes = [len(each.guests) for each in self.parties]
-        unit = np.repeat(np.arange(len(sizes)), sizes)
-        return np.array(rows, float).reshape(-1, RESOURCES), unit
+        movers = self.movers
+        now = (snapshot.guests[guest.id].node for guest in movers.guests)
+        where = np.array([self._index[node] for node in now], np.int64)
+        return summed(where, movers.taken, len(self.nodes))
 
     @cached_property
     def even(self) -> Floats:
@@ -173,52 +147,6 @@ class Scene:
         return PROMISED if self._mode is UsageMode.STATIC else USED
 
     @cached_property
-    def transfer(self) -> Floats:
-        """The memory that leaving home transfers more than staying, in GiB; (G,)."""
-        return np.array([transfer(each.guests) for each in self.parties]) - (
-            self.gathering
-        )
-
-    @cached_property
-    def gathering(self) -> Floats:
-        """The memory that bringing each unit home transfers, in GiB; shape (G,)."""
-        return np.array([transfer(each) for each in self._strays], float)
-
-    @cached_property
-    def _strays(self) -> tuple[Unit, ...]:
-        """The guests of each unit that are not at home."""
-        return tuple(each.strays for each in self.parties)
-
-    @cached_property
-    def count(self) -> Floats:
-        """How many guests move more when a unit leaves its home; shape (G,)."""
-        return np.array(
-            [
-                float(len(each.guests) - len(strays))
-                for each, strays in zip(self.parties, self._strays, strict=True)
-            ]
-        )
-
-    @cached_property
-    def effort(self) -> Floats:
-        """What leaving home costs more than staying, in GiB or what is as bad; (G,).
-
-        Pages that are written while they are copied are copied again, so that memory V
-        takes about V / (1 - D/B) at a dirty rate D and a bandwidth B.
-
-        Source:
-            Clark et al., Live migration of virtual machines (NSDI 2005).
-        """
-        return np.array(
-            [
-                sum(self._effort(guest) for guest in each.guests)
-                - sum(self._effort(guest) for guest in strays)
-                for each, strays in zip(self.parties, self._strays, strict=True)
-            ],
-            float,
-        )
-
-    @cached_property
     def mean_memory(self) -> float:
         """The memory in use on a node, on average, in GiB."""
         return max(float(self.taken[:, USED].mean()) / GIB, 1e-9)
@@ -229,15 +157,6 @@ class Scene:
             self.size[:, USED].tolist(), self.taken[:, USED].tolist(), strict=True
         )
 
-    def _effort(self, guest: Guest) -> float:
-        """Return what moving *guest* costs, in GiB or what is as bad."""
-        memory = transfer((guest,))
-        if guest.mobility is not Mobility.LIVE:
-            return DOWNTIME * (memory + OVERHEAD)
-        bandwidth = self._limits.bandwidth or ASSUMED_BANDWIDTH
-        dirty = min((guest.dirty_rate or 0.0) / bandwidth, DIRTIEST)
-        return memory / (1 - dirty) + OVERHEAD
-
     def room(self, name: NodeId) -> Room:
         """Return the memory that the node called *name* can still take in."""
         return self.targets.room[name]
@@ -247,13 +166,6 @@ class Scene:
         asked = need(guests)
         cpu = sum((demand(guest, self._mode) or NOTHING).cpu for guest in guests)
         return cpu, asked.used or 0.0, asked.promised or 0.0
-
-
-def _summed(where: Indices, rows: Floats, count: int) -> Floats:
-    """Return the sum of the rows of each of *count* places; shape (count, R)."""
-    return np.column_stack(
-        [np.bincount(where, rows[:, r], count) for r in range(RESOURCES)]
-    ).astype(np.float64)
 
 
 def quotient(dividend: Floats, divisor: Floats) -> Floats:

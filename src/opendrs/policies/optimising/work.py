@@ -239,7 +239,7 @@ def _gap(draft: Draft, case: Case) -> Iterator[str]:
     if scale > 0:
         planning = draft.planning
         load = case.scene.taken_in(draft.snapshot)
-        least = planning.bound().bound / math.sqrt(scale)
+        least = planning.bound() / math.sqrt(scale)
         here = distance(planning.problem, load) / math.sqrt(scale)
         measure = "an unevenness" if _alike(case) else "a distance from even"
         yield (

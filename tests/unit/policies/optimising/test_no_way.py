@@ -88,7 +88,7 @@ def test_the_bound_holds_for_plans_in_which_others_stay_at_home() -> None:
 
     # By hand: the middle one leaves 0.5 and 0.3; the large one would make it even.
     assert work.assignment.tolist() == [0, 1, 0]
-    assert work.bound().bound == pytest.approx(0.0, abs=1e-9)
+    assert work.bound() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_who_has_to_stay_at_home_stays_there_when_others_have_to_as_well() -> None:
