@@ -183,8 +183,10 @@ class Planning:
 
     @property
     def _open(self) -> bool:
-        """Whether there is anybody to move, and anywhere to go."""
-        return self.problem.units > 0 and self.problem.nodes > 1
+        """Whether the budgets let anybody move, and there is anywhere to go."""
+        problem = self.problem
+        affordable = (problem.measures <= problem.budgets[:, None]).all(axis=0)
+        return problem.nodes > 1 and bool(affordable.any())
 
     def _begun(self, start: Indices | None) -> Search | Descent | Exchange | Pricing:
         """Return the search that suits what bounds the plan."""

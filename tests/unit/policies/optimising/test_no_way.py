@@ -118,3 +118,14 @@ def test_small_clusters_are_looked_at_longer_where_few_may_move(
     budget: str, times: int
 ) -> None:
     assert planning(PILE, budget).extent == times * len(PILE.guests)
+
+
+def test_where_gathering_uses_the_budget_up_nothing_is_searched_for() -> None:
+    torn = cluster(
+        nodes={"a": 0.7, "b": 0.1},
+        guests={"x": ("a", 0.3), "y": ("b", 0.1), "z": ("a", 0.4)},
+        rules=(Affinity(guests=guest_ids("x", "y")),),
+    )
+
+    assert planning(torn, "1 moves").exhausted
+    assert not planning(torn, "2 moves").exhausted
