@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opendrs.model import Limits, Snapshot
 from opendrs.policies.optimising.budget import Budget
@@ -47,6 +47,17 @@ class Case:
     mode: UsageMode
     seed: int
     notes: tuple[str, ...]
+
+    def within(self, gib: float) -> Case:
+        """Return the case with no more to transfer than *gib*.
+
+        Who cannot be gathered for so much stays.
+        """
+        budget = replace(self.budget, gib=min(gib, self.budget.gib))
+        who = self.parties.within(budget.gib, budget.moves)
+        return replace(
+            self, parties=who, scene=self.scene.of_parties(who.all), budget=budget
+        )
 
     def standing(self, snapshot: Snapshot) -> Standing:
         """Return how *snapshot* stands."""

@@ -68,7 +68,7 @@ def _price(problem: Problem) -> Floats:
     if not len(problem.budgets):
         used = problem.demand.max(axis=1, initial=0.0)
     else:
-        scale = np.maximum(problem.budgets, np.finfo(float).tiny)
+        scale = np.where(problem.budgets > 0, problem.budgets, 1.0)
         used = (problem.measures / scale[:, None]).max(axis=0)
     least = float(used[used > 0].min(initial=np.inf))
     return np.where(used > 0, used, least if np.isfinite(least) else 1.0)

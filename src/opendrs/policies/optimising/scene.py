@@ -69,6 +69,17 @@ class Scene:
         }
         self.targets = Targets(snapshot, rules, limits)
 
+    def of_parties(self, parties: Sequence[Party]) -> Scene:
+        """Return the same cluster, of which these *parties* may be moved."""
+        return Scene(
+            self.snapshot,
+            self.rules,
+            parties,
+            self._limits,
+            self._mode,
+            fill=self._fill,
+        )
+
     @cached_property
     def origin(self) -> Indices:
         """The home of each unit; shape (G,)."""

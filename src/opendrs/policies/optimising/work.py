@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,6 +43,7 @@ REASONS = {
 class Draft:
     """A plan, and how the cluster is and stands after it."""
 
+    case: Case
     planning: Planning
     way: Passage
     after: Standing
@@ -62,10 +63,10 @@ class Work:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._task = Task(
+        task = Task(
             scene=case.scene, worth=case.worth, budget=case.budget, seed=case.seed
         )
-        self._planning = Planning(self._task)
+        self._planning = Planning(task)
 
     @property
     def units(self) -> int:
@@ -88,8 +89,8 @@ class Work:
 
     def decision(self) -> Decision[None]:
         """Return what is decided now."""
-        case = self._case
         draft = self._draft()
+        case = draft.case
         goal = improved(case.before, draft.after, case.priorities, case.margin)
         if goal is None or not draft.way.plan.steps:
             return self._nothing(draft)
@@ -106,13 +107,13 @@ class Work:
             (
                 *case.notes,
                 *draft.way.notes,
-                *_gap(draft, case),
+                *_gap(draft),
                 *remains(case, draft.snapshot),
             ),
         )
 
     def _nothing(self, draft: Draft) -> Decision[None]:
-        case = self._case
+        case = draft.case
         if draft.way.plan.steps:
             reason = Reason.GAIN_BELOW_MARGIN
             why = (
@@ -136,8 +137,8 @@ class Work:
     def _draft(self) -> Draft:
         """Return the best plan that does not take longer than it may.
 
-        One that does is made anew with so much less to transfer. Where that does not
-        help, there is none.
+        One that does is made anew with so much less to transfer, and without those who
+        cannot be gathered for so little. Where that does not help, there is none.
         """
         case, draft = self._case, self._possible(self._planning)
         allowed = 60 * case.budget.minutes
@@ -150,14 +151,12 @@ class Work:
             if shorter == SHORTER:
                 break
             gib = SHORTENED * allowed / seconds * draft.gib
-            planning = Planning(
-                replace(self._task, budget=replace(case.budget, gib=gib))
-            )
+            work = Work(case.within(gib))
             for portion in range(PORTIONS):
-                planning.improve(MENDING * self.units, (portion + 1) / PORTIONS)
-            draft = self._possible(planning)
+                work.improve(MENDING * self.units, (portion + 1) / PORTIONS)
+            draft = work._possible(work._planning)
         nobody = passage([], case.snapshot, case.rules, case.limits)
-        return Draft(self._planning, nobody, case.before, case.snapshot)
+        return Draft(case, self._planning, nobody, case.before, case.snapshot)
 
     def _possible(self, planning: Planning) -> Draft:
         """Return the best plan of which all steps can be made in some order."""
@@ -178,7 +177,7 @@ class Work:
             journeys, case.snapshot, case.rules, case.limits, self._detours(journeys)
         )
         after = case.snapshot.after(*(step.action for step in way.plan.steps))
-        return Draft(planning, way, case.standing(after), after)
+        return Draft(case, planning, way, case.standing(after), after)
 
     def _journeys(self, planning: Planning) -> Iterator[Journey]:
         scene, assignment = self._case.scene, planning.assignment
@@ -233,8 +232,9 @@ def _travelling(scene: Scene, assignment: Indices) -> list[int]:
     return found
 
 
-def _gap(draft: Draft, case: Case) -> Iterator[str]:
+def _gap(draft: Draft) -> Iterator[str]:
     """Yield how near to the best possible *draft* is."""
+    case = draft.case
     scale = len(case.scene.nodes) * (case.worth.cpu + case.worth.memory)
     if scale > 0:
         planning = draft.planning

@@ -188,6 +188,29 @@ def test_a_budget_of_nothing_is_said_to_be_one() -> None:
     assert decision.detail == "a budget of 0 GiB lets nothing move"
 
 
+def test_who_cannot_be_gathered_in_the_time_stays_and_others_are() -> None:
+    # By hand: 2 GiB over 1 Gbit/s take 17 s, 40 GiB almost six minutes.
+    snapshot = cluster(
+        nodes={"a": 0.42, "b": 0.42},
+        guests={
+            "x": ("a", 0.4),
+            "y": ("b", 0.4),
+            "u": ("a", 0.02),
+            "v": ("b", 0.02),
+        },
+        rules=(
+            Affinity(guests=guest_ids("x", "y")),
+            Affinity(guests=guest_ids("u", "v")),
+        ),
+    )
+
+    decision = Optimize(budget="1 min").decide(snapshot, None)
+
+    assert [move(step).guest for step in decision.plan.steps] in (["u"], ["v"])
+    assert decision.after["broken_rules"] == 1
+    assert any("takes more than the budget" in note for note in decision.notes)
+
+
 @pytest.mark.parametrize("minutes", [1, 3, 5, 60])
 def test_a_plan_takes_no_longer_than_it_may(minutes: int) -> None:
     # By hand: 10 GiB over 1 Gbit/s take 86 s, so 40 GiB almost six minutes.
