@@ -7,22 +7,24 @@ leaves for each who returns; and the best is made, until none is left that gains
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from opendrs.policies.optimising.engine import Solution, cost, cost_parts
 from opendrs.policies.optimising.grid import Grid
 from opendrs.policies.optimising.groups import Indices
-from opendrs.policies.optimising.pairs import Swaps
+from opendrs.policies.optimising.pairs import best_swap
 from opendrs.policies.optimising.problem import Problem
 from opendrs.policies.optimising.replacing import replacements
 
 SMALL = 4000  # nodes times units up to which this is quicker
 PAIRS = 160_000  # swaps that are looked at at once, at most
-STEP = 1000  # a step takes as long as so many moves, however few it looks at
-QUICKER = 10  # times a swap is looked at as quickly as a shift
+STEP = 650  # a step takes as long as so many moves, however few it looks at
+QUICKER = 48  # as long as one takes by itself, so many are looked at at once
 TRIED = 2  # replacements that seem to gain are looked at closely
-KICK = 3  # units that are moved by chance at once, where no budget bounds them
-WORSE = 0.2  # of what evenness costs: what it may cost more than the best, to go on
+RETURNS = 4  # units that go home by chance at once, at most
+WORSE = 0.1  # of what evenness costs: what costs so much more is near the best
 BACK = 0.1  # where it costs more: how often it is begun at the best again
 LEAST = 1e-9  # of the cost at first: what gains less is rounding
 
@@ -45,10 +47,11 @@ def is_small(problem: Problem) -> bool:
 class Descent:
     """Make the best shift, replacement or swap, and so on, until none gains.
 
-    Then a few units are moved by chance, and it is tried from there, and gone on with
-    what that comes to, if it is little worse than the best: Lourenco, Martin and
-    Stuetzle, Iterated local search (2003). Like `Search`, the same problem, start, seed
-    and calls give the same.
+    Then some who are away go home and others leave, and it is tried from there, and
+    gone on with what that comes to, if it is little worse than the best: Lourenco,
+    Martin and Stuetzle, Iterated local search (2003); Schrimpf et al., Record breaking
+    optimization results using the ruin and recreate principle (2000). Like `Search`,
+    the same problem, start, seed and calls give the same.
 
     Args:
         problem: What is to be solved; `is_small`.
@@ -64,11 +67,11 @@ class Descent:
         self.iterations = 0
         self.exhausted = False
         self._grid = Grid(problem, start.copy())
-        self._swaps = Swaps(problem)
         self._dice = np.random.default_rng(seed)
         self._least = LEAST * abs(cost(problem, problem.origin)) + 1e-15
-        self._best = Solution(start.copy(), cost(problem, start))
-        self._base = self._best  # where units are moved by chance
+        self._best = Solution(start.copy(), self._grid.price)
+        self._margin = self._worse()
+        self._top = self._base = self._grid.copied()  # the best, and what is kicked
         self._looked = 0
 
     @property
@@ -89,93 +92,122 @@ class Descent:
         end = self._looked + iterations
         while self._looked < end and not self.exhausted:
             if not self._step():
-                self._choose(self._keep())
+                self._keep()
+                self._choose()
                 self.exhausted = not (self._kick() or self._kick_best())
         self._keep()
         self.iterations += iterations
         return self._best
 
     def _step(self) -> bool:
-        """Make a move that gains; return whether there is one."""
-        return self._shift() or self._replace() or self._swap()
+        """Make a move that gains; return whether there is one.
 
-    def _shift(self) -> bool:
-        """Make the best shift, if it gains."""
+        All swaps take long to look at: that is done only near the best.
+        """
+        return self._shift() or self._replace() or (self._near() and self._swap())
+
+    def _shift(self, barred: Sequence[int] = ()) -> bool:
+        """Make the best shift of who is not *barred*, if it gains."""
         grid = self._grid
-        self._looked += STEP + grid.open.size
-        more = np.where(grid.may_shift() & grid.affordable(), grid.shifts(), np.inf)
+        self._look(grid.may.size)
+        more = np.where(grid.may & grid.affordable(), grid.shifts(), np.inf)
+        more[:, barred] = np.inf
         place = int(more.argmin()) if more.size else 0
         if not more.size or not -more.flat[place] > self._least:
             return False
-        grid.shift(*divmod(place, self.problem.nodes))
+        target, unit = divmod(place, self.problem.units)
+        grid.move((unit, target))
         return True
 
     def _replace(self) -> bool:
         """Let one go home, and another leave, where that gains."""
-        grid, origin = self._grid, self.problem.origin
-        self._looked += int(grid.away.sum()) * self.problem.units
+        grid = self._grid
+        self._look(int(grid.away.sum()) * self.problem.units)
         for home, unit, target in replacements(grid, self._least, TRIED):
-            before, there = int(grid.node_of[home]), int(origin[home])
-            more = grid.shifts()[home, there]
-            grid.shift(home, there)
-            more += grid.shifts()[unit, target]
-            may = grid.may_shift()[unit, target] and grid.affordable()[unit, target]
-            if may and -more > self._least:
-                grid.shift(unit, target)
+            before = grid.price
+            here, source = grid.node_of[[home, unit]].tolist()
+            grid.move((home, int(self.problem.origin[home])), (unit, target))
+            if before - grid.price > self._least:
                 return True
-            grid.shift(home, before)
+            grid.move((home, here), (unit, source))
         return False
 
     def _swap(self) -> bool:
         """Let those two change places that gain most by it, if any do."""
         grid = self._grid
-        self._looked += self.problem.units**2 // QUICKER
-        found = self._swaps.best(grid, self._least)
+        self._look(self.problem.units**2)
+        found = best_swap(grid, self._least)
         if found.unit < 0:
             return False
         here, there = grid.node_of[[found.unit, found.other]].tolist()
-        grid.shift(found.unit, there)
-        grid.shift(found.other, here)
+        grid.move((found.unit, there), (found.other, here))
         return True
 
-    def _keep(self) -> Solution:
-        """Return what stands; take it over as the best, if it is."""
-        node_of = self._grid.node_of.copy()
-        found = Solution(node_of, cost(self.problem, node_of))
-        if found.cost < self._best.cost:
-            self._best = found
-        return found
+    def _look(self, moves: int) -> None:
+        """Count a look at so many moves at once."""
+        self._looked += STEP + moves // QUICKER
 
-    def _choose(self, found: Solution) -> None:
-        """Go on from *found*, if it is not much worse than the best."""
-        even = cost_parts(self.problem, self._best.assignment).even
-        if found.cost - self._best.cost < WORSE * even:
-            self._base = found
+    def _keep(self) -> None:
+        """Take what stands over as the best, if it is."""
+        if self._best.cost - self._grid.price > self._least:
+            node_of = self._grid.node_of.copy()
+            self._best = Solution(node_of, cost(self.problem, node_of))
+            self._top = self._grid.copied()
+            self._margin = self._worse()
+
+    def _worse(self) -> float:
+        """Return what may cost more than the best, to be near it."""
+        return WORSE * cost_parts(self.problem, self._best.assignment).even
+
+    def _near(self) -> bool:
+        """Return whether what stands is little worse than the best."""
+        return self._grid.price - self._best.cost <= self._margin
+
+    def _choose(self) -> None:
+        """Go on from what stands, if it is near the best."""
+        if self._near():
+            self._base = self._grid
         elif self._dice.random() < BACK:
-            self._base = self._best
+            self._base = self._top
 
     def _kick_best(self) -> bool:
         """Move some units of the best by chance; return whether any was moved."""
-        self._base = self._best
+        self._base = self._top
         return self._kick()
 
     def _kick(self) -> bool:
-        """Move some units by chance; return whether any was moved.
+        """Let some go home, and others leave; return whether any was moved.
 
-        Within budgets one goes home first, so that another can leave.
+        One leaves by chance, and the best after it.
         """
-        self._grid = grid = Grid(self.problem, self._base.assignment.copy())
-        moved = False
-        returns = 1 if len(self.problem.budgets) else 0
-        for unit in self._dice.permutation(np.flatnonzero(grid.away))[:returns]:
-            home = int(self.problem.origin[unit])
-            if grid.may_shift()[unit, home]:
-                grid.shift(int(unit), home)
-                moved = True
-        for _ in range(1 if returns else KICK):
-            possible = np.argwhere(grid.may_shift() & grid.affordable())
-            if not len(possible):
-                break
-            grid.shift(*possible[self._dice.integers(len(possible))].tolist())
-            moved = True
-        return moved
+        self._grid = self._base.copied()
+        returned = self._returned()
+        strayed = self._stray()
+        while self._shift(returned):
+            pass
+        return strayed or len(returned) > 0
+
+    def _returned(self) -> list[int]:
+        """Let one or some go home by chance; return who did."""
+        grid, origin = self._grid, self.problem.origin
+        chosen = self._dice.permutation(np.flatnonzero(grid.away)).tolist()
+        returned = []
+        for unit in chosen[: self._dice.integers(1, RETURNS + 1)]:
+            home = int(origin[unit])
+            if grid.may[home, unit]:
+                self._look(0)
+                grid.move((unit, home))
+                returned.append(unit)
+        return returned
+
+    def _stray(self) -> bool:
+        """Shift a unit by chance; return whether any may be shifted."""
+        grid = self._grid
+        possible = np.flatnonzero(grid.may & grid.affordable())
+        if not len(possible):
+            return False
+        self._look(0)
+        place = int(possible[self._dice.integers(len(possible))])
+        target, unit = divmod(place, self.problem.units)
+        grid.move((unit, target))
+        return True

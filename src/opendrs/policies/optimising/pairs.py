@@ -12,8 +12,6 @@ import numpy as np
 
 from opendrs.policies.optimising.grid import Grid
 from opendrs.policies.optimising.groups import Floats, Indices, Mask
-from opendrs.policies.optimising.problem import Problem
-from opendrs.policies.optimising.valuation import node_cost, steepness
 
 CHUNK = 64  # pairs that are looked at closely at once
 
@@ -26,59 +24,49 @@ class Swap(NamedTuple):
     other: int
 
 
-class Swaps:
-    """The swaps of units of one problem."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._active = np.flatnonzero(problem.even_weight)
-        demand = problem.demand[:, self._active]
-        # Resource by resource, what the node of a row bears more; shape (A, G, G).
-        self._more = np.ascontiguousarray(
-            np.moveaxis(demand[None, :, :] - demand[:, None, :], 2, 0)
-        )
-        self._squared = np.square(self._more)
-
-    def best(self, grid: Grid, least: float) -> Swap:
-        """Return the swap that gains most, if it gains more than *least*."""
-        found = Swap(least, -1, -1)
-        rows, every = _rows(grid), np.arange(len(grid.away))
-        close = _lesser_known(grid)
-        if close.any():
-            units = np.flatnonzero(close)
-            units, others = np.repeat(units, len(every)), np.tile(every, len(units))
-            found = _closest(grid, units, others, found)
-            rows = rows[~close[rows]]
-        delta = self._even(grid, rows)
-        delta[:, close] = np.inf
-        flat = delta.ravel()
-        worth = np.flatnonzero(flat < -found.gain)
-        units, others = np.divmod(worth, len(every))
-        may = affordable_swaps(grid, rows[units], others)
-        worth, units, others = worth[may], rows[units[may]], others[may]
-        order = np.argsort(flat[worth], kind="stable")
-        for begin in range(0, len(order), CHUNK):
-            chunk = order[begin : begin + CHUNK]
-            if flat[worth[chunk[0]]] >= -found.gain:
-                break
-            found = _closest(grid, units[chunk], others[chunk], found)
+def best_swap(grid: Grid, least: float) -> Swap:
+    """Return the swap that gains most, if it gains more than *least*."""
+    found = Swap(least, -1, -1)
+    rows, every = _rows(grid), np.arange(len(grid.away))
+    close = _lesser_known(grid)
+    if close.any():
+        units = np.flatnonzero(close)
+        units, others = np.repeat(units, len(every)), np.tile(every, len(units))
+        found = _closest(grid, units, others, found)
+        rows = rows[~close[rows]]
+    change = _instead(grid, rows, every)
+    back = change if len(rows) == len(every) else _instead(grid, every, rows)
+    flat = (change.T + back).ravel()
+    worth = np.flatnonzero(flat < -found.gain)
+    if not len(worth):
         return found if found.unit >= 0 else Swap(0.0, -1, -1)
+    units, others = np.divmod(worth, len(every))
+    may = affordable_swaps(grid, rows[units], others) & ~close[others]
+    worth, units, others = worth[may], rows[units[may]], others[may]
+    order = np.argsort(flat[worth], kind="stable")
+    for begin in range(0, len(order), CHUNK):
+        chunk = order[begin : begin + CHUNK]
+        if flat[worth[chunk[0]]] >= -found.gain:
+            break
+        found = _closest(grid, units[chunk], others[chunk], found)
+    return found if found.unit >= 0 else Swap(0.0, -1, -1)
 
-    def _even(self, grid: Grid, rows: Indices) -> Floats:
-        """Return what swaps of *rows* change of evenness and standing; (rows, G)."""
-        problem, here, active = grid.problem, grid.node_of, self._active
-        capacity = problem.capacity[:, active]
-        slope = steepness(problem)[:, active]
-        away = grid.load[:, active] - problem.even_target[active] * capacity
-        steep, pull = slope[here], 2 * (slope * away)[here]
-        every = np.arange(len(here))
-        own = grid.standing[every, here]
-        total: Floats = grid.standing[rows][:, here] - own[rows, None]
-        total += grid.standing[:, here[rows]].T - own
-        chosen = slice(None) if len(rows) == len(here) else rows
-        for r in range(len(active)):
-            total += self._squared[r][chosen] * (steep[rows, None, r] + steep[:, r])
-            total += self._more[r][chosen] * (pull[rows, None, r] - pull[:, r])
-        return total
+
+def _instead(grid: Grid, units: Indices, others: Indices) -> Floats:
+    """Return what changes on the nodes of *units* with *others* there; (others, units).
+
+    Of evenness, and of what *units* cost by themselves on the nodes of *others*. What
+    the node bears more is x = b - a, which costs s x^2 + p x more: as a product of
+    what is known of a and what is known of b, s b^2 + (p - 2 s a) b + (s a - p) a.
+    """
+    tariff, here, there = grid.tariff, grid.node_of[units], grid.node_of[others]
+    demand = grid.problem.demand[:, tariff.uneven]
+    a, b, s = demand[units], demand[others], tariff.steep[here]
+    p = 2 * s * (grid.load[here][:, tariff.uneven] - tariff.even[here])
+    known = np.hstack([s, p - 2 * s * a, (s * a - p) * a])
+    total: Floats = np.hstack([b * b, b, np.ones(b.shape)]) @ known.T
+    total += (grid.standing[:, units] - grid.standing[here, units])[there]
+    return total
 
 
 def _rows(grid: Grid) -> Indices:
@@ -105,7 +93,7 @@ def _lesser_known(grid: Grid) -> Mask:
     over = np.maximum(grid.load - problem.capacity, 0) * problem.overload_weight
     excess = np.maximum(grid.load - problem.safety, 0) * problem.excess_weight
     pays = (over + excess).sum(axis=1)[grid.node_of]
-    known: Mask = (pays > 0) | (grid.shared > 0)
+    known: Mask = (pays > 0) | (_shared(grid, np.arange(len(grid.away))) > 0)
     known |= grid.weighted.min(axis=1, initial=0.0) < 0
     return known
 
@@ -125,24 +113,31 @@ def swapped(grid: Grid, units: Indices, others: Indices) -> Floats:
     here, there = grid.node_of[units], grid.node_of[others]
     more = problem.demand[others] - problem.demand[units]
     after, beyond = grid.load[here] + more, grid.load[there] - more
-    delta = node_cost(problem, after, here) - grid.cost[here]
-    delta += node_cost(problem, beyond, there) - grid.cost[there]
-    delta += grid.standing[units, there] - grid.standing[units, here]
-    delta += grid.standing[others, here] - grid.standing[others, there]
+    delta = grid.tariff.of(after, here) - grid.cost[here]
+    delta += grid.tariff.of(beyond, there) - grid.cost[there]
+    delta += grid.standing[there, units] - grid.standing[here, units]
+    delta += grid.standing[here, others] - grid.standing[there, others]
     may = (after <= grid.limit[here]).all(axis=1)
     may &= (beyond <= grid.limit[there]).all(axis=1)
-    may &= grid.open[units, there] & grid.open[others, here] & (here != there)
+    may &= grid.open[there, units] & grid.open[here, others] & (here != there)
     if len(grid.count):
         met = grid.count[:, there].T - grid.member[others] > 0
         meeting = grid.count[:, here].T - grid.member[units] > 0
-        delta += (grid.weighted[units] * met).sum(axis=1) - grid.shared[units]
+        delta += (grid.weighted[units] * met).sum(axis=1) - _shared(grid, units)
         delta += (grid.weighted[others] * meeting).sum(axis=1)
-        delta -= grid.shared[others]
+        delta -= _shared(grid, others)
         may &= (grid.strict[units] * met).sum(axis=1) == 0
         may &= (grid.strict[others] * meeting).sum(axis=1) == 0
     may &= affordable_swaps(grid, units, others)
     delta[~may] = np.inf
     return delta
+
+
+def _shared(grid: Grid, units: Indices) -> Floats:
+    """Return what each of *units* pays for sharing its node."""
+    others = grid.count[:, grid.node_of[units]].T > 1
+    paid: Floats = (grid.weighted[units] * others).sum(axis=1)
+    return paid
 
 
 def affordable_swaps(grid: Grid, units: Indices, others: Indices) -> Mask:

@@ -8,7 +8,6 @@ import numpy as np
 
 from opendrs.policies.optimising.grid import Grid
 from opendrs.policies.optimising.groups import Floats, Indices, Mask
-from opendrs.policies.optimising.valuation import steepness
 
 
 class Replacement(NamedTuple):
@@ -24,63 +23,63 @@ def replacements(grid: Grid, least: float, most: int) -> list[Replacement]:
 
     For two moves together evenness is a quadratic form, so what they gain is right
     where nothing else changes; who would only fit, or only keep a rule, once the other
-    has gone home is passed over.
+    has gone home is passed over. So all that are returned may be made.
 
     Args:
         grid: Where units are.
         least: What must be gained.
         most: How many to return.
     """
-    problem = grid.problem
     back = np.flatnonzero(grid.away)
-    if not len(back) or not len(problem.budgets):
+    back = back[grid.may[grid.problem.origin[back], back]]
+    if not len(back) or not len(grid.budgets):
         return []
-    more, may = grid.shifts(), grid.may_shift()
-    origin = problem.origin
-    back = back[may[back, origin[back]]]
-    returning = more[back, origin[back]]
-    more[~may | grid.away[:, None]] = np.inf
-    first = more.argmin(axis=1)
-    shape = (len(back), len(first))
-    found = [
-        _changes(grid, back, returning, more, np.broadcast_to(targets, shape))
-        for targets in (first, grid.node_of[back][:, None], origin[back][:, None])
-    ]
-    changes = np.stack([each[0] for each in found])
-    best = changes.argmin(axis=0)
-    change = np.take_along_axis(changes, best[None], axis=0)[0]
+    more = grid.shifts()
+    returning = more[grid.problem.origin[back], back]
+    more[~grid.may | grid.away] = np.inf
+    change, targets = _changes(grid, back, more)
+    change += returning[:, None]
     change[~_affordable(grid, back)] = np.inf
-    flat = change.ravel()
-    chosen = np.argsort(flat, kind="stable")[:most]
-    rows, units = np.divmod(chosen[flat[chosen] < -least], len(first))
-    return [
-        Replacement(int(back[i]), int(unit), int(found[best[i, unit]][1][i, unit]))
-        for i, unit in zip(rows.tolist(), units.tolist(), strict=True)
-    ]
+    found = []
+    for _ in range(most):
+        place = int(change.argmin())
+        if not -change.flat[place] > least:
+            break
+        change.flat[place] = np.inf
+        row, unit = divmod(place, len(grid.away))
+        found.append(Replacement(int(back[row]), unit, int(targets.flat[place])))
+    return found
 
 
-def _changes(
-    grid: Grid, back: Indices, returning: Floats, more: Floats, targets: Indices
-) -> tuple[Floats, Indices]:
-    """Return what it costs more that units leave for *targets*, one for each of *back*.
+def _changes(grid: Grid, back: Indices, more: Floats) -> tuple[Floats, Indices]:
+    """Return what it costs more that each leaves for the best target, and that target.
 
-    Both shapes are (len(back), G).
+    That is where it would go anyhow, or what one of *back* leaves, but never the home
+    of that; both shapes are (len(back), G).
     """
-    problem = grid.problem
-    slope = steepness(problem)
-    here, home = grid.node_of[back], problem.origin[back]
-    demand, source = problem.demand, problem.origin
-    units = np.arange(len(demand))
-    # (x + y)^2 - x^2 - y^2 = 2 x y, for each node on which both change something.
-    at_here = 2 * (demand[back] * slope[here]) @ demand.T
-    at_home = 2 * (demand[back] * slope[home]) @ demand.T
-    cross = at_here * (
-        (source == here[:, None]).astype(float) - (targets == here[:, None])
-    )
-    cross += at_home * (
-        (targets == home[:, None]).astype(float) - (source == home[:, None])
-    )
-    return more[units, targets] + returning[:, None] + cross, targets
+    here, home = grid.node_of[back][:, None], grid.problem.origin[back][:, None]
+    at_here, at_home = _together(grid, back, here), _together(grid, back, home)
+    first = more.argmin(axis=0)
+    to_first = more[first, np.arange(len(first))] - at_here * (first == here)
+    to_first[first == home] = np.inf
+    to_here = more[here[:, 0]] - at_here
+    targets = np.where(to_here < to_first, here, first)
+    change = np.minimum(to_first, to_here)
+    source = grid.problem.origin
+    change += at_here * (source == here)
+    change -= at_home * (source == home)
+    return change, targets
+
+
+def _together(grid: Grid, back: Indices, nodes: Indices) -> Floats:
+    """Return what each unit costs more on *nodes* beside one of *back*.
+
+    (x + y)^2 - x^2 - y^2 = 2 x y.
+    """
+    tariff = grid.tariff
+    demand = grid.problem.demand[:, tariff.uneven]
+    both: Floats = (2 * demand[back] * tariff.steep[nodes[:, 0]]) @ demand.T
+    return both
 
 
 def _affordable(grid: Grid, back: Indices) -> Mask:

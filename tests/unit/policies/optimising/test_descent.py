@@ -14,7 +14,7 @@ from opendrs.policies.optimising.descent import Descent, is_small
 from opendrs.policies.optimising.engine import cost, faults
 from opendrs.policies.optimising.grid import Grid
 from opendrs.policies.optimising.groups import Groups, Indices, Lists
-from opendrs.policies.optimising.pairs import Swaps, swapped
+from opendrs.policies.optimising.pairs import best_swap, swapped
 from opendrs.policies.optimising.problem import Problem
 from opendrs.policies.optimising.replacing import replacements
 from oracles.drawn_problems import drawn_problem
@@ -48,8 +48,9 @@ def wandered(problem: Problem, steps: int = 6) -> Grid:
     draw = np.random.default_rng(steps)
     grid = Grid(problem, problem.origin.copy())
     for _ in range(steps):
-        possible = np.argwhere(grid.may_shift() & grid.affordable())
-        grid.shift(*draw.choice(possible).tolist())
+        possible = np.argwhere(grid.may & grid.affordable())
+        target, unit = draw.choice(possible).tolist()
+        grid.move((unit, target))
     return grid
 
 
@@ -68,7 +69,7 @@ def test_every_shift_costs_beforehand_what_it_costs_afterwards(seed: int) -> Non
     grid = wandered(problem)
     here, price = grid.node_of.copy(), cost(problem, grid.node_of)
 
-    more, may = grid.shifts(), grid.may_shift() & grid.affordable()
+    more, may = grid.shifts(), grid.may & grid.affordable()
 
     for unit in range(problem.units):
         for target in range(problem.nodes):
@@ -76,11 +77,39 @@ def test_every_shift_costs_beforehand_what_it_costs_afterwards(seed: int) -> Non
                 continue
             then = changed(here, **{f"u{unit}": target})
             feasible = not faults(problem, then)
-            assert more[unit, target] == pytest.approx(
+            assert more[target, unit] == pytest.approx(
                 cost(problem, then) - price, abs=1e-9
             )
             # Going home is always within budgets that were kept.
-            assert feasible == may[unit, target]
+            assert feasible == may[target, unit]
+
+
+@given(SEEDS)
+@settings(max_examples=50)
+def test_the_price_is_kept_up_with_several_moves_at_once(seed: int) -> None:
+    problem = drawn(seed)
+    grid = wandered(problem)
+    twin = grid.copied()
+
+    twin.move(*((unit, int(problem.origin[unit])) for unit in range(problem.units)))
+
+    assert grid.price == pytest.approx(cost(problem, grid.node_of))
+    assert twin.price == pytest.approx(cost(problem, problem.origin))
+    assert (twin.node_of == problem.origin).all()
+
+
+@given(SEEDS)
+@settings(max_examples=50)
+def test_each_replacement_that_is_found_may_be_made(seed: int) -> None:
+    problem = drawn(seed)
+    grid = wandered(problem)
+
+    for found in replacements(grid, -1e9, 5):
+        there = {
+            f"u{found.home}": problem.origin[found.home],
+            f"u{found.unit}": found.target,
+        }
+        assert faults(problem, changed(grid.node_of, **there)) == []
 
 
 @given(SEEDS)
@@ -96,7 +125,7 @@ def test_the_best_swap_is_the_best_of_all_that_it_may_make(seed: int) -> None:
         if may and here[unit] != here[other] and not faults(problem, then):
             gains.append(price - cost(problem, then))
 
-    found = Swaps(problem).best(grid, 1e-9)
+    found = best_swap(grid, 1e-9)
 
     assert found.gain == pytest.approx(max(gains), abs=1e-6)
     if found.unit >= 0:
@@ -163,7 +192,7 @@ def test_what_it_does_not_know_is_not_small() -> None:
 
 
 def test_it_gets_away_from_where_no_single_move_gains() -> None:
-    problem = drawn(11)
+    problem = drawn(20)
     settled = Descent(problem, problem.origin).settle()
 
     again = Descent(problem, problem.origin).run(200_000, 1.0)
