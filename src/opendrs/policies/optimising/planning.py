@@ -37,7 +37,8 @@ WIDE = 0.9  # part of the units that are nearly all
 LOOKS = 4_000_000  # units that are looked at for that, within these
 PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 TURNS = 5  # exchanges are looked at as if each who moves were so many units
-FEW_TURNS = 3  # and in small clusters as if there were so many times the units
+FEW_TURNS = 3  # and in small clusters as if there were so many times the units,
+EACH = 0.3  # or so many times for each who moves, where that is less
 GIB, MOVES = range(2)  # what budgets count
 KNEE = 0.5  # of the average gain: what a move must gain to be made without a budget
 
@@ -108,11 +109,12 @@ class Planning:
     def extent(self) -> int:
         """As if how many units were looked at; another number where few may move."""
         units = self.problem.units
+        moved = int(self._moved(self.assignment)[MOVES])
         if isinstance(self._search, Exchange):
-            moved = int(self._moved(self.assignment)[MOVES])
             return min(units, TURNS * moved)
-        few = isinstance(self._search, Descent) and self._few
-        return FEW_TURNS * units if few else units
+        if isinstance(self._search, Descent) and self._few:
+            return int(units * min(FEW_TURNS, EACH * moved))
+        return units
 
     @property
     def exhausted(self) -> bool:

@@ -113,11 +113,18 @@ def test_nobody_is_gathered_where_another_rule_lets_them_not_be() -> None:
     assert decision.plan == EMPTY_PLAN
 
 
-@pytest.mark.parametrize(("budget", "times"), [("1 moves", 3), ("unlimited", 1)])
+@pytest.mark.parametrize(
+    ("budget", "extent"), [("5 moves", 90), ("20 moves", 180), ("unlimited", 60)]
+)
 def test_small_clusters_are_looked_at_longer_where_few_may_move(
-    budget: str, times: int
+    budget: str, extent: int
 ) -> None:
-    assert planning(PILE, budget).extent == times * len(PILE.guests)
+    pile = cluster(
+        nodes={"a": 0.9, "b": 0.0},
+        guests={f"g{number}": ("a", 0.015) for number in range(60)},
+    )
+
+    assert planning(pile, budget).extent == extent
 
 
 def test_where_gathering_uses_the_budget_up_nothing_is_searched_for() -> None:
