@@ -10,7 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from least_variation import GIB, Line, Search, corner, least_sum, offences, problem_of
+from judged import GIB, offences, problem_of
+from least_variation import Search, least_sum
+from polygon import Line, corner
 
 
 def drawn(seed: int) -> dict[str, Any]:
@@ -93,9 +95,20 @@ def test_no_plan_has_a_smaller_sum(
     possible = sums(snapshot, moves, gib, mended)
     assume(possible)
 
-    least = Search(problem_of(snapshot, moves, gib, mended), looks=(10, 15)).least()
+    problem = problem_of(snapshot, moves, gib, mended)
+    search = Search(problem, looks=(10, 15, 5), boxes=100)
 
-    assert least <= min(possible) + 1e-9
+    assert search.least(enough=min(possible)) <= min(possible) + 1e-9
+
+
+def test_prices_of_guests_tell_more() -> None:
+    snapshot = drawn(5)
+    search = Search(problem_of(snapshot, 2, 20.0), looks=(10, 15, 20))
+
+    least, more = search.least(), search.least(enough=0.043)
+
+    assert least < 0.04
+    assert 0.043 <= more <= min(sums(snapshot, 2, 20.0)) + 1e-9
 
 
 def test_to_mend_rules_leaves_less_for_evenness() -> None:
@@ -136,8 +149,8 @@ def test_the_least_sum_of_roots_is_at_a_corner() -> None:
     one = Line(np.array([1.0, 1.0]), 5.0)
     sides = [Line(np.array([1.0, 0.0]), 1.0), Line(np.array([0.0, 1.0]), 1.0)]
 
-    assert corner([one])[0] == pytest.approx(5**0.5)
-    assert corner([one, *sides])[0] == pytest.approx(3.0)
+    assert corner([one]).root == pytest.approx(5**0.5)
+    assert corner([one, *sides]).root == pytest.approx(3.0)
 
 
 def test_nodes_must_be_online() -> None:

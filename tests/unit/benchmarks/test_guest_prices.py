@@ -1,0 +1,169 @@
+"""With a price for each guest, no plan comes below what is said to be possible."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guest_prices.choices import BRANCHES, Choices, Offer, best_choices
+from guest_prices.cluster import PLANE, Cluster
+from guest_prices.prices import Prices
+from guest_prices.volume import Space, ascended
+from opendrs.policies.optimising.groups import Floats
+
+DIRECTION = np.array([0.6, 0.8])
+
+
+def offer_of(seed: int) -> Offer:
+    """Return what a node chooses among: eight guests, two of them its own."""
+    draw = np.random.default_rng(seed)
+    return Offer(
+        ways=2 * draw.normal(size=(1, 2)),
+        scale=np.ones((1, 2)),
+        demand=draw.uniform(0, 2, (8, 2)),
+        origin=np.array([0, 0, 1, 1, 1, 1, 1, 1]),
+        costs=draw.normal(size=(2, 8)) * draw.choice([0.1, 1.0, 3.0]),
+    )
+
+
+def costs(offer: Offer, chosen: tuple[bool, ...]) -> float:
+    """Return what it costs a node to choose them, in plain words."""
+    x, y = float(offer.ways[0, 0]), float(offer.ways[0, 1])
+    paid = 0.0
+    for guest, takes in enumerate(chosen):
+        if takes:
+            leaves = offer.origin[guest] == 0
+            x += float(offer.demand[guest, 0]) * (1 if leaves else -1)
+            y += float(offer.demand[guest, 1]) * (1 if leaves else -1)
+            paid += float(offer.costs[int(leaves), guest])
+    return x * x + y * y + paid
+
+
+@given(st.integers(0, 10_000), st.integers(0, 8))
+@settings(max_examples=30, deadline=None)
+def test_no_choice_costs_less(seed: int, few: int) -> None:
+    offer = offer_of(seed)
+    least = min(costs(offer, each) for each in product((False, True), repeat=8))
+    tangents, chosen = np.zeros((1, 2)), np.zeros((1, 8), np.bool_)
+
+    below = best_choices(offer, tangents, chosen, few)[0]
+    found = best_choices(offer, tangents, chosen, BRANCHES)[0]
+
+    assert below <= least + 1e-9
+    assert found == pytest.approx(least)
+    assert costs(offer, tuple(chosen[0].tolist())) == pytest.approx(least)
+
+
+def cluster_of(seed: int) -> Cluster:
+    """Return five guests on three nodes of different capacity."""
+    draw = np.random.default_rng(seed)
+    capacity, demand = draw.uniform(5, 15, (3, 2)), draw.uniform(0, 4, (5, 2))
+    origin = draw.integers(0, 2, 5)
+    load = draw.uniform(0, 2, (3, 2))
+    np.add.at(load, origin, demand)
+    return Cluster(
+        capacity=capacity,
+        share=load / capacity,
+        demand=demand,
+        origin=origin,
+        measures=np.array([np.ones(5), demand[:, 1]]),
+        budgets=np.array([2.0, 4.0]),
+    )
+
+
+def squares(cluster: Cluster) -> list[tuple[float, Floats]]:
+    """Return both squares, weighted, of each plan, and the means of its shares."""
+    found = []
+    for places in product(range(3), repeat=5):
+        share = cluster.share.copy()
+        used = np.zeros(2)
+        for guest, place in enumerate(places):
+            home = cluster.origin[guest]
+            if place != home:
+                used += cluster.measures[:, guest]
+                share[home] -= cluster.demand[guest] / cluster.capacity[home]
+                share[place] += cluster.demand[guest] / cluster.capacity[place]
+        if (used <= cluster.budgets).all():
+            mean = share.mean(axis=0)
+            square = np.square(share.std(axis=0) / mean)
+            found.append((float(DIRECTION @ square), mean))
+    return found
+
+
+def drawn(seed: int) -> Prices:
+    """Return some prices."""
+    draw = np.random.default_rng(seed)
+    return Prices(
+        draw.normal(0, 0.05, 5), draw.uniform(0, 0.03, 2), draw.normal(0, 0.05, PLANE)
+    )
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=15, deadline=None)
+def test_no_plan_has_smaller_squares(seed: int) -> None:
+    cluster = cluster_of(seed)
+    plans = squares(cluster)
+    middle = plans[seed % len(plans)][1]
+    means = np.array([0.99 * middle, 1.01 * middle])
+    choices = Choices(cluster, DIRECTION, means)
+    least = min(
+        square
+        for square, mean in plans
+        if (means[0] <= mean).all() and (mean <= means[1]).all()
+    )
+    begin = choices.settled(drawn(seed)).flat
+    positive = np.array([False] * 5 + [True] * 2 + [False] * PLANE)
+
+    found, prices = ascended(choices.at, begin, Space(cluster.scale, positive), 30)
+
+    assert choices.at(drawn(seed).flat)[0] <= least + 1e-9
+    assert choices.at(begin)[0] <= found <= least + 1e-9
+    assert choices.at(prices)[0] == pytest.approx(found)
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=15, deadline=None)
+def test_the_bound_is_concave_with_this_slope(seed: int) -> None:
+    cluster = cluster_of(seed)
+    means = cluster.share.mean(axis=0) * np.array([[0.98], [1.02]])
+    choices = Choices(cluster, DIRECTION, means)
+    here, there = drawn(seed).flat, drawn(seed + 1).flat
+
+    value, slope = choices.at(here)
+
+    assert choices.at(there)[0] <= value + slope @ (there - here) + 1e-9
+
+
+def test_the_same_shares_stay_the_best_in_another_box() -> None:
+    cluster = cluster_of(1)
+    one, other = (
+        Choices(cluster, DIRECTION, cluster.share.mean(axis=0) * np.array(sides))
+        for sides in ([[0.9], [1.0]], [[1.0], [1.1]])
+    )
+
+    ideal = one.ideal(np.array([0.01, -0.02]))
+
+    assert other.ideal(other.mean_prices(ideal)) == pytest.approx(ideal)
+
+
+def test_the_highest_point_is_found() -> None:
+    # By hand: 3 - |x - 1| - 2 |y - 1| is highest at (1, 1), 3 - x - y at (0, 0), as no
+    # point may be below 0.
+    def pyramid(point: Floats) -> tuple[float, Floats]:
+        away = point - 1
+        height = np.array([1.0, 2.0])
+        return 3 - float(height @ np.abs(away)), -height * np.sign(away)
+
+    def falling(point: Floats) -> tuple[float, Floats]:
+        return 3 - float(point.sum()), -np.ones(2)
+
+    space = Space(np.ones(2), np.ones(2, np.bool_))
+
+    assert ascended(pyramid, np.array([0.5, 0.0]), space, 400)[0] == pytest.approx(
+        3, abs=0.05
+    )
+    assert ascended(falling, np.ones(2), space, 400)[0] == pytest.approx(3)
