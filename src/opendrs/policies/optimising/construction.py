@@ -29,6 +29,8 @@ def begun(problem: Problem, power: float = POWER) -> Indices:
         problem: What is to be solved.
         power: How much the price of a move counts.
     """
+    if not problem.units:
+        return problem.origin
     if is_small(problem):
         return Descent(problem, problem.origin).settle().assignment
     best = constructed(problem, power)

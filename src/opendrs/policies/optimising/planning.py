@@ -25,6 +25,7 @@ from opendrs.policies.optimising.descent import Descent, is_small
 from opendrs.policies.optimising.engine import Search, cost_parts, faults
 from opendrs.policies.optimising.exchange import Exchange
 from opendrs.policies.optimising.formulation import problem_of
+from opendrs.policies.optimising.grid import SLACK
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.pricing import NEAR, Pricing, begun_search
 from opendrs.policies.optimising.problem import Problem
@@ -33,7 +34,8 @@ from opendrs.policies.optimising.worth import Worth
 
 SWEEPS = (20, 200)  # corners of what can be reached that are looked at for the bound
 FEWER_SWEEPS = (20, 50)  # where few guests move, and it is far from what is possible
-WIDE = 0.9  # part of the units that are nearly all
+WIDE = 0.9  # part of the units that are most
+ALIKE = 0.5  # correlation from which the resources that units take are alike
 LOOKS = 4_000_000  # units that are looked at for that, within these
 PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 TURNS = 5  # exchanges are looked at as if each who moves were so many units
@@ -145,13 +147,13 @@ class Planning:
         It is the distance that no plan comes below. What the budget counts is what is
         looked at; without one, what is transferred. Who is to stay at home may move
         here: in another plan there might be a way. That whole guests move is looked at
-        where hardly any more of them may; and then only that, where that tells more.
+        where hardly any more of them may; and then only that, where it tells more.
         """
         finite = np.isfinite(self._task.budgets)
         rows = np.flatnonzero(finite) if finite.any() else np.zeros(1, np.int64)
         few = self._few
         whole = whole_bound(self._moving_as_much(rows)) if few else 0.0
-        if whole and not is_small(self.problem) and self._open_to_nearly_all:
+        if whole and self._whole_tells_more:
             return whole
         problem = self._moving_as_much(rows[:1])
         least, most = FEWER_SWEEPS if few else SWEEPS
@@ -159,11 +161,21 @@ class Planning:
         return max(whole, nearest(problem, sweeps, PRECISION, self.assignment).bound)
 
     @property
-    def _open_to_nearly_all(self) -> bool:
-        """Whether most units may go to all nodes that are open to any."""
-        allowed = self._whole.allowed
-        wide = (allowed == allowed.any(axis=0)).all(axis=1)
-        return bool(wide[self._whole.class_of].mean() > WIDE)
+    def _whole_tells_more(self) -> bool:
+        """Whether that whole guests move is likely to tell more than which they are.
+
+        So it is where most may go anywhere, and who takes much takes much of all.
+        """
+        problem = self._whole
+        wide = (problem.allowed == problem.allowed.any(axis=0)).all(axis=1)
+        taken = problem.demand[:, problem.even_weight > 0]
+        beside = taken - taken.mean(axis=0)
+        alike = ALIKE * np.sqrt(np.square(beside).sum(axis=0).prod())
+        return (
+            not is_small(problem)
+            and bool(wide[problem.class_of].mean() > WIDE)
+            and bool(beside.prod(axis=1).sum() > alike)
+        )
 
     @property
     def _few(self) -> bool:
@@ -187,7 +199,8 @@ class Planning:
     def _open(self) -> bool:
         """Whether the budgets let anybody move, and there is anywhere to go."""
         problem = self.problem
-        affordable = (problem.measures <= problem.budgets[:, None]).all(axis=0)
+        budgets = problem.budgets + SLACK * np.abs(problem.budgets)
+        affordable = (problem.measures <= budgets[:, None]).all(axis=0)
         return problem.nodes > 1 and bool(affordable.any())
 
     def _begun(self, start: Indices | None) -> Search | Descent | Exchange | Pricing:

@@ -151,7 +151,10 @@ class Work:
             if shorter == SHORTER:
                 break
             gib = SHORTENED * allowed / seconds * draft.gib
-            work = Work(case.within(gib))
+            less = case.within(gib)
+            if not less.parties.all:
+                break
+            work = Work(less)
             for portion in range(PORTIONS):
                 work.improve(MENDING * self.units, (portion + 1) / PORTIONS)
             draft = work._possible(work._planning)

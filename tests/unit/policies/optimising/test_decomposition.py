@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opendrs.policies.optimising.decomposition import search
 from opendrs.policies.optimising.decomposition.ascent import Ending, ascended
 from opendrs.policies.optimising.decomposition.choices import Choices
 from opendrs.policies.optimising.decomposition.ground import Ground
@@ -108,6 +109,18 @@ def test_what_was_looked_at_before_makes_no_difference(
     value, _ = choices.at(prices)
 
     assert value == pytest.approx(Choices(ground, ALL).at(prices)[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_how_many_departures_are_looked_at_at_once_makes_no_difference(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground = Ground.of(drawn(seed, units=12), 8)
+    prices = np.array([0.001, 0.002, 0.001, 0.01, -0.02, 0.0, 0.0])
+    together, _ = Choices(ground, ALL).at(prices)
+    monkeypatch.setattr(search, "ROWS", 1)
+
+    assert Choices(ground, ALL).at(prices)[0] == pytest.approx(together, abs=1e-12)
 
 
 @given(SEEDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,13 +11,16 @@ from builders import cluster, guest_ids
 from opendrs.model import (
     DEFAULT_LIMITS,
     EMPTY_PLAN,
+    GIB,
     Affinity,
     NodeAffinity,
     NodeId,
     Pin,
     Snapshot,
+    Usage,
 )
 from opendrs.policies import Optimize
+from opendrs.policies.optimising.bound import nearest
 from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.calm import calm
 from opendrs.policies.optimising.lack import lack
@@ -125,6 +130,42 @@ def test_small_clusters_are_looked_at_longer_where_few_may_move(
     )
 
     assert planning(pile, budget).extent == extent
+
+
+@pytest.mark.parametrize("alike", [0.0, 1.0])
+def test_the_bound_is_not_below_that_of_divided_guests(alike: float) -> None:
+    work = planning(motley(alike), "10 moves")
+    work.improve(20_000, 1.0)
+    whole = work.problem
+
+    divided = nearest(replace(whole, budgets=whole.budgets[-1:]), 50, 0.005)
+
+    assert work.bound() >= divided.bound
+
+
+def motley(alike: float) -> Snapshot:
+    """Return a cluster of guests that take of both resources what may be unlike."""
+    draw = np.random.default_rng(1)
+    normal = draw.normal(size=(210, 2))
+    normal[:, 1] = alike * normal[:, 0] + (1 - alike) * normal[:, 1]
+    taken = np.exp(0.8 * normal)
+    taken *= 7 / taken.sum(axis=0)
+    where = draw.choice(21, 210, p=draw.dirichlet(np.full(21, 5.0)))
+    plain = cluster(
+        nodes={f"n{number:02}": 0.0 for number in range(21)},
+        guests={f"g{one:03}": (f"n{node:02}", 0.01) for one, node in enumerate(where)},
+    )
+    guests, nodes = dict(plain.guests), dict(plain.nodes)
+    for (name, guest), (cpu, memory) in zip(plain.guests.items(), taken, strict=True):
+        usage = Usage(cpu=10 * cpu, memory=int(100 * GIB * memory))
+        guests[name] = replace(guest, usage=usage)
+        there = nodes[guest.node]
+        both = Usage(
+            cpu=(there.usage.cpu or 0) + 10 * cpu,
+            memory=(there.usage.memory or 0) + int(100 * GIB * memory),
+        )
+        nodes[guest.node] = replace(there, usage=both)
+    return replace(plain, guests=guests, nodes=nodes)
 
 
 def test_where_gathering_uses_the_budget_up_nothing_is_searched_for() -> None:

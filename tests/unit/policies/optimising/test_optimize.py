@@ -211,6 +211,22 @@ def test_who_cannot_be_gathered_in_the_time_stays_and_others_are() -> None:
     assert any("takes more than the budget" in note for note in decision.notes)
 
 
+@pytest.mark.parametrize("goal", [Goal.EVENNESS, Goal.PACKING])
+def test_where_there_is_time_to_gather_nobody_nothing_is_done(goal: Goal) -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.4},
+        guests={"x": ("a", 0.4), "y": ("b", 0.4)},
+        rules=(Affinity(guests=guest_ids("x", "y")),),
+    )
+
+    decision = Optimize(budget="1 min", priorities=(Goal.REPAIR, goal)).decide(
+        snapshot, None
+    )
+
+    assert decision.plan == EMPTY_PLAN
+    assert decision.reason is Reason.NO_CANDIDATE
+
+
 @pytest.mark.parametrize("minutes", [1, 3, 5, 60])
 def test_a_plan_takes_no_longer_than_it_may(minutes: int) -> None:
     # By hand: 10 GiB over 1 Gbit/s take 86 s, so 40 GiB almost six minutes.

@@ -22,7 +22,7 @@ SHORTER = 0.8
 RUN = 6  # steps in one direction
 STEP = 0.3  # the first, in the scale that is given
 LEAST_STEP = 1e-5  # goes on no further
-LATELY = 5  # looks after which it is seen how much they have brought
+LATELY = 10  # looks after which it is seen how much they have brought
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ class Choices:
     def at(self, flat: Floats) -> tuple[float, Floats]:
         """Return the bound of what evenness costs, and its supergradient.
 
+        Where there are several of these, it depends on what was asked before which.
+
         Args:
             flat: The prices in a row: of budgets, arrival, load, mean.
         """

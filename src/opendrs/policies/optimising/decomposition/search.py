@@ -4,8 +4,8 @@ A node chooses a set of large units that leaves, how many small ones leave besid
 how many arrive. Where small ones leave, its load may be by as much nearer to what is
 best for it as they could take with them; so what it costs is bounded from below.
 
-What was best at other prices is looked at first. It is hardly worse now, so that nearly
-all else costs more already by what is paid for it.
+What was best at other prices is looked at first, after nobody. It is hardly worse now,
+so that nearly all else costs more already by what is paid for it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from opendrs.policies.optimising.decomposition.hull import Hulls
 from opendrs.policies.optimising.decomposition.prices import Prices
 from opendrs.policies.optimising.groups import Floats, Indices
 
+ROWS = 20_000  # departures that are looked at at once, about
 FEW = 4  # arrivals that are looked at one by one
 MORE = 1.5  # times as many are looked at together from there on
 TINY = 1e-300  # nothing is divided by less
@@ -76,6 +77,7 @@ class Search:
         self.choice = Choice.of_nobody(ground.leaving.first)
         self.cost = np.full(len(ideal), np.inf)
         self.load = np.zeros_like(ideal)
+        self._look_at(Choice.of_nobody(ground.leaving.first))
         self._look_at(first)
 
     @property
@@ -92,30 +94,48 @@ class Search:
 
     def run(self) -> None:
         """Find what is best for each node."""
-        open_to = self._ground.open[self._sets.node]
-        short = self._look_at(self._promising(self._departures()))
-        short = short.part(open_to[short.leaving])
+        least = 0
+        while True:
+            most = self._most_steps()
+            sets = np.flatnonzero(most >= least)
+            if not len(sets):
+                return
+            after = least + max(1, ROWS // len(sets))
+            self._fill(self._departures(sets, least, np.minimum(most[sets] + 1, after)))
+            least = after
+
+    def _most_steps(self) -> Indices:
+        """Return how many small units may leave with each set, at what is paid.
+
+        Where they are paid to leave, all of them do or none: that is one step.
+        """
+        own = self._sets.node
+        count, price = self._sets.small_count[own], self._small_price[own]
+        spare = np.maximum(self.cost[own] - self._price, 0.0)
+        some = np.full_like(price, np.inf)
+        with np.errstate(over="ignore"):
+            np.divide(spare, price, out=some, where=price > 0)
+        steps = np.where(price < 0, 1, np.minimum(count, some))
+        return steps.astype(np.int64)
+
+    def _departures(self, sets: Indices, least: int, after: Indices) -> Choice:
+        """Return *sets* that leave with from *least* to less than *after* steps."""
+        many = after - least
+        rows = np.repeat(np.arange(len(sets)), many)
+        steps = least + np.arange(len(rows)) - (np.cumsum(many) - many)[rows]
+        own = self._sets.node[sets[rows]]
+        each = np.where(self._small_price[own] < 0, self._sets.small_count[own], 1)
+        return Choice.of_departures(sets[rows], steps * each)
+
+    def _fill(self, left: Choice) -> None:
+        """Look at these departures, with none and with more and more arrivals."""
+        short = self._look_at(self._promising(left))
+        short = short.part(self._ground.open[self._sets.node[short.leaving]])
         for least, most in _numbers(self._ground.most):
             filled = self._promising(short.with_arrivals(least, most))
             if not len(filled.leaving):
                 return
             short = self._look_at(filled)
-
-    def _departures(self) -> Choice:
-        """Return which sets may leave each node, and how many small ones besides.
-
-        Where small ones are paid to leave, all of them do or none.
-        """
-        own = self._sets.node
-        count, price = self._sets.small_count[own], self._small_price[own]
-        paid = price < 0
-        spare = np.maximum(self.cost[own] - self._price, 0.0)
-        some = np.divide(spare, price, out=np.full_like(price, np.inf), where=price > 0)
-        steps = np.where(paid, 1, np.minimum(count, some)).astype(np.int64)
-        sets = np.repeat(np.arange(len(own)), 1 + steps)
-        first = np.cumsum(1 + steps) - (1 + steps)
-        small = (np.arange(len(sets)) - first[sets]) * np.where(paid, count, 1)[sets]
-        return Choice.of_departures(sets, small)
 
     def _promising(self, choice: Choice) -> Choice:
         """Return what of *choice* may be better for a node than what it has."""
