@@ -9,8 +9,9 @@ without it the lines of Rebalancer are left out.
 
 Against each line of Rebalancer stands one of `optimize` that may transfer no more GiB
 and move no more guests than that. CPU seconds are of planning alone, from the snapshot
-in memory to the plan: neither import nor reading are in it. Before, the largest cluster
-is planned for without effort, so that compiled code is loaded.
+in memory to the plan: neither import nor reading are in it. They are the least of five
+times, as far as these take less than 5 s together. Before, the largest cluster is
+planned for without effort, so that compiled code is loaded.
 
 `least sum` is what no plan comes below that may move as many guests and as many GiB,
 and mends as many rules, whatever it is made by (`least_variation.py`); `of that` is how
@@ -26,7 +27,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import process_time
@@ -45,6 +46,8 @@ USUAL = ("c10x200", "c100x2000")
 FEWEST = 0.02
 PARTS = (FEWEST, 0.05, None)
 CPU = 0.3  # what its evenness may count, so that memory becomes more even
+TIMES = 5  # each is asked, the least CPU seconds count
+SLOW = 5.0  # CPU seconds after which nobody is asked again
 HEADS = (
     "snapshot", "planner", "moves", "GiB", "memory CV", "cpu CV", "sum",
     "rules broken", "unsafe steps", "CPU s", "least sum", "of that",
@@ -110,19 +113,30 @@ class Bench:
     def ours(self, title: str, policy: Policy[Any]) -> Line:
         """Return what *policy* does."""
         memory = policy.initial_memory()
-        begun = process_time()
-        decision = policy.decide(self.snapshot, memory)
-        took = process_time() - begun
-        self._answer.write_text(json.dumps(plan_document(title, decision)))
-        return self._line(title, took)
+
+        def plan() -> float:
+            begun = process_time()
+            decision = policy.decide(self.snapshot, memory)
+            took = process_time() - begun
+            self._answer.write_text(json.dumps(plan_document(title, decision)))
+            return took
+
+        return self._line(title, least_of_some(plan))
 
     def theirs(self, python: Path, title: str, *options: str) -> Line:
         """Return what Rebalancer does."""
         command = [python, REBALANCER, self._asked, self._answer, *options]
-        done = subprocess.run(  # noqa: S603 - what was asked for
-            [str(each) for each in command], check=True, capture_output=True, text=True
-        )
-        return self._line(title, json.loads(done.stdout.splitlines()[-1])["cpu"])
+
+        def plan() -> float:
+            done = subprocess.run(  # noqa: S603 - what was asked for
+                [str(each) for each in command],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            return float(json.loads(done.stdout.splitlines()[-1])["cpu"])
+
+        return self._line(title, least_of_some(plan))
 
     def bounded(self, line: Line, moves: int, gib: float) -> Line:
         """Return *line* with what no plan that mends as much has a sum below."""
@@ -147,6 +161,17 @@ class Bench:
             verdict=json.loads(done.stdout),
             seconds=seconds,
         )
+
+
+def least_of_some(plan: Callable[[], float]) -> float:
+    """Return the least CPU seconds of calls of *plan*: of one if it is slow.
+
+    A machine that others use, too, takes now more and now less for the same.
+    """
+    took = [plan()]
+    while len(took) < TIMES and sum(took) < SLOW:
+        took.append(plan())
+    return min(took)
 
 
 def lines(
