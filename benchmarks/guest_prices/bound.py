@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from guest_prices.choices import Choices
-from guest_prices.cluster import PLANE, Cluster
+from guest_prices.cluster import Cluster
 from guest_prices.prices import Prices
 from guest_prices.volume import Space, ascended
+from opendrs.policies.optimising.decomposition.ground import PLANE
 from opendrs.policies.optimising.groups import Floats
 
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from guest_prices.choice import best_choice
-from guest_prices.cluster import PLANE, Cluster
+from guest_prices.cluster import Cluster
 from guest_prices.compiled import compiled
 from guest_prices.prices import Prices
 from guest_prices.tangent import Task
+from opendrs.policies.optimising.decomposition.ground import PLANE
 from opendrs.policies.optimising.groups import Floats, Indices, Mask
 
 ROUNDING = 1e-12  # of all that is added up, so much may be lost; so it stays a bound

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opendrs.policies.optimising.decomposition.ground import PLANE
+from opendrs.policies.optimising.engine import loads
 from opendrs.policies.optimising.groups import Floats, Indices, Mask
 from opendrs.policies.optimising.problem import Problem
-
-PLANE = 2  # the resources that are to be even
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,10 @@ class Cluster:
     @classmethod
     def of(cls, problem: Problem) -> Cluster:
         """Return what is known of *problem*."""
-        load = problem.base.copy()
-        np.add.at(load, problem.origin, problem.demand)
         free: Mask = np.any(problem.allowed, axis=1)[problem.class_of]
         return cls(
             capacity=problem.capacity,
-            share=load / problem.capacity,
+            share=loads(problem, problem.origin) / problem.capacity,
             demand=problem.demand[free],
             origin=problem.origin[free],
             measures=problem.measures[:, free],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from guest_prices.cluster import PLANE
+from opendrs.policies.optimising.decomposition.ground import PLANE
 from opendrs.policies.optimising.groups import Floats
 
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guest_prices.choices import BRANCHES, Choices, Offer, best_choices
-from guest_prices.cluster import PLANE, Cluster
+from guest_prices.cluster import Cluster
 from guest_prices.prices import Prices
 from guest_prices.volume import Space, ascended
+from opendrs.policies.optimising.decomposition.ground import PLANE
 from opendrs.policies.optimising.groups import Floats
 
 DIRECTION = np.array([0.6, 0.8])

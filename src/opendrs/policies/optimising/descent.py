@@ -171,7 +171,7 @@ class Descent:
             self._base = self._top
 
     def _kick_best(self) -> bool:
-        """Move some units of the best by chance; return whether any was moved."""
+        """Kick the best; return whether any of it was moved."""
         self._base = self._top
         return self._kick()
 

@@ -9,9 +9,9 @@ import numpy as np
 from opendrs.model import Affinity, AntiAffinity, Guest, GuestId
 from opendrs.policies.optimising.classes import CLOSED, Classes
 from opendrs.policies.optimising.groups import Floats, Groups, Lists, Mask
-from opendrs.policies.optimising.movers import RESOURCES
+from opendrs.policies.optimising.movers import CPU, RESOURCES
 from opendrs.policies.optimising.problem import Problem
-from opendrs.policies.optimising.scene import CPU, Scene, quotient
+from opendrs.policies.optimising.scene import Scene, quotient
 from opendrs.policies.optimising.worth import Worth
 
 

@@ -14,7 +14,8 @@ from opendrs.policies.optimising.parties import Party
 from opendrs.rules import Room, need
 from opendrs.scoring import ASSUMED_BANDWIDTH, UsageMode, demand
 
-RESOURCES = 3  # cores, and bytes used and promised
+RESOURCES = 3
+CPU, USED, PROMISED = range(RESOURCES)  # cores, and bytes used and promised
 OVERHEAD = 0.25  # GiB that a move is taken to cost besides its memory
 DOWNTIME = 4.0  # how much dearer it is to move a guest that must be stopped for that
 DIRTIEST = 0.9  # part of the bandwidth from which copying is taken not to get dearer
@@ -49,10 +50,7 @@ class Movers:
     def taken(self) -> Floats:
         """What each guest takes; what is not known counts 0; shape (H, R)."""
         cpu = [(demand(guest, self._mode) or NOTHING).cpu for guest in self.guests]
-        rows = [
-            (cores, asked.used or 0.0, asked.promised or 0.0)
-            for cores, asked in zip(cpu, self._asked, strict=True)
-        ]
+        rows = [(c, *known(asked)) for c, asked in zip(cpu, self._asked, strict=True)]
         return np.array(rows, float).reshape(-1, RESOURCES)
 
     @cached_property
@@ -120,6 +118,11 @@ class Movers:
     def _of_units(self, each: Floats | Mask) -> Floats:
         """Return the sum over the guests of each unit; shape (G,)."""
         return np.bincount(self.unit, each, self._units).astype(np.float64)
+
+
+def known(room: Room) -> tuple[float, float]:
+    """Return the memory used and promised of *room*; what is not known counts 0."""
+    return room.used or 0.0, room.promised or 0.0
 
 
 def summed(where: Indices, rows: Floats, count: int) -> Floats:

@@ -10,12 +10,19 @@ import numpy as np
 from opendrs.model import GIB, Guest, Limits, NodeId, Snapshot
 from opendrs.model.resources import NOTHING
 from opendrs.policies.optimising.groups import Floats, Indices
-from opendrs.policies.optimising.movers import RESOURCES, Movers, summed
+from opendrs.policies.optimising.movers import (
+    CPU,
+    PROMISED,
+    RESOURCES,
+    USED,
+    Movers,
+    known,
+    summed,
+)
 from opendrs.policies.optimising.parties import Party
 from opendrs.rules import CompiledRules, Room, Targets, need
 from opendrs.scoring import UsageMode, demand, node_loads
 
-CPU, USED, PROMISED = range(3)  # the resources: cores, and bytes used and promised
 SPARE_CPU = 1.25  # processors may be promised this often where all are busy
 
 
@@ -124,7 +131,7 @@ class Scene:
     @cached_property
     def base(self) -> Floats:
         """What is taken of each node by all but the units; shape (N, R)."""
-        free = np.array([_known(self.room(name)) for name in self.nodes], float)
+        free = np.array([known(self.room(name)) for name in self.nodes], float)
         most = np.array([1 - self._limits.memory_headroom, 1.0])
         most[1] = self._limits.memory_overbooking
         base = np.column_stack(
@@ -174,9 +181,8 @@ class Scene:
 
     def taken_by(self, guests: Sequence[Guest]) -> tuple[float, float, float]:
         """Return what *guests* take; what is not known counts 0, and stays."""
-        asked = need(guests)
         cpu = sum((demand(guest, self._mode) or NOTHING).cpu for guest in guests)
-        return cpu, asked.used or 0.0, asked.promised or 0.0
+        return cpu, *known(need(guests))
 
 
 def quotient(dividend: Floats, divisor: Floats) -> Floats:
@@ -184,7 +190,3 @@ def quotient(dividend: Floats, divisor: Floats) -> Floats:
     result: Floats = np.zeros(RESOURCES)
     np.divide(dividend, divisor, out=result, where=divisor > 0)
     return result
-
-
-def _known(room: Room) -> tuple[float, float]:
-    return room.used or 0.0, room.promised or 0.0

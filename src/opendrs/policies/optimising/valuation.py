@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from opendrs.policies.optimising.engine import loads
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.problem import Problem
 
@@ -19,8 +20,7 @@ def worth_of_each(
     """
     chosen = np.array(units, np.int64)
     here, home = assignment[chosen], problem.origin[chosen]
-    load = problem.base.copy()
-    np.add.at(load, assignment, problem.demand)
+    load = loads(problem, assignment)
     demand = problem.demand[chosen]
     lost = node_cost(problem, load[home] + demand, home)
     lost += node_cost(problem, load[here] - demand, here)

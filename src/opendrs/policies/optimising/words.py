@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot
+from opendrs.policies.optimising.engine import loads
 from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.movers import CPU
 from opendrs.policies.optimising.parties import Party
 from opendrs.policies.optimising.problem import Problem
-from opendrs.policies.optimising.scene import CPU, Scene
+from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.valuation import node_cost
 from opendrs.rules import Violation, violations
 
@@ -41,8 +43,7 @@ class Explanations:
         self._assignment = assignment
         self._place = {name: place for place, name in enumerate(scene.nodes)}
         self._before = scene.taken_in(scene.snapshot) / scene.size
-        self._load = problem.base.copy()
-        np.add.at(self._load, assignment, problem.demand)
+        self._load = loads(problem, assignment)
         self._after = self._load / scene.size
         self._mended = dict(_broken_by_guest(scene.snapshot))
 

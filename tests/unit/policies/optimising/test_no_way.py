@@ -55,6 +55,31 @@ def crowded(seed: int) -> Snapshot:
     return cluster(nodes=load, guests=guests)
 
 
+def motley(alike: float) -> Snapshot:
+    """Return a cluster of guests that take of both resources what may be unlike."""
+    draw = np.random.default_rng(6)
+    normal = draw.normal(size=(500, 2))
+    normal[:, 1] = alike * normal[:, 0] + (1 - alike) * normal[:, 1]
+    taken = np.exp(0.8 * normal)
+    taken *= 7 / taken.sum(axis=0)
+    where = draw.choice(20, 500, p=draw.dirichlet(np.full(20, 5.0)))
+    plain = cluster(
+        nodes={f"n{number:02}": 0.0 for number in range(20)},
+        guests={f"g{one:03}": (f"n{node:02}", 0.01) for one, node in enumerate(where)},
+    )
+    guests, nodes = dict(plain.guests), dict(plain.nodes)
+    for (name, guest), (cpu, memory) in zip(plain.guests.items(), taken, strict=True):
+        usage = Usage(cpu=10 * cpu, memory=int(100 * GIB * memory))
+        guests[name] = replace(guest, usage=usage)
+        there = nodes[guest.node]
+        both = Usage(
+            cpu=(there.usage.cpu or 0) + 10 * cpu,
+            memory=(there.usage.memory or 0) + int(100 * GIB * memory),
+        )
+        nodes[guest.node] = replace(there, usage=both)
+    return replace(plain, guests=guests, nodes=nodes)
+
+
 def planning(snapshot: Snapshot, budget: str) -> Planning:
     """Return the work on a plan for evenness alone."""
     rules = compile_rules(snapshot)
@@ -141,31 +166,6 @@ def test_the_bound_is_not_below_that_of_divided_guests(alike: float) -> None:
     divided = nearest(replace(whole, budgets=whole.budgets[-1:]), 50, 0.005)
 
     assert work.bound() >= divided.bound
-
-
-def motley(alike: float) -> Snapshot:
-    """Return a cluster of guests that take of both resources what may be unlike."""
-    draw = np.random.default_rng(6)
-    normal = draw.normal(size=(500, 2))
-    normal[:, 1] = alike * normal[:, 0] + (1 - alike) * normal[:, 1]
-    taken = np.exp(0.8 * normal)
-    taken *= 7 / taken.sum(axis=0)
-    where = draw.choice(20, 500, p=draw.dirichlet(np.full(20, 5.0)))
-    plain = cluster(
-        nodes={f"n{number:02}": 0.0 for number in range(20)},
-        guests={f"g{one:03}": (f"n{node:02}", 0.01) for one, node in enumerate(where)},
-    )
-    guests, nodes = dict(plain.guests), dict(plain.nodes)
-    for (name, guest), (cpu, memory) in zip(plain.guests.items(), taken, strict=True):
-        usage = Usage(cpu=10 * cpu, memory=int(100 * GIB * memory))
-        guests[name] = replace(guest, usage=usage)
-        there = nodes[guest.node]
-        both = Usage(
-            cpu=(there.usage.cpu or 0) + 10 * cpu,
-            memory=(there.usage.memory or 0) + int(100 * GIB * memory),
-        )
-        nodes[guest.node] = replace(there, usage=both)
-    return replace(plain, guests=guests, nodes=nodes)
 
 
 def test_where_gathering_uses_the_budget_up_nothing_is_searched_for() -> None:
