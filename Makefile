@@ -4,14 +4,27 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest
 
-.PHONY: run test check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-growth bench-planner bench-roadef lock schema pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-growth bench-planner bench-roadef lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
 
+# The tests of every day, on all cores.
 test: $(VENV)/ready
-	$(BIN)/pytest
+	$(PYTEST) -n auto --dist worksteal -m "not slow and not lab"
+
+# Every test but those on real hypervisors.
+test-all: test test-slow
+
+test-slow: $(VENV)/ready
+	$(PYTEST) -n auto --dist worksteal -m "slow and not lab"
+
+# Real hypervisors on this machine, one lab at a time; needs root and the packages
+# that .ci/run installs.
+test-labs: $(VENV)/ready
+	$(PYTEST) -m lab
 
 check: lint types layers cover
 

@@ -26,7 +26,7 @@ from opendrs.controller.requests.wire import (
 from outside import Moment, Outside
 from vouching import NODES, Vouched, token_of
 
-PROMPT = 20.0  # seconds in which a controller that waits has ended
+PROMPT = 60.0  # seconds in which a waiting controller ends, on a busy machine
 
 
 class Service:

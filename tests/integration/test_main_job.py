@@ -47,7 +47,11 @@ class Operator:
         }
         document = {
             "platform": {"lab": platform},
-            "policy": {"name": "balance", "balance": {"threshold": THRESHOLD}},
+            "policy": {
+                "name": "balance",
+                # Limits do not change with the load of the machine, measured use does.
+                "balance": {"threshold": THRESHOLD, "mode": "static"},
+            },
             "rules": self.rules,
             "store": {"path": str(self.home / "record.sqlite")},
         }
@@ -73,9 +77,9 @@ class Operator:
             env={**os.environ, "COLUMNS": "100"},
         )
 
-    def plans(self) -> dict[str, Any]:
+    def plans(self, *options: str) -> dict[str, Any]:
         """Return the plan that opendrs makes now."""
-        done = self.runs("plan", "lab", "--format", "json")
+        done = self.runs("plan", "lab", "--format", "json", *options)
         assert done.returncode == 0, done.stderr
         plan: dict[str, Any] = json.loads(done.stdout)
         return plan
@@ -125,6 +129,12 @@ def test_twelve_guests_on_one_of_three_hosts_are_spread_live(
             {"kind": "pin", "guests": [CROWD[0]]},
         ],
     )
+
+    by_use = operator.plans("--set", "mode=dynamic")
+
+    assert by_use["reason"] == "improves-balance"
+    assert by_use["before"]["imbalance"] > by_use["after"]["imbalance"]
+    assert {step["source"] for step in by_use["steps"]} == {"h1"}
 
     plan = operator.plans()
 
