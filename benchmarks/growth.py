@@ -55,7 +55,7 @@ def planned(path: Path, budget: str, answer: Path) -> Json:
     decision = Optimize(budget=budget).decide(snapshot, None)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     peak = _peak()
-    answer.write_text(json.dumps(plan_document("optimize", decision)))
+    answer.write_text(json.dumps(plan_document("optimize", decision, snapshot)))
     figures = (decision.before, decision.after)
     uneven = [
         ((each["cpu_imbalance"] ** 2 + each["memory_imbalance"] ** 2) / 2) ** 0.5

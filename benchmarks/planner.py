@@ -118,7 +118,9 @@ class Bench:
             begun = process_time()
             decision = policy.decide(self.snapshot, memory)
             took = process_time() - begun
-            self._answer.write_text(json.dumps(plan_document(title, decision)))
+            self._answer.write_text(
+                json.dumps(plan_document(title, decision, self.snapshot))
+            )
             return took
 
         return self._line(title, least_of_some(plan))

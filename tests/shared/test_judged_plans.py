@@ -50,7 +50,8 @@ def judged(document: object, name: str, decision: Decision[Any], folder: Path) -
     """Return what the judge says of a plan that has nothing wrong."""
     asked, answer = folder / "snapshot.json", folder / "plan.json"
     asked.write_text(json.dumps(document))
-    answer.write_text(json.dumps(plan_document(name, decision)))
+    snapshot = snapshot_from(document, name)
+    answer.write_text(json.dumps(plan_document(name, decision, snapshot)))
     done = subprocess.run(  # noqa: S603 -- the words are the tests' own
         [sys.executable, str(JUDGE), str(asked), str(answer)],
         capture_output=True,

@@ -113,7 +113,9 @@ class JsonAudience:
             {
                 "resumed": [record_document(each) for each in performance.resumed],
                 "plan": plan_document(
-                    performance.task.policy.name, performance.decision
+                    performance.task.policy.name,
+                    performance.decision,
+                    performance.before,
                 ),
                 "records": [record_document(each) for each in records],
                 "measures": dict(performance.measures),

@@ -19,6 +19,7 @@ from opendrs.cli.figures import (
     percent,
 )
 from opendrs.cli.screen import add_row, table, visible
+from opendrs.controller.documents import violation_documents
 from opendrs.model import (
     Affinity,
     AntiAffinity,
@@ -166,13 +167,5 @@ def faults_document(
             }
             for found in contradictions
         ],
-        "violations": [
-            {
-                "rule": str(found.rule),
-                "strict": found.strict,
-                "guests": sorted(found.guests),
-                "nodes": sorted(found.nodes),
-            }
-            for found in broken
-        ],
+        "violations": violation_documents(broken),
     }

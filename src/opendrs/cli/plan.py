@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - one for each option
     decision = _decided(chosen, snapshot, seconds)
     timing = schedule(decision.plan, snapshot, chosen.limits)
     if form == JSON:
-        document = plan_document(chosen.name, decision)
+        document = plan_document(chosen.name, decision, snapshot)
         print_json({**document, "schedule": schedule_document(timing)})
     else:
         screen = console()

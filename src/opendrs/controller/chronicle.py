@@ -42,7 +42,7 @@ def cycle_record(
             "settings": _plain(asdict(policy)),  # type: ignore[call-overload]  # they are dataclasses
             "memory": _plain(judgement.memory),
             "snapshot": document(snapshot),
-            "decision": _plain(plan_document(policy.name, decision)),
+            "decision": _plain(plan_document(policy.name, decision, snapshot)),
         },
     )
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from opendrs.model import Action, Migration, PowerOff, PowerOn, Relocation, Step
+from opendrs.model import (
+    Action,
+    Migration,
+    PowerOff,
+    PowerOn,
+    Relocation,
+    Snapshot,
+    Step,
+)
 from opendrs.policies import Decision
+from opendrs.rules import Violation, violation_change
 
 KINDS: dict[type[Action], str] = {
     Migration: "migrate",
@@ -39,8 +49,14 @@ def step_document(step: Step) -> dict[str, object]:
     }
 
 
-def plan_document(policy: str, decision: Decision[Any]) -> dict[str, object]:
-    """Return the decision of a policy as `plan --format json` prints it."""
+def plan_document(
+    policy: str, decision: Decision[Any], snapshot: Snapshot
+) -> dict[str, object]:
+    """Return the decision of a policy about *snapshot* as plain values."""
+    steps = decision.plan.steps
+    change = violation_change(
+        snapshot, snapshot.after(*(each.action for each in steps))
+    )
     return {
         "policy": policy,
         "reason": decision.reason.value,
@@ -48,5 +64,22 @@ def plan_document(policy: str, decision: Decision[Any]) -> dict[str, object]:
         "notes": list(decision.notes),
         "before": dict(decision.before),
         "after": dict(decision.after),
-        "steps": [step_document(step) for step in decision.plan.steps],
+        "violations": {
+            "before": violation_documents(change.before),
+            "after": violation_documents(change.after),
+        },
+        "steps": [step_document(step) for step in steps],
     }
+
+
+def violation_documents(found: Iterable[Violation]) -> list[dict[str, object]]:
+    """Return violations of rules as plain values."""
+    return [
+        {
+            "rule": str(each.rule),
+            "strict": each.strict,
+            "guests": sorted(each.guests),
+            "nodes": sorted(each.nodes),
+        }
+        for each in found
+    ]

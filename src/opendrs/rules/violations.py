@@ -65,6 +65,42 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class ViolationChange:
+    """The violations of one cluster before and after a plan.
+
+    Attributes:
+        before: All violations before, of strict and of soft rules.
+        after: All violations once the plan is done.
+    """
+
+    before: tuple[Violation, ...]
+    after: tuple[Violation, ...]
+
+    @property
+    def strict_before(self) -> tuple[Violation, ...]:
+        """Return the violations of strict rules before the plan."""
+        return tuple(found for found in self.before if found.strict)
+
+    @property
+    def strict_after(self) -> tuple[Violation, ...]:
+        """Return the violations of strict rules that remain after the plan."""
+        return tuple(found for found in self.after if found.strict)
+
+    @property
+    def repaired(self) -> tuple[Violation, ...]:
+        """Return the violations of strict rules that the plan removes."""
+        remaining = {_signature(found) for found in self.strict_after}
+        return tuple(
+            found for found in self.strict_before if _signature(found) not in remaining
+        )
+
+
+def violation_change(before: Snapshot, after: Snapshot) -> ViolationChange:
+    """Return the violations *before* a plan and *after* it."""
+    return ViolationChange(violations(before), violations(after))
+
+
 def newly_broken(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
     """Return the strict rules broken in *after* more than they were in *before*.
 

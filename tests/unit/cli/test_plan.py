@@ -44,7 +44,7 @@ def test_json_is_exactly_the_published_object(opendrs: Opendrs, lopsided: str) -
     assert answer.status == 0
     assert list(found) == [
         *("policy", "reason", "detail", "notes"),
-        *("before", "after", "steps", "schedule"),
+        *("before", "after", "violations", "steps", "schedule"),
     ]
     assert (found["policy"], found["reason"]) == ("balance", "improves-balance")
     assert found["before"]["imbalance"] > 0.9
@@ -91,7 +91,7 @@ def test_each_kind_of_step_has_its_word(step: Step, expected: list[object]) -> N
 def test_a_plan_without_steps_is_the_same_object() -> None:
     level = cluster(nodes={"a": 0.5, "b": 0.5}, guests={})
 
-    document = plan_document("balance", Balance().decide(level, None))
+    document = plan_document("balance", Balance().decide(level, None), level)
 
     assert document["reason"] == "balanced"
     assert document["steps"] == []

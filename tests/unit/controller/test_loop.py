@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
-from builders import NOON, cluster
+from builders import NOON, cluster, guest_ids
 from opendrs.controller.deciding import PolicyAlone
 from opendrs.controller.loop import Bell, Controller, Routine
 from opendrs.errors import (
@@ -20,7 +21,7 @@ from opendrs.errors import (
     UnexpectedResponseError,
     UnsupportedError,
 )
-from opendrs.model import Snapshot, StepId
+from opendrs.model import AntiAffinity, Snapshot, StepId
 from opendrs.platforms.file import snapshot_from
 from opendrs.policies import AutoRebalance, Balance, Policy
 from opendrs.ports import Outcome, StepRecord
@@ -131,6 +132,23 @@ def test_the_policy_remembers_from_one_cycle_to_the_next() -> None:
         for cycle in theatre.stage.store.cycles()
     ]
     assert reasons[:3] == ["not-yet-sustained", "not-yet-sustained", "improves-balance"]
+
+
+def test_the_record_of_a_cycle_has_the_broken_rules_before_and_after() -> None:
+    apart = AntiAffinity(guests=guest_ids("one", "two"), name="apart")
+    theatre = Theatre(replace(LOPSIDED, rules=(apart,)))
+
+    theatre.controller.once()
+
+    [cycle] = theatre.stage.store.cycles()
+    decision = cycle.document["decision"]
+    assert isinstance(decision, dict)
+    broken = {"rule": "apart", "strict": True, "guests": ["one", "two"], "nodes": ["a"]}
+    moved = {step["guest"] for step in decision["steps"]} & {"one", "two"}
+    assert decision["violations"] == {
+        "before": [broken],
+        "after": [] if len(moved) == 1 else [broken],
+    }
 
 
 def test_no_two_executions_are_called_the_same() -> None:

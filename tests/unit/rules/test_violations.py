@@ -21,7 +21,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
 )
-from opendrs.rules import Violation, newly_broken, violations
+from opendrs.rules import Violation, newly_broken, violation_change, violations
 from oracles.placement import breaks, placement
 from strategies import snapshots
 
@@ -222,3 +222,25 @@ def test_finds_the_strict_rules_that_the_plain_form_finds_broken(
     assert sorted((str(each.rule), sorted(each.guests)) for each in strict) == sorted(
         (str(snapshot.rules[position]), sorted(guests)) for position, guests in expected
     )
+
+
+def test_a_plan_repairs_the_strict_rules_that_hold_after_it() -> None:
+    soft = Affinity(guests=guest_ids("x", "z"), strict=False, name="soft")
+    before = replace(placed(APART, x="a", y="a", z="b"), rules=(APART, ON_A, soft))
+
+    change = violation_change(before, before.after(Migration(Y, A, C)))
+
+    assert [each.rule for each in change.strict_before] == [APART]
+    assert change.strict_after == ()
+    assert [each.guests for each in change.repaired] == [{X, Y}]
+    assert [each.rule for each in change.after] == [soft]
+
+
+def test_a_violation_on_another_node_is_not_repaired() -> None:
+    elsewhere = NodeAffinity(guests=guest_ids("x"), nodes={A: 0})
+    before = placed(elsewhere, x="b")
+
+    change = violation_change(before, before.after(Migration(X, B, C)))
+
+    assert change.repaired == ()
+    assert [each.nodes for each in change.strict_after] == [{C}]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from opendrs.model import Limits, Snapshot
 from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.parties import Parties
+from opendrs.policies.optimising.repairs import Repairs
 from opendrs.policies.optimising.scene import Scene
 from opendrs.policies.optimising.standing import Standing, standing
 from opendrs.policies.optimising.worth import Goal, Worth
@@ -47,6 +48,13 @@ class Case:
     mode: UsageMode
     seed: int
     notes: tuple[str, ...]
+
+    @property
+    def repairs(self) -> Repairs:
+        """Return what prevents the repair of rules."""
+        return Repairs(
+            self.snapshot, self.rules, self.scene.targets, self.parties.left_alone
+        )
 
     def within(self, gib: float) -> Case:
         """Return the case with no more to transfer than *gib*.

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from opendrs.model import GIB, Affinity, AntiAffinity, Guest, GuestId, NodeId, Snapshot
+from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot
 from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.homes import transfer
-from opendrs.policies.optimising.parties import OVER_BUDGET
-from opendrs.policies.outlook import by_reason
 from opendrs.policies.units import first_few
-from opendrs.rules import Violation, need, room_when_empty, violations
-from opendrs.rules.crowds import Crowd, crowd_around
+from opendrs.rules import need, room_when_empty, violations
 from opendrs.rules.room import Room, room
 
 MOST_TOLD = 5  # broken rules, or nodes, of which it is told why they stay so
 MOST_ASKED = 3  # guests of such a node, the largest, of which it is told
 MOST_LOOKED_AT = 50  # broken rules; several may be told as one
 LITTLE = 0.05  # GiB; less is shown as none
-KEPT_BY_NOBODY = "cannot be kept"
-NOT_MENDED = "not mended"  # though another budget, or another order, might do it
-MIGHT_GO = "might go to"
 
 
 def remains(case: Case, after: Snapshot) -> Iterator[str]:
@@ -34,78 +28,13 @@ def _rules(case: Case, after: Snapshot) -> Iterator[str]:
     strict = [found for found in violations(after) if found.strict]
     told: set[str] = set()
     for found in strict[:MOST_LOOKED_AT]:
-        why = _why(found, case)
+        why = case.repairs.explain(found)
         if why in told:
             continue
         told.add(why)
         yield why
         if len(told) == MOST_TOLD:
             return
-
-
-def _why(found: Violation, case: Case) -> str:
-    """Return why *found* stays broken, by which rule or rules, and whether it must."""
-    if isinstance(found.rule, AntiAffinity):
-        crowd = crowd_around(found.rule, case.snapshot, case.rules)
-        if crowd is not None:
-            return f"{KEPT_BY_NOBODY}: {_crowded(crowd)}"
-    if isinstance(found.rule, Affinity):
-        closed = _nowhere_together(found, case)
-        if closed:
-            names = " and ".join(sorted(found.guests))
-            why = f"{names} fit together nowhere: {by_reason(closed)}"
-            return f"{KEPT_BY_NOBODY}: {found.rule}: {why}"
-    reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
-    for name in sorted(found.guests):
-        reasons[_obstacle(name, case)].append(name)
-    told = "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())
-    mendable = any(MIGHT_GO in why or OVER_BUDGET in why for why in reasons)
-    return f"{NOT_MENDED if mendable else KEPT_BY_NOBODY}: {found.rule}: {told}"
-
-
-def _crowded(crowd: Crowd) -> str:
-    rules = first_few([f'"{rule}"' for rule in crowd.rules])
-    nodes = first_few(sorted(crowd.nodes)) or "none"
-    return (
-        f"{rules}: {first_few(sorted(crowd.guests))} must all be apart, and the nodes "
-        f"open to them ({nodes}) suffice for {crowd.most} of {len(crowd.guests)}"
-    )
-
-
-def _nowhere_together(found: Violation, case: Case) -> Mapping[NodeId, str]:
-    """Return why each node is closed to all of them; nothing if one is not."""
-    if any(name in case.parties.left_alone for name in found.guests):
-        return {}
-    guests = [case.snapshot.guests[name] for name in sorted(found.guests)]
-    closed = {}
-    for name in sorted(case.snapshot.nodes):
-        strays = [guest for guest in guests if guest.node != name]
-        why = case.scene.targets.obstacle(strays, name)
-        if why is None:
-            return {}
-        closed[name] = why
-    return closed
-
-
-def _obstacle(name: GuestId, case: Case) -> str:
-    """Return what keeps the guest called *name* where it is."""
-    if name in case.parties.left_alone:
-        return f"left alone: {case.parties.left_alone[name]}"
-    together = case.rules.together.get(name, frozenset({name}))
-    everybody = [case.snapshot.guests[each] for each in sorted(together)]
-    unit = [each for each in everybody if each.present]
-    closed = case.scene.targets.excluded(unit)
-    open_ = [
-        each
-        for each in sorted(case.snapshot.nodes)
-        if each not in closed and each != unit[0].node
-    ]
-    if not open_:
-        return f"nowhere to go: {by_reason(closed)}"
-    return (
-        f"{MIGHT_GO} {first_few(open_)}, and no plan within the budget and in a safe "
-        "order does it without worse"
-    )
 
 
 def _memory(case: Case, after: Snapshot) -> Iterator[str]:
@@ -157,7 +86,7 @@ def _too_full(name: NodeId, case: Case, after: Snapshot) -> str:
     largest = sorted(there, key=lambda each: (-transfer([each]), each.id))
     reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
     for guest in largest[:MOST_ASKED]:
-        reasons[_obstacle(guest.id, case)].append(guest.id)
+        reasons[case.repairs.obstacle(guest.id)].append(guest.id)
     if not reasons:
         return "it is not guests that take it"
     return "; ".join(f"{first_few(who)}: {why}" for why, who in reasons.items())

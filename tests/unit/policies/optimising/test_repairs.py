@@ -1,0 +1,107 @@
+"""Which broken strict rules can be repaired, and what prevents the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from builders import cluster, guest_ids
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    Pin,
+    Rule,
+    Snapshot,
+)
+from opendrs.policies import Optimize
+from opendrs.policies.optimising.repairs import Unresolved, unresolved
+from opendrs.rules import violations
+
+APART = AntiAffinity(guests=guest_ids("x", "y"), name="apart")
+TOGETHER = Affinity(guests=guest_ids("x", "z"), name="together")
+ON_B = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 0}, name="on b")
+
+
+def placed(*rules: Rule, full: float = 0.1) -> Snapshot:
+    """Return x and y on node a, z on node b, of which *full* is in use."""
+    return cluster(
+        nodes={"a": 0.4, "b": full},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2), "z": ("b", 0.1)},
+        rules=rules,
+    )
+
+
+def found(snapshot: Snapshot) -> tuple[Unresolved, ...]:
+    return unresolved(violations(snapshot), snapshot, DEFAULT_LIMITS)
+
+
+@pytest.mark.parametrize("rule", [APART, TOGETHER, ON_B], ids=str)
+def test_what_is_repairable_is_repaired_by_optimize(rule: Rule) -> None:
+    snapshot = placed(rule)
+
+    [result] = found(snapshot)
+
+    decision = Optimize().decide(snapshot, None)
+    actions = (step.action for step in decision.plan.steps)
+    assert (result.repairable, result.detail) == (True, "")
+    assert violations(snapshot.after(*actions)) == ()
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "detail"),
+    [
+        (
+            placed(APART, Pin(guests=guest_ids("x", "y"), name="stay")),
+            "apart: x, y: left alone: rule: stay",
+        ),
+        (placed(ON_B, full=0.95), "on b: x: nowhere to go: b: it lacks 20.0 GiB"),
+        (
+            placed(TOGETHER, Pin(guests=guest_ids("x", "z"), name="stay")),
+            "together: x, z: left alone: rule: stay",
+        ),
+        (
+            placed(AntiAffinity(guests=guest_ids("x", "y", "z"), name="three")),
+            '"three": x, y, z must all be apart',
+        ),
+    ],
+    ids=["pinned", "full", "pinned apart", "too few nodes"],
+)
+def test_what_prevents_a_repair_is_named_and_optimize_does_not_do_it(
+    snapshot: Snapshot, detail: str
+) -> None:
+    [result] = found(snapshot)
+
+    decision = Optimize().decide(snapshot, None)
+    actions = (step.action for step in decision.plan.steps)
+    assert not result.repairable
+    assert result.detail.startswith(detail)
+    assert len(violations(snapshot.after(*actions))) == 1
+
+
+def test_a_guest_that_cannot_move_waits_for_the_other() -> None:
+    snapshot = placed(TOGETHER)
+    fixed = replace(snapshot.guests[GuestId("z")], moves=Mobility.NEVER)
+
+    [result] = found(replace(snapshot, guests={**snapshot.guests, fixed.id: fixed}))
+
+    assert result.repairable
+
+
+def test_nothing_is_repairable_while_nodes_are_not_measured() -> None:
+    blind = cluster(
+        nodes={"a": None, "b": 0.1},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2)},
+        rules=[APART],
+    )
+
+    assert [each.detail for each in found(blind)] == ["not measured: a"]
+
+
+def test_soft_rules_are_not_examined() -> None:
+    assert found(placed(replace(APART, strict=False))) == ()
