@@ -140,7 +140,7 @@ class Stage:
     @property
     def elapsed(self) -> float:
         """Return the seconds since the beginning."""
-        return (self.clock.now() - NOON).total_seconds()
+        return self.clock.monotonic()
 
 
 def outcomes(report: Report) -> list[Outcome | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 
 from opendrs.agent.round import Agent
 from opendrs.controller.pace import NAP, Pace
@@ -23,14 +22,11 @@ def interruptible(
     """
 
     def sleep(seconds: float) -> None:
-        until = clock.now() + timedelta(seconds=seconds)
-        left = seconds
-        while left > 0:
+        until = clock.monotonic() + seconds
+        while (left := until - clock.monotonic()) > 0:
             if stopping():
                 raise StoppedError
             clock.sleep(min(NAP, left))
-            # A clock that is set back must not make anybody wait for hours.
-            left = min(left - NAP, (until - clock.now()).total_seconds())
         if stopping():
             raise StoppedError
 
@@ -50,8 +46,8 @@ def keep_on(agent: Agent, sleep: Callable[[float], None]) -> None:
     clock = agent.clock
     agent.catch_up()
     sleep((agent.due() - clock.now()).total_seconds())
-    pace = Pace(agent.settings.interval, clock.now())
+    pace = Pace(agent.settings.interval, clock.monotonic())
     while True:
-        pace.begun(clock.now())
+        pace.begun(clock.monotonic())
         agent.round()
-        sleep(pace.left(clock.now()))
+        sleep(pace.left(clock.monotonic()))

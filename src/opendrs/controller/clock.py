@@ -13,6 +13,10 @@ class SystemClock:
         """Return the time, in UTC."""
         return datetime.now(UTC)  # noqa: TID251 - this is the Clock to take it from
 
+    def monotonic(self) -> float:
+        """Return the seconds since this machine was started."""
+        return time.monotonic()
+
     def sleep(self, seconds: float) -> None:
         """Wait for *seconds*."""
         time.sleep(seconds)  # noqa: TID251 - this is the Clock to wait with

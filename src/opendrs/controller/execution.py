@@ -7,8 +7,6 @@ its step is started, and the name of its task right after.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
 from opendrs.controller.band import Band
 from opendrs.controller.history import past, recalled
 from opendrs.controller.ledger import Ledger
@@ -33,7 +31,7 @@ _PASSING = frozenset(
         Refusal.NODE_NOT_EMPTY,
     }
 )
-SETTLING = timedelta(seconds=10)  # until measurements show what has ended
+SETTLING = 10.0  # seconds until measurements show what has ended
 
 
 def execute(plan: Plan, means: Means, *, run: str) -> Report:
@@ -61,7 +59,7 @@ class _Execution:
         self._ledger = Ledger(plan, run, means)
         self._under_way: list[Pursuit] = []
         self._bands: list[Band] = []
-        self._last_end: datetime | None = None
+        self._last_end: float | None = None
         self._sight = Patience(means.poll, means.limits.patience)
         self._standstill = Patience(0.0, means.limits.patience)
         self._past = past(means.store, means.limits, means.clock.now())
@@ -85,7 +83,7 @@ class _Execution:
         for pursuit in self._under_way:
             if not pursuit.running:
                 self._ledger.close(pursuit.record)
-                self._last_end = self._means.clock.now()
+                self._last_end = self._means.clock.monotonic()
         self._under_way = [pursuit for pursuit in self._under_way if pursuit.running]
 
     def _start_what_may(self) -> None:
@@ -103,7 +101,7 @@ class _Execution:
 
     def _seen(self) -> Snapshot | None:
         """Return the cluster as it is, or None when it cannot be seen now."""
-        now = self._means.clock.now()
+        now = self._means.clock.monotonic()
         if self._sight.waits(now):
             return None
         waiting = self._ledger.to_start
@@ -162,12 +160,12 @@ class _Execution:
             return False
         if self._under_way:
             return True
-        now = self._means.clock.now()
+        now = self._means.clock.monotonic()
         return self._last_end is not None and now - self._last_end < SETTLING
 
     def _put_off(self, unit: Unit, why: Objection) -> None:
         """Let *unit* wait: for what runs here, or else until patience ends."""
-        now = self._means.clock.now()
+        now = self._means.clock.monotonic()
         if self._under_way:
             self._standstill.succeeded()
         else:

@@ -80,8 +80,7 @@ class Controller:
         self._means = means
         self._decider = decider
         self._bell = bell
-        now = means.clock.now()
-        self._pace = Pace(routine.interval, now)
+        self._pace = Pace(routine.interval, means.clock.monotonic())
         self._trouble = Patience(FIRST_PAUSE, 0)
         self._told = ""
         self._cycles = 0
@@ -115,7 +114,7 @@ class Controller:
             StoreError: The record could not be kept.
         """
         means, decider = self._means, self._decider
-        self._pace.begun(means.clock.now())
+        self._pace.begun(means.clock.monotonic())
         self._pick_up()
         decider.settle()
         if means.brake.stopping:  # who stops what is old wants nothing new
@@ -158,7 +157,7 @@ class Controller:
         """Wait until a cycle is due; return False when the brake is pulled first."""
         while not self._means.brake.stopping:
             self._routine.require_alive()
-            now = self._means.clock.now()
+            now = self._means.clock.monotonic()
             if self._bell.heard():
                 self._pace.hasten(now, self._routine.gathering)
             left = self._pace.left(now)
@@ -187,7 +186,7 @@ class Controller:
 
     def _put_off(self, error: PlatformError) -> None:
         """Take note that the cluster cannot be seen; tell it once."""
-        now = self._means.clock.now()
+        now = self._means.clock.monotonic()
         self._trouble.failed(now)
         self._pace.hasten(now, self._trouble.pause)
         if not self._told:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from opendrs.controller.means import Means
 from opendrs.controller.patience import Patience
@@ -34,6 +33,10 @@ class Pursuit:
     started, its end must show in the cluster as well, because an older task of
     the same name may be what was found.
 
+    The timeout is measured by the monotonic clock from when this process began to
+    follow the step. A step of an earlier process gets the full timeout again: the
+    clock may have been set in between, and what runs must not be aborted for that.
+
     Args:
         step: The step.
         record: Its record, which is in the store and has no outcome.
@@ -50,7 +53,8 @@ class Pursuit:
         self._announced = False
         self._start_error = ""
         self._reason_to_abort = ""
-        self._aborted_at: datetime | None = None
+        self._began = means.clock.monotonic()
+        self._aborted_at: float | None = None
         self._last: TaskStatus | None = None
 
     @property
@@ -90,8 +94,7 @@ class Pursuit:
 
     def look(self) -> None:
         """Ask how it stands, and do what follows."""
-        now = self._means.clock.now()
-        if self._patience.waits(now):
+        if self._patience.waits(self._means.clock.monotonic()):
             return
         try:
             task = self.record.task or self._means.platform.find(self.step.action)
@@ -147,19 +150,18 @@ class Pursuit:
             return
         except PlatformError as error:
             self._means.watcher.waiting(self.step, f"cannot be aborted: {error}")
-        self._aborted_at = self._means.clock.now()
+        self._aborted_at = self._means.clock.monotonic()
 
     def _decide_to_abort(self) -> None:
         if self._means.brake.aborting:
             self.give_up("aborted by the operator")
-        elif self._overdue(self.record.intended_at):
+        elif self._overdue(self._began):
             progress = self._last.progress if self._last is not None else None
             patience = self._means.limits.patience
             self.give_up(too_slow(self.step.action, patience, progress))
 
-    def _overdue(self, since: datetime) -> bool:
-        patience = timedelta(seconds=self._means.limits.patience)
-        return self._means.clock.now() - since >= patience
+    def _overdue(self, since: float) -> bool:
+        return self._means.clock.monotonic() - since >= self._means.limits.patience
 
     def _conclude(self, status: TaskStatus) -> None:
         platform, action = self._means.platform, self.step.action
@@ -170,8 +172,9 @@ class Pursuit:
             else:
                 self.end(Outcome.DONE)
         elif status.state is TaskState.FAILED:
-            outcome = Outcome.ABORTED if self._aborted_at else Outcome.FAILED
-            why = self._reason_to_abort if self._aborted_at else status.detail
+            aborted = self._aborted_at is not None
+            outcome = Outcome.ABORTED if aborted else Outcome.FAILED
+            why = self._reason_to_abort if aborted else status.detail
             self.end(outcome, self._start_error, why, whereabouts(platform, action))
         elif self.record.task is None:
             self._never_started()
@@ -189,7 +192,7 @@ class Pursuit:
         self.end(Outcome.LOST, self._start_error, why, whereabouts(platform, action))
 
     def _hear_nothing(self, error: PlatformError) -> None:
-        now = self._means.clock.now()
+        now = self._means.clock.monotonic()
         self._patience.failed(now)
         if self._patience.exhausted(now):
             seconds = self._means.limits.patience

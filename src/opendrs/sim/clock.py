@@ -26,6 +26,7 @@ class SimulatedClock:
         real: Clock | None = None,
     ) -> None:
         self._now = start
+        self._passed = 0.0
         self._pace = pace
         self._real = real
 
@@ -33,8 +34,17 @@ class SimulatedClock:
         """Return the simulated time."""
         return self._now
 
+    def monotonic(self) -> float:
+        """Return the simulated seconds that have passed."""
+        return self._passed
+
+    def jump(self, seconds: float) -> None:
+        """Set the clock forward by *seconds*, or back if negative; no time passes."""
+        self._now += timedelta(seconds=seconds)
+
     def sleep(self, seconds: float) -> None:
         """Let *seconds* pass."""
         if self._real is not None and self._pace > 0:
             self._real.sleep(seconds * self._pace)
         self._now += timedelta(seconds=seconds)
+        self._passed += seconds

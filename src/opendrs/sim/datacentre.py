@@ -49,7 +49,6 @@ class Datacentre:
     def __init__(
         self, origin: Snapshot, *, seed: int, bandwidth: float, swing: float
     ) -> None:
-        self._start = origin.taken_at
         self._elapsed = 0.0
         self._advancing = False
         self._bandwidth = bandwidth
@@ -66,20 +65,22 @@ class Datacentre:
             if guest.migrating_to is not None:
                 self._set_out(Migration(guest.id, guest.node, guest.migrating_to))
 
-    def advance(self, now: datetime) -> None:
-        """Let time pass until *now*; a fault that happens meanwhile sees its own."""
+    def advance(self, until: float) -> None:
+        """Let time pass until so many seconds after the beginning.
+
+        A fault that happens meanwhile sees its own time.
+        """
         if self._advancing:
             return
         self._advancing = True
-        until = (now - self._start).total_seconds()
         while self._elapsed < until:
             self._pass(min(until - self._elapsed, self._quiet_time()), until)
             self._strike()
             self._attend()
         self._advancing = False
 
-    def observe(self) -> Snapshot:
-        """Return what can be measured now."""
+    def observe(self, now: datetime) -> Snapshot:
+        """Return what can be measured; the clock says that it is *now*."""
         guests = [
             self._instruments.guest(
                 guest,
@@ -93,7 +94,7 @@ class Datacentre:
             self._instruments.node(node, guests, arrived)
             for node in self._nodes.values()
         ]
-        return self._instruments.snapshot(self._elapsed, nodes, guests)
+        return self._instruments.snapshot(now, nodes, guests)
 
     def begin(self, action: Action) -> None:
         """Begin *action*.

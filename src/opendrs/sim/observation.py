@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime
 
 from opendrs.model import (
     Guest,
@@ -70,13 +70,13 @@ class Instruments:
         )
 
     def snapshot(
-        self, elapsed: float, nodes: Iterable[Node], guests: Iterable[Guest]
+        self, now: datetime, nodes: Iterable[Node], guests: Iterable[Guest]
     ) -> Snapshot:
-        """Return all that was measured, *elapsed* seconds after the beginning."""
+        """Return all that was measured *now*."""
         measured = {node.id: node for node in nodes}
         return replace(
             self._origin,
-            taken_at=self._origin.taken_at + timedelta(seconds=elapsed),
+            taken_at=now,
             nodes=measured,
             guests={guest.id: self._waiting(guest, measured) for guest in guests},
         )

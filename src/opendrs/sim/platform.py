@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import Action, GuestId, NodeId, PowerOff, PowerOn, Snapshot
@@ -38,11 +37,9 @@ class SimulatedPlatform:
         self._reachable = True
         self._tasks: dict[TaskId, Action] = {}
         # The snapshot may be old: the simulated world begins now.
+        self._began = clock.monotonic()
         self._datacentre = Datacentre(
-            replace(origin, taken_at=clock.now()),
-            seed=seed,
-            bandwidth=bandwidth,
-            swing=swing,
+            origin, seed=seed, bandwidth=bandwidth, swing=swing
         )
 
     @property
@@ -52,7 +49,7 @@ class SimulatedPlatform:
 
     def observe(self) -> Snapshot:
         """Return the cluster as it is now."""
-        return self._asked().observe()
+        return self._asked().observe(self._clock.now())
 
     def start(self, action: Action) -> TaskId:
         """Start *action* and return at once."""
@@ -121,7 +118,7 @@ class SimulatedPlatform:
         return datacentre
 
     def _passed(self) -> Datacentre:
-        self._datacentre.advance(self._clock.now())
+        self._datacentre.advance(self._clock.monotonic() - self._began)
         return self._datacentre
 
     def _named(self, action: Action) -> TaskId:

@@ -17,6 +17,9 @@ class CountingClock:
     def now(self) -> datetime:
         return datetime(2000, 1, 1, tzinfo=UTC)
 
+    def monotonic(self) -> float:
+        return sum(self.waited)
+
     def sleep(self, seconds: float) -> None:
         self.waited.append(seconds)
 
@@ -43,3 +46,13 @@ def test_people_can_watch_at_a_pace_of_their_own() -> None:
 
     assert real.waited == [1.0]
     assert clock.now() == NOON + timedelta(seconds=20)
+
+
+def test_a_clock_that_is_set_shows_another_time_and_none_has_passed() -> None:
+    clock = SimulatedClock(NOON)
+    clock.sleep(10)
+
+    clock.jump(-3600)
+
+    assert clock.now() == NOON + timedelta(seconds=10 - 3600)
+    assert clock.monotonic() == 10
