@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, ClassVar
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
+from opendrs.cli.live import progress_bars
 from opendrs.controller.selection import parse_assignments
 from opendrs.controller.settings import Settings
 from opendrs.errors import ConfigurationError
@@ -143,10 +142,10 @@ def decided_within(
 @contextmanager
 def _shown(whom: str) -> Iterator[Callable[[float], None]]:
     """Give what shows on a terminal how much of the time is gone."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"asking {whom}", total=1.0)
-        yield lambda gone: progress.update(task, completed=min(gone, 1.0))
+    with progress_bars(*columns) as bars:
+        if bars is None:
+            yield lambda _: None
+            return
+        task = bars.add_task(f"planning with {whom}", total=1.0)
+        yield lambda gone: bars.update(task, completed=min(gone, 1.0))

@@ -54,7 +54,7 @@ class ScreenAudience:
     def watcher(self, brake: Brake) -> AbstractContextManager[Watcher]:
         """Return bars on a terminal, lines elsewhere."""
         self._screen.print()
-        return Reporter(self._screen, brake)
+        return Reporter(console(narrowest=1), brake)
 
     def finished(self, performance: Performance) -> None:
         """Show what was done, what was not and why, and the nodes."""

@@ -10,8 +10,9 @@ import click
 
 from opendrs.cli.comparison import Outcome, Row, budget_rows, comparable, outcome, rows
 from opendrs.cli.curve import draw, require_picture
+from opendrs.cli.live import planning
 from opendrs.cli.options import JSON, config_option, format_option, source_argument
-from opendrs.cli.screen import add_row, asking, console, print_json, table, visible
+from opendrs.cli.screen import add_row, console, print_json, table, visible
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.errors import ConfigurationError
 from opendrs.policies import Optimize
@@ -65,7 +66,7 @@ def command(
     missing = comparable(snapshot)
     if missing:
         raise ConfigurationError(f"{source}: not measured: {', '.join(missing)}")
-    with asking() as told:
+    with planning() as told:
         found = [*rows(snapshot, settings, tuple(dict.fromkeys(policies)), told)]
         by_budget = (
             [*budget_rows(snapshot, settings, told)]

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
+from rich.progress import SpinnerColumn, TextColumn
 
+from opendrs.cli.live import progress_bars
 from opendrs.cli.screen import visible
 from opendrs.errors import ConfigurationError, InvalidFileError
 from opendrs.platforms.file import shown_path
@@ -103,14 +104,15 @@ def progress(what: str) -> Iterator[Callable[[str], Watcher]]:
 
     Yields a function that makes a watcher; it is told what is under way.
     """
-    if not sys.stderr.isatty():
-        yield lambda _: ignored
-        return
-    screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    with screen.status(visible(what)) as status:
+    text = TextColumn("{task.description}", markup=False)
+    with progress_bars(SpinnerColumn(), text) as bars:
+        if bars is None:
+            yield lambda _: ignored
+            return
+        line = bars.add_task(visible(what), total=None)
 
         def watcher_of(doing: str) -> Watcher:
             words = visible(f"{what}{doing}")
-            return lambda time: status.update(f"{words}: {time} s")
+            return lambda time: bars.update(line, description=f"{words}: {time} s")
 
         yield watcher_of

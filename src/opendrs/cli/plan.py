@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from opendrs.cli.anytime import chosen_policy, decided_within, introduced
+from opendrs.cli.live import planning
 from opendrs.cli.options import (
     JSON,
     budget_option,
@@ -21,7 +22,7 @@ from opendrs.cli.options import (
     time_option,
 )
 from opendrs.cli.proposal import print_decision
-from opendrs.cli.screen import asking, console, print_json, visible
+from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source, with_record
 from opendrs.cli.timing import print_schedule, schedule_document
 from opendrs.controller.documents import plan_document
@@ -90,7 +91,7 @@ def _decided(
 ) -> Decision[Any]:
     if seconds is not None:
         return decided_within(policy, snapshot, seconds)
-    with asking() as told:
+    with planning() as told:
         told(introduced(policy))
         return policy.decide(snapshot, policy.initial_memory())
 

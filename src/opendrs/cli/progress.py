@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, TaskID, TextColumn
 from rich.text import Text
 
 from opendrs.cli.deeds import deed
 from opendrs.cli.figures import amount, seconds
-from opendrs.cli.screen import visible
+from opendrs.cli.live import LiveProgress
+from opendrs.cli.screen import Screen, visible
 from opendrs.controller import Brake
 from opendrs.controller.documents import action_document
 from opendrs.model import Step, StepId
@@ -36,14 +36,14 @@ class Reporter:
         brake: What the operator stops with; said when it has been pulled.
     """
 
-    def __init__(self, screen: Console, brake: Brake) -> None:
+    def __init__(self, screen: Screen, brake: Brake) -> None:
         self._screen = screen
         self._brake = brake
         self._said = 0
         self._running: dict[StepId, TaskID | None] = {}
         self._why = ""
-        self._bars: Progress | None = None
-        if screen.is_terminal:
+        self._bars: LiveProgress | None = None
+        if screen.is_interactive:
             self._bars = _bars(screen)
 
     def __enter__(self) -> Self:
@@ -95,7 +95,7 @@ class Reporter:
         outcome = record.outcome or Outcome.LOST
         self._line(outcome.value, step, _end(record), STYLES[outcome])
 
-    def _add_bar(self, bars: Progress, step: Step) -> TaskID:
+    def _add_bar(self, bars: LiveProgress, step: Step) -> TaskID:
         return bars.add_task(deed(step.action), total=None, state="")
 
     def _line(self, word: str, step: Step, rest: str = "", style: str = "") -> None:
@@ -115,19 +115,16 @@ class Reporter:
             )
 
 
-def _bars(screen: Console) -> Progress:
-    return Progress(
+def _bars(screen: Screen) -> LiveProgress:
+    return LiveProgress(
+        screen,
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=12),
         TextColumn("{task.fields[state]}", markup=False),
-        console=screen,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
     )
 
 
-def _update(bars: Progress, bar: TaskID, found: TaskProgress) -> None:
+def _update(bars: LiveProgress, bar: TaskID, found: TaskProgress) -> None:
     """Show what is known: the bar runs to and fro while that is too little."""
     total, remaining = found.total, found.remaining
     if total is None or remaining is None:
@@ -140,7 +137,7 @@ def _state(found: TaskProgress) -> str:
     parts = [
         "" if found.remaining is None else f"{amount(found.remaining)} left",
         "" if found.dirty_rate is None else f"dirty {amount(found.dirty_rate)}/s",
-        "" if found.downtime is None else f"down {seconds(found.downtime)}",
+        "" if found.downtime is None else f"downtime {seconds(found.downtime)}",
     ]
     return ", ".join(part for part in parts if part)
 

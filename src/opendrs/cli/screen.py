@@ -4,42 +4,48 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from threading import RLock
+from typing import Self
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 NARROWEST = 72  # columns; what is less than this cannot hold a table
+_WRITING = RLock()  # one for all: standard output and error are usually one terminal
 
 
 class Screen(Console):
-    """A console that leaves a closed pipe to whoever called."""
+    """A console that one thread writes to at a time, and that reports a closed pipe."""
+
+    def __enter__(self) -> Self:
+        """Begin to write: other threads wait until this one has written."""
+        _WRITING.acquire()
+        self._enter_buffer()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Write what was printed meanwhile."""
+        try:
+            self._exit_buffer()
+        finally:
+            _WRITING.release()
 
     def on_broken_pipe(self) -> None:
         """Raise what rich would have turned into an exit."""
         raise BrokenPipeError
 
 
-def console() -> Console:
+def console(narrowest: int = NARROWEST) -> Screen:
     """Return the console to write to: what is in names is never markup.
 
-    A narrow window is written to as if it were wider: lines then wrap.
+    Args:
+        narrowest: Columns; a narrower window is written to as if it were that wide:
+            lines then wrap.
     """
-    found = Screen(markup=False, highlight=False, emoji=False)
-    found.width = max(found.width, NARROWEST)
-    return found
-
-
-@contextmanager
-def asking() -> Iterator[Callable[[str], None]]:
-    """Give what shows on a terminal, until all is told, who is asked."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with Console(stderr=True).status("") as status:
-        yield lambda whom: status.update(f"asking {visible(whom)}")
+    width = None if Screen().width >= narrowest else narrowest
+    return Screen(width=width, markup=False, highlight=False, emoji=False)
 
 
 def visible(text: str) -> str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress
+from rich.progress import (
+    BarColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
+from opendrs.cli.live import progress_bars
 from opendrs.cli.options import JSON, format_option, set_option
 from opendrs.cli.screen import add_row, console, print_json, table, visible
 from opendrs.cli.simulated import (
@@ -180,14 +184,20 @@ def _scenario(
 @contextmanager
 def _progress() -> Iterator[Callable[[str], Callable[[int, int], None] | None]]:
     """Give what shows on a terminal how far each run is."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with progress_bars(*columns) as bars:
+        if bars is None:
+            yield lambda _: None
+            return
 
         def begin(name: str) -> Callable[[int, int], None]:
-            task = bar.add_task(visible(name), total=None)
-            return lambda done, total: bar.update(task, completed=done, total=total)
+            task = bars.add_task(visible(name), total=None)
+            return lambda done, total: bars.update(task, completed=done, total=total)
 
         yield begin
 

@@ -8,12 +8,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from opendrs.cli.figures import counted
+from opendrs.cli.live import progress_bars
 from opendrs.cli.options import JSON, format_option
-from opendrs.cli.screen import print_json
+from opendrs.cli.screen import print_json, visible
 from opendrs.cli.swept import Outcome, document, draw, print_outcome
 from opendrs.errors import ConfigurationError
 from opendrs.sim.consolidation.outputs import PICTURES, require_outputs
@@ -157,28 +162,33 @@ def _workers(scheduler: str | None, jobs: int) -> Iterator[Work]:
     with connected(scheduler) as client:
 
         def work(tasks: Sequence[Task]) -> Done:
-            return on_cluster(client, tasks, lambda what: click.echo(what, err=True))
+            return on_cluster(client, tasks, _report)
 
         yield work
+
+
+def _report(event: str) -> None:
+    """Write a line to standard error; click.echo would write across the bars."""
+    sys.stderr.write(f"{visible(event)}\n")
 
 
 @contextmanager
 def _progress() -> Iterator[Tell]:
     """Give what shows on a terminal how far everything is."""
-    if not sys.stderr.isatty():
-        yield lambda _: _silent
-        return
     columns = (
-        "{task.description}",
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress_bars(*columns) as bars:
+        if bars is None:
+            yield lambda _: _silent
+            return
 
         def begin(name: str) -> Callable[[int, int], None]:
-            task = bar.add_task(name, total=None)
-            return lambda done, total: bar.update(task, completed=done, total=total)
+            task = bars.add_task(visible(name), total=None)
+            return lambda done, total: bars.update(task, completed=done, total=total)
 
         yield begin
 

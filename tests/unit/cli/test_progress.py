@@ -2,10 +2,9 @@
 
 import io
 
-from rich.console import Console
-
 from builders import NOON
 from opendrs.cli.progress import Reporter
+from opendrs.cli.screen import Screen
 from opendrs.controller import Brake
 from opendrs.model import GuestId, Migration, NodeId, PowerOff, PowerOn, Step, StepId
 from opendrs.ports import (
@@ -33,10 +32,16 @@ def record(step: Step, outcome: Outcome, detail: str = "") -> StepRecord:
     )
 
 
-def screen(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
+def screen(*, terminal: bool = False) -> tuple[Screen, io.StringIO]:
     text = io.StringIO()
-    made = Console(
-        file=text, width=100, force_terminal=terminal, color_system=None, markup=False
+    made = Screen(
+        file=text,
+        width=100,
+        force_terminal=terminal,
+        force_interactive=terminal,
+        color_system=None,
+        markup=False,
+        _environ={"TERM": "xterm"},
     )
     return made, text
 
@@ -102,7 +107,7 @@ def test_a_terminal_shows_how_far_a_migration_is() -> None:
         reporter.progressed(MOVE, TaskStatus(TaskState.RUNNING, progress=found))
 
     assert "vm a → b" in text.getvalue()
-    assert "1.0 GiB left, dirty 28.6 MiB/s, down 250 ms" in text.getvalue()
+    assert "1.0 GiB left, dirty 28.6 MiB/s, downtime 250 ms" in text.getvalue()
 
 
 def test_a_terminal_shows_what_is_known_when_that_is_little() -> None:

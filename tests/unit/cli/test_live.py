@@ -1,0 +1,161 @@
+"""Lines that are printed above progress bars stay, on any terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pseudo_terminal import Finished, Terminal, run_in_terminal
+
+OPENDRS = str(Path(sys.executable).with_name("opendrs"))
+SIZES = [(80, 24), (200, 50), (60, 10)]
+RESIZED = [(60, 24), (200, 50), (80, 12), (100, 30)] * 4
+STEPS = 100
+MANY_STEPS = """
+import sys
+from datetime import UTC, datetime
+from opendrs.cli.progress import Reporter
+from opendrs.cli.screen import console
+from opendrs.controller import Brake
+from opendrs.model import GuestId, Migration, NodeId, Step, StepId
+from opendrs.ports import Outcome, Progress, StepRecord, TaskState, TaskStatus
+
+NOON = datetime(2026, 1, 1, tzinfo=UTC)
+
+def step(number):
+    action = Migration(GuestId(f"guest-{number}"), NodeId("a"), NodeId("b"))
+    return Step(StepId(str(number)), action)
+
+def record(step):
+    return StepRecord(run="", step=step.id, action=step.action, intended_at=NOON,
+                      ended_at=NOON, outcome=Outcome.DONE)
+
+with Reporter(console(), Brake()) as reporter:
+    running = []
+    for number in range(100):
+        running.append(step(number))
+        reporter.started(running[-1])
+        for each in running:
+            status = TaskStatus(TaskState.RUNNING, progress=Progress(remaining=number))
+            reporter.progressed(each, status)
+        if len(running) == int(sys.argv[1]):
+            ended = running.pop(0)
+            reporter.ended(ended, record(ended))
+    for ended in running:
+        reporter.ended(ended, record(ended))
+"""
+
+WRITES_TO_STANDARD_ERROR = """
+import sys
+from rich.progress import BarColumn, TextColumn
+from opendrs.cli.live import progress_bars
+
+with progress_bars(TextColumn("bar"), BarColumn()) as bars:
+    for number in range(3):
+        bars.add_task("", total=None)
+    for number in range(500):
+        print(f"line {number}", file=sys.stderr)
+"""
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path)} | {
+        "COLUMNS": "",
+        "LINES": "",
+    }
+
+
+def ends(finished: Finished) -> Counter[int]:
+    """Return how often the end of each step can be read."""
+    found = (re.match(r"done\s+(\d+): ", line) for line in finished.lines)
+    return Counter(int(match[1]) for match in found if match)
+
+
+def many_steps(running: int) -> tuple[str, ...]:
+    """Return a command that reports 100 steps, that many of them running at a time."""
+    return (sys.executable, "-c", MANY_STEPS, str(running))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_end_of_each_of_many_steps_is_shown_exactly_once(
+    size: tuple[int, int], environment: dict[str, str]
+) -> None:
+    finished = run_in_terminal(many_steps(4), size=size, environment=environment)
+
+    assert ends(finished) == Counter(range(STEPS))
+
+
+def test_more_running_steps_than_the_terminal_has_rows_hide_no_end(
+    environment: dict[str, str],
+) -> None:
+    finished = run_in_terminal(many_steps(60), size=(80, 12), environment=environment)
+
+    assert ends(finished) == Counter(range(STEPS))
+    assert not [line for line in finished.lines if "left" in line]
+
+
+def test_a_terminal_that_is_resized_keeps_the_end_of_each_step(
+    environment: dict[str, str],
+) -> None:
+    finished = run_in_terminal(
+        many_steps(4), later_sizes=RESIZED, environment=environment
+    )
+
+    assert ends(finished) == Counter(range(STEPS))
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+def test_apply_shows_the_end_of_each_step_exactly_once(
+    size: tuple[int, int], environment: dict[str, str]
+) -> None:
+    command = [OPENDRS, "apply", "demo", "--policy", "optimize", "--yes"]
+
+    finished = run_in_terminal(command, size=size, environment=environment)
+
+    assert finished.status == 0
+    done = next(line for line in finished.lines if line.startswith("Result: "))
+    count = int(done.split()[1])
+    assert count > 10
+    assert ends(finished) == Counter(range(1, count + 1))
+
+
+def test_ctrl_c_in_the_middle_shows_what_ended_and_what_was_not_started(
+    environment: dict[str, str],
+) -> None:
+    command = [OPENDRS, "apply", "demo", "--policy", "optimize", "--yes"]
+
+    finished = run_in_terminal(command, interrupt_at="done ", environment=environment)
+
+    assert finished.status == 1
+    text = "\n".join(finished.lines)
+    assert text.count("Ctrl-C once more") == 1
+    result = re.search(r"Result: (\d+) done, (\d+) skipped", text)
+    assert result is not None
+    assert sum(ends(finished).values()) == len(ends(finished)) == int(result[1])
+
+
+def test_lines_written_to_standard_error_stay_above_the_bars(
+    environment: dict[str, str],
+) -> None:
+    finished = run_in_terminal(
+        (sys.executable, "-c", WRITES_TO_STANDARD_ERROR), environment=environment
+    )
+
+    assert finished.lines == [f"line {number}" for number in range(500)]
+
+
+def test_the_emulated_terminal_wraps_erases_and_wraps_again() -> None:
+    terminal = Terminal(columns=4, rows=2)
+
+    terminal.write("abcdef\r\ngone\r\x1b[2Knew\r\n1\r\n2")
+    terminal.write("\x1b[9A\rA")
+    terminal.resize(3, 2)
+    terminal.write("B\n")
+
+    assert terminal.lines == ["abcdef", "new", "AB", "2"]
