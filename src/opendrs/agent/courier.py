@@ -38,6 +38,7 @@ from opendrs.errors import (
     UnexpectedResponseError,
 )
 from opendrs.platforms.file import shown_path
+from opendrs.platforms.ordinary_files import SMALL, read_ordinary, require_ordinary
 
 LONGEST_TOKEN = 4096  # characters
 LONGEST_PAUSE = 30.0  # seconds between two attempts
@@ -169,7 +170,7 @@ def _refusal(answer: httpx.Response, where: str) -> PlatformError:
 
 def _token(path: Path) -> str:
     try:
-        text = path.read_text(encoding="ascii").strip()
+        text = read_ordinary(path, SMALL).decode("ascii").strip()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not plain text"
         raise ConfigurationError(
@@ -184,6 +185,8 @@ def _token(path: Path) -> str:
 
 def _trust(ca: Path | None) -> ssl.SSLContext:
     try:
+        if ca is not None:
+            require_ordinary(ca)
         return ssl.create_default_context(cafile=None if ca is None else str(ca))
     except OSError as error:  # ssl.SSLError is one
         assert ca is not None  # noqa: S101 - or there would be no file to fail on

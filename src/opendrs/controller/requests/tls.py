@@ -11,6 +11,7 @@ from pathlib import Path
 from opendrs.controller.requests.settings import RequestSettings
 from opendrs.errors import ConfigurationError
 from opendrs.platforms.file import shown_path
+from opendrs.platforms.ordinary_files import require_ordinary
 
 _BACKLOG = 128
 
@@ -37,7 +38,7 @@ def tls_context(settings: RequestSettings) -> ssl.SSLContext:
 
 def _require_readable(name: str, path: Path) -> None:
     try:
-        path.open("rb").close()
+        require_ordinary(path)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise ConfigurationError(

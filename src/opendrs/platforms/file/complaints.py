@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -15,6 +16,7 @@ from opendrs.errors import ConfigurationError
 Location = tuple[str | int, ...]
 
 MOST_SHOWN = 10
+MOST_COUNTED = 1000  # beyond those that are shown
 _LONGEST_VALUE = 40
 _PLAIN_KEY_MARKS = "_-:@"
 
@@ -52,13 +54,20 @@ class Complaint:
     Attributes:
         at: The keys and positions that lead to it from the top.
         message: What was expected and what was found.
+        word: A name that is not known; None where there is none to guess at.
+        known: The names it may be meant to be.
     """
 
     at: Location
     message: str
+    word: str | None = None
+    known: Collection[str] = field(default=(), compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{dotted(self.at)}: {self.message}" if self.at else self.message
+        # Guessing takes a while, and of a thousand complaints ten are shown.
+        guess = "" if self.word is None else suggestion(self.word, self.known)
+        message = self.message + guess
+        return f"{dotted(self.at)}: {message}" if self.at else message
 
 
 def complain(
@@ -67,10 +76,12 @@ def complain(
     kind: type[ConfigurationError] = ConfigurationError,
 ) -> None:
     """Raise *kind* with the first few of *complaints*, if there are any."""
-    lines = [f"{source}: {complaint}" for complaint in complaints]
-    if len(lines) > MOST_SHOWN:
-        rest = len(lines) - MOST_SHOWN
-        lines = [*lines[:MOST_SHOWN], f"{source}: and {rest} more"]
+    every = iter(complaints)
+    lines = [f"{source}: {complaint}" for complaint in islice(every, MOST_SHOWN)]
+    rest = sum(1 for _ in islice(every, MOST_COUNTED))
+    if rest:
+        more = f"more than {rest}" if rest == MOST_COUNTED else f"{rest}"
+        lines.append(f"{source}: and {more} more")
     if lines:
         raise kind(*lines)
 

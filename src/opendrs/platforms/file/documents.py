@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from opendrs.errors import InvalidFileError
 from opendrs.platforms.file.complaints import Complaint, Location
+from opendrs.platforms.ordinary_files import MIB, read_ordinary
 
 DEEPEST_KEY = 100  # parts; tomllib takes time in the square of their number
 GZIP = b"\x1f\x8b"  # RFC 1952, 2.3.1
-LARGEST_FILE = 256 << 20  # bytes; a snapshot of 200,000 guests has some 60 million
+LARGEST_FILE = 256 * MIB  # a snapshot of 200,000 guests has some 60 million bytes
+LARGEST_TOML = 32 * MIB  # tomllib reads some 1 MB a second
+MOST_VALUES = 1 << 24  # in JSON; a snapshot of 200,000 guests has some 4 million
 
 
 class RepeatedKeys(dict[str, object]):
@@ -20,15 +24,16 @@ class RepeatedKeys(dict[str, object]):
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
-        keys = [key for key, _ in pairs]
-        self.repeated = sorted({key for key in keys if keys.count(key) > 1})
+        counts = Counter(key for key, _ in pairs)
+        self.repeated = sorted(key for key, count in counts.items() if count > 1)
 
 
 def read_text(path: Path) -> str:
     """Return the text of *path*.
 
     Raises:
-        InvalidFileError: There is no such file, or it is not text, or compressed.
+        InvalidFileError: There is no such file, it is not an ordinary one, too large,
+            compressed, or not text.
     """
     content = _content(path)
     if content.startswith(GZIP):
@@ -44,16 +49,10 @@ def read_text(path: Path) -> str:
 
 def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        return read_ordinary(path, LARGEST_FILE, pipes=True)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidFileError(f"cannot read {shown_path(path)}: {reason}") from error
-    if len(content) > LARGEST_FILE:
-        raise InvalidFileError(
-            f"{shown_path(path)} is larger than {LARGEST_FILE >> 20} MiB"
-        )
-    return content
 
 
 def shown_path(path: Path) -> str:
@@ -87,6 +86,8 @@ def parse(text: str, source: str, suffix: str) -> object:
 
 def parse_json(text: str, source: str) -> object:
     """Return the values that *text* holds; see `RepeatedKeys`."""
+    if sum(map(text.count, ",[{")) > MOST_VALUES:
+        raise InvalidFileError(f"{source} holds more than {MOST_VALUES:,} values")
     try:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
@@ -108,6 +109,9 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def parse_toml(text: str, source: str) -> dict[str, object]:
     """Return the values that *text* holds."""
+    if len(text) > LARGEST_TOML:
+        limit = f"{LARGEST_TOML // MIB} MiB of TOML"
+        raise InvalidFileError(f"{source} is larger than {limit}; write it as JSON")
     if any(_key_depth(line) > DEEPEST_KEY for line in text.splitlines()):
         raise InvalidFileError(f"{source} is nested too deeply")
     try:

@@ -37,11 +37,11 @@ from opendrs.platforms.file.documents import (
     shown_path,
 )
 from opendrs.platforms.file.forms import FileForm, require_form
+from opendrs.platforms.file.portions import check_snapshot
 from opendrs.platforms.file.references import dangling
 from opendrs.platforms.file.wire import (
     FIELDS,
     RULES,
-    SNAPSHOT,
     Capacity,
     GuestEntry,
     Limit,
@@ -75,13 +75,10 @@ def snapshot_from(document: object, source: str) -> Snapshot:
         InvalidFileError: They describe none; with everything that is wrong.
     """
     require_form(document, source, FileForm.SNAPSHOT)
-    wrong: list[Complaint] = []
-    try:
-        entry = SNAPSHOT.validate_python(document)
-    except ValidationError as error:
-        wrong = list(translated(error, known=FIELDS))
+    entry, wrong = check_snapshot(document)
     rest = chain(repeated_keys(document), dangling(document))
     complain(source, chain(wrong, rest), InvalidFileError)
+    assert entry is not None  # noqa: S101 - or there was a complaint
     try:
         return _snapshot(entry)
     except ModelError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from opendrs.platforms.file.complaints import Complaint, shown, suggestion
+from opendrs.platforms.file.complaints import Complaint, shown
 
 
 def dangling(document: object) -> Iterator[Complaint]:
@@ -57,8 +57,8 @@ def _unknown(
     at: tuple[str | int, ...], what: str, name: str, known: Collection[str]
 ) -> Complaint:
     # Guessing among tens of thousands of names takes seconds.
-    guess = suggestion(name, known) if len(known) < 1000 else ""
-    return Complaint(at, f"there is no {what} {shown(name)}{guess}")
+    guesses = known if len(known) < 1000 else ()
+    return Complaint(at, f"there is no {what} {shown(name)}", name, guesses)
 
 
 def _table(value: object) -> Mapping[str, object]:

@@ -54,9 +54,14 @@ _UNIQUE = Field(json_schema_extra={"uniqueItems": True})
 
 Moment = Annotated[datetime, PlainValidator(_moment), WithJsonSchema(_DATE_TIME)]
 Name = Annotated[str, Field(min_length=1)]
-Words = Annotated[list[str], AfterValidator(_distinct), _UNIQUE]
-Some = Annotated[list[Name], Field(min_length=1), AfterValidator(_distinct), _UNIQUE]
-Several = Annotated[list[Name], Field(min_length=2), AfterValidator(_distinct), _UNIQUE]
+_FIRST = Field(fail_fast=True)  # an error for each of a million members is too many
+Words = Annotated[list[str], _FIRST, AfterValidator(_distinct), _UNIQUE]
+Some = Annotated[
+    list[Name], Field(min_length=1), _FIRST, AfterValidator(_distinct), _UNIQUE
+]
+Several = Annotated[
+    list[Name], Field(min_length=2), _FIRST, AfterValidator(_distinct), _UNIQUE
+]
 Amount = Annotated[float, Field(ge=0, le=LARGEST_AMOUNT)]
 Bytes = Annotated[int, Field(ge=0, le=LARGEST_AMOUNT)]
 Fraction = Annotated[float, Field(ge=0, le=1)]

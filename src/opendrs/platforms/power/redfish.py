@@ -24,6 +24,7 @@ from opendrs.errors import (
     UnsupportedError,
 )
 from opendrs.model import NodeId
+from opendrs.platforms.ordinary_files import SMALL, read_ordinary, require_ordinary
 from opendrs.platforms.power.answers import asked, plain, said, short, table
 from opendrs.platforms.power.driver import PowerState
 from opendrs.platforms.power.settings import RedfishSettings
@@ -212,7 +213,7 @@ def _password(node: NodeId, settings: RedfishSettings) -> str:
     path = settings.password_file
     assert path is not None  # noqa: S101 - for the type checker: one of the two is
     try:
-        found = path.read_text().rstrip("\r\n")
+        found = read_ordinary(path, SMALL).decode().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise ConfigurationError(
@@ -225,6 +226,8 @@ def _password(node: NodeId, settings: RedfishSettings) -> str:
 
 def _trust(node: NodeId, settings: RedfishSettings) -> ssl.SSLContext:
     try:
+        if settings.ca is not None:
+            require_ordinary(settings.ca)
         return ssl.create_default_context(cafile=settings.ca)
     except OSError as error:  # an SSLError is one, too
         why = "no certificates" if isinstance(error, ssl.SSLError) else error.strerror

@@ -15,9 +15,19 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.expansion import (
+    MOST_FILES,
+    Allowance,
+    Counted,
+    bounded,
+    open_expanded,
+    open_gzip,
+    open_plain,
+)
 
 Open = Callable[[], IO[bytes]]
 TAR = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz)$")
+LONGEST_NAME = 4096  # characters of a path, as Linux has it
 MOST_TOLD = 5  # complaints about one trace
 UNREADABLE = (
     OSError,
@@ -53,7 +63,7 @@ def sources(path: Path, *, deep: bool = False) -> Iterator[Source]:
         deep: Whether files in directories of a directory count too.
 
     Raises:
-        InvalidFileError: It cannot be read, or has a file twice.
+        InvalidFileError: It cannot be read, has a file twice, or too many.
     """
     names: set[PurePosixPath] = set()
     with readable(str(path)):
@@ -66,12 +76,16 @@ def sources(path: Path, *, deep: bool = False) -> Iterator[Source]:
         else:
             found = iter([single(path)])
         for source in found:
+            if len(source.name) > LONGEST_NAME:
+                begin = source.label[: len(str(path)) + 40]
+                raise InvalidFileError(f"{begin}...: a name too long")
             name = PurePosixPath(source.name)
             if any(part.startswith((".", "__MACOSX")) for part in name.parts):
                 continue
             if name in names:
                 raise InvalidFileError(f"{source.label} is there twice")
             names.add(name)
+            _require_few(path, len(names))
             yield source
 
 
@@ -121,6 +135,11 @@ def _reason(error: Exception) -> str:
     return f"is damaged ({error})"
 
 
+def _require_few(path: Path, files: int) -> None:
+    if files > MOST_FILES:
+        raise InvalidFileError(f"{path}: holds more than {MOST_FILES:,} files")
+
+
 def _of_directory(path: Path, *, deep: bool) -> Iterator[Source]:
     for each in sorted(path.rglob("*") if deep else path.iterdir()):
         if each.is_file():
@@ -129,28 +148,41 @@ def _of_directory(path: Path, *, deep: bool) -> Iterator[Source]:
 
 
 def _opener(path: Path) -> Open:
-    if path.suffix == ".gz":
-        return lambda: cast("IO[bytes]", gzip.open(path))
-    return lambda: path.open("rb")
+    if path.suffix != ".gz":
+        return lambda: open_plain(path)
+    counted = Counted(_allowance(path))
+    return lambda: open_gzip(path, counted)
+
+
+def _allowance(path: Path) -> Allowance:
+    return Allowance(str(path), path.stat().st_size)
 
 
 def _of_tar(path: Path) -> Iterator[Source]:
-    with _tar(path) as archive:
-        for member in archive:
+    _require_content(path)
+    allowance = _allowance(path)
+    with (
+        open_expanded(path, Counted(allowance)) as content,
+        _tar(path, content) as archive,
+    ):
+        count = 0
+        while (member := archive.next()) is not None:
+            archive.members = []  # type: ignore[attr-defined] # or it keeps them
+            count += 1
+            _require_few(path, count)
             if member.isfile():
                 yield Source(
-                    f"{path}: {member.name}", member.name, _member(archive, member)
+                    f"{path}: {member.name}",
+                    member.name,
+                    _member(archive, member, Counted(allowance)),
                 )
 
 
-def _tar(path: Path) -> tarfile.TarFile:
-    _require_content(path)
+def _tar(path: Path, content: IO[bytes]) -> tarfile.TarFile:
     try:
-        return tarfile.open(path)
+        return tarfile.open(fileobj=content, mode="r:")
     except tarfile.ReadError as error:
-        if "\n" not in str(error):  # else what each way of compressing says
-            raise
-        raise InvalidFileError(f"{path}: is not a tar archive") from error
+        raise InvalidFileError(f"{path}: is not a tar archive, or damaged") from error
 
 
 def _require_content(path: Path) -> None:
@@ -158,13 +190,21 @@ def _require_content(path: Path) -> None:
         raise InvalidFileError(f"{path}: is empty")
 
 
-def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Open:
-    return lambda: cast("IO[bytes]", archive.extractfile(member))
+def _member(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, counted: Counted
+) -> Open:
+    # Tar stores a file as it is: all but the holes of a sparse one has been counted.
+    found = counted if member.issparse() else None
+    return lambda: bounded(
+        cast("IO[bytes]", archive.extractfile(member)), member.name, found
+    )
 
 
 def _of_zip(path: Path) -> Iterator[Source]:
     _require_content(path)
-    with _zip(path) as archive:
+    allowance = _allowance(path)
+    with open_plain(path) as content, _zip(path, content) as archive:
+        _require_few(path, len(archive.infolist()))
         for member in archive.infolist():
             if member.flag_bits & 1:
                 raise InvalidFileError(f"{path}: {member.filename} is encrypted")
@@ -172,17 +212,19 @@ def _of_zip(path: Path) -> Iterator[Source]:
                 yield Source(
                     f"{path}: {member.filename}",
                     member.filename,
-                    _packed(archive, member),
+                    _packed(archive, member, Counted(allowance)),
                 )
 
 
-def _zip(path: Path) -> zipfile.ZipFile:
+def _zip(path: Path, content: IO[bytes]) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(path)
+        return zipfile.ZipFile(content)
     except zipfile.BadZipFile as error:
         whole = "is not a zip archive, or is cut off: its directory is missing"
         raise InvalidFileError(f"{path}: {whole}") from error
 
 
-def _packed(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Open:
-    return lambda: archive.open(member)
+def _packed(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, counted: Counted
+) -> Open:
+    return lambda: bounded(archive.open(member), member.filename, counted)

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from opendrs.errors import InvalidFileError, ModelError
+from opendrs.sim.consolidation.expansion import whole
 from opendrs.sim.consolidation.sources import first_few, readable, sources
 
 SAMPLES = 288  # a day of five minutes each
 PERCENT = 100
+LARGEST = 64 * 1024  # bytes of a file; with a dozen for each sample it has 4 KiB
 LONGEST = 20  # digits of a percentage; Python does not read thousands of them
 
 
@@ -52,7 +54,7 @@ def read_planetlab(path: Path) -> Trace:
         InvalidFileError: There is nothing, or not what there should be; the first
             few files that are wrong have their lines.
     """
-    found = sorted(files(path))
+    found = sorted(files(path, LARGEST))
     if not found:
         raise InvalidFileError(f"{path}: no traces in there")
     complaints = [why for why in (_complaint(*each) for each in found) if why]
@@ -62,12 +64,16 @@ def read_planetlab(path: Path) -> Trace:
     return Trace(tuple(name for name, _ in found), np.array(rows))
 
 
-def files(path: Path) -> Iterator[tuple[str, str]]:
+def files(path: Path, most: int) -> Iterator[tuple[str, str]]:
     """Yield name and text of each file of a directory or an archive.
 
+    Args:
+        path: The directory or archive.
+        most: Bytes that a file may have.
+
     Raises:
-        InvalidFileError: It cannot be read, or two have the same name, whatever
-            directories of an archive they are in.
+        InvalidFileError: It cannot be read, a file is too large, or two have the same
+            name, whatever directories of an archive they are in.
     """
     names: set[str] = set()
     for source in sources(path):
@@ -76,7 +82,7 @@ def files(path: Path) -> Iterator[tuple[str, str]]:
             raise InvalidFileError(f"{path}: two files are called {name!r}")
         names.add(name)
         with readable(source.label), source.open() as content:
-            yield name, content.read().decode(errors="replace")
+            yield name, whole(content, source.label, most).decode(errors="replace")
 
 
 def _complaint(name: str, text: str) -> str | None:

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.errors import InvalidFileError
+from opendrs.platforms.ordinary_files import MIB, read_ordinary
+
+LARGEST = 64 * MIB  # bytes of a file; the status of 10,000 services has some 3 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def read_text(path: Path) -> str | None:
         InvalidFileError: It cannot be read.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return read_ordinary(path, LARGEST).decode("utf-8")
     except FileNotFoundError:
         return None
     except OSError as error:

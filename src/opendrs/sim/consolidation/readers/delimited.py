@@ -7,11 +7,11 @@ by the line, to say where.
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator
 from contextlib import closing
 
 from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.expansion import lines_of
 from opendrs.sim.consolidation.readers.tables import (
     MOST,
     BadValueError,
@@ -24,6 +24,7 @@ from opendrs.sim.consolidation.sources import Source, readable
 
 FURTHER = 10_000  # lines that are looked at after the first that is wrong
 BLOCK = 8 << 20  # bytes read at a time
+MOST_COLUMNS = 10_000  # Arrow takes room for each; the widest trace has 20
 
 
 def read_csv(source: Source, form: Form) -> Iterator[Batch]:
@@ -73,11 +74,16 @@ def csv_columns(source: Source, delimiter: str = ",") -> tuple[str, ...]:
         InvalidFileError: It cannot be read.
     """
     with readable(source.label), closing(source.open()) as content:
-        line = content.readline().decode("utf-8-sig", errors="replace")
+        start = next(lines_of(content, source.label), b"")
+        line = start.decode("utf-8-sig", errors="replace")
     try:
         first = next(csv.reader([line], delimiter=delimiter), [])
     except csv.Error as error:
         raise InvalidFileError(f"{source.label}, line 1: {error}") from error
+    if len(first) > MOST_COLUMNS:
+        raise InvalidFileError(
+            f"{source.label}, line 1: more than {MOST_COLUMNS:,} columns"
+        )
     return tuple(name.strip() for name in first)
 
 
@@ -85,8 +91,10 @@ def _complaints(source: Source, form: Form, *, named: bool) -> Iterator[str]:
     """Yield what is wrong with the lines of a CSV file."""
     assert form.columns is not None  # noqa: S101 - for the type checker
     told, since = 0, 0
-    with io.TextIOWrapper(source.open(), "utf-8", "replace", newline="") as lines:
-        rows = csv.reader(lines, delimiter=form.delimiter)
+    with closing(source.open()) as content:
+        lines = lines_of(content, source.label)
+        texts = (line.decode("utf-8", "replace") for line in lines)
+        rows = csv.reader(texts, delimiter=form.delimiter)
         try:
             for row in rows:
                 since += told > 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.hardware import Floats
 from opendrs.sim.consolidation.readers.finishing import part
 from opendrs.sim.consolidation.readers.tables import Field
 from opendrs.sim.consolidation.readers.window import WHOLE, Window, cut, limited
@@ -16,6 +17,7 @@ from opendrs.sim.consolidation.traces import PERCENT, files
 from opendrs.sim.consolidation.workload import LEAST, Workload
 
 STEP = 300.0  # s
+LARGEST = 16 << 20  # bytes of a file: twelve years of a guest
 FIELDS = (Field(name="CPU", most=PERCENT), Field(name="memory"))
 
 
@@ -50,9 +52,9 @@ def google(path: Path, window: Window = WHOLE) -> Workload:
     )
 
 
-def _rows(path: Path) -> Iterator[tuple[str, list[tuple[float, ...]]]]:
+def _rows(path: Path) -> Iterator[tuple[str, Floats]]:
     complaints: list[str] = []
-    for name, text in files(path):
+    for name, text in files(path, LARGEST):
         rows = []
         for number, line in enumerate(text.splitlines(), 1):
             words = line.split()
@@ -61,7 +63,7 @@ def _rows(path: Path) -> Iterator[tuple[str, list[tuple[float, ...]]]]:
                 complaints.append(f"{path}: {name}, line {number}: {why}")
                 break
             rows.append(tuple(float(word) for word in words))
-        yield name, rows
+        yield name, np.array(rows, np.float64)
     if complaints:
         raise first_few(str(path), complaints)
 

@@ -11,16 +11,17 @@ import math
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
 from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.expansion import lines_of
 from opendrs.sim.consolidation.hardware import Floats
 from opendrs.sim.consolidation.readers.tables import LONGEST, MOST, Batch, Field, Form
 from opendrs.sim.consolidation.sources import Source, first_few, readable
 
 LINES = 20_000  # at a time
+BLOCK = 32 << 20  # bytes at a time, if there are more in so many lines
 
 Record = tuple[int, object]  # line number, and what it says
 
@@ -35,11 +36,23 @@ def read_json(source: Source, form: Form) -> Iterator[Batch]:
     """
     with readable(source.label), closing(source.open()) as content:
         before = 0
-        while lines := list(islice(content, LINES)):
+        for lines in _portions(lines_of(content, source.label)):
             yield _batch(_records(lines, before, source), form, source)
             before += len(lines)
         if not before:
             raise InvalidFileError(f"{source.label}: empty")
+
+
+def _portions(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    found, size = [], 0
+    for line in lines:
+        found.append(line)
+        size += len(line)
+        if len(found) == LINES or size >= BLOCK:
+            yield found
+            found, size = [], 0
+    if found:
+        yield found
 
 
 def _records(lines: list[bytes], before: int, source: Source) -> list[Record]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
 
 from opendrs.errors import InvalidFileError
+from opendrs.sim.consolidation.expansion import Allowance
 from opendrs.sim.consolidation.readers.tables import (
     BadValueError,
     Batch,
@@ -43,6 +47,7 @@ def read_parquet(source: Source, form: Form) -> Iterator[Batch]:
         known = form.within(_names(schema), source.label)
         _require_numbers(schema, known, source)
         wanted = [*known.key, *(each.name for each in known.fields)]
+        _require_bearable(file.metadata, len(wanted), content, source)
         before = 0
         try:
             for rows in file.iter_batches(ROWS, columns=wanted):
@@ -69,6 +74,20 @@ def _opened(content: object, source: Source) -> Any:  # noqa: ANN401 - Arrow has
     except (pa.ArrowException, UnicodeError) as error:
         raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
     return file
+
+
+def _require_bearable(
+    metadata: Any,  # noqa: ANN401 - as above
+    columns: int,
+    content: IO[bytes],
+    source: Source,
+) -> None:
+    """Check that a file does not have many more values than its size suggests."""
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    stored = sum(group.total_byte_size for group in groups)
+    held = metadata.num_rows * columns * np.dtype(np.float64).itemsize
+    allowance = Allowance(source.label, content.seek(0, os.SEEK_END))
+    allowance.take(max(stored, held))
 
 
 def _names(schema: Any) -> list[str]:  # noqa: ANN401 - as above

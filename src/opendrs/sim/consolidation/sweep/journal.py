@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from opendrs.errors import InvalidFileError, StoreError
 from opendrs.platforms.file import shown_path
+from opendrs.platforms.ordinary_files import open_ordinary
 from opendrs.sim.consolidation.sweep.results import Row
 
 FORMAT = "opendrs-sweep-journal/1"
@@ -35,7 +37,8 @@ def read_journal(path: Path) -> dict[str, Row]:
         InvalidFileError: It cannot be read, or is no journal.
     """
     try:
-        content = path.read_bytes()
+        with open_ordinary(path) as file:
+            content = file.read()
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -127,6 +130,9 @@ def _locked(path: Path) -> Iterator[FileIO]:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise StoreError(f"cannot open {name}: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(handle).st_mode):  # a pipe would have no end
+            os.close(handle)
+            raise StoreError(f"cannot open {name}: it is not an ordinary file")
         with os.fdopen(handle, "r+b", buffering=0) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

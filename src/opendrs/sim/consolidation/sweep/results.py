@@ -12,6 +12,7 @@ from opendrs import __version__
 from opendrs.errors import InvalidFileError
 from opendrs.model import Limits
 from opendrs.platforms.file import shown_path
+from opendrs.platforms.ordinary_files import open_ordinary
 from opendrs.policies import Consolidate
 from opendrs.sim.consolidation.journal import Account
 from opendrs.sim.consolidation.ledger import Result
@@ -165,8 +166,9 @@ def write_results(path: Path, rows: Iterable[Row]) -> None:
         InvalidFileError: They cannot be written.
     """
     content = results_bytes(rows)
-    with suppress(OSError):  # the writing tells why
-        if path.read_bytes() == content:
+    # What is wrong with the path, the writing tells.
+    with suppress(OSError), open_ordinary(path) as file:
+        if file.read(len(content) + 1) == content:
             return
     with Drafts() as drafts:
         drafts.add(path, content)

@@ -1,0 +1,129 @@
+"""Whatever a path that an operator names leads to, a command ends, with one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from terminal import Opendrs
+
+REQUESTS = """
+[policy]
+name = "consolidate"
+[requests]
+certificate = "pipe"
+key = "pipe"
+tokens = "pipe"
+"""
+AGENT = """
+[agent]
+node = "a"
+controller = "https://drs:8443"
+token_file = "pipe"
+[platform.here]
+kind = "libvirt"
+nodes = {a = "test:///default"}
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("plan", "pipe"),
+        ("show", "pipe"),
+        ("check", "pipe"),
+        ("compare", "pipe"),
+        ("plan", "demo", "--config", "pipe"),
+        ("run", "pipe"),
+        ("agent", "pipe"),
+        ("drill", "pipe"),
+        ("drill", "pipe", "--fail", "a"),
+        ("sweep", "pipe"),
+        ("simulate", "pipe.toml"),
+        ("simulate", "planetlab", "pipe"),
+        ("simulate", "csv", "pipe"),
+        ("simulate", "parquet", "pipe"),
+        ("check", "requests.toml"),
+        ("agent", "agent.toml"),
+    ],
+)
+def test_a_named_pipe_is_not_waited_for(
+    opendrs: Opendrs, command: tuple[str, ...]
+) -> None:
+    for name in ("pipe", "pipe.toml"):
+        os.mkfifo(name)
+    Path("requests.toml").write_text(REQUESTS)
+    Path("agent.toml").write_text(AGENT)
+
+    answer = opendrs(*command)
+
+    assert (answer.status, answer.out) == (2, "")
+    assert "it is a named pipe; name an ordinary file" in answer.err
+
+
+@pytest.mark.parametrize("command", ["plan", "show", "check", "simulate planetlab"])
+def test_a_device_without_end_is_refused(opendrs: Opendrs, command: str) -> None:
+    answer = opendrs(*command.split(), "/dev/zero")
+
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.endswith("/dev/zero: it is a device; name an ordinary file\n")
+
+
+def test_of_a_million_mistakes_the_first_are_told_and_not_all_counted(
+    opendrs: Opendrs,
+) -> None:
+    guests = {f"g{number}": {"node": "nowhere", "x": []} for number in range(5000)}
+    document = {
+        "format": "opendrs-snapshot/1",
+        "taken_at": "2026-01-01T00:00:00Z",
+        "nodes": {f"n{number}": {} for number in range(900)},
+        "guests": guests,
+    }
+    Path("bad.json").write_text(json.dumps(document))
+
+    answer = opendrs("check", "bad.json")
+
+    assert answer.status == 2
+    assert answer.err.count("\n") == 11
+    assert answer.err.endswith("opendrs: bad.json: and more than 1000 more\n")
+
+
+def test_an_entry_with_a_million_fields_is_one_mistake(opendrs: Opendrs) -> None:
+    document = {
+        "format": "opendrs-snapshot/1",
+        "taken_at": "2026-01-01T00:00:00Z",
+        "nodes": {"n": {f"x{number}": 1 for number in range(100_000)}},
+        "guests": {},
+    }
+    Path("bad.json").write_text(json.dumps(document))
+
+    answer = opendrs("check", "bad.json")
+
+    assert answer.status == 2
+    assert answer.err.count("\n") == 1
+    assert "nodes.n: expected some" in answer.err
+
+
+def test_json_with_more_values_than_any_cluster_has_is_not_parsed(
+    opendrs: Opendrs,
+) -> None:
+    Path("bad.json").write_text("[" + "[]," * (1 << 23) + "[]]")
+
+    answer = opendrs("check", "bad.json")
+
+    assert answer.status == 2
+    assert answer.err == "opendrs: bad.json holds more than 16,777,216 values\n"
+
+
+def test_toml_is_read_up_to_a_size_that_can_be_waited_for(opendrs: Opendrs) -> None:
+    Path("bad.toml").write_text("# " + "x" * (33 << 20))
+
+    answer = opendrs("check", "bad.toml")
+
+    assert answer.status == 2
+    assert answer.err == (
+        "opendrs: bad.toml is larger than 32 MiB of TOML; write it as JSON\n"
+    )
