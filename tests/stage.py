@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 
 from builders import NOON
 from opendrs.controller import Brake, Means, Report, execute, resume
 from opendrs.controller.stores import MemoryStore
+from opendrs.errors import PlatformUnavailableError
 from opendrs.model import (
     GIB,
     Action,
+    Guest,
     GuestId,
+    GuestState,
     Limits,
     Migration,
+    Mobility,
+    Node,
     NodeId,
     Plan,
+    PowerOff,
+    PowerOn,
     Snapshot,
     Step,
     StepId,
+    Usage,
 )
 from opendrs.ports import (
     Clock,
@@ -76,17 +85,87 @@ class Diary:
         self.ends.append(record)
 
 
-class CountedPlatform(SimulatedPlatform):
-    """A simulated platform that counts how often it was told to start what."""
+class WatchedPlatform(SimulatedPlatform):
+    """A simulated platform that counts starts, and whose nodes may stop answering.
+
+    What runs on, from and to a node that does not answer runs on. As with libvirt, its
+    guests are not seen, a guest that arrives from it stands still at its target, and
+    the source is asked how a migration stands.
+
+    Attributes:
+        starts: How often each action was started.
+        shows_arrivals: Whether such a guest is seen at its target at all.
+    """
 
     def __init__(self, origin: Snapshot, clock: Clock, bandwidth: float) -> None:
         super().__init__(origin, clock, bandwidth=bandwidth, swing=0.0)
         self.starts: Counter[Action] = Counter()
+        self.shows_arrivals = True
+        self._isolated: set[NodeId] = set()
+        self._sources: dict[TaskId, NodeId] = {}
+
+    def isolate(self, *nodes: NodeId) -> None:
+        """Let *nodes* answer no question."""
+        self._isolated |= set(nodes)
+
+    def rejoin(self, *nodes: NodeId) -> None:
+        """Let *nodes* answer again."""
+        self._isolated -= set(nodes)
+
+    def truth(self) -> Snapshot:
+        """Return the cluster as it is, whatever of it can be seen."""
+        return super().observe()
+
+    def observe(self) -> Snapshot:
+        """Return what can be seen."""
+        seen = super().observe()
+        nodes = {
+            name: Node(id=name) if name in self._isolated else found
+            for name, found in seen.nodes.items()
+        }
+        shown = map(self._as_shown, seen.guests.values())
+        guests = {found.id: found for found in shown if found is not None}
+        return replace(seen, nodes=nodes, guests=guests)
 
     def start(self, action: Action) -> TaskId:
         """Count it, and start it."""
         self.starts[action] += 1
-        return super().start(action)
+        if isinstance(action, PowerOn | PowerOff):
+            return super().start(action)
+        self._require_answer(action.source)
+        task = super().start(action)
+        self._sources[task] = action.source
+        return task
+
+    def status(self, task: TaskId) -> TaskStatus:
+        """Ask the source."""
+        self._require_answer(self._sources.get(task))
+        return super().status(task)
+
+    def abort(self, task: TaskId) -> None:
+        """Ask the source."""
+        self._require_answer(self._sources.get(task))
+        super().abort(task)
+
+    def _require_answer(self, node: NodeId | None) -> None:
+        if node in self._isolated:
+            raise PlatformUnavailableError(f"{node} does not answer")
+
+    def _as_shown(self, guest: Guest) -> Guest | None:
+        target = guest.migrating_to
+        if guest.node not in self._isolated:
+            lone = target in self._isolated
+            return replace(guest, migrating_to=None) if lone else guest
+        if target is None or target in self._isolated or not self.shows_arrivals:
+            return None
+        return replace(
+            guest,
+            node=target,
+            migrating_to=None,
+            state=GuestState.UNKNOWN,
+            usage=Usage(),
+            moves=Mobility.NEVER,
+        )
 
 
 class Stage:
@@ -103,7 +182,7 @@ class Stage:
     ) -> None:
         self.limits = limits
         self.clock = SimulatedClock(NOON)
-        self.world = CountedPlatform(origin, self.clock, bandwidth)
+        self.world = WatchedPlatform(origin, self.clock, bandwidth)
         self.platform: Platform = self.world
         self.store: Store = MemoryStore()
         self.diary = Diary()

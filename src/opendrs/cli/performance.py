@@ -20,6 +20,7 @@ from opendrs.controller import (
     execute,
     remembered,
     resume,
+    settle,
 )
 from opendrs.errors import PlatformError
 from opendrs.model import Snapshot
@@ -135,7 +136,9 @@ def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
 
 def _decide(task: Task, resumed: tuple[StepRecord, ...]) -> Performance:
     """Return what is seen now, and what to do about it."""
-    snapshot = remembered(observe(task.source), task.policy, task.store)
+    seen = observe(task.source)
+    settle(seen, task.store, task.source.platform)
+    snapshot = remembered(seen, task.policy, task.store)
     policy = task.policy
     if task.seconds is not None and isinstance(policy, Optimize):
         policy = Within(policy, task.seconds)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from opendrs.controller.history import past, recalled
+from opendrs.controller.in_flight import InFlight, with_in_flight
 from opendrs.controller.memories import keep, recall
 from opendrs.controller.nodes import keep_nodes, with_known_nodes
 from opendrs.controller.switches import without_the_unsure
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
-from opendrs.ports import Store
+from opendrs.ports import Platform, Store
 
 MemoryT = TypeVar("MemoryT")
 
@@ -20,14 +21,24 @@ def remembered(snapshot: Snapshot, policy: Policy[MemoryT], store: Store) -> Sna
     """Return *snapshot* with what the record knows.
 
     That is who was moved when, what was woken when, what the nodes are that sleep,
-    and which are left alone because lately they were switched in vain.
+    which are left alone because lately they were switched in vain, and which
+    migrations may still be running although they are not seen.
 
     Raises:
         StoreError: The record cannot be read.
     """
     known = past(store, policy.limits, snapshot.taken_at)
-    sure = without_the_unsure(with_known_nodes(snapshot, store), store)
-    return recalled(sure, known)
+    counted = with_in_flight(with_known_nodes(snapshot, store), store)
+    return recalled(without_the_unsure(counted, store), known)
+
+
+def settle(seen: Snapshot, store: Store, platform: Platform) -> None:
+    """Forget the lost migrations of which *seen* shows that they have ended.
+
+    Raises:
+        StoreError: The record cannot be read or kept.
+    """
+    InFlight(store).settle(with_known_nodes(seen, store), platform)
 
 
 @dataclass(frozen=True, slots=True)

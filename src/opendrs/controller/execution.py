@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from opendrs.controller.band import Band
 from opendrs.controller.history import past, recalled
+from opendrs.controller.in_flight import InFlight
 from opendrs.controller.ledger import Ledger
 from opendrs.controller.means import Means
 from opendrs.controller.patience import Patience
 from opendrs.controller.pursuit import Pursuit
 from opendrs.controller.report import Report
+from opendrs.controller.switches import power_failures, without
 from opendrs.controller.units import Unit, binding, units
 from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.guard import Objection, Refusal, objection, room_for
-from opendrs.model import Plan, PowerOff, PowerOn, Snapshot, Step
+from opendrs.model import Move, Plan, PowerOff, PowerOn, Snapshot
 from opendrs.ports import Outcome
 
 # What may pass once the moves of this plan that are under way have ended.
@@ -28,6 +30,7 @@ _PASSING = frozenset(
         Refusal.TARGET_FULL,
         Refusal.OVERBOOKED,
         Refusal.BREAKS_RULE,
+        Refusal.NODE_NOT_SEEN,
         Refusal.NODE_NOT_EMPTY,
     }
 )
@@ -62,7 +65,9 @@ class _Execution:
         self._last_end: float | None = None
         self._sight = Patience(means.poll, means.limits.patience)
         self._standstill = Patience(0.0, means.limits.patience)
+        self._in_flight = InFlight(means.store)
         self._past = past(means.store, means.limits, means.clock.now())
+        self._switches = power_failures(means.store, means.clock.now())
 
     def to_the_end(self) -> Report:
         """Go on until every step has an outcome."""
@@ -82,9 +87,21 @@ class _Execution:
             band.hold_together()
         for pursuit in self._under_way:
             if not pursuit.running:
-                self._ledger.close(pursuit.record)
-                self._last_end = self._means.clock.monotonic()
+                self._close(pursuit)
         self._under_way = [pursuit for pursuit in self._under_way if pursuit.running]
+
+    def _close(self, pursuit: Pursuit) -> None:
+        """Take note of how a step has ended that was to be started."""
+        self._ledger.close(pursuit.record)
+        self._in_flight.end(pursuit.record)
+        self._last_end = self._means.clock.monotonic()
+        self._look_up_switches((pursuit.step,))
+
+    def _look_up_switches(self, steps: Unit) -> None:
+        """Take note of the nodes that *steps* power on or off, if any does."""
+        means = self._means
+        if any(isinstance(step.action, PowerOn | PowerOff) for step in steps):
+            self._switches = power_failures(means.store, means.clock.now())
 
     def _start_what_may(self) -> None:
         if self._means.brake.stopping:
@@ -118,14 +135,8 @@ class _Execution:
             self._ledger.skip(waiting, f"the cluster cannot be seen: {error}")
             return None
         self._sight.succeeded()
-        return self._with_what_runs(recalled(fresh, self._past))
-
-    def _with_what_runs(self, fresh: Snapshot) -> Snapshot:
-        """Return *fresh* with what was started and does not show yet."""
-        for pursuit in self._under_way:
-            if pursuit.running:
-                fresh = _during(pursuit.step, fresh)
-        return fresh
+        sure = without(self._in_flight.counted(fresh), self._switches)
+        return recalled(sure, self._past)
 
     def _judge(self, fresh: Snapshot) -> None:
         """Start, refuse or put off every unit that is ready."""
@@ -152,7 +163,10 @@ class _Execution:
             self._put_off(unit, hindrance)
         else:
             self._start(unit, fresh)
-        return self._with_what_runs(fresh)
+            for move in _moves(unit):
+                fresh = fresh.during(move)
+            return without(fresh, self._switches)
+        return fresh
 
     def _may_pass(self, against: Objection) -> bool:
         """Return whether it may be an effect of what runs, or ended just now."""
@@ -178,12 +192,14 @@ class _Execution:
     def _start(self, unit: Unit, fresh: Snapshot) -> None:
         """Start *unit*: all intentions first, and no further than one that fails."""
         self._standstill.succeeded()
+        self._in_flight.begin(_moves(unit), fresh)
         pursuits = [
             Pursuit(step, self._ledger.intend(step), self._means) for step in unit
         ]
         if len(pursuits) > 1:
             self._bands.append(Band(pursuits, binding(unit, fresh.rules)))
         self._under_way += pursuits
+        self._look_up_switches(unit)
         for position, pursuit in enumerate(pursuits):
             pursuit.start()
             if not pursuit.started_cleanly:
@@ -192,12 +208,6 @@ class _Execution:
                 return
 
 
-def _during(step: Step, fresh: Snapshot) -> Snapshot:
-    """Return *fresh* while *step* is under way, if it does not show that yet."""
-    action = step.action
-    if isinstance(action, PowerOn | PowerOff):
-        return fresh
-    guest = fresh.guests.get(action.guest)
-    if guest is None or guest.node != action.source or guest.migrating_to is not None:
-        return fresh
-    return fresh.during(action)
+def _moves(unit: Unit) -> list[Move]:
+    actions = [step.action for step in unit]
+    return [one for one in actions if not isinstance(one, PowerOn | PowerOff)]

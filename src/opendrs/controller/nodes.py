@@ -23,7 +23,6 @@ from opendrs.model import (
 from opendrs.ports import Outcome, Store
 
 KEY = "nodes"
-_SEEN = frozenset({NodeState.ONLINE, NodeState.MAINTENANCE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ def keep_nodes(snapshot: Snapshot, store: Store) -> None:
     now = {
         name: _as_known(node, node.capacity, snapshot.taken_at)
         for name, node in snapshot.nodes.items()
-        if node.state in _SEEN and node.capacity is not None
+        if node.reachable and node.capacity is not None
     }
     kept = {name: known[name] for name in snapshot.nodes if name in known}
     store.save(KEY, {name: _plain(node) for name, node in {**kept, **now}.items()})

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from opendrs.controller.band import Band
+from opendrs.controller.in_flight import InFlight
 from opendrs.controller.means import Means
 from opendrs.controller.pursuit import Pursuit
 from opendrs.controller.units import binding, units
 from opendrs.errors import PlatformError
-from opendrs.model import Step
+from opendrs.model import PowerOff, PowerOn, Step
 from opendrs.ports import Platform, StepRecord
 
 
@@ -30,7 +31,12 @@ def resume(means: Means) -> tuple[StepRecord, ...]:
         Pursuit(Step(record.step, record.action), record, means)
         for record in means.store.unfinished()
     ]
+    in_flight = InFlight(means.store)
+    actions = [pursuit.step.action for pursuit in pursuits]
+    in_flight.follow(a for a in actions if not isinstance(a, PowerOn | PowerOff))
     _follow(pursuits, _bands(pursuits, means.platform), means)
+    for pursuit in pursuits:
+        in_flight.end(pursuit.record)
     return tuple(pursuit.record for pursuit in pursuits)
 
 

@@ -6,7 +6,7 @@ sleep may still do so, with whoever was moved there meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -21,7 +21,7 @@ _NEVER_ASKED = frozenset({Outcome.REFUSED, Outcome.SKIPPED})
 
 
 @dataclass(frozen=True, slots=True)
-class _Failure:
+class PowerFailure:
     """A switch that a node did not follow, as far as is known.
 
     Attributes:
@@ -57,18 +57,32 @@ def without_the_unsure(snapshot: Snapshot, store: Store) -> Snapshot:
     Raises:
         StoreError: The record cannot be read.
     """
-    now = snapshot.taken_at
+    return without(snapshot, power_failures(store, snapshot.taken_at))
+
+
+def power_failures(store: Store, now: datetime) -> tuple[PowerFailure, ...]:
+    """Return for each node its last switch, if it was not seen to be followed so far.
+
+    Raises:
+        StoreError: The record cannot be read.
+    """
+    return tuple(_failures(store.recent(now - LOOKED_BACK)))
+
+
+def without(snapshot: Snapshot, failures: Iterable[PowerFailure]) -> Snapshot:
+    """Return *snapshot* as `without_the_unsure` does, because of *failures*."""
     nodes = dict(snapshot.nodes)
-    for failure in _failures(store.recent(now - LOOKED_BACK)):
+    for failure in failures:
         node = nodes.get(failure.switch.node)
         if node is not None:
-            nodes[node.id] = replace(node, state=failure.state_of(node, now))
+            state = failure.state_of(node, snapshot.taken_at)
+            nodes[node.id] = replace(node, state=state)
     return replace(snapshot, nodes=nodes)
 
 
-def _failures(records: tuple[StepRecord, ...]) -> Iterator[_Failure]:
+def _failures(records: tuple[StepRecord, ...]) -> Iterator[PowerFailure]:
     """Yield for each node its last switch, if that was not seen to be followed."""
-    found: dict[NodeId, _Failure] = {}
+    found: dict[NodeId, PowerFailure] = {}
     for record in records:
         switch = record.action
         if not isinstance(switch, PowerOn | PowerOff) or record.outcome in _NEVER_ASKED:
@@ -78,5 +92,5 @@ def _failures(records: tuple[StepRecord, ...]) -> Iterator[_Failure]:
             continue
         tries = before.tries if before is not None and before.switch == switch else 0
         ended_at = record.ended_at or record.intended_at
-        found[switch.node] = _Failure(switch, tries + 1, ended_at)
+        found[switch.node] = PowerFailure(switch, tries + 1, ended_at)
     yield from found.values()

@@ -12,10 +12,20 @@ from opendrs.model import (
     Migration,
     Mobility,
     Move,
+    NodeState,
     Pin,
     Rule,
     Snapshot,
 )
+
+
+def source_not_seen(case: Case) -> str | None:
+    """Return which guest cannot be seen because its node does not answer."""
+    return _first(
+        f"{move.source} does not answer, so {move.guest} on it cannot be seen"
+        for move in case.moves
+        if _is_hidden(move, case.fresh)
+    )
 
 
 def out_of_date(case: Case) -> str | None:
@@ -52,6 +62,13 @@ def just_started(case: Case) -> str | None:
 
 def _first(complaints: Iterable[str | None]) -> str | None:
     return next((complaint for complaint in complaints if complaint), None)
+
+
+def _is_hidden(move: Move, fresh: Snapshot) -> bool:
+    source, guest = fresh.nodes.get(move.source), fresh.guests.get(move.guest)
+    if source is None or source.state is not NodeState.UNKNOWN:
+        return False
+    return guest is None or guest.state is GuestState.UNKNOWN
 
 
 def _changed(move: Move, fresh: Snapshot) -> str | None:

@@ -23,6 +23,7 @@ from opendrs.model import (
 # In order: the first that speaks is the one heard, and each may rely on the
 # silence of those before it. A check returns its complaint, or None.
 _CHECKS: Sequence[tuple[Refusal, Callable[[Case], str | None]]] = (
+    (Refusal.NODE_NOT_SEEN, departure.source_not_seen),
     (Refusal.OUT_OF_DATE, departure.out_of_date),
     (Refusal.MAY_NOT_MOVE, departure.may_not_move),
     (Refusal.TARGET_OFFLINE, arrival.target_offline),

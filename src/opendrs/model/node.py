@@ -80,3 +80,8 @@ class Node:
     def online(self) -> bool:
         """Return whether the node takes part and may receive guests."""
         return self.state is NodeState.ONLINE
+
+    @property
+    def reachable(self) -> bool:
+        """Return whether the node answers, whether or not it may receive guests."""
+        return self.state in (NodeState.ONLINE, NodeState.MAINTENANCE)

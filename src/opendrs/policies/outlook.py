@@ -30,9 +30,16 @@ def not_ready(snapshot: Snapshot, mode: UsageMode) -> tuple[Reason, str] | None:
 
 
 def under_way(snapshot: Snapshot) -> tuple[Reason, str] | None:
-    """Return that guests are on the move, and who; None when all stand."""
+    """Return that guests are being migrated, and which; None when none is.
+
+    A migration of which a node does not answer is not waited for: that node may stay
+    away. Its guest stays where it is, and counts on both nodes.
+    """
     moving = sorted(
-        guest.id for guest in snapshot.guests.values() if guest.migrating_to is not None
+        guest.id
+        for guest in snapshot.guests.values()
+        if guest.migrating_to is not None
+        and all(snapshot.nodes[name].reachable for name in guest.locations)
     )
     if not moving:
         return None

@@ -139,6 +139,9 @@ def _unfit(guest: Guest, snapshot: Snapshot) -> str | None:
     if guest.state is not GuestState.RUNNING:
         return f"it is {guest.state}"
     if guest.migrating_to is not None:
+        for name in guest.locations:
+            if not snapshot.nodes[name].reachable:
+                return f"it may still be migrating, and {name} does not answer"
         return "it is on the move"
     return None if node.online else f"its node {node.id} is {node.state}"
 

@@ -10,12 +10,10 @@ from collections.abc import Callable
 from threading import Lock
 
 from opendrs.errors import OpenDRSError, PlatformError, PlatformUnavailableError
-from opendrs.model import NodeId, NodeState, PowerOn, Snapshot
+from opendrs.model import NodeId, PowerOn, Snapshot
 from opendrs.platforms.background import begun
 from opendrs.platforms.power.driver import Driver, PowerState
 from opendrs.platforms.power.task import Switch
-
-_SEEN = frozenset({NodeState.ONLINE, NodeState.MAINTENANCE})
 
 
 class Effort:
@@ -94,7 +92,7 @@ def require_empty(name: NodeId, seen: Snapshot) -> None:
         PlatformError: It cannot be seen, or somebody is there.
     """
     node = seen.nodes.get(name)
-    if node is None or node.state not in _SEEN:
+    if node is None or not node.reachable:
         raise PlatformError(
             f"{name} stays on: its state is {node.state if node else 'not known'}, so "
             "whether somebody is on it cannot be seen"

@@ -40,6 +40,7 @@ from opendrs.policies.consolidation.strategy import (
     selection,
     underload,
 )
+from opendrs.policies.outlook import under_way
 
 OF_DETECTORS = ("parameter", "selection", "placement")
 OF_FORECAST = ("price",)
@@ -272,9 +273,9 @@ def _or(given: float | None, usual: float) -> float:
 
 def _not_yet(snapshot: Snapshot, memory: Memory) -> tuple[Reason, str] | None:
     """Return why nothing can be decided now."""
-    moving = sorted(g.id for g in snapshot.guests.values() if g.migrating_to)
-    if moving:
-        return Reason.MIGRATION_UNDER_WAY, f"on the move: {', '.join(moving)}"
+    moving = under_way(snapshot)
+    if moving is not None:
+        return moving
     if not memory["nodes"]:
         return Reason.NOT_MEASURED, "no node is online and measured"
     return None

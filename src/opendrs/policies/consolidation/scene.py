@@ -140,7 +140,12 @@ class Scene:
             for _, guest in sorted(self.snapshot.guests.items())
             if guest.id not in moving
         ]
-        self._inhabited = {guest.node for guest in self.snapshot.guests.values()}
+        # A stopped guest is on its node, and one that may be migrating on two.
+        self._inhabited = {
+            place
+            for guest in self.snapshot.guests.values()
+            for place in (guest.node, *guest.locations)
+        }
         told_by = self._memory["nodes"]
         rows = [_levelled(told_by.get(node.id, []), self._width) for node in nodes]
         own = np.array(rows, float).reshape(-1, self._width)
@@ -148,7 +153,7 @@ class Scene:
             if guest.present:
                 told = self._memory["guests"].get(guest.id, [])
                 own[self.index[guest.node]] += _levelled(told, self._width)
-        stays = {guest.node for guest in staying}
+        stays = {place for g in staying for place in (g.node, *g.locations)}
         return Fleet(
             cpu=np.array([_cores(node) for node in nodes], float),
             own=own,

@@ -19,7 +19,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, NodeId, Snapshot
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    Guest,
+    GuestId,
+    Limits,
+    NodeId,
+    NodeState,
+    Snapshot,
+)
 from opendrs.model.limits import LONGEST_TIME
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.board import Board
@@ -175,13 +183,13 @@ class ThresholdRebalance:
     def _kept(self, memory: Memory, snapshot: Snapshot) -> Memory:
         """Return what of *memory* still counts.
 
-        A guest that is not where it was to go was not moved, or went on by itself.
+        A guest that is not where it was to go was not moved, or went on by itself. One
+        that is not seen is where it was if that node does not answer.
         """
         return {
             name: [at, node]
             for name, (at, node) in memory.items()
-            if (guest := snapshot.guests.get(GuestId(name))) is not None
-            and guest.node == node
+            if _may_be_on(node, snapshot.guests.get(GuestId(name)), snapshot)
             and self._rests(datetime.fromisoformat(at), snapshot)
         }
 
@@ -202,6 +210,13 @@ class ThresholdRebalance:
 
     def _rests(self, moved_at: datetime, snapshot: Snapshot) -> bool:
         return (snapshot.taken_at - moved_at).total_seconds() < self.cooldown
+
+
+def _may_be_on(name: str, guest: Guest | None, snapshot: Snapshot) -> bool:
+    if guest is not None:
+        return guest.node == name
+    node = snapshot.nodes.get(NodeId(name))
+    return node is not None and node.state is NodeState.UNKNOWN
 
 
 def _moved(journeys: Iterable[Journey], at: datetime) -> Memory:

@@ -1,0 +1,304 @@
+"""Migrations that may be running, whether they are seen or not.
+
+A host that stops answering does not stop its migrations. So each counts on both of
+its nodes, as it was last seen, until its outcome is known: also one that was lost,
+in the cycles after, and after a restart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opendrs.controller.stores.encoding import action_as_text, action_from_text
+from opendrs.errors import PlatformError, StoreError
+from opendrs.model import (
+    Guest,
+    GuestId,
+    GuestKind,
+    GuestState,
+    Move,
+    Node,
+    NodeId,
+    NodeState,
+    PowerOff,
+    PowerOn,
+    Resources,
+    Snapshot,
+    Usage,
+)
+from opendrs.ports import Outcome, Platform, StepRecord, Store, TaskState
+
+KEY = "in flight"
+
+
+@dataclass(frozen=True, slots=True)
+class InFlightMigration:
+    """A migration that may be running.
+
+    Attributes:
+        move: The migration.
+        guest: The guest as it was last seen on the source, migrating to the target.
+    """
+
+    move: Move
+    guest: Guest
+
+    @property
+    def ends(self) -> tuple[NodeId, NodeId]:
+        """Return the source and the target."""
+        return self.move.source, self.move.target
+
+
+class InFlight:
+    """The migrations that may be running, as the store keeps them.
+
+    Those that `begin` was called for run until `end`. The others were lost: how they
+    ended is judged by what is seen.
+
+    Args:
+        store: Where they are kept.
+
+    Raises:
+        StoreError: They cannot be read.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept = {found.move: found for found in in_flight(store)}
+        self._running: set[Move] = set()
+
+    def begin(self, moves: Sequence[Move], seen: Snapshot) -> None:
+        """Record that *moves* are about to start; written before they are.
+
+        Args:
+            moves: The migrations.
+            seen: The cluster, with their guests.
+
+        Raises:
+            StoreError: It cannot be kept.
+        """
+        for move in moves:
+            migrating = replace(seen.guests[move.guest], migrating_to=move.target)
+            self._kept[move] = InFlightMigration(move, migrating)
+            self._running.add(move)
+        if moves:
+            self._save()
+
+    def follow(self, moves: Iterable[Move]) -> None:
+        """Record that an earlier process has started *moves*.
+
+        Of a guest that it did not record, only the name is known.
+
+        Raises:
+            StoreError: It cannot be kept.
+        """
+        for move in moves:
+            self._kept.setdefault(move, InFlightMigration(move, _unknown(move)))
+            self._running.add(move)
+        self._save()
+
+    def end(self, record: StepRecord) -> None:
+        """Record the outcome of a step: one that was lost may still be running.
+
+        Raises:
+            StoreError: It cannot be kept.
+        """
+        if isinstance(record.action, PowerOn | PowerOff):
+            return
+        self._running.discard(record.action)
+        if record.outcome is not Outcome.LOST:
+            self._kept.pop(record.action, None)
+        self._save()
+
+    def counted(self, seen: Snapshot) -> Snapshot:
+        """Return *seen* with every migration that may be running on both its nodes."""
+        if not self._kept:
+            return seen
+        for move, found in self._kept.items():
+            if (guest := _on_source(found, seen)) is not None:
+                self._kept[move] = InFlightMigration(move, guest)
+        over = {
+            move: found
+            for move, found in self._kept.items()
+            if move in self._running or not is_over(found, seen)
+        }
+        return _with(over.values(), seen)
+
+    def settle(self, seen: Snapshot, platform: Platform) -> None:
+        """Forget the lost migrations that are over.
+
+        The platform is asked again about a migration whose guest is seen on the
+        source, while its target does not answer.
+
+        Raises:
+            StoreError: It cannot be kept.
+        """
+        over = [
+            move
+            for move, found in self._kept.items()
+            if move not in self._running
+            and (is_over(found, seen) or _has_failed(found, seen, platform))
+        ]
+        for move in over:
+            del self._kept[move]
+        if over:
+            self._save()
+
+    def _save(self) -> None:
+        value = {"migrations": [_plain(found) for found in self._kept.values()]}
+        self._store.save(KEY, value)
+
+
+def in_flight(store: Store) -> tuple[InFlightMigration, ...]:
+    """Return the migrations that may be running, as the store has them.
+
+    Raises:
+        StoreError: They cannot be read.
+    """
+    saved: Any = (store.load(KEY) or {}).get("migrations", [])
+    try:
+        return tuple(map(_read, saved))
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"record of migrations in flight: not readable: {error!r}"
+        ) from error
+
+
+def with_in_flight(seen: Snapshot, store: Store) -> Snapshot:
+    """Return *seen* with the migrations that the store knows and that are not over.
+
+    Raises:
+        StoreError: They cannot be read.
+    """
+    return _with((m for m in in_flight(store) if not is_over(m, seen)), seen)
+
+
+def is_over(lost: InFlightMigration, seen: Snapshot) -> bool:
+    """Return whether *seen* shows that a migration of unknown outcome has ended.
+
+    It has when the guest is seen on a node that answers, and is not migrating. Unless
+    it runs elsewhere than on the source, the other node must answer as well: without
+    that, a platform may not show that the guest migrates. A guest that is not seen is
+    gone when the state of every node is known.
+    """
+    guest = seen.guests.get(lost.move.guest)
+    if guest is None:
+        states = {node.state for node in seen.nodes.values()}
+        return NodeState.UNKNOWN not in states
+    if guest.migrating_to is not None or not seen.nodes[guest.node].reachable:
+        return False
+    if guest.node != lost.move.source and guest.state is GuestState.RUNNING:
+        return True
+    ends = [seen.nodes[name] for name in lost.ends if name in seen.nodes]
+    return all(end.state is not NodeState.UNKNOWN for end in ends)
+
+
+def _has_failed(lost: InFlightMigration, seen: Snapshot, platform: Platform) -> bool:
+    """Return whether the platform reports that a lost migration has failed.
+
+    The source must answer and show the guest: then the answer is about this guest, and
+    comes at once.
+    """
+    if _on_source(lost, seen) is None:
+        return False
+    try:
+        status = platform.status(platform.find(lost.move))
+    except PlatformError:
+        return False
+    return status.state is TaskState.FAILED
+
+
+def _on_source(found: InFlightMigration, seen: Snapshot) -> Guest | None:
+    """Return the guest as it is seen on the source, migrating; None if it is not."""
+    guest = seen.guests.get(found.move.guest)
+    if guest is None or guest.node != found.move.source or not guest.present:
+        return None
+    if not seen.nodes[guest.node].reachable:
+        return None
+    if guest.usage.memory is None:
+        guest = replace(guest, usage=found.guest.usage)
+    return replace(guest, migrating_to=guest.migrating_to or found.move.target)
+
+
+def _with(migrations: Iterable[InFlightMigration], seen: Snapshot) -> Snapshot:
+    """Return *seen* with *migrations*, each on both its nodes."""
+    nodes, guests = dict(seen.nodes), dict(seen.guests)
+    for found in migrations:
+        for name in found.ends:
+            nodes.setdefault(name, Node(id=name))
+        guest = _on_source(found, seen)
+        if guest is None:
+            guest = found.guest
+            _burden(found, seen, nodes)
+            shown = seen.guests.get(guest.id)
+            if shown is not None and shown.node not in found.ends:
+                guest = replace(guest, id=GuestId(f"{guest.id}@{guest.node}"))
+        guests[guest.id] = guest
+    return replace(seen, nodes=nodes, guests=guests)
+
+
+def _burden(
+    found: InFlightMigration, seen: Snapshot, nodes: dict[NodeId, Node]
+) -> None:
+    """Let a guest that is not seen on its source burden both nodes.
+
+    The target must be able to run it; the source, if it answers, to run it on. The
+    memory on the target is counted for every guest that migrates there.
+    """
+    source, target = found.ends
+    cpu, memory = found.guest.usage.cpu, found.guest.usage.memory
+    shown = seen.guests.get(found.move.guest)
+    nodes[target] = _with_more(nodes[target], Usage(cpu, 0))
+    if shown is None or shown.node != source:
+        nodes[source] = _with_more(nodes[source], Usage(cpu, memory))
+
+
+def _with_more(node: Node, part: Usage) -> Node:
+    used = node.usage
+    cpu = None if used.cpu is None or part.cpu is None else used.cpu + part.cpu
+    memory = (
+        None
+        if used.memory is None or part.memory is None
+        else used.memory + part.memory
+    )
+    return replace(node, usage=Usage(cpu, memory))
+
+
+def _unknown(move: Move) -> Guest:
+    """Return a guest of which only the name is known."""
+    return Guest(
+        id=move.guest,
+        node=move.source,
+        kind=GuestKind.VM,
+        state=GuestState.RUNNING,
+        migrating_to=move.target,
+    )
+
+
+def _plain(found: InFlightMigration) -> dict[str, object]:
+    limit, usage = found.guest.limit, found.guest.usage
+    return {
+        "action": json.loads(action_as_text(found.move)),
+        "kind": found.guest.kind.value,
+        "limit": None if limit is None else [limit.cpu, limit.memory],
+        "usage": [usage.cpu, usage.memory],
+        "tags": sorted(found.guest.tags),
+    }
+
+
+def _read(plain: Mapping[str, Any]) -> InFlightMigration:
+    move = action_from_text(json.dumps(plain["action"]))
+    if isinstance(move, PowerOn | PowerOff):
+        raise TypeError(move)
+    limit = plain["limit"]
+    guest = replace(
+        _unknown(move),
+        kind=GuestKind(plain["kind"]),
+        limit=None if limit is None else Resources(*limit),
+        usage=Usage(*plain["usage"]),
+        tags=frozenset(plain["tags"]),
+    )
+    return InFlightMigration(move, guest)
