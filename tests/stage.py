@@ -296,6 +296,11 @@ class Tapped:
         with self._tap("unfinished"):
             return self._store.unfinished()
 
+    def correct_times(self, now: datetime) -> int:
+        """Pass it on."""
+        with self._tap("correct times"):
+            return self._store.correct_times(now)
+
     def of_run(self, run: str) -> tuple[StepRecord, ...]:
         """Pass it on."""
         with self._tap("of run"):

@@ -86,7 +86,7 @@ class Agent:
             ConfigurationError: The platform has no node of that name.
             StoreError: What is to be remembered cannot be kept.
         """
-        before = self.notebook.read()
+        before = self._last_page()
         self._follow(before)
         try:
             snapshot = self._seen()
@@ -101,6 +101,18 @@ class Agent:
             return False
         most = SEND_WITHIN * self.settings.interval
         return self._send(page, most if patience is None else patience)
+
+    def _last_page(self) -> Page | None:
+        """Return what was written down last; a time in the future is now."""
+        page, now = self.notebook.read(), self.clock.now()
+        if page is None or page.sampled_at <= now:
+            return page
+        told = (
+            f"record: the last sample is in the future: {page.sampled_at}; it is "
+            "treated as of now; check the clock of this machine"
+        )
+        tell("times-in-future", told, level=WARNING)
+        return page.model_copy(update={"sampled_at": now})
 
     def _seen(self) -> Snapshot:
         """Return this node and the guests on it."""
@@ -162,8 +174,9 @@ class Agent:
     def _fits(self, told: GuestSamples, now: datetime) -> bool:
         """Return whether samples of elsewhere go on with those of here."""
         interval = self.settings.interval
-        apart = abs((now - told.taken_at).total_seconds())
-        return told.interval == interval and apart <= 2 * interval
+        # A time in the future is treated as now: the clocks of two hosts differ.
+        age = max(0.0, (now - told.taken_at).total_seconds())
+        return told.interval == interval and age <= 2 * interval
 
     def _request(self, page: Page, petition: Petition) -> Request:
         used = page.memory["guests"].items()

@@ -16,6 +16,7 @@ from opendrs.controller import (
     Means,
     Report,
     Watcher,
+    correct_times,
     decide,
     execute,
     remembered,
@@ -104,6 +105,7 @@ def perform(task: Task, audience: Audience, consent: Callable[[], bool]) -> int:
         PlatformError: The cluster cannot be seen.
         StoreError: The record could not be kept.
     """
+    correct_times(task.store, task.source.clock.now())
     resumed = _resume(task, audience)
     decided = _decide(task, resumed)
     audience.decided(decided)

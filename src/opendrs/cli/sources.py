@@ -10,6 +10,7 @@ from typing import Any
 
 from opendrs.controller import remembered
 from opendrs.controller.clock import SystemClock
+from opendrs.controller.future_times import warn_of_snapshot, warn_of_times
 from opendrs.controller.nodes import with_known_nodes
 from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
 from opendrs.controller.stores import MemoryStore, SqliteStore
@@ -141,6 +142,7 @@ def observe(source: Source) -> Snapshot:
     snapshot = source.platform.observe()
     where = f"the configuration, on {source.platform.name}"
     complain(where, misfits(source, snapshot), ConfigurationError)
+    warn_of_snapshot(snapshot)
     return snapshot
 
 
@@ -158,6 +160,7 @@ def with_record(
         return snapshot
     with SqliteStore(path, reading=True) as store:
         owner_of(store, source.platform.name)
+        warn_of_times(store, source.clock.now())
         return remembered(snapshot, policy, store)
 
 

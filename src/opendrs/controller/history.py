@@ -42,7 +42,7 @@ def last_moves(store: Store, limits: Limits, now: datetime) -> dict[GuestId, dat
         if isinstance(record.action, PowerOn | PowerOff):
             continue
         if record.outcome in (Outcome.DONE, Outcome.LOST):
-            ended_at = record.ended_at or record.intended_at
+            ended_at = min(record.ended_at or record.intended_at, now)
             guest = record.action.guest
             found[guest] = max(ended_at, found.get(guest, ended_at))
     return found
@@ -54,7 +54,7 @@ def last_wakes(store: Store, limits: Limits, now: datetime) -> dict[NodeId, date
     A node that was no longer waited for counts as well: it may have come late.
     """
     return {
-        record.action.node: record.ended_at
+        record.action.node: min(record.ended_at, now)
         for record in _recent(store, limits, now)
         if isinstance(record.action, PowerOn)
         and record.outcome not in (Outcome.REFUSED, Outcome.SKIPPED)
@@ -65,23 +65,28 @@ def last_wakes(store: Store, limits: Limits, now: datetime) -> dict[NodeId, date
 def recalled(snapshot: Snapshot, known: Past) -> Snapshot:
     """Return *snapshot* with the times at which who is in it was moved or woken.
 
-    A platform that knows of a later time is believed.
+    A platform that knows of a later time is believed; none is later than the snapshot.
     """
     guests = {
-        name: replace(guest, moved_at=max(moved, guest.moved_at or moved))
+        name: replace(guest, moved_at=min(at, snapshot.taken_at))
         for name, guest in snapshot.guests.items()
-        if (moved := known.moves.get(name)) is not None
+        if (at := _later(guest.moved_at, known.moves.get(name))) is not None
     }
     nodes = {
-        name: replace(node, woken_at=max(woken, node.woken_at or woken))
+        name: replace(node, woken_at=min(at, snapshot.taken_at))
         for name, node in snapshot.nodes.items()
-        if node.online and (woken := known.wakes.get(name)) is not None
+        if node.online
+        and (at := _later(node.woken_at, known.wakes.get(name))) is not None
     }
     return replace(
         snapshot,
         guests={**snapshot.guests, **guests},
         nodes={**snapshot.nodes, **nodes},
     )
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return max((at for at in (one, other) if at is not None), default=None)
 
 
 def _recent(store: Store, limits: Limits, now: datetime) -> Iterator[StepRecord]:

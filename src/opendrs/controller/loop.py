@@ -13,6 +13,7 @@ from opendrs.controller.chronicle import cycle_record
 from opendrs.controller.cycle import remembered, settle
 from opendrs.controller.deciding import Decider
 from opendrs.controller.execution import execute
+from opendrs.controller.future_times import correct_times
 from opendrs.controller.means import Means
 from opendrs.controller.pace import NAP, Pace
 from opendrs.controller.patience import Patience
@@ -115,6 +116,7 @@ class Controller:
         """
         means, decider = self._means, self._decider
         self._pace.begun(means.clock.monotonic())
+        correct_times(means.store, means.clock.now())
         self._pick_up()
         decider.settle()
         if means.brake.stopping:  # who stops what is old wants nothing new

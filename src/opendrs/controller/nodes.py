@@ -55,7 +55,16 @@ def keep_nodes(snapshot: Snapshot, store: Store) -> None:
         if node.reachable and node.capacity is not None
     }
     kept = {name: known[name] for name in snapshot.nodes if name in known}
-    store.save(KEY, {name: _plain(node) for name, node in {**kept, **now}.items()})
+    keep_known_nodes({**kept, **now}, store)
+
+
+def keep_known_nodes(nodes: Mapping[NodeId, KnownNode], store: Store) -> None:
+    """Remember *nodes*, and no others.
+
+    Raises:
+        StoreError: They cannot be kept.
+    """
+    store.save(KEY, {name: _plain(node) for name, node in nodes.items()})
 
 
 def with_known_nodes(snapshot: Snapshot, store: Store) -> Snapshot:
@@ -109,7 +118,7 @@ def _asleep(
 ) -> set[NodeId]:
     """Return the unknown nodes that were put to sleep since they were last seen."""
     unknown = {
-        name: known[name].seen_at
+        name: min(known[name].seen_at, snapshot.taken_at)
         for name, node in snapshot.nodes.items()
         if node.state is NodeState.UNKNOWN and name in known
     }

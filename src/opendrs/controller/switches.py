@@ -36,7 +36,7 @@ class PowerFailure:
 
     def state_of(self, node: Node, now: datetime) -> NodeState:
         """Return as what *node* counts because of it."""
-        elapsed = now - self.ended_at
+        elapsed = now - min(self.ended_at, now)
         if isinstance(self.switch, PowerOn):
             # Beyond 2 ** 10 the longest rest has long been reached.
             rest = min(LONGEST_REST, FIRST_REST * 2 ** min(self.tries - 1, 10))

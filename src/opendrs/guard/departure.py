@@ -116,11 +116,11 @@ def _held(guest: Guest, rule: Rule) -> str | None:
 def _hot(guest: Guest, case: Case) -> str | None:
     if guest.moved_at is None:
         return None
-    elapsed = (case.fresh.taken_at - guest.moved_at).total_seconds()
-    # Far in the future it was noted by a clock that has been put right since.
-    if abs(elapsed) >= case.limits.cooldown:
+    # A time in the future is treated as now.
+    elapsed = max(0.0, (case.fresh.taken_at - guest.moved_at).total_seconds())
+    if elapsed >= case.limits.cooldown:
         return None
     return (
-        f"{guest.id} was moved {max(0.0, elapsed):.0f} s ago and is left alone for "
+        f"{guest.id} was moved {elapsed:.0f} s ago and is left alone for "
         f"{case.limits.cooldown:.0f} s"
     )

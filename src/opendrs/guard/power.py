@@ -43,11 +43,11 @@ def _against_sleep_again(
 ) -> Objection | None:
     if node.woken_at is None:
         return None
-    elapsed = (fresh.taken_at - node.woken_at).total_seconds()
+    elapsed = max(0.0, (fresh.taken_at - node.woken_at).total_seconds())
     if elapsed >= limits.cooldown:
         return None
     detail = (
-        f"{node.id} was woken {max(0.0, elapsed):.0f} s ago and stays on for "
+        f"{node.id} was woken {elapsed:.0f} s ago and stays on for "
         f"{limits.cooldown:.0f} s"
     )
     return Objection(Refusal.COOLING_DOWN, detail)

@@ -150,9 +150,9 @@ def _resting(guest: Guest, snapshot: Snapshot, limits: Limits) -> str | None:
     if guest.uptime is not None and guest.uptime < limits.quiet_time:
         return f"it started less than {limits.quiet_time:g} s ago"
     if guest.moved_at is not None:
-        since = (snapshot.taken_at - guest.moved_at).total_seconds()
-        # Far in the future it was noted by a clock that has been put right since.
-        if abs(since) < limits.cooldown:
+        # A time in the future is treated as now.
+        since = max(0.0, (snapshot.taken_at - guest.moved_at).total_seconds())
+        if since < limits.cooldown:
             return f"it was moved less than {limits.cooldown:g} s ago"
     return None
 

@@ -85,6 +85,16 @@ class Store(Protocol):
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
         """Return the records intended at or after *since*, the oldest first."""
 
+    def correct_times(self, now: datetime) -> int:
+        """Set the recorded times that are after *now* to *now*.
+
+        A clock that was ahead has recorded them, and has been set back since. What an
+        agent measured counts as measured just before all that was done.
+
+        Returns:
+            The number of entries that had such a time.
+        """
+
     def of_run(self, run: str) -> tuple[StepRecord, ...]:
         """Return the records of that run, the oldest first."""
 

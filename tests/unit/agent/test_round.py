@@ -275,14 +275,17 @@ def test_one_missed_sample_is_no_gap(scene: Scene) -> None:
     assert len(scene.last.samples.guests["big"]) == 2
 
 
-def test_a_clock_that_went_back_makes_histories_begin_anew(scene: Scene) -> None:
+def test_a_last_sample_in_the_future_counts_as_of_now_and_is_reported_once(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
     scene.rounds(2)
     scene.host.clock = scene.clock = SimulatedClock(start=NOON - timedelta(hours=1))
     scene.agent = scene.started()
 
-    scene.rounds(1)
+    scene.rounds(2)
 
-    assert len(scene.last.samples.guests["big"]) == 1
+    assert len(scene.last.samples.guests["big"]) == 4
+    assert caplog.text.count("the last sample is in the future") == 1
 
 
 def test_a_host_that_cannot_be_seen_is_silent(

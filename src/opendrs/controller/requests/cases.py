@@ -53,18 +53,12 @@ def _is_on(name: GuestId, node: NodeId, snapshot: Snapshot) -> bool:
     return guest is not None and guest.node == node
 
 
-def last_changes(
-    records: Iterable[StepRecord], now: datetime
-) -> dict[NodeId, datetime]:
-    """Return when each node was last changed by a step that may have been done.
-
-    What ended in the future was noted by a clock that has been put right since, and
-    is over.
-    """
+def last_changes(records: Iterable[StepRecord]) -> dict[NodeId, datetime]:
+    """Return when each node was last changed by a step that may have been done."""
     found: dict[NodeId, datetime] = {}
     for record in records:
         ended_at = record.ended_at
-        if record.outcome in _CHANGES and ended_at is not None and ended_at <= now:
+        if record.outcome in _CHANGES and ended_at is not None:
             for node in _nodes(record.action):
                 found[node] = max(ended_at, found.get(node, ended_at))
     return found

@@ -80,7 +80,7 @@ class Docket:
             and not is_silent(request, now, self._freshness)
         ]
         self._tell_silent(snapshot, heard)
-        self._cases = self._admit(newest, heard, snapshot, now)
+        self._cases = self._admit(newest, heard, snapshot)
         memory = self._petitions(heard, snapshot, now)
         return Judgement(memory, self._policy.answer(snapshot, memory))
 
@@ -113,12 +113,11 @@ class Docket:
         newest: Sequence[RequestRecord],
         heard: Sequence[RequestRecord],
         snapshot: Snapshot,
-        now: datetime,
     ) -> tuple[Case, ...]:
         """Return what is decided about now; refuse what cannot be."""
         queued = [r.id for r in newest if r.state is RequestState.QUEUED]
         claimed = self._inbox.claim(queued)
-        changes = last_changes(self._recent(heard), now)
+        changes = last_changes(self._recent(heard))
         audible = {request.node for request in heard}
         objections = [_objection(r, audible, changes, snapshot) for r in claimed]
         self._note(
@@ -149,11 +148,9 @@ class Docket:
         """Return what the agents have sent, as the policy takes it.
 
         Histories of another interval are left out: in one sum with the others they
-        would say what never was. So are those from the future, by a clock that was
-        set back: nobody knows how old they are.
+        would say what never was.
         """
-        silence = timedelta(seconds=self._freshness.silence)
-        since = now - silence
+        since = now - timedelta(seconds=self._freshness.silence)
         interval = self._freshness.interval
         places = {guest.id: guest.node for guest in snapshot.guests.values()}
         self._inbox.place(places, since)
@@ -162,9 +159,7 @@ class Docket:
             "guests": {
                 history.guest: list(history.samples)
                 for history in self._inbox.histories(since)
-                if history.guest in snapshot.guests
-                and history.interval == interval
-                and history.taken_at <= now + silence
+                if history.guest in snapshot.guests and history.interval == interval
             },
             "nodes": {
                 request.node: list(request.own)

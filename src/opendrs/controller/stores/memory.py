@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from opendrs.controller.stores.encoding import (
@@ -43,6 +44,23 @@ class MemoryStore:
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
         """Return the records intended at or after *since*, the oldest first."""
         return tuple(r for r in self._oldest_first() if r.intended_at >= since)
+
+    def correct_times(self, now: datetime) -> int:
+        """Set the recorded times that are after *now* to *now*."""
+        wrong = {
+            key: replace(
+                record,
+                intended_at=min(record.intended_at, now),
+                ended_at=record.ended_at and min(record.ended_at, now),
+            )
+            for key, record in self._records.items()
+            if max(record.intended_at, record.ended_at or now) > now
+        }
+        self._records.update(wrong)
+        ahead = sum(time > now for _, time, _ in self._cycles)
+        cycles = [(run, min(time, now), text) for run, time, text in self._cycles]
+        self._cycles = deque(cycles, maxlen=MOST_CYCLES)
+        return len(wrong) + ahead
 
     def of_run(self, run: str) -> tuple[StepRecord, ...]:
         """Return the records of that run, the oldest first."""

@@ -8,7 +8,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,6 +44,20 @@ _FORGET_CYCLES = """
 DELETE FROM cycles WHERE rowid NOT IN
     (SELECT rowid FROM cycles ORDER BY rowid DESC LIMIT ?)
 """
+_CORRECT_TIMES = (
+    """
+    UPDATE records
+    SET intended_at = min(intended_at, :now), ended_at = min(ended_at, :now)
+    WHERE intended_at > :now OR ended_at > :now
+    """,
+    "UPDATE cycles SET decided_at = :now WHERE decided_at > :now",
+    """
+    UPDATE requests
+    SET taken_at = min(taken_at, :before), received_at = min(received_at, :now)
+    WHERE taken_at > :now OR received_at > :now
+    """,
+    "UPDATE histories SET taken_at = :before WHERE taken_at > :now",
+)
 _CYCLES = "SELECT * FROM cycles ORDER BY rowid"
 
 _Row = tuple[str, str, str, str, str | None, str | None, str | None, str]
@@ -119,6 +133,17 @@ class SqliteStore:
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
         """Return the records intended at or after *since*, the oldest first."""
         return self._records(_RECENT, time_as_text(since))
+
+    def correct_times(self, now: datetime) -> int:
+        """Set the recorded times that are after *now* to *now*."""
+        times = {
+            "now": time_as_text(now),
+            "before": time_as_text(now - timedelta(microseconds=1)),
+        }
+        with self.transaction() as database:
+            return sum(
+                database.execute(query, times).rowcount for query in _CORRECT_TIMES
+            )
 
     def of_run(self, run: str) -> tuple[StepRecord, ...]:
         """Return the records of that run, the oldest first."""

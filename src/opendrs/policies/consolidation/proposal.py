@@ -258,7 +258,9 @@ class Proposal:
         woken_at = snapshot.nodes[name].woken_at
         if woken_at is None:
             return False
-        return (snapshot.taken_at - woken_at).total_seconds() < limits.cooldown
+        # A time in the future is treated as now.
+        since = max(0.0, (snapshot.taken_at - woken_at).total_seconds())
+        return since < limits.cooldown
 
     def _name(self, place: int) -> NodeId:
         return self._scene.nodes[place]

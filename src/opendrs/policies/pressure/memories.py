@@ -52,6 +52,9 @@ def watched(memory: Memory, snapshot: Snapshot) -> Memory:
         "seen": seen,
         "changed_at": _at_most(changed_at, now),
         "checked_at": _at_most(memory["checked_at"], now),
+        "last_at": None
+        if memory["last_at"] is None
+        else _at_most(memory["last_at"], now),
     }
 
 

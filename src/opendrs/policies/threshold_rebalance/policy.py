@@ -184,10 +184,12 @@ class ThresholdRebalance:
         """Return what of *memory* still counts.
 
         A guest that is not where it was to go was not moved, or went on by itself. One
-        that is not seen is where it was if that node does not answer.
+        that is not seen is where it was if that node does not answer. A time in the
+        future is taken to be now.
         """
+        now = snapshot.taken_at
         return {
-            name: [at, node]
+            name: [min(datetime.fromisoformat(at), now).isoformat(), node]
             for name, (at, node) in memory.items()
             if _may_be_on(node, snapshot.guests.get(GuestId(name)), snapshot)
             and self._rests(datetime.fromisoformat(at), snapshot)
@@ -209,7 +211,9 @@ class ThresholdRebalance:
         return {GuestId(name): why for name in sorted(known)}
 
     def _rests(self, moved_at: datetime, snapshot: Snapshot) -> bool:
-        return (snapshot.taken_at - moved_at).total_seconds() < self.cooldown
+        # A time in the future is treated as now.
+        since = max(0.0, (snapshot.taken_at - moved_at).total_seconds())
+        return since < self.cooldown
 
 
 def _may_be_on(name: str, guest: Guest | None, snapshot: Snapshot) -> bool:
