@@ -20,6 +20,7 @@ from opendrs.errors import (
     UnknownPlatformError,
 )
 from opendrs.model import DEFAULT_LIMITS, Limits, Rule
+from opendrs.model.quantities import Seconds
 from opendrs.platforms.connect import KINDS, Connection, settings_type
 from opendrs.platforms.file import (
     Complaint,
@@ -96,7 +97,7 @@ class ControllerSettings:
         InvalidSettingError: The interval cannot be.
     """
 
-    interval: float = 300.0
+    interval: Seconds = 300.0
 
     def __post_init__(self) -> None:
         if not 0 < self.interval <= LONGEST_INTERVAL:
@@ -127,8 +128,8 @@ class AgentSettings:
     controller: str
     token_file: Path
     ca: Path | None = None
-    interval: float = 300.0
-    timeout: float = 10.0
+    interval: Seconds = 300.0
+    timeout: Seconds = 10.0
 
     def __post_init__(self) -> None:
         complaints = []

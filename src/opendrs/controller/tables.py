@@ -73,7 +73,7 @@ class Table(Generic[T]):
                 yield Complaint((*self._at, name), "is missing")
 
     def _check_values(self, table: Mapping[str, object]) -> Iterator[Complaint]:
-        hints = get_type_hints(self._kind)
+        hints = get_type_hints(self._kind, include_extras=True)
         for name in self._settable():
             if name in table:
                 yield from self._check_value(name, hints[name], table[name])

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from opendrs.errors import ModelError
 from opendrs.model.identifiers import NodeId
+from opendrs.model.quantities import BytesPerSecond, Seconds
 from opendrs.model.resources import require_amount
 
 LONGEST_TIME = 1e8  # seconds, some three years; far more and dates overflow
@@ -37,7 +38,7 @@ class Network:
     name: str
     nodes: tuple[NodeId, ...]
     moves: int | None = None
-    bandwidth: float | None = None
+    bandwidth: BytesPerSecond | None = None
 
     def __post_init__(self) -> None:
         if not self.nodes:
@@ -82,10 +83,10 @@ class Limits:
     memory_overbooking: float = 1.0
     moves_per_node: int = 2
     moves_at_once: int = 4
-    cooldown: float = 600.0
-    quiet_time: float = 60.0
-    patience: float = 1800.0
-    bandwidth: float | None = None
+    cooldown: Seconds = 600.0
+    quiet_time: Seconds = 60.0
+    patience: Seconds = 1800.0
+    bandwidth: BytesPerSecond | None = None
     networks: tuple[Network, ...] = ()
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.errors import InvalidSettingError
+from opendrs.model.quantities import Seconds
 
 LONGEST = 86_400.0  # seconds: as long as histories are remembered
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(?P<port>\d{1,5})")
@@ -55,10 +56,10 @@ class RequestSettings:
     key: Path
     tokens: Path
     listen: str = "0.0.0.0:8443"
-    silence: float | None = None
-    max_age: float | None = None
-    max_skew: float = 60.0
-    gathering: float = 10.0
+    silence: Seconds | None = None
+    max_age: Seconds | None = None
+    max_skew: Seconds = 60.0
+    gathering: Seconds = 10.0
 
     def __post_init__(self) -> None:
         complaints = []

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from opendrs.errors import ConfigurationError
+from opendrs.model.quantities import QuantityError
 
 Location = tuple[str | int, ...]
 
@@ -184,6 +185,8 @@ def _message(
         return f"no such field{suggestion(str(at[-1]), known)}"
     if kind in ("missing", "union_tag_not_found"):
         return "is missing"
+    if kind == "value_error" and isinstance(context["error"], QuantityError):
+        return f"expected {context['error']}, found {show(found['input'])}"
     if kind == "value_error":
         return str(context["error"])
     wanted = _EXPECTED.get(kind)

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict  # pydantic refuses the one of Python 3.
 
 from opendrs.model import GuestKind, GuestState, Mobility, NodeState
 from opendrs.model.node import LEAST_CPU
+from opendrs.model.quantities import RATE, SIZE, TIME
 from opendrs.model.resources import LARGEST_AMOUNT
 
 FORMAT = "opendrs-snapshot/1"
@@ -63,7 +64,7 @@ Several = Annotated[
     list[Name], Field(min_length=2), _FIRST, AfterValidator(_distinct), _UNIQUE
 ]
 Amount = Annotated[float, Field(ge=0, le=LARGEST_AMOUNT)]
-Bytes = Annotated[int, Field(ge=0, le=LARGEST_AMOUNT)]
+Bytes = Annotated[int, Field(ge=0, le=LARGEST_AMOUNT), SIZE]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Lax = Field(strict=False)
 
@@ -76,7 +77,7 @@ class Capacity(TypedDict):
         float, Field(ge=LEAST_CPU, le=LARGEST_AMOUNT, description="Processor cores.")
     ]
     memory: Annotated[
-        int, Field(gt=0, le=LARGEST_AMOUNT, description="Memory in bytes.")
+        int, Field(gt=0, le=LARGEST_AMOUNT), SIZE, Field(description="Memory in bytes.")
     ]
 
 
@@ -164,7 +165,7 @@ class GuestEntry(TypedDict):
     usage: NotRequired[Used]
     pressure: NotRequired[Pressures]
     uptime: NotRequired[
-        Annotated[Amount, Field(description="Seconds since it started.")]
+        Annotated[Amount, TIME, Field(description="Seconds since it started.")]
     ]
     moves: NotRequired[
         Annotated[
@@ -195,7 +196,9 @@ class GuestEntry(TypedDict):
     ]
     dirty_rate: NotRequired[
         Annotated[
-            Amount, Field(description="Bytes of memory it writes anew in a second.")
+            Amount,
+            RATE,
+            Field(description="Bytes of memory it writes anew in a second."),
         ]
     ]
 

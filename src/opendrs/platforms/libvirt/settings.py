@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Annotated
 from urllib.parse import parse_qsl
 
 from opendrs.errors import InvalidSettingError
+from opendrs.model.quantities import RATE, Seconds
 
 MIB = 1 << 20
 LONGEST_WAIT = 86_400  # seconds
@@ -49,14 +51,14 @@ class LibvirtSettings:
     nodes: Mapping[str, str]
     migration_uris: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    bandwidth: int | None = None
+    bandwidth: Annotated[int, RATE] | None = None
     auto_converge: bool = True
     post_copy: bool = False
-    post_copy_after: float = 60.0
+    post_copy_after: Seconds = 60.0
     unsafe: bool = False
     shared_storage: tuple[str, ...] = ()
-    sample: float = 1.0
-    timeout: float = 15.0
+    sample: Seconds = 1.0
+    timeout: Seconds = 15.0
 
     def __post_init__(self) -> None:
         labels = {node: tuple(words) for node, words in self.labels.items()}

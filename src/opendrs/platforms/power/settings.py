@@ -14,6 +14,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from opendrs.errors import InvalidSettingError
+from opendrs.model.quantities import Seconds
 from opendrs.platforms.power.words import variables_in
 
 LONGEST_WAIT = 3_600  # seconds
@@ -49,10 +50,10 @@ class CommandSettings:
     off: tuple[str, ...]
     state: tuple[str, ...] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-    timeout: float = 30.0
-    patience: float = 300.0
+    timeout: Seconds = 30.0
+    patience: Seconds = 300.0
     detached: bool = False
-    silence: float = 60.0
+    silence: Seconds = 60.0
 
     def __post_init__(self) -> None:
         frozen = MappingProxyType(dict(self.variables))
@@ -100,8 +101,8 @@ class RedfishSettings:
     password_env: str | None = None
     ca: Path | None = None
     off: Ending = Ending.GRACEFUL_SHUTDOWN
-    timeout: float = 10.0
-    patience: float = 600.0
+    timeout: Seconds = 10.0
+    patience: Seconds = 600.0
 
     def __post_init__(self) -> None:
         if complaints := tuple(_about_redfish(self)):

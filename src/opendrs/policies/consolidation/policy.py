@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, Limits, NodeId, Snapshot
+from opendrs.model.quantities import BytesPerSecond, Seconds
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.consolidation.decision import decided, judged
 from opendrs.policies.consolidation.detection import Tallies, require_samples
@@ -110,8 +111,8 @@ class Consolidate:
     emptied: int = 1000
     power: bool = False
     server: str = "ibm-x3550-x5675"
-    interval: float = 300.0
-    bandwidth: float = 62.5e6
+    interval: Seconds = 300.0
+    bandwidth: BytesPerSecond = 62.5e6
     seed: int = 0
     limits: Limits = DEFAULT_LIMITS
 

@@ -6,18 +6,18 @@ import math
 import re
 from dataclasses import dataclass
 
+from opendrs.model import GIB
+from opendrs.model.quantities import BYTES, SECONDS
+
+MINUTE = 60  # seconds
 KNEE, UNLIMITED = "knee", "unlimited"
 _PART = re.compile(r"([0-9.]+(?:e[0-9]+)?)\s*([a-z]+)", re.IGNORECASE)
 _UNITS = {
-    "mib": ("gib", 1 / 1024),
-    "gib": ("gib", 1.0),
-    "tib": ("gib", 1024.0),
+    **{unit.lower(): ("gib", size / GIB) for unit, size in BYTES.items()},
+    **{unit.lower(): ("minutes", size / MINUTE) for unit, size in SECONDS.items()},
+    "minutes": ("minutes", 1.0),
     "move": ("moves", 1.0),
     "moves": ("moves", 1.0),
-    "s": ("minutes", 1 / 60),
-    "min": ("minutes", 1.0),
-    "minutes": ("minutes", 1.0),
-    "h": ("minutes", 60.0),
 }
 
 
@@ -54,7 +54,7 @@ class Budget:
     def parsed(cls, text: str) -> Budget:
         """Return the budget that *text* names.
 
-        `knee`, `unlimited`, or amounts in MiB, GiB, TiB, moves, s, min or h, such as
+        `knee`, `unlimited`, or amounts in MiB, GiB, TiB, moves, s, min, h or d, such as
         `500 GiB`, `40 moves` or `30 min`; several are separated by commas, and all of
         them bind.
 
@@ -79,7 +79,7 @@ def _amount(part: str, text: str) -> tuple[str, float]:
     if found is None or unit not in _UNITS:
         raise ValueError(
             f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB, "
-            f"40 moves or 30 min (MiB, GiB, TiB, moves, s, min, h), not {text!r}"
+            f"40 moves or 30 min (MiB, GiB, TiB, moves, s, min, h, d), not {text!r}"
         )
     try:
         amount = float(found[1])

@@ -25,6 +25,7 @@ from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, Snapshot
 from opendrs.model.limits import LONGEST_TIME
+from opendrs.model.quantities import Seconds
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.board import Board
 from opendrs.policies.outlook import notes, under_way
@@ -73,10 +74,10 @@ class PressureRelief:
     memory: float = 0.85
     memory_ksm: float = 0.8
     ksm: float = 0.2
-    uptime: float = 300.0
-    interval: float = 60.0
-    quiet: float = 60.0
-    forget_after: float | None = None
+    uptime: Seconds = 300.0
+    interval: Seconds = 60.0
+    quiet: Seconds = 60.0
+    forget_after: Seconds | None = None
     weights: AhpMethod = AhpMethod.ROW_MEANS
     limits: Limits = DEFAULT_LIMITS
 

@@ -29,6 +29,7 @@ from opendrs.model import (
     Snapshot,
 )
 from opendrs.model.limits import LONGEST_TIME
+from opendrs.model.quantities import Seconds
 from opendrs.policies.base import Decision, Reason, require_ratio
 from opendrs.policies.board import Board
 from opendrs.policies.outlook import notes, under_way
@@ -71,7 +72,7 @@ class ThresholdRebalance:
     threshold: float = 0.2  # cluster.rebalance.threshold
     floor: float = 0.0
     batch: int = 1  # cluster.rebalance.batch
-    cooldown: float = 21_600.0  # cluster.rebalance.cooldown: 6 hours
+    cooldown: Seconds = 21_600.0  # cluster.rebalance.cooldown: 6 hours
     cpu: CpuMeasure = CpuMeasure.EITHER
     mode: UsageMode = UsageMode.STATIC
     unscheduled: tuple[str, ...] = ()

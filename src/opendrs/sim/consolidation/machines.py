@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendrs.errors import ConfigurationError
+from opendrs.model.quantities import MegabytesPerSecond, Seconds
 from opendrs.policies.consolidation import SPECPOWER, power_columns
 from opendrs.sim.consolidation.hardware import (
     CORE,
@@ -40,10 +41,12 @@ class Behaviour:
         ConfigurationError: A value is out of range.
     """
 
-    wake: float = 120.0
-    shutdown: float = 30.0
+    wake: Seconds = 120.0
+    shutdown: Seconds = 30.0
     asleep: float = 0.0
-    bandwidth: float = 62.5  # half of a gigabit a second, as in CloudSim 3.0.3
+    bandwidth: MegabytesPerSecond = (
+        62.5  # half of a gigabit a second, as in CloudSim 3.0.3
+    )
     loss: float = 0.1  # Voorsluys et al. 2009, as in Beloglazov and Buyya 2012
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from opendrs.errors import InvalidSettingError
+from opendrs.model.quantities import Seconds
 from opendrs.sim.consolidation.hardware import Floats
 from opendrs.sim.consolidation.workload import LEAST, Workload
 
@@ -41,10 +42,10 @@ class Window:
         InvalidSettingError: A value is out of range.
     """
 
-    start: float | None = None
-    length: float | None = None
-    interval: float | None = None
-    carried: float = CARRIED
+    start: Seconds | None = None
+    length: Seconds | None = None
+    interval: Seconds | None = None
+    carried: Seconds = CARRIED
     most: int | None = None
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opendrs.errors import ConfigurationError
+from opendrs.model.quantities import Megabytes
 from opendrs.platforms.file import shown
 from opendrs.sim.consolidation.hardware import Integers
 from opendrs.sim.consolidation.machines import Machines, Tenants
@@ -30,7 +31,7 @@ class Kind:
     """
 
     mips: float
-    memory: float
+    memory: Megabytes
     cores: int = 1
     share: float = 1.0
 

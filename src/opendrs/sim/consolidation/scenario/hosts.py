@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from opendrs.errors import ConfigurationError
+from opendrs.model.quantities import Megabytes
 from opendrs.policies.consolidation import SPECPOWER
 from opendrs.sim.consolidation.hardware import CORE, CORES, HOSTS, POWER
 from opendrs.sim.consolidation.machines import MEMORY, Machines
@@ -68,7 +69,7 @@ class Pool:
     watts: tuple[float, ...] | None = None
     cores: int | None = None
     mips: float | None = None
-    memory: float = MEMORY
+    memory: Megabytes = MEMORY
 
     def __post_init__(self) -> None:
         wrong = [*self._wrong_amounts(), *self._wrong_kind()]
