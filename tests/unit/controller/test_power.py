@@ -215,7 +215,13 @@ def test_says_where_what_was_found_and_what_was_expected(
         ("state = 'ipmi -P hunter2'", ".state: expected a list, found a text"),
         ("detached = 12345678", ".detached: expected true or false, found a number"),
         ("timeout = true", ".timeout: expected a number, found true or false"),
-        ("timeout = 2026-01-01", ".timeout: expected a number, found a text"),
+        (
+            "timeout = 2026-01-01",
+            (
+                ".timeout: expected a number of seconds, or a text such as "
+                '"10 min" (units: ms, s, min, h, d), found a text'
+            ),
+        ),
         ("state = {P = 'hunter2'}", ".state: expected a list, found a table"),
     ],
 )

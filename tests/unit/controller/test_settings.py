@@ -164,8 +164,10 @@ def test_records_are_kept_in_the_state_directory(
         ),
         (
             '[limits]\ncooldown = "3"',
-            'limits.cooldown: expected a number of seconds, or a text such as "10 min" '
-            '(units: ms, s, min, h, d), found "3"',
+            (
+                "limits.cooldown: expected a number of seconds, or a text such as "
+                '"10 min" (units: ms, s, min, h, d), found "3"'
+            ),
         ),
         (
             "[limits]\nmoves_at_once = 1.5",
