@@ -36,8 +36,11 @@ def command(
 
     Each interval ([controller] interval, 300 seconds): look at the cluster, let the
     policy decide, and do it step by step. With a table [requests] the agents of the
-    nodes are heard, and what they ask for is decided about together. What happens
-    is told on standard error, a line for each event.
+    nodes are heard, and what they ask for is decided about together.
+
+    The log is on standard error, a line for each event: each started step with its
+    reason, and, when they change, the broken strict rules and the reason why nothing
+    is done. --level debug logs the decision of every cycle.
 
     Ctrl-C or SIGTERM starts nothing more and follows what runs to its end; a second
     one gives up what runs. After a crash, what was under way is followed first.

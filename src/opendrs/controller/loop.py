@@ -11,6 +11,7 @@ from datetime import datetime
 
 from opendrs.controller.chronicle import cycle_record
 from opendrs.controller.cycle import remembered, settle
+from opendrs.controller.cyclelog import CycleLog
 from opendrs.controller.deciding import Decider
 from opendrs.controller.execution import execute
 from opendrs.controller.future_times import correct_times
@@ -84,6 +85,7 @@ class Controller:
         self._pace = Pace(routine.interval, means.clock.monotonic())
         self._trouble = Patience(FIRST_PAUSE, 0)
         self._told = ""
+        self._log = CycleLog(means.platform.name)
         self._cycles = 0
 
     def keep_on(self) -> None:
@@ -135,9 +137,7 @@ class Controller:
             decider.settle()
             return Report()
         decision = judgement.decision
-        self._tell_decided(
-            run, len(decision.plan.steps), decision.reason, decision.detail
-        )
+        self._log.decided(decider.policy, decision, snapshot, run)
         decider.begin(snapshot, decision, run)
         report = execute(decision.plan, means, run=run)
         decider.settle()
@@ -173,19 +173,6 @@ class Controller:
         """Return what the execution of this cycle is called; none other is."""
         self._cycles += 1
         return f"run {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()} {self._cycles}"
-
-    def _tell_decided(self, run: str, steps: int, reason: str, detail: str) -> None:
-        what = _counted(steps) if steps else "nothing to do"
-        name = self._decider.policy.name
-        tell(
-            "decided",
-            f"{name}: {what}; {reason}{f', {detail}' if detail else ''}",
-            run=run,
-            policy=name,
-            reason=reason,
-            detail=detail,
-            steps=steps,
-        )
 
     def _put_off(self, error: PlatformError) -> None:
         """Take note that the cluster cannot be seen; tell it once."""

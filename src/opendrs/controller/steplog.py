@@ -27,9 +27,9 @@ class StepLog:
         self._why = ""
 
     def started(self, step: Step) -> None:
-        """Tell it."""
+        """Tell it, with the reason for which the policy wants it."""
         self._running.add(step.id)
-        _tell("step-started", step, "started")
+        _tell("step-started", step, "started", step.why)
 
     def progressed(self, step: Step, status: TaskStatus) -> None:  # noqa: ARG002 - a Watcher
         """Say nothing of that: it would be said every second."""

@@ -120,6 +120,36 @@ def test_carries_out_what_the_policy_decides() -> None:
     assert theatre.stage.store.unfinished() == ()
 
 
+def test_a_state_that_does_not_change_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    apart = AntiAffinity(guests=guest_ids("vm", "other"), name="apart")
+    theatre = Theatre(cluster({"a": 0.5, "b": 0.5}, {"vm": ("a", 0.1)}, [apart]))
+    theatre.at_look[3] = theatre.stage.world.disconnect
+    theatre.at_look[4] = theatre.stage.world.reconnect
+    theatre.stop_at_look(6)
+    caplog.set_level(logging.INFO, "opendrs")
+
+    theatre.controller.keep_on()
+
+    assert len(events(caplog, "decided")) == 1
+
+
+def test_broken_strict_rules_are_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    apart = AntiAffinity(guests=guest_ids("vm", "other"), name="apart")
+    guests = {"vm": ("a", 0.1), "other": ("a", 0.1), "big": ("b", 0.2)}
+    theatre = Theatre(cluster({"a": 0.2, "b": 0.2}, guests, [apart]))
+    theatre.stop_at_look(4)
+
+    theatre.controller.keep_on()
+
+    (message,) = events(caplog, "rules-broken")
+    assert "1 violation of strict rules" in message
+    assert "opendrs apply simulation --policy optimize" in message
+
+
 def test_the_policy_remembers_from_one_cycle_to_the_next() -> None:
     theatre = Theatre(LOPSIDED, AutoRebalance(hold=3, limits=HASTY))
     theatre.stop_at_look(4)

@@ -48,6 +48,17 @@ def test_the_life_of_a_step_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert (about["source"], about["target"], about["state"]) == ("a", "b", "started")
 
 
+def test_a_step_that_was_started_is_logged_with_its_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    StepLog(Brake()).started(replace(FIRST, why="imbalance 0.947 to 0.854"))
+
+    assert told(caplog) == [
+        ("INFO", "step 1 (vm: a -> b): started: imbalance 0.947 to 0.854")
+    ]
+    assert vars(caplog.records[0])["about"]["detail"] == "imbalance 0.947 to 0.854"
+
+
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.LOST, Outcome.ABORTED])
 def test_a_failure_is_a_warning_and_says_why(
     caplog: pytest.LogCaptureFixture, outcome: Outcome
