@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import click
 
 from opendrs.cli.options import JSON
+from opendrs.controller.masking import MaskFilter
 from opendrs.controller.telling import LOGGER
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -34,6 +35,7 @@ def logged(form: str, level: str) -> Iterator[None]:
             only warnings are told.
     """
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(MaskFilter())
     handler.setFormatter(JsonLines() if form == JSON else Lines())
     root, before = logging.getLogger(), LOGGER.level
     root.addHandler(handler)

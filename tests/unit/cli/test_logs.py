@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from opendrs.cli.logs import logged
+from opendrs.controller.masking import masked_in_logs
 from opendrs.controller.telling import tell
 
 
@@ -95,3 +96,41 @@ def test_afterwards_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     tell("decided", "nothing to do")
 
     assert lines(capsys) == []
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_no_secret_is_logged_wherever_it_is(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def mask(text: str) -> str:
+        return text.replace("s3cret", "[a secret]")
+
+    with logged(form, "info"), masked_in_logs(mask):
+        tell(
+            "step-started", "s3cret: started", guest="s3cret", at={"s3cret": ["s3cret"]}
+        )
+        logging.getLogger("another.library").warning("guest %s is odd", "s3cret")
+        secret = "s3cret"  # noqa: S105 - opens nothing
+        try:
+            int(secret)
+        except ValueError:
+            logging.getLogger("another.library").exception("s3cret failed")
+
+    text = capsys.readouterr().err
+    assert "s3cret" not in text
+    assert text.count("[a secret]") == (7 if form == "json" else 4)
+    assert "base 10: '[a secret]'" in text
+
+
+def test_secrets_are_known_for_as_long_as_they_are_used(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with logged("table", "info"):
+        with masked_in_logs(lambda text: text.replace("one", "-")):
+            with masked_in_logs(lambda text: text.replace("two", "-")):
+                tell("decided", "one two")
+            tell("decided", "one two")
+        tell("decided", "one two")
+
+    told = [line.split(maxsplit=2)[2] for line in lines(capsys)]
+    assert told == ["- -", "- two", "one two"]

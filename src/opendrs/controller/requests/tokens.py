@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
+from opendrs.controller.masking import MASK
 from opendrs.controller.requests.wire import LONGEST_NAME
 from opendrs.errors import ConfigurationError, InvalidFileError
 from opendrs.model import NodeId
@@ -22,6 +23,9 @@ from opendrs.platforms.file import (
 )
 
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
+_TOKEN_LENGTH = 43  # of those that are made here
+_SHORTEST_MASKED = 8  # characters; to mask shorter ones would garble every text
+_WORD = re.compile(rf"[A-Za-z0-9_-]{{{_SHORTEST_MASKED},}}")
 _NAME = f"expected the name of a node: up to {LONGEST_NAME} characters of one line"
 _EXPECTED = "expected the SHA-256 of a token: 64 hexadecimal digits"
 
@@ -62,6 +66,7 @@ class Tokens:
 
     def __init__(self, hashes: Mapping[str, NodeId]) -> None:
         self._hashes = dict(hashes)
+        self._shown: frozenset[str] = frozenset()  # replaced as a whole: many threads
 
     @property
     def nodes(self) -> frozenset[NodeId]:
@@ -77,7 +82,36 @@ class Tokens:
         for known, node in self._hashes.items():
             if hmac.compare_digest(known, presented):
                 found = node
+        if found is not None and len(token) >= _SHORTEST_MASKED:
+            self._shown |= {token}
         return found
+
+    def any_in(self, names: Iterable[str]) -> bool:
+        """Return whether a name is a token, or contains one that was shown before."""
+        return any(
+            hash_of(name) in self._hashes or any(token in name for token in self._shown)
+            for name in names
+        )
+
+    def mask(self, text: str) -> str:
+        """Return *text* without tokens.
+
+        Only hashes are known of those that no agent has shown yet. They are found as
+        whole words, and those that `new_token` makes also within words.
+        """
+        for token in self._shown:
+            text = text.replace(token, MASK)
+        return _WORD.sub(lambda word: self._masked(word[0]), text)
+
+    def _masked(self, word: str) -> str:
+        if hash_of(word) in self._hashes:
+            return MASK
+        for start in range(len(word) - _TOKEN_LENGTH + 1):
+            part = word[start : start + _TOKEN_LENGTH]
+            if hash_of(part) in self._hashes:
+                rest = word[start + _TOKEN_LENGTH :]
+                return f"{word[:start]}{MASK}{self._masked(rest)}"
+        return word
 
 
 def read_tokens(path: Path) -> Tokens:

@@ -25,6 +25,41 @@ def test_any_other_is_nobodys(token: str) -> None:
     assert Tokens({HASH: NodeId("h1")}).owner(token) is None
 
 
+SHOWN, MADE = "a token of h1", new_token()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("h1: vm1 should leave", "h1: vm1 should leave"),
+        (f"h1: {SHOWN} should leave", "h1: [a secret] should leave"),
+        (f"h1: x{SHOWN}x should leave", "h1: x[a secret]x should leave"),
+        (f"h2: {MADE}", "h2: [a secret]"),
+        (f"h2: vm-{MADE}_1, vm2", "h2: vm-[a secret]_1, vm2"),
+        (f"{MADE}{MADE}", "[a secret][a secret]"),
+        (f"/v1/guests/{MADE}/samples", "/v1/guests/[a secret]/samples"),
+        ("h3: made-by-others, vm3", "h3: [a secret], vm3"),
+        (f"{'x' * 200}", f"{'x' * 200}"),
+        (MADE[:42], MADE[:42]),
+    ],
+)
+def test_tokens_are_masked_also_those_that_were_never_shown(
+    text: str, expected: str
+) -> None:
+    hashes = {SHOWN: "h1", MADE: "h2", "made-by-others": "h3"}
+    tokens = Tokens({hash_of(token): NodeId(node) for token, node in hashes.items()})
+    assert tokens.owner(SHOWN) == "h1"
+
+    assert tokens.mask(text) == expected
+
+
+def test_short_tokens_are_not_masked_because_every_text_contains_them() -> None:
+    tokens = Tokens({hash_of("a"): NodeId("h1")})
+    assert tokens.owner("a") == "h1"
+
+    assert tokens.mask("nothing at all") == "nothing at all"
+
+
 def test_no_two_new_ones_are_the_same() -> None:
     tokens = {new_token() for _ in range(100)}
 
