@@ -60,12 +60,13 @@ class Vouched:
         """Return how to speak TLS with whom the authority vouches for."""
         return ssl.create_default_context(cafile=str(self.ca))
 
-    def client(self, port: int, token: str | None = None) -> httpx.Client:
-        """Return a client that bears *token*, if it is any."""
+    def client(
+        self, port: int, token: str | None = None, source: str = "127.0.0.1"
+    ) -> httpx.Client:
+        """Return a client at the address *source* that bears *token*, if it is any."""
         return httpx.Client(
             base_url=f"https://127.0.0.1:{port}",
-            verify=self.trust,
-            trust_env=False,
+            transport=httpx.HTTPTransport(verify=self.trust, local_address=source),
             timeout=30,
             headers={"Authorization": f"Bearer {token}"} if token else {},
         )

@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from opendrs.controller.masking import masked_in_logs
 from opendrs.controller.requests.app import interface
 from opendrs.controller.requests.desk import Desk
 from opendrs.controller.requests.door import Door, DoorLoop
@@ -21,10 +24,10 @@ from opendrs.controller.requests.seldom import SeldomWarned
 from opendrs.controller.requests.settings import RequestSettings
 from opendrs.controller.requests.tls import listening_socket, tls_context
 from opendrs.controller.requests.tokens import read_tokens
+from opendrs.controller.requests.wire import Problem
 from opendrs.controller.telling import tell
 from opendrs.errors import OpenDRSError
 
-MOST_CONNECTIONS = 200  # at once; whoever comes then is told to try again
 LONGEST_CONNECTION = 60.0  # seconds; an agent says what it has to in one
 LONGEST_SILENCE = 5.0  # seconds until the first word, which agents say at once
 _UVICORN = logging.getLogger("uvicorn.error")
@@ -43,6 +46,26 @@ class _ShortLived(H11Protocol):
     def _require_a_word(self) -> None:
         if self.cycle is None:  # the head of no request has come
             self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            # What still answers the request before must not write into this answer.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = Problem(detail=msg).model_dump_json().encode()
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+                (b"connection", b"close"),
+            ]
+            for event in (
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def shutdown(self) -> None:
         busy = self.cycle is not None and not self.cycle.response_complete
@@ -70,10 +93,11 @@ class Server:
     """
 
     def __init__(self, settings: RequestSettings, desk: Desk) -> None:
-        tokens = read_tokens(settings.tokens)
+        self._tokens = read_tokens(settings.tokens)
         tls = tls_context(settings)
+        self._socket = Door(listening_socket(settings))
         config = uvicorn.Config(
-            interface(desk, tokens),
+            interface(desk, self._tokens, self._socket.connections),
             http=_ShortLived,
             ws="none",
             loop=f"{DoorLoop.__module__}:{DoorLoop.__name__}",
@@ -83,13 +107,12 @@ class Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=MOST_CONNECTIONS,
             timeout_graceful_shutdown=int(_LAST_ANSWERS),
         )
         config.load()
         config.ssl = tls
         self._uvicorn = uvicorn.Server(config)
-        self._socket = Door(listening_socket(settings))
+        self._stack = ExitStack()
         self._seldom = SeldomWarned()
         self._thread = threading.Thread(
             target=self._serve, name="requests", daemon=True
@@ -103,6 +126,7 @@ class Server:
 
     def __enter__(self) -> Self:
         self._address = self._socket.getsockname()
+        self._stack.enter_context(masked_in_logs(self._tokens.mask))
         _UVICORN.addFilter(self._seldom)
         self._thread.start()
         return self
@@ -116,6 +140,7 @@ class Server:
         self._uvicorn.should_exit = True
         self._thread.join(2 * _LAST_ANSWERS)
         _UVICORN.removeFilter(self._seldom)
+        self._stack.close()
 
     def require_alive(self) -> None:
         """Check that requests are still taken.

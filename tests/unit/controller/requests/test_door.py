@@ -1,4 +1,4 @@
-"""Who says nothing holds up nobody, and takes no more files than there are."""
+"""Peers without a token hold up no agent, and take no more files than there are."""
 
 from __future__ import annotations
 
@@ -6,28 +6,41 @@ import logging
 import resource
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from uuid import uuid4
 
 import pytest
 
 from hall import Hall
 from opendrs.controller.requests import door, seldom, server
-from opendrs.controller.requests.door import Door, DoorLoop
+from opendrs.controller.requests.door import DoorLoop
 from opendrs.controller.requests.seldom import Seldom
 from opendrs.controller.requests.server import Server
-from opendrs.controller.requests.wire import HEALTH, REQUESTS
-from vouching import Vouched
+from opendrs.controller.requests.wire import REQUESTS
+from vouching import Vouched, token_of
 
-MOST, MOST_OF_ONE = 6, 4
+FILES = 64  # that the process may open
+MOST = 16  # connections then: a quarter
+HEAD = b"POST /v1/requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+GET_HEALTH = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+# What peers without a token send on a connection, in TLS if the first is true.
+HELD = {
+    "nothing": (False, b""),
+    "a part of a handshake": (False, b"\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03"),
+    "no request": (True, b""),
+    "a part of a head": (True, HEAD),
+    "a part of a body": (True, HEAD + b"\r\n{"),
+    "an unknown token": (True, HEAD + b"Authorization: Bearer unknown\r\n\r\n"),
+    "a request that needs no token": (True, GET_HEALTH),
+}
 
 
 @pytest.fixture
 def port(
     hall: Hall, vouched: Vouched, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[int]:
-    """Return the port of an interface of which few may want something at once."""
-    monkeypatch.setattr(door, "MOST_OPEN", MOST)
-    monkeypatch.setattr(door, "MOST_OF_ONE", MOST_OF_ONE)
+    """Return the port of an interface to which few connections may be open."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (FILES, FILES))
     with Server(vouched.settings, hall.desk) as serving:
         yield serving.address[1]
 
@@ -62,40 +75,91 @@ def is_open(came: socket.socket) -> bool:
     return False
 
 
-def test_who_has_too_many_connections_gets_no_more_and_others_do(
-    port: int, vouched: Vouched, stack: ExitStack, caplog: pytest.LogCaptureFixture
-) -> None:
-    crowd = [knock(port, "127.0.0.2", stack) for _ in range(MOST_OF_ONE + 2)]
+def hold(
+    port: int, vouched: Vouched, what: str, source: str, stack: ExitStack
+) -> socket.socket:
+    """Open a connection from *source*, and keep it as long as the other side does."""
+    in_tls, said = HELD[what]
+    held = knock(port, source, stack)
+    if in_tls:
+        try:
+            held = stack.enter_context(
+                vouched.trust.wrap_socket(held, server_hostname="127.0.0.1")
+            )
+        except OSError:  # it was closed, which the peer does not mind
+            return held
+    with suppress(OSError):
+        held.sendall(said)
+    return held
 
-    with vouched.client(port) as client:
-        assert client.get(HEALTH).status_code == 200
-    assert [is_closed(each) for each in crowd[MOST_OF_ONE:]] == [True, True]
-    assert is_open(crowd[0])
+
+@pytest.mark.parametrize("addresses", [1, 4, 64])
+@pytest.mark.parametrize("what", HELD)
+def test_peers_without_a_token_do_not_keep_agents_out(  # noqa: PLR0913 - fixtures, and what varies
+    *,
+    hall: Hall,
+    port: int,
+    vouched: Vouched,
+    stack: ExitStack,
+    what: str,
+    addresses: int,
+) -> None:
+    for number in range(max(2 * MOST, addresses)):
+        hold(port, vouched, what, f"127.0.1.{number % addresses + 1}", stack)
+
+    for _ in range(4):
+        for node, source in (("h1", "127.0.0.2"), ("h2", "127.0.0.3")):
+            with vouched.client(port, token_of(node), source) as client:
+                body = hall.request(node).model_dump_json()
+                assert client.post(REQUESTS, content=body).status_code == 202
+        hold(port, vouched, what, f"127.0.1.{addresses}", stack)
+
+
+def test_an_agent_is_heard_from_an_address_that_has_most_connections(
+    hall: Hall, port: int, vouched: Vouched, stack: ExitStack
+) -> None:
+    for _ in range(2 * MOST):
+        knock(port, "127.0.0.1", stack)
+
+    with vouched.client(port, token_of("h1")) as client:
+        body = hall.request("h1").model_dump_json()
+        assert client.post(REQUESTS, content=body).status_code == 202
+
+
+def test_a_connection_with_a_token_stays_while_others_come(
+    hall: Hall, port: int, vouched: Vouched, stack: ExitStack
+) -> None:
+    with vouched.client(port, token_of("h1"), "127.0.0.2") as client:
+        body = hall.request("h1").model_dump_json()
+        client.post(REQUESTS, content=body)
+        stream = client.stream("GET", f"{REQUESTS}/{uuid4()}")
+        with stream as before:
+            kept = before.extensions["network_stream"].get_extra_info("client_addr")
+            before.read()
+        for number in range(2 * MOST):
+            knock(port, f"127.0.1.{number + 1}", stack)
+
+        stream = client.stream("GET", f"{REQUESTS}/{uuid4()}")
+        with stream as after:
+            now = after.extensions["network_stream"].get_extra_info("client_addr")
+
+    assert now == kept
+
+
+def test_the_oldest_connection_without_a_token_gives_way_and_that_is_logged(
+    port: int, stack: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    crowd = [knock(port, "127.0.0.2", stack) for _ in range(MOST // 2 + 2)]
+
+    assert [is_closed(each) for each in crowd[:2]] == [True, True]
+    assert is_open(crowd[2])
+    assert is_open(crowd[-1])
     told = [
-        r for r in caplog.records if getattr(r, "event", "") == "connection-refused"
+        r for r in caplog.records if getattr(r, "event", "") == "connection-dropped"
     ]
     assert [r.getMessage() for r in told] == [
-        "127.0.0.2 has 4 connections open, of 4: no more are let in"
+        "127.0.0.2: has 8 of 8 connections without a token; the oldest is closed"
     ]
-
-
-def test_there_are_only_so_many_in_all(port: int, stack: ExitStack) -> None:
-    crowd = [knock(port, f"127.0.0.{2 + number}", stack) for number in range(MOST)]
-
-    late = knock(port, "127.0.0.99", stack)
-
-    assert is_closed(late)
-    assert is_open(crowd[0])
-
-
-def test_who_leaves_makes_room(port: int, vouched: Vouched, stack: ExitStack) -> None:
-    crowd = [knock(port, "127.0.0.2", stack) for _ in range(MOST_OF_ONE)]
-    for each in crowd:
-        each.close()
-
-    for _ in range(MOST + 1):
-        with vouched.client(port) as client:
-            assert client.get(HEALTH).status_code == 200
 
 
 def test_who_does_not_speak_tls_in_time_is_cut_off(
@@ -118,39 +182,6 @@ def test_who_speaks_tls_and_says_nothing_is_cut_off(
 
         with spoken:
             assert is_closed(spoken)
-
-
-def test_fewer_are_let_in_where_few_files_may_be_open(
-    monkeypatch: pytest.MonkeyPatch, stack: ExitStack
-) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (8, 8))
-    small = stack.enter_context(Door(socket.create_server(("127.0.0.1", 0))))
-    port = small.getsockname()[1]
-    for _ in range(3):
-        knock(port, "127.0.0.2", stack)
-
-    for _ in range(2):
-        stack.enter_context(small.accept()[0])
-    with pytest.raises(ConnectionAbortedError):
-        small.accept()
-
-
-def test_all_of_one_network_of_ipv6_count_as_one() -> None:
-    sources = [
-        "192.0.2.1",
-        "192.0.2.2",
-        "2001:db8::1",
-        "2001:db8::ffff:1",
-        "fe80::1%lo",
-    ]
-
-    assert [door._source(each) for each in sources] == [  # noqa: SLF001
-        "192.0.2.1",
-        "192.0.2.2",
-        "2001:db8::/64",
-        "2001:db8::/64",
-        "fe80::/64",
-    ]
 
 
 def test_who_shows_no_token_again_and_again_is_told_once(
