@@ -6,19 +6,25 @@ Imported only where it is served: it takes a while.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import FastAPI, Path
-from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 
 from opendrs import __version__
 from opendrs.controller.requests import wire
+from opendrs.controller.requests.body_limits import (
+    BodyLimits,
+    MemoryBusyError,
+    NodeBusyError,
+)
+from opendrs.controller.requests.connections import Connections
 from opendrs.controller.requests.desk import Answer, Desk
 from opendrs.controller.requests.documentation import (
     ABOUT,
@@ -29,14 +35,22 @@ from opendrs.controller.requests.documentation import (
     TAKE_ANSWERS,
     document,
 )
-from opendrs.controller.requests.gate import NODE, Gate, body_of, problem, token_of
+from opendrs.controller.requests.gate import (
+    NODE,
+    RETRY_AFTER,
+    Gate,
+    body_of,
+    busy,
+    declared_size,
+    problem,
+    rejected_by_its_head,
+    rejection,
+)
+from opendrs.controller.requests.reading import BodyError, read_request
 from opendrs.controller.requests.tokens import Tokens
 from opendrs.controller.telling import tell
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, NodeId
-from opendrs.platforms.file.complaints import dotted
-
-MOST_COMPLAINTS = 5
 
 _Id = Annotated[UUID, Path(description="The request.", examples=[EXAMPLE_ID])]
 _Guest = Annotated[
@@ -50,12 +64,15 @@ _Guest = Annotated[
 ]
 
 
-def interface(desk: Desk, tokens: Tokens) -> FastAPI:
+def interface(
+    desk: Desk, tokens: Tokens, connections: Connections | None = None
+) -> FastAPI:
     """Return the application that answers agents.
 
     Args:
         desk: Where requests are taken.
         tokens: Whose agent it is that speaks.
+        connections: The connections that are open; None if somebody else keeps them.
     """
     app = FastAPI(
         title="OpenDRS requests",
@@ -66,16 +83,19 @@ def interface(desk: Desk, tokens: Tokens) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    _add_routes(app, desk)
+    _add_routes(app, desk, tokens)
     app.add_exception_handler(StoreError, _not_kept)
     app.add_exception_handler(RequestValidationError, _misaddressed)
+    app.add_exception_handler(HTTPException, _not_there)
     app.add_exception_handler(Exception, _broken)
-    app.add_middleware(Gate, tokens=tokens)
+    app.add_middleware(Gate, tokens=tokens, connections=connections)
     app.openapi = lambda: document(app)  # type: ignore[method-assign]  # as FastAPI has it
     return app
 
 
-def _add_routes(app: FastAPI, desk: Desk) -> None:
+def _add_routes(app: FastAPI, desk: Desk, tokens: Tokens) -> None:
+    limits = BodyLimits()
+
     @app.post(
         wire.REQUESTS,
         summary="Ask for relief, or say that all is calm",
@@ -90,10 +110,22 @@ def _add_routes(app: FastAPI, desk: Desk) -> None:
         It is written down before it is answered. The same request may be sent
         again, and is then told how it stands.
         """
-        body = await body_of(http)
-        if isinstance(body, JSONResponse):
-            return body
-        return await run_in_threadpool(_taken, desk, body, http)
+        rejected = rejected_by_its_head(http)
+        if rejected is not None:
+            return rejected
+        node: NodeId = http.scope[NODE]
+        try:
+            with limits.reserved(node, declared_size(http)):
+                body = await body_of(http)
+                if isinstance(body, JSONResponse):
+                    return body
+                return await limits.run(partial(_taken, desk, tokens, node), body)
+        except NodeBusyError:
+            detail = f"{node}: another request is being processed; try again"
+            return busy(HTTPStatus.TOO_MANY_REQUESTS, detail)
+        except MemoryBusyError:
+            detail = "too many large requests at the same time; try again"
+            return busy(HTTPStatus.SERVICE_UNAVAILABLE, detail)
 
     @app.get(
         wire.REQUEST,
@@ -121,14 +153,15 @@ def _add_routes(app: FastAPI, desk: Desk) -> None:
         return wire.Health()
 
 
-def _taken(desk: Desk, body: bytes, http: HttpRequest) -> JSONResponse:
-    node: NodeId = http.scope[NODE]
+def _taken(desk: Desk, tokens: Tokens, node: NodeId, body: bytearray) -> JSONResponse:
     try:
-        request = wire.Request.model_validate_json(body)
-    except ValidationError as error:
-        answer = problem(HTTPStatus.UNPROCESSABLE_ENTITY, _misfits(error, http))
+        request = read_request(body, tokens.mask)
+    except BodyError as error:
+        answer = problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
     else:
-        answer = _response(desk.take(request, node))
+        answer = _named_like_a_token(request, tokens) or _response(
+            desk.take(request, node)
+        )
     if answer.status_code >= HTTPStatus.BAD_REQUEST:
         tell(
             "request-refused",
@@ -140,15 +173,18 @@ def _taken(desk: Desk, body: bytes, http: HttpRequest) -> JSONResponse:
     return answer
 
 
-def _misfits(error: ValidationError, http: HttpRequest) -> str:
-    """Return what does not fit, without the values that were found."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [f"{dotted(each['loc'])}: {each['msg']}" for each in found]
-    rest = [f"and {len(lines) - MOST_COMPLAINTS} more"][: len(lines) > MOST_COMPLAINTS]
-    told = "; ".join([*lines[:MOST_COMPLAINTS], *rest])
-    # Who puts a token where a name belongs must not find it in a log.
-    token = token_of(http.scope)
-    return told.replace(token, "...") if token else told
+def _named_like_a_token(request: wire.Request, tokens: Tokens) -> JSONResponse | None:
+    """Return the answer to a request that would write a token into the record."""
+    named = {
+        "node": [request.node],
+        "leaving": request.leaving,
+        "samples.guests": request.samples.guests,
+    }
+    for field, names in named.items():
+        if tokens.any_in(names):
+            detail = f"{field}: a name contains a token; replace this token"
+            return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+    return None
 
 
 def _response(answer: Answer) -> JSONResponse:
@@ -159,7 +195,24 @@ def _not_kept(http: HttpRequest, error: Exception) -> JSONResponse:
     del http
     tell("request-not-kept", str(error), level=logging.ERROR)
     detail = "it cannot be kept now; send it again"
-    return problem(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+    answer = problem(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+    answer.headers["Retry-After"] = str(RETRY_AFTER)
+    return answer
+
+
+def _not_there(http: HttpRequest, error: Exception) -> JSONResponse:
+    """Answer what no route takes: 404, or 405 with the methods that are possible."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = (error.headers or {}).get("Allow", "another method")
+        detail = f"{http.method}: not possible here; use {allowed}"
+    elif error.status_code == HTTPStatus.NOT_FOUND:
+        detail = f"no such path; {wire.OPENAPI} has all that there are"
+    else:
+        detail = str(error.detail)
+    answer = rejection(error.status_code, detail)
+    answer.headers.update(error.headers or {})
+    return answer
 
 
 def _misaddressed(http: HttpRequest, error: Exception) -> JSONResponse:

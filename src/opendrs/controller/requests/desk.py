@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -24,6 +25,7 @@ from opendrs.controller.telling import tell
 from opendrs.model import GuestId, NodeId
 from opendrs.ports import Clock, GuestHistory, Inbox, RequestRecord, Store
 
+MOST_LOGGED = 20  # names in one line of the log
 KEPT = 100  # of the newest requests of each node, so that none fills the disk
 AnswerBody = Standing | GuestSamples | Problem
 
@@ -79,13 +81,14 @@ class Desk:
             return _problem(
                 HTTPStatus.FORBIDDEN, f"this is the token of {node}, not {request.node}"
             )
+        digest = _digest(request)
         with self._lock:
             known = self._inbox.request(str(request.id))
             if known is not None:
-                return self._known(known, _digest(request))
+                return self._known(known, digest)
             refused = self._stale(request)
             if refused is None:
-                taken = self._accept(request)
+                taken = self._accept(request, digest)
         if refused is not None:
             return refused
         self._announce(taken)
@@ -149,17 +152,17 @@ class Desk:
             return None
         return _problem(HTTPStatus.PRECONDITION_FAILED, why)
 
-    def _accept(self, request: Request) -> RequestRecord:
+    def _accept(self, request: Request, digest: str) -> RequestRecord:
         now = self._clock.now()
         # What has come was taken before, whatever the agent's clock says.
         taken_at = min(request.taken_at, now)
-        record = _record(request, taken_at, now)
+        record = _record(request, digest, taken_at, now)
         self._inbox.accept(record, _histories(request, taken_at), keep=KEPT)
         return record
 
     def _announce(self, taken: RequestRecord) -> None:
         calm = taken.verdict == Verdict.CALM
-        who = f": {', '.join(taken.leaving)} should leave" if taken.leaving else ""
+        who = f": {_first_of(taken.leaving)} should leave" if taken.leaving else ""
         tell(
             "request-accepted",
             f"{taken.node}: {taken.verdict}{who}",
@@ -167,7 +170,8 @@ class Desk:
             node=taken.node,
             id=taken.id,
             verdict=taken.verdict,
-            leaving=list(taken.leaving),
+            leaving=list(taken.leaving[:MOST_LOGGED]),
+            leaving_count=len(taken.leaving),
         )
         if not calm:
             self._ring()
@@ -190,6 +194,12 @@ class Desk:
         )
 
 
+def _first_of(names: Sequence[str]) -> str:
+    rest = len(names) - MOST_LOGGED
+    more = [f"and {rest} more"] if rest > 0 else []
+    return ", ".join([*names[:MOST_LOGGED], *more])
+
+
 def _problem(
     status: HTTPStatus, detail: str, last_sequence: int | None = None
 ) -> Answer:
@@ -197,12 +207,22 @@ def _problem(
 
 
 def _digest(request: Request) -> str:
-    """Return what tells whether another request says the same."""
-    content = json.dumps(request.model_dump(mode="json"), sort_keys=True)
-    return sha256(content.encode()).hexdigest()
+    """Return what tells whether another request says the same.
+
+    Histories are hashed one by one, as they are in memory: the text of all of them
+    would take much memory and time.
+    """
+    rest = request.model_dump(mode="json", exclude={"samples": {"guests"}})
+    digest = sha256(json.dumps(rest, sort_keys=True).encode())
+    for guest, samples in sorted(request.samples.guests.items()):
+        digest.update(json.dumps([guest, len(samples)]).encode())
+        digest.update(struct.pack(f"<{len(samples)}d", *samples))
+    return digest.hexdigest()
 
 
-def _record(request: Request, taken_at: datetime, now: datetime) -> RequestRecord:
+def _record(
+    request: Request, digest: str, taken_at: datetime, now: datetime
+) -> RequestRecord:
     return RequestRecord(
         id=str(request.id),
         node=NodeId(request.node),
@@ -210,7 +230,7 @@ def _record(request: Request, taken_at: datetime, now: datetime) -> RequestRecor
         taken_at=taken_at,
         received_at=now,
         interval=request.samples.interval,
-        digest=_digest(request),
+        digest=digest,
         verdict=request.verdict.value,
         leaving=tuple(map(GuestId, request.leaving)),
         own=tuple(request.samples.own),

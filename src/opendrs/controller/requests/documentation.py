@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from opendrs.controller.requests import wire
+from opendrs.controller.requests.reading import LONGEST_NUMBER
 
 ABOUT = """
 The agent of each node sends a request each interval: that all is calm, that the node
@@ -17,6 +18,12 @@ newest requests of all nodes together, and tells how each stands.
 
 All but this document and `/v1/health` needs the token of a node:
 `Authorization: Bearer TOKEN`.
+
+Every answer that is not 2xx has a `Problem` as its body. Besides those of each
+operation these are 404 for a path that does not exist, and 405 with `Allow` for a
+method that a path does not have. An answer to a request that was not read to its end
+(401, 404, 405, 408, 413, 415, 429, 503), and any answer to a peer without a token, ends
+the connection.
 """
 EXAMPLE_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
 _REQUEST = {
@@ -61,6 +68,9 @@ _NO = {"last_sequence": None}
 _Answers = dict[int | str, dict[str, Any]]
 BODY = {
     "required": True,
+    "description": f"JSON in UTF-8 without `Content-Encoding`, with at most "
+    f"{wire.LARGEST_BODY} bytes, {wire.MOST_SAMPLES_IN_ALL} samples in all, "
+    f"{LONGEST_NUMBER} characters in a number, and each name of an object once.",
     "content": {
         "application/json": {
             "schema": {"$ref": "#/components/schemas/Request"},
@@ -75,14 +85,29 @@ def _answer(what: str, model: type, example: object) -> dict[str, Any]:
     return {"model": model, "description": what, "content": content}
 
 
+def _busy(what: str, detail: str) -> dict[str, Any]:
+    """Return the description of an answer after which a request is sent again."""
+    header = {
+        "description": "Seconds after which to send the same request again.",
+        "schema": {"type": "integer"},
+    }
+    return {**_problem(what, detail), "headers": {"Retry-After": header}}
+
+
 def _problem(what: str, detail: str, **more: object) -> dict[str, Any]:
     return _answer(what, wire.Problem, {"detail": detail, **_NO, **more})
 
 
 _UNAUTHORISED: _Answers = {
     401: _problem("No token, or one that is not known.", "show the token of a node"),
-    503: _problem(
-        "The record does not do its work, or too many clients are there: try again.",
+    429: _busy(
+        "Other requests of this node are being processed.",
+        "h1: another request is being processed; try again",
+    ),
+    500: _problem("A bug in opendrs.", "this is a bug in opendrs; its log says more"),
+    503: _busy(
+        "The record cannot be written now, or other requests take the memory that "
+        "there is for them.",
         "it cannot be kept now; send it again",
     ),
 }
@@ -117,7 +142,14 @@ TAKE_ANSWERS: _Answers = {
     413: _problem(
         "It is too large.", f"a request has at most {wire.LARGEST_BODY} bytes"
     ),
-    422: _problem("It does not fit.", "verdict: Input should be 'calm'"),
+    415: _problem(
+        "It is compressed.", "Content-Encoding: not supported; send plain JSON"
+    ),
+    422: _problem(
+        "It does not fit, or a name in it contains a token. At most five problems are "
+        "named, and reading ends with the fifth.",
+        "verdict: Input should be 'calm'",
+    ),
 }
 LOOK_UP_ANSWERS: _Answers = {
     200: _answer("How it stands.", wire.Standing, _DONE),

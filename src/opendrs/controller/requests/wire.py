@@ -30,12 +30,13 @@ SAMPLES = "/v1/guests/{guest}/samples"
 HEALTH = "/v1/health"
 OPENAPI = "/v1/openapi.json"
 
-LARGEST_BODY = 4 * 2**20  # bytes: some 2,000 guests of 100 samples each
+LARGEST_BODY = 4 * 2**20  # bytes: some 500 guests of 400 samples each
 LARGEST_SEQUENCE = 2**63 - 1  # what SQLite holds
 LONGEST_NAME = 255
 LONGEST_INTERVAL = 86_400  # seconds
 MOST_CORES = 1_000_000  # of one node
 MOST_SAMPLES = 1000  # of one guest
+MOST_SAMPLES_IN_ALL = 400_000  # of one request: they take some 15 MiB of memory
 MOST_GUESTS = 10_000  # on one node
 
 
@@ -84,7 +85,8 @@ class Samples(_Told):
     """What the guests of a node used, and the node outside of them.
 
     Histories begin with the oldest sample. Those at the end of each are of one
-    moment, that of the request; one may be shorter than another.
+    moment, that of the request; one may be shorter than another. They have at most
+    400,000 samples together.
     """
 
     interval: Annotated[
@@ -107,6 +109,17 @@ class Samples(_Told):
         History,
         Field(description="CPU that the node used outside its guests, in cores."),
     ]
+
+    @model_validator(mode="after")
+    def _not_too_many_in_all(self) -> Self:
+        count = len(self.own) + sum(map(len, self.guests.values()))
+        if count > MOST_SAMPLES_IN_ALL:
+            raise PydanticCustomError(
+                "samples",
+                "expected at most {most} samples in all",
+                {"most": MOST_SAMPLES_IN_ALL},
+            )
+        return self
 
 
 class Request(_Told):

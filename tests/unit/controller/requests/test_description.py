@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 import schemathesis
 from hypothesis import settings
@@ -17,6 +19,7 @@ from opendrs.controller.requests.app import interface
 from opendrs.controller.requests.tokens import Tokens
 from vouching import Vouched, token_of
 
+OPEN = ("/v1/health", "/v1/openapi.json")
 WRITTEN = interface(Usher(), Tokens({})).openapi()
 DESCRIPTION = schemathesis.openapi.from_dict(WRITTEN)
 
@@ -42,6 +45,32 @@ def test_it_is_a_description_as_openapi_has_it() -> None:
     del broken["paths"]["/v1/requests"]["post"]["responses"]["202"]["description"]
     with pytest.raises(Exception, match="description"):
         schemathesis.openapi.from_dict(broken).validate()
+
+
+@pytest.mark.parametrize("path", [*WRITTEN["paths"], "/", "/v1", "/v1/requests/"])
+@pytest.mark.parametrize("token", [token_of("h1"), None])
+def test_what_no_operation_takes_has_a_problem_as_its_body(
+    address: str, vouched: Vouched, path: str, token: str | None
+) -> None:
+    possible = {method.upper() for method in WRITTEN["paths"].get(path, ())}
+    problem = {**WRITTEN["components"]["schemas"]["Problem"], "required": ["detail"]}
+    checked = jsonschema.Draft202012Validator(
+        {**problem, "additionalProperties": False}
+    )
+    asked = path.format(id=uuid4(), guest="vm1")
+
+    with vouched.client(int(address.rpartition(":")[2]), token) as client:
+        for method in {"GET", "PUT", "POST", "DELETE", "PATCH", "TRACE"} - possible:
+            answer = client.request(method, asked)
+
+            needs_token = token is None and path not in OPEN
+            status = 405 if possible else 404
+            assert answer.status_code == (401 if needs_token else status)
+            assert answer.headers["Content-Type"] == "application/json"
+            checked.validate(answer.json())
+            assert set(answer.json()) == {"detail", "last_sequence"}
+            if answer.status_code == 405:
+                assert set(answer.headers["Allow"].split(", ")) == possible
 
 
 @DESCRIPTION.parametrize()

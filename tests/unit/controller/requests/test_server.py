@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import socket
 import ssl
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
+from builders import cluster
 from hall import Hall
-from opendrs.controller.requests import gate, server
+from opendrs.cli.logs import logged
+from opendrs.controller.requests import body_limits, gate, server
+from opendrs.controller.requests.connections import MOST_OF_NODE
 from opendrs.controller.requests.server import Server
 from opendrs.controller.requests.tokens import hash_of
 from opendrs.controller.requests.wire import (
@@ -29,6 +35,8 @@ from opendrs.controller.requests.wire import (
 )
 from opendrs.errors import ConfigurationError, OpenDRSError
 from opendrs.model import GuestId, NodeId
+from opendrs.policies import Consolidate
+from stage import HASTY
 from vouching import Vouched, token_of
 
 SOME_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
@@ -197,17 +205,94 @@ def test_tokens_are_never_shown(
         h1.get(REQUESTS, headers={"Authorization": f"Bearer {token}!"}),
     ]
 
-    assert [answer.status_code for answer in answers] == [403, 422, 422, 202, 422, 401]
-    shown = "".join(answer.text for answer in answers[1:])
+    assert [answer.status_code for answer in answers] == [422, 422, 422, 202, 422, 401]
+    shown = "".join(answer.text for answer in answers)
     told = "".join(
         f"{vars(record)}"
         for record in caplog.records
         if not record.name.startswith("http")  # the client's own
     )
-    # Whoever calls his node like his token is told that it is not his node.
     for text in (shown, told):
         assert token not in text
         assert hash_of(token) not in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        token_of("h1"),
+        f"vm {token_of('h1')} 1",
+        f"x{token_of('h1')}x",
+        token_of("h2"),
+    ],
+)
+@pytest.mark.parametrize("field", ["node", "leaving", "samples.guests"])
+def test_a_name_with_a_token_is_neither_recorded_nor_logged_nor_answered(
+    hall: Hall,
+    h1: httpx.Client,
+    caplog: pytest.LogCaptureFixture,
+    field: str,
+    name: str,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    request = hall.request("h1", Verdict.OVERLOADED).model_dump(mode="json")
+    samples = {**request["samples"], "guests": {name: [0.1]}}
+    changes: dict[str, dict[str, object]] = {
+        "node": {"node": name},
+        "leaving": {"leaving": ["vm1", name]},
+        "samples.guests": {"samples": samples},
+    }
+
+    answer = h1.post(REQUESTS, json={**request, **changes[field]})
+    hall.cycle()
+
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == (
+        f"{field}: a name contains a token; replace this token"
+    )
+    assert hall.inbox.newest() == ()
+    logged = [record for record in caplog.records if record.name == "opendrs"]
+    assert not any("the-token-of" in f"{vars(record)}" for record in logged)
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_guest_of_the_platform_that_is_named_like_a_token_is_masked_in_the_log(
+    tmp_path: Path, vouched: Vouched, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    name = token_of("h3")
+    origin = cluster({"h1": 0.95, "h2": 0.1}, {name: ("h1", 0.5), "vm2": ("h1", 0.45)})
+    with (
+        Hall(tmp_path, origin, Consolidate(limits=HASTY)) as hall,
+        logged(form, "debug"),
+        Server(vouched.settings, hall.desk),
+    ):
+        hall.ask("h2")
+        hall.ask("h1", Verdict.OVERLOADED, [name])
+        hall.cycle()
+
+    text = capsys.readouterr().err
+    assert "should leave" in text
+    assert "[a secret]" in text
+    assert name not in text
+
+
+def test_a_token_in_a_wrong_place_is_masked_in_the_answer(
+    hall: Hall, h1: httpx.Client
+) -> None:
+    token = token_of("h1")
+    request = hall.request("h1").model_dump(mode="json")
+    samples = {"interval": 300, "own": [], "guests": {token: ["much"]}}
+
+    cut = "x" * 35 + " "  # only a part of the token would be shown after it
+    answers = [
+        h1.post(REQUESTS, json={**request, cut + token: 1}),
+        h1.post(REQUESTS, json={**request, "samples": samples}),
+    ]
+
+    details = [answer.json()["detail"] for answer in answers]
+    assert "Extra inputs" in details[0]
+    assert "the-t" not in details[0]
+    assert details[1].startswith('samples.guests."[a secret]": ')
 
 
 def test_a_body_that_is_too_large_is_not_read(h1: httpx.Client) -> None:
@@ -217,6 +302,41 @@ def test_a_body_that_is_too_large_is_not_read(h1: httpx.Client) -> None:
 
     assert (declared.status_code, undeclared.status_code) == (413, 413)
     assert declared.json()["detail"] == f"a request has at most {LARGEST_BODY} bytes"
+
+
+@contextmanager
+def at_most(mib: float) -> Iterator[None]:
+    """Check how much memory is allocated at once by this process."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak / 2**20 < mib
+
+
+def test_a_million_wrong_values_take_little_memory(h1: httpx.Client) -> None:
+    start = b'{"samples":{"own":['
+    body = start + b"{}," * ((LARGEST_BODY - len(start)) // 3)
+
+    with at_most(50):
+        answer = h1.post(REQUESTS, content=body)
+
+    assert answer.status_code == 422
+
+
+def test_a_request_of_the_largest_size_takes_little_memory(
+    hall: Hall, h1: httpx.Client
+) -> None:
+    guests = {f"vm{number}": [12.34567] * 999 for number in range(400)}
+    body = hall.request("h1", guests=guests).model_dump_json()
+    assert 0.8 * LARGEST_BODY < len(body) < LARGEST_BODY
+
+    with at_most(50):
+        answer = h1.post(REQUESTS, content=body)
+
+    assert answer.status_code == 202
 
 
 def test_the_largest_request_is_taken(hall: Hall, h1: httpx.Client) -> None:
@@ -287,15 +407,74 @@ def test_what_is_not_there_is_answered_in_the_same_form(
     answer = h1.request(method, path)
 
     assert answer.status_code == status
-    assert isinstance(answer.json()["detail"], str)
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json() == {"detail": answer.json()["detail"], "last_sequence": None}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", REQUESTS, "POST"),
+        ("PUT", REQUESTS, "POST"),
+        ("POST", HEALTH, "GET"),
+        ("DELETE", f"{REQUESTS}/{SOME_ID}", "GET"),
+        ("PATCH", "/v1/guests/vm1/samples", "GET"),
+    ],
+)
+def test_a_method_that_is_not_possible_is_answered_with_those_that_are(
+    h1: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    answer = h1.request(method, path)
+
+    assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
+    assert answer.json() == {
+        "detail": f"{method}: not possible here; use {allowed}",
+        "last_sequence": None,
+    }
+
+
+def test_what_is_not_http_is_answered_in_the_same_form(
+    port: int, vouched: Vouched
+) -> None:
+    with speak(port, b"no HTTP\r\n\r\n", vouched.trust) as peer:
+        answer = to_its_end(peer)
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"application/json" in head
+    assert json.loads(body) == {
+        "detail": "Invalid HTTP request received.",
+        "last_sequence": None,
+    }
+
+
+def test_a_body_that_is_no_chunk_ends_the_request_without_a_traceback(
+    hall: Hall, port: int, vouched: Vouched, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = (
+        f"POST {REQUESTS} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        f"Authorization: Bearer {token_of('h1')}\r\n\r\n"
+    ).encode()
+    with speak(port, head, vouched.trust) as peer:
+        peer.sendall(b"not a size\r\n")
+        answer = to_its_end(peer)
+
+    assert answer.startswith(b"HTTP/1.1 400")
+    with vouched.client(port, token_of("h1")) as client:
+        assert post(client, hall.request("h1")).status_code == 202
+    assert "Traceback" not in caplog.text
 
 
 def test_many_agents_at_once_are_all_heard(
     hall: Hall, port: int, vouched: Vouched
 ) -> None:
     def say(number: int) -> int:
+        request = hall.request("h1", sequence=number)
         with vouched.client(port, token_of("h1")) as client:
-            return post(client, hall.request("h1", sequence=number)).status_code
+            # One body of a node is taken at a time; the others come again.
+            while (status := post(client, request).status_code) == 429:
+                pass
+        return status
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(say, range(40)))
@@ -329,13 +508,22 @@ def test_who_is_slow_is_cut_off_and_holds_up_nobody(
         silent = speak(port, b"", vouched.trust)
         slow = speak(port, head, vouched.trust)
 
-        with vouched.client(port, token_of("h1")) as client:
-            assert post(client, hall.request("h1")).status_code == 202
+        with vouched.client(port, token_of("h2")) as client:
+            assert post(client, hall.request("h2")).status_code == 202
 
         assert slow.recv(1000).startswith(b"HTTP/1.1 408")
         assert is_cut_off(silent)
         silent.close()
         slow.close()
+
+
+def to_its_end(spoken: ssl.SSLSocket) -> bytes:
+    """Return what comes until the other side ends the connection."""
+    answer = b""
+    with suppress(ConnectionError, ssl.SSLError):
+        while chunk := spoken.recv(1000):
+            answer += chunk
+    return answer
 
 
 def is_cut_off(spoken: ssl.SSLSocket) -> bool:
@@ -346,20 +534,114 @@ def is_cut_off(spoken: ssl.SSLSocket) -> bool:
         return True
 
 
-def test_too_many_at_once_are_told_to_come_again(
-    hall: Hall, vouched: Vouched, monkeypatch: pytest.MonkeyPatch
+def test_a_node_has_one_body_at_a_time_and_others_are_not_affected(
+    hall: Hall, port: int, vouched: Vouched
 ) -> None:
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
-    with Server(vouched.settings, hall.desk) as serving:
-        port = serving.address[1]
-        idle = [speak(port, b"", vouched.trust) for _ in range(3)]
-
+    head = (
+        f"POST {REQUESTS} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"Authorization: Bearer {token_of('h1')}\r\n\r\n"
+    ).encode()
+    with speak(port, head, vouched.trust) as first:
+        # Its second request is rejected as soon as the first one has arrived.
         with vouched.client(port, token_of("h1")) as client:
-            refused = post(client, hall.request("h1"))
+            wait_until(lambda: post(client, hall.request("h1")).status_code == 429)
+            rejected = post(client, hall.request("h1"))
+        with vouched.client(port, token_of("h2")) as client:
+            other = post(client, hall.request("h2"))
+        first.sendall(b"0123456789")
+        assert first.recv(1000).startswith(b"HTTP/1.1 422")
 
-        for one in idle:
-            one.close()
-    assert refused.status_code == 503
+    assert (rejected.status_code, other.status_code) == (429, 202)
+    assert rejected.headers["Retry-After"] == "1"
+    assert rejected.json()["detail"] == (
+        "h1: another request is being processed; try again"
+    )
+    with vouched.client(port, token_of("h1")) as client:
+        assert post(client, hall.request("h1")).status_code == 202
+
+
+def test_bodies_take_so_much_memory_together_and_small_ones_always_have_place(
+    hall: Hall, port: int, vouched: Vouched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(body_limits, "MOST_BYTES", 0)
+    large = {f"vm{number}": [1.0] * 1000 for number in range(100)}
+
+    with vouched.client(port, token_of("h1")) as client:
+        rejected = post(client, hall.request("h1", guests=large))
+        small = post(client, hall.request("h1"))
+
+    assert (rejected.status_code, small.status_code) == (503, 202)
+    assert rejected.headers["Retry-After"] == "1"
+
+
+def test_a_node_with_many_requests_in_progress_is_told_to_come_again(
+    hall: Hall, vouched: Vouched
+) -> None:
+    head = (
+        f"POST {REQUESTS} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"Authorization: Bearer {token_of('h1')}\r\n\r\n"
+    ).encode()
+    with Server(vouched.settings, hall.desk) as serving, ExitStack() as stack:
+        port = serving.address[1]
+        door = serving._socket.connections  # noqa: SLF001 - no request shows it
+        for number in range(MOST_OF_NODE):
+            client = ("192.0.2.1", number)
+            ours, _ = map(stack.enter_context, socket.socketpair())
+            assert door.admit(client, ours)
+            assert door.begin(client, NodeId("h1"))
+
+        with speak(port, head, vouched.trust) as one_more:
+            answer = to_its_end(one_more)
+
+    assert answer.startswith(b"HTTP/1.1 429")
+    assert b"retry-after: 1" in answer.lower()
+
+
+def test_a_body_that_is_packed_is_not_taken(hall: Hall, h1: httpx.Client) -> None:
+    packed = gzip.compress(hall.request("h1").model_dump_json().encode())
+
+    answer = h1.post(REQUESTS, content=packed, headers={"Content-Encoding": "gzip"})
+
+    assert answer.status_code == 415
+    assert answer.headers["Accept-Encoding"] == "identity"
+    assert "send plain JSON" in answer.json()["detail"]
+    assert hall.inbox.newest() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ("", 401),
+        ("Authorization: Bearer unknown\r\n", 401),
+        ("Authorization: Bearer {token}\r\nContent-Encoding: br\r\n", 415),
+        ("Authorization: Bearer {token}\r\nContent-Length: 99999999\r\n", 413),
+        ("Authorization: Bearer {token}\r\nContent-Length: 10\r\n", 408),
+    ],
+)
+def test_an_answer_to_what_was_not_read_ends_the_connection(
+    port: int,
+    vouched: Vouched,
+    monkeypatch: pytest.MonkeyPatch,
+    more: str,
+    status: int,
+) -> None:
+    monkeypatch.setattr(gate, "LONGEST_BODY", 0.5)
+    length = "" if "Length" in more else "Content-Length: 1000000\r\n"
+    head = f"POST {REQUESTS} HTTP/1.1\r\nHost: x\r\n{length}{more}\r\n"
+
+    with speak(port, head.format(token=token_of("h1")).encode(), vouched.trust) as peer:
+        answer = to_its_end(peer)
+
+    assert answer.startswith(f"HTTP/1.1 {status}".encode())
+    assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize("path", [HEALTH, OPENAPI])
+def test_the_connection_of_a_peer_without_a_token_ends_with_the_answer(
+    stranger: httpx.Client, h1: httpx.Client, path: str
+) -> None:
+    assert stranger.get(path).headers["Connection"] == "close"
+    assert "Connection" not in h1.get(path).headers
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
@@ -428,7 +710,8 @@ def test_every_answer_is_described(stranger: httpx.Client) -> None:
 
     answers = described[REQUESTS]["post"]["responses"]
     assert set(answers) == {
-        "200", "202", "400", "401", "403", "408", "409", "412", "413", "422", "503",
+        "200", "202", "400", "401", "403", "408", "409", "412", "413", "415", "422",
+        "429", "500", "503",
     }  # fmt: skip
     examples = json.dumps(answers)
     assert "the last accepted of h1" in examples
