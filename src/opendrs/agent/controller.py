@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from opendrs.controller.requests.wire import GuestSamples, Request, Standing
-from opendrs.errors import PlatformError
+from opendrs.errors import PlatformError, PlatformUnavailableError
 
 
 class RefusedError(PlatformError):
@@ -19,6 +19,18 @@ class RefusedError(PlatformError):
     def __init__(self, told: str, last_sequence: int | None = None) -> None:
         super().__init__(told)
         self.last_sequence = last_sequence
+
+
+class BusyError(PlatformUnavailableError):
+    """The controller processes other requests first.
+
+    Attributes:
+        retry_after: Seconds after which it expects the request again.
+    """
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class Controller(Protocol):

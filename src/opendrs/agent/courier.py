@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
+from contextlib import ExitStack
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
@@ -13,13 +14,15 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 from tenacity import (
+    RetryCallState,
     Retrying,
     retry_if_exception_type,
     stop_after_delay,
     wait_random_exponential,
 )
 
-from opendrs.agent.controller import RefusedError
+from opendrs.agent.controller import BusyError, RefusedError
+from opendrs.controller.masking import MASK, masked_in_logs
 from opendrs.controller.requests.wire import (
     REQUEST,
     REQUESTS,
@@ -42,6 +45,8 @@ from opendrs.platforms.ordinary_files import SMALL, read_ordinary, require_ordin
 
 LONGEST_TOKEN = 4096  # characters
 LONGEST_PAUSE = 30.0  # seconds between two attempts
+_TEMPORARY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+_MOST_DIGITS = 9  # of seconds, which are limited anyway
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
@@ -59,15 +64,19 @@ class Courier:
     def __init__(self, settings: AgentSettings, sleep: Callable[[float], None]) -> None:
         self._where = settings.controller
         self._sleep = sleep
+        self._token = _token(settings.token_file)
+        self._stack = ExitStack()
         self._client = httpx.Client(
             base_url=settings.controller,
-            headers={"Authorization": f"Bearer {_token(settings.token_file)}"},
+            headers={"Authorization": f"Bearer {self._token}"},
             timeout=settings.timeout,
             verify=_trust(settings.ca),
             trust_env=False,  # a proxy or a .netrc must not see the token
         )
+        self._stack.callback(self._client.close)
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(masked_in_logs(self._without_token))
         return self
 
     def __exit__(
@@ -76,7 +85,7 @@ class Courier:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._client.close()
+        self._stack.close()
 
     def deliver(self, request: Request, patience: float) -> Standing:
         """Send *request*, again and again while the controller does not answer.
@@ -94,7 +103,7 @@ class Courier:
         """
         retrying = Retrying(
             retry=retry_if_exception_type(PlatformUnavailableError),
-            wait=wait_random_exponential(max=min(LONGEST_PAUSE, patience / 4)),
+            wait=_Wait(longest=min(LONGEST_PAUSE, patience / 4)),
             stop=stop_after_delay(patience),
             sleep=self._sleep,
             reraise=True,
@@ -121,6 +130,9 @@ class Courier:
         path = SAMPLES.replace("{guest}", quote(guest, safe=""))
         return self._known(path, GuestSamples)
 
+    def _without_token(self, text: str) -> str:
+        return text.replace(self._token, MASK)
+
     def _known(self, path: str, form: type[AnswerT]) -> AnswerT | None:
         try:
             return self._asked(lambda: self._client.get(path), form)
@@ -143,6 +155,25 @@ class Courier:
         raise _refusal(answer, self._where)
 
 
+class _Wait(wait_random_exponential):
+    """Wait longer after each attempt, and as long as the controller asks for.
+
+    A part of it is random, so that agents which were rejected together do not come
+    back together.
+    """
+
+    def __init__(self, longest: float) -> None:
+        super().__init__(max=longest)
+        self._longest = longest
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        pause = super().__call__(retry_state)
+        error = retry_state.outcome and retry_state.outcome.exception()
+        if isinstance(error, BusyError):
+            pause += min(error.retry_after, self._longest)
+        return pause
+
+
 def _read(answer: httpx.Response, form: type[AnswerT], where: str) -> AnswerT:
     try:
         return form.model_validate_json(answer.content)
@@ -161,7 +192,10 @@ def _refusal(answer: httpx.Response, where: str) -> PlatformError:
     told = f"{where} answered {status}: {problem.detail}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return PermissionDeniedError(told)
-    if answer.is_server_error or status == HTTPStatus.TOO_MANY_REQUESTS:
+    if answer.is_server_error or status in _TEMPORARY:
+        retry_after = answer.headers.get("retry-after", "")
+        if retry_after.isdecimal():
+            return BusyError(told, float(retry_after[:_MOST_DIGITS]))
         return PlatformUnavailableError(told)
     if answer.is_client_error:
         return RefusedError(told, problem.last_sequence)

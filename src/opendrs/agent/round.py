@@ -10,8 +10,10 @@ from uuid import uuid4
 from opendrs.agent.controller import Controller, RefusedError
 from opendrs.agent.notebook import Notebook, Page, still_holds
 from opendrs.controller.requests.wire import (
+    LARGEST_BODY,
     LARGEST_SEQUENCE,
     MOST_SAMPLES,
+    MOST_SAMPLES_IN_ALL,
     GuestSamples,
     Request,
     Samples,
@@ -179,6 +181,24 @@ class Agent:
         return told.interval == interval and age <= 2 * interval
 
     def _request(self, page: Page, petition: Petition) -> Request:
+        """Return what to send: of each history the newest samples that fit."""
+        guests = len(page.memory["guests"])
+        most = wanted = min(MOST_SAMPLES, MOST_SAMPLES_IN_ALL // (guests + 1))
+        request = self._of_newest(most, page, petition)
+        while (size := len(request.model_dump_json())) > LARGEST_BODY and most > 1:
+            most = max(1, min(most - 1, most * LARGEST_BODY // size))
+            request = self._of_newest(most, page, petition)
+        if most < wanted:
+            tell(
+                "samples-truncated",
+                f"{page.node}: request too large with the histories of {guests} "
+                f"guests; the newest {most} samples of each are sent",
+                level=WARNING,
+                samples=most,
+            )
+        return request
+
+    def _of_newest(self, most: int, page: Page, petition: Petition) -> Request:
         used = page.memory["guests"].items()
         return Request(
             id=uuid4(),
@@ -189,8 +209,8 @@ class Agent:
             leaving=petition["leaving"],
             samples=Samples(
                 interval=self.settings.interval,
-                guests={guest: told[-MOST_SAMPLES:] for guest, told in used},
-                own=page.memory["nodes"].get(page.node, [])[-MOST_SAMPLES:],
+                guests={guest: told[-most:] for guest, told in used},
+                own=page.memory["nodes"].get(page.node, [])[-most:],
             ),
         )
 

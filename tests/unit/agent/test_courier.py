@@ -52,6 +52,7 @@ class Server:
 
     url: str
     answers: list[tuple[int, object]] = field(default_factory=list)
+    retry_after: str | None = None
     asked: list[tuple[str, str, str, bytes]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
 
@@ -68,6 +69,8 @@ def serving(context: ssl.SSLContext) -> Iterator[Server]:
             status, content = told.answers.pop(0)
             text = content if isinstance(content, str) else json.dumps(content)
             self.send_response(status)
+            if told.retry_after is not None:
+                self.send_header("Retry-After", told.retry_after)
             self.end_headers()
             self.wfile.write(text.encode())
 
@@ -147,6 +150,31 @@ def test_a_controller_that_fails_is_asked_again_with_the_same_request(
 
     assert len({body for *_, body in server.asked}) == 1
     assert len(server.waits) == 2
+
+
+@pytest.mark.parametrize("status", [408, 429, 503])
+def test_a_controller_that_is_busy_gets_the_request_when_it_asks_for_it(
+    courier: Courier, server: Server, status: int
+) -> None:
+    server.retry_after = "7"
+    server.answers = [(status, {"detail": "busy"}), (202, QUEUED)]
+
+    courier.deliver(REQUEST, 60)
+
+    (pause,) = server.waits
+    assert 7 <= pause <= 7 + 1  # and up to a second more, so that not all come at once
+
+
+@pytest.mark.parametrize("asked", ["9" * 400, "Sun, 22 Nov 2026 09:00:00 GMT", "-1"])
+def test_a_controller_cannot_ask_for_more_than_the_longest_pause(
+    courier: Courier, server: Server, asked: str
+) -> None:
+    server.retry_after = asked
+    server.answers = [(503, {"detail": "busy"}), (202, QUEUED)]
+
+    courier.deliver(REQUEST, 60)
+
+    assert server.waits[0] <= 60 / 4 + 1
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from builders import NOON, cluster
 from opendrs.agent import Agent, Notebook
 from opendrs.agent.controller import RefusedError
 from opendrs.controller.requests.wire import (
+    LARGEST_BODY,
     LARGEST_SEQUENCE,
     MOST_SAMPLES,
     GuestSamples,
@@ -252,6 +253,29 @@ def test_of_a_long_history_the_newest_samples_are_sent(scene: Scene) -> None:
     samples = scene.last.samples
     assert samples.guests["big"] == [*used[: MOST_SAMPLES - 1], 6.0]
     assert len(samples.own) == MOST_SAMPLES
+
+
+def test_of_many_long_histories_as_many_samples_are_sent_as_are_accepted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    names = [f"vm{number}" for number in range(300)]
+    scene = Scene(cluster(nodes={"a": 0.8}, guests=dict.fromkeys(names, ("a", 0.001))))
+    scene.rounds(1)
+    page = scene.agent.notebook.read()
+    assert page is not None
+    used = [1 / 3] * MOST_SAMPLES
+    memory = {**page.memory, "guests": dict.fromkeys(names, used)}
+    scene.agent.notebook.write(page.model_copy(update={"memory": memory}))
+    policy = replace(scene.agent.policy, history=MOST_SAMPLES)
+    scene.agent = replace(scene.agent, policy=policy)
+
+    scene.rounds(1)
+
+    size = len(scene.last.model_dump_json())
+    assert 0.9 * LARGEST_BODY < size <= LARGEST_BODY
+    (sent,) = {len(samples) for samples in scene.last.samples.guests.values()}
+    assert scene.last.samples.guests["vm7"] == [*used[: sent - 1], 0.01]
+    assert f"the newest {sent} samples of each are sent" in caplog.text
 
 
 def test_histories_begin_anew_after_a_long_gap_and_numbers_go_on(
