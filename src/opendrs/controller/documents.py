@@ -76,7 +76,7 @@ def violation_documents(found: Iterable[Violation]) -> list[dict[str, object]]:
     """Return violations of rules as plain values."""
     return [
         {
-            "rule": str(each.rule),
+            "rule": each.rule.described(),
             "strict": each.strict,
             "guests": sorted(each.guests),
             "nodes": sorted(each.nodes),

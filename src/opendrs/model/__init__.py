@@ -10,6 +10,7 @@ from opendrs.model.identifiers import StepId as StepId
 from opendrs.model.limits import DEFAULT_LIMITS as DEFAULT_LIMITS
 from opendrs.model.limits import Limits as Limits
 from opendrs.model.limits import Network as Network
+from opendrs.model.listing import first_few as first_few
 from opendrs.model.node import Node as Node
 from opendrs.model.node import NodeState as NodeState
 from opendrs.model.plan import EMPTY_PLAN as EMPTY_PLAN

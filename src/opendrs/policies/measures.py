@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from opendrs.model import GIB, NodeId
+from opendrs.model import GIB, NodeId, first_few
 from opendrs.policies.board import Board
 from opendrs.policies.units import Unit
 from opendrs.scoring import (
@@ -80,7 +80,7 @@ def explanation(
         f"takes {amount} from {source} ({here}) to {target} ({there}): {change}"
     ]
     if len(unit) > 1:
-        names = " and ".join(guest.id for guest in unit)
+        names = first_few([guest.id for guest in unit], joint=" and ")
         sentences.append(f"{names} must stay together and move as one")
     sentences += list(board.nearer_choices(best, form))[:3]
     return "; ".join(sentences)

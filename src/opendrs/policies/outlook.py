@@ -6,13 +6,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import islice
 
-from opendrs.model import GuestId, NodeId, NodeState, Snapshot
+from opendrs.model import GuestId, NodeId, NodeState, Snapshot, first_few
 from opendrs.policies.base import Reason
 from opendrs.policies.board import Board
-from opendrs.policies.units import first_few, summary
+from opendrs.policies.units import summary
 from opendrs.rules import CompiledRules
 from opendrs.scoring.usage import UsageMode, unmeasured
 
+MOST_REASONS = 3  # for which nodes are closed
 MOST_TOLD = 5  # guests of which it is told why they may go nowhere
 
 
@@ -23,7 +24,7 @@ def not_ready(snapshot: Snapshot, mode: UsageMode) -> tuple[Reason, str] | None:
         return moving
     missing = unmeasured(snapshot, mode)
     if missing:
-        return Reason.NOT_MEASURED, f"not measured: {', '.join(missing)}"
+        return Reason.NOT_MEASURED, f"not measured: {first_few(missing)}"
     if not any(node.online for node in snapshot.nodes.values()):
         return Reason.NOT_MEASURED, "no node is online"
     return None
@@ -43,7 +44,7 @@ def under_way(snapshot: Snapshot) -> tuple[Reason, str] | None:
     )
     if not moving:
         return None
-    return Reason.MIGRATION_UNDER_WAY, f"on the move: {', '.join(moving)}"
+    return Reason.MIGRATION_UNDER_WAY, f"on the move: {first_few(moving)}"
 
 
 def notes(board: Board) -> tuple[str, ...]:
@@ -75,8 +76,15 @@ def dead_ends(board: Board) -> tuple[str, ...]:
 
 
 def by_reason(closed: Mapping[NodeId, str]) -> str:
-    """Return why nodes are closed: those with one reason together."""
+    """Return why nodes are closed: those with one reason together.
+
+    Of many reasons those of most nodes are told.
+    """
     nodes: defaultdict[str, list[str]] = defaultdict(list)
     for node, why in closed.items():
         nodes[why].append(node)
-    return "; ".join(f"{first_few(names)}: {why}" for why, names in nodes.items())
+    ranked = sorted(nodes.items(), key=lambda each: -len(each[1]))
+    told = [f"{first_few(names)}: {why}" for why, names in ranked[:MOST_REASONS]]
+    if further := sum(len(names) for _, names in ranked[MOST_REASONS:]):
+        told.append(f"{further} more for other reasons")
+    return "; ".join(told)

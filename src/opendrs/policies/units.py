@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from opendrs.model import (
@@ -18,6 +18,7 @@ from opendrs.model import (
     NodeId,
     Relocation,
     Snapshot,
+    first_few,
 )
 from opendrs.rules import CompiledRules
 from opendrs.scoring import UsageMode, demand
@@ -110,12 +111,6 @@ def summary(left_alone: Mapping[GuestId, str]) -> tuple[str, ...]:
     return tuple(
         f"left alone: {first_few(guests)}: {why}" for why, guests in by_reason.items()
     )
-
-
-def first_few(names: Sequence[str]) -> str:
-    """Return the first of *names*, and how many more there are."""
-    shown = ", ".join(names[:5])
-    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
 def _why_not(

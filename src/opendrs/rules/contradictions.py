@@ -15,6 +15,7 @@ from opendrs.model import (
     NodeId,
     Rule,
     Snapshot,
+    first_few,
 )
 from opendrs.rules.groups import NOBODY, Guests, known
 from opendrs.rules.matching import most_apart
@@ -35,7 +36,7 @@ class Contradiction:
     why: str
 
     def __str__(self) -> str:
-        names = "; ".join(f'"{rule}"' for rule in self.rules)
+        names = first_few([f'"{rule}"' for rule in self.rules], joint="; ")
         return f"{self.why} ({names})"
 
 
@@ -95,7 +96,7 @@ def _homeless(
         binding = _rules_about(snapshot, group, NodeAffinity)
         if len(group) > 1:
             binding = (*binding, *_rules_about(snapshot, group, Affinity))
-        names = " and ".join(sorted(group))
+        names = first_few(sorted(group), joint=" and ")
         yield Contradiction(binding, group, f"no node of the cluster may hold {names}")
 
 
@@ -138,8 +139,8 @@ def _fixed_apart(
             yield Contradiction(
                 _rules_about(snapshot, group, Affinity),
                 group,
-                f"{' and '.join(sorted(group))} must be together, and some of them "
-                f"cannot leave {' and '.join(sorted(held))}",
+                f"{first_few(sorted(group), joint=' and ')} must be together, and some "
+                f"of them cannot leave {first_few(sorted(held), joint=' and ')}",
             )
 
 

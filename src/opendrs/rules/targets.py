@@ -14,6 +14,7 @@ from opendrs.model import (
     NodeAffinity,
     NodeId,
     Snapshot,
+    first_few,
 )
 from opendrs.rules.compilation import CompiledRules
 from opendrs.rules.groups import NOBODY
@@ -173,4 +174,4 @@ def _shortage(left: Room) -> str | None:
 
 
 def _names(guests: Sequence[GuestId]) -> str:
-    return " and ".join(sorted(guests))
+    return first_few(sorted(guests), joint=" and ")

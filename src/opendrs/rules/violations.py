@@ -19,6 +19,7 @@ from opendrs.model import (
     NodeId,
     Rule,
     Snapshot,
+    first_few,
 )
 
 
@@ -42,7 +43,7 @@ class Violation:
         return getattr(self.rule, "strict", True)
 
     def __str__(self) -> str:
-        guests, nodes = ", ".join(sorted(self.guests)), ", ".join(sorted(self.nodes))
+        guests, nodes = first_few(sorted(self.guests)), first_few(sorted(self.nodes))
         return f"{self.rule}: broken by {guests} on {nodes}"
 
 

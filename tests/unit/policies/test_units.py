@@ -258,10 +258,10 @@ def test_a_group_that_is_torn_apart_stays_and_says_so() -> None:
 def test_the_summary_names_a_few_guests_for_each_reason() -> None:
     many = {GuestId(f"g{i}"): "why not" for i in range(7)}
     one_more = {GuestId(f"h{i}"): "why" for i in range(6)}
-    few = {GuestId(f"f{i}"): "because" for i in range(5)}
+    few = {GuestId(f"f{i}"): "because" for i in range(3)}
 
     assert summary({**many, **few, **one_more}) == (
-        "left alone: f0, f1, f2, f3, f4: because",
-        "left alone: g0, g1, g2, g3, g4 and 2 more: why not",
-        "left alone: h0, h1, h2, h3, h4 and 1 more: why",
+        "left alone: f0, f1, f2: because",
+        "left alone: g0, g1, g2 and 4 more: why not",
+        "left alone: h0, h1, h2 and 3 more: why",
     )

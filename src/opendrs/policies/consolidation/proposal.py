@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from opendrs.model import GIB, NodeId, NodeState, Plan
+from opendrs.model import GIB, NodeId, NodeState, Plan, first_few
 from opendrs.policies.base import Decision, MemoryT, Reason
 from opendrs.policies.consolidation.histories import Truths
 from opendrs.policies.consolidation.moves import Moves
@@ -17,7 +17,7 @@ from opendrs.policies.consolidation.power import power_columns
 from opendrs.policies.consolidation.scene import Scene
 from opendrs.policies.consolidation.strategy import Foresight, Strategy
 from opendrs.policies.passage import Journey, Passage, Switch, in_turn
-from opendrs.policies.units import first_few, summary
+from opendrs.policies.units import summary
 
 NEARER = 3  # hosts that would have been fuller, and are named with what closes them
 FULLEST = 20  # hosts of which those are told
@@ -103,7 +103,7 @@ class Proposal:
             f"takes {cpu:.2f} cores and {memory:.2f} GiB to {target} ({change})",
         ]
         if len(unit) > 1:
-            names = " and ".join(guest.id for guest in unit)
+            names = first_few([guest.id for guest in unit], joint=" and ")
             sentences.append(f"{names} must stay together and move as one")
         sentences += self._nearer(shift)
         return Journey(unit, target, "; ".join(sentences))

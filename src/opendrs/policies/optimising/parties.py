@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opendrs.model import Guest, GuestId, Limits, NodeId, Snapshot
+from opendrs.model import Guest, GuestId, Limits, NodeId, Snapshot, first_few
 from opendrs.policies.optimising.homes import Homes, transfer
 from opendrs.policies.units import Selection, Unit, bundles, obstacles
 from opendrs.rules import CompiledRules, Targets
@@ -107,7 +107,7 @@ def _party(
         home = bundle[0].node if len(nodes) == 1 else homes.of(bundle)
         return Party(bundle, home), None
     held = {guest.node for guest in stuck}
-    names = " and ".join(guest.id for guest in stuck)
+    names = first_few([guest.id for guest in stuck], joint=" and ")
     why = f"it moves only with {names}, and {left_alone[stuck[0].id]}"
     if len(nodes) == 1 or len(held) > 1:
         return None, why

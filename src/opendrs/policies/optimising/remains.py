@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot
+from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot, first_few
 from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.homes import transfer
-from opendrs.policies.units import first_few
 from opendrs.rules import need, room_when_empty, violations
 from opendrs.rules.room import Room, room
 

@@ -14,10 +14,11 @@ from opendrs.model import (
     Limits,
     NodeId,
     Snapshot,
+    first_few,
 )
 from opendrs.policies.optimising.parties import OVER_BUDGET, parties
 from opendrs.policies.outlook import by_reason, not_ready
-from opendrs.policies.units import Selection, first_few
+from opendrs.policies.units import Selection
 from opendrs.rules import (
     CompiledRules,
     Targets,
@@ -144,7 +145,7 @@ class Repairs:
         if isinstance(found.rule, Affinity):
             closed = self._nowhere_together(found)
             if closed:
-                names = " and ".join(sorted(found.guests))
+                names = first_few(sorted(found.guests), joint=" and ")
                 return (
                     f"{found.rule}: {names} fit together nowhere: {by_reason(closed)}"
                 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot
+from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot, first_few
 from opendrs.policies.optimising.engine import loads
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.movers import CPU
@@ -70,7 +70,7 @@ class Explanations:
         if len(goers) > 1:
             verb = f"{_named(goers)} go together and take"
         sources = sorted({self._place[guest.node] for guest in goers})
-        here = " and ".join(map(self._loads, sources))
+        here = first_few([*map(self._loads, sources)], joint=" and ")
         return (
             f"{verb} {cores:.2f} cores and {memory:.2f} GiB from {here} "
             f"to {self._loads(target)}"
@@ -122,7 +122,7 @@ class Explanations:
 
 
 def _named(guests: Sequence[Guest]) -> str:
-    return " and ".join(guest.id for guest in guests)
+    return first_few([guest.id for guest in guests], joint=" and ")
 
 
 def _broken_by_guest(snapshot: Snapshot) -> Iterator[tuple[GuestId, Violation]]:

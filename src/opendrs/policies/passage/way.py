@@ -17,14 +17,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 
-from opendrs.model import GIB, Action, Limits, Plan, Snapshot
+from opendrs.model import GIB, Action, Limits, Plan, Snapshot, first_few
 from opendrs.policies.passage.asides import Asides
 from opendrs.policies.passage.journey import Detours, Journey
 from opendrs.policies.passage.rooms import Rooms
 from opendrs.policies.passage.scene import Leg, Scene
 from opendrs.policies.passage.standing import Standing
 from opendrs.policies.passage.waits import interleaved
-from opendrs.policies.units import first_few
 from opendrs.rules import CompiledRules
 
 ANY_DETOUR = Detours()

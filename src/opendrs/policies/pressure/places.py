@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.model import Guest, Resources
+from opendrs.model import Guest, Resources, first_few
 from opendrs.model.resources import NOTHING
 from opendrs.policies.board import Board, Row
 from opendrs.policies.pressure.trouble import Bounds
-from opendrs.policies.units import Unit, first_few
+from opendrs.policies.units import Unit
 from opendrs.scoring import StartBoard
 
 NEARER = 3  # better nodes that are named with what closes them

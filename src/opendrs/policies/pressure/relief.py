@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from opendrs.model import GIB, GuestId, Snapshot
+from opendrs.model import GIB, GuestId, Snapshot, first_few
 from opendrs.policies.board import Board
 from opendrs.policies.outlook import MOST_TOLD
 from opendrs.policies.passage import Journey
@@ -18,7 +18,6 @@ from opendrs.policies.pressure.trouble import (
     ranked,
     subjects,
 )
-from opendrs.policies.units import first_few
 from opendrs.scoring import AhpMethod
 
 
@@ -85,7 +84,7 @@ class Relief:
         taken = f"takes {cpu:.2f} cores and {memory / GIB:.2f} GiB {way}"
         sentences = [trouble.why, f"{taken}, where it would best start"]
         if len(members) > 1:
-            names = " and ".join(guest.id for guest in members)
+            names = first_few([guest.id for guest in members], joint=" and ")
             sentences.append(f"{names} must stay together and move as one")
         return "; ".join([*sentences, *self._places.nearer(unit, target)])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.model import GIB, Guest, GuestId, GuestKind, NodeId, Resources
+from opendrs.model import GIB, Guest, GuestId, GuestKind, NodeId, Resources, first_few
 from opendrs.model.resources import NOTHING
 from opendrs.policies.base import Reason
 from opendrs.policies.board import Board
@@ -183,7 +183,7 @@ class Run:
         change = f"{self._standing.points(target)} → {fit.expected} points"
         sentences = [f"{gap}; brings {brought} ({change}, below the goal {fit.goal})"]
         if len(members) > 1:
-            names = " and ".join(guest.id for guest in members)
+            names = first_few([guest.id for guest in members], joint=" and ")
             sentences.append(f"{names} must stay together and move as one")
         sentences += [
             f"{name} is less busy ({self._standing.points(name)}), but {why}"
@@ -205,7 +205,8 @@ class Run:
         receivers = self._standing.receivers(group, gap)
         lines = []
         for stay in stays[:MOST_TOLD]:
-            names = " and ".join(guest.id for guest in self._board.members(stay.unit))
+            members = [guest.id for guest in self._board.members(stay.unit)]
+            names = first_few(members, joint=" and ")
             why = stay.why or self._nowhere(stay.unit, receivers)
             lines.append(f"stays on {gap.busiest}: {names}: {why}")
         if (left := len(stays) - MOST_TOLD) > 0:

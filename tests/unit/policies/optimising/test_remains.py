@@ -50,8 +50,8 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 )
             ),
             (
-                'cannot be kept: "w-x", "w-y", "w-z", "x-y", "x-z" and 1 more: w, x, '
-                "y, z must all be apart, and the nodes open to them (a, b, c) suffice "
+                'cannot be kept: "w-x", "w-y", "w-z" and 3 more: w, x, y and 1 more '
+                "must all be apart, and the nodes open to them (a, b, c) suffice "
                 "for 3 of 4"
             ),
         ),
