@@ -22,6 +22,7 @@ from time import monotonic
 CONTROL_SEQUENCE = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])")
 WITHOUT_EFFECT = "mhl"  # colors, and whether the cursor is visible
 LONGEST_SEQUENCE = 30
+CTRL_C = "\x03"
 TIME_BETWEEN_SIZES = 0.25  # seconds
 
 
@@ -136,6 +137,7 @@ def run_in_terminal(  # noqa: PLR0913 - most have a default
     size: tuple[int, int] = (80, 24),
     later_sizes: Sequence[tuple[int, int]] = (),
     interrupt_at: str | None = None,
+    reply: tuple[str, str] | None = None,
     seconds: float = 120.0,
 ) -> Finished:
     """Run *command* in a terminal of its own until it ends.
@@ -146,6 +148,7 @@ def run_in_terminal(  # noqa: PLR0913 - most have a default
         size: The columns and rows of the terminal.
         later_sizes: What it is resized to, one after the other.
         interrupt_at: A text; when it can be read, Ctrl-C is pressed once.
+        reply: A text, and what is typed once when it can be read.
         seconds: The time after which it is an error that the command has not ended.
     """
     controller, end = pty.openpty()
@@ -166,7 +169,7 @@ def run_in_terminal(  # noqa: PLR0913 - most have a default
                 controller,
                 terminal,
                 deque(later_sizes),
-                interrupt_at,
+                reply if interrupt_at is None else (interrupt_at, CTRL_C),
                 monotonic() + seconds,
             )
         except BaseException:
@@ -181,7 +184,7 @@ def _follow(
     controller: int,
     terminal: Terminal,
     sizes: deque[tuple[int, int]],
-    interrupt_at: str | None,
+    reply: tuple[str, str] | None,
     deadline: float,
 ) -> None:
     """Show in *terminal* what is written, until nothing writes any more."""
@@ -202,9 +205,9 @@ def _follow(
         whole = undecoded.decode(errors="ignore")
         undecoded = undecoded[len(whole.encode()) :]
         terminal.write(whole)
-        if interrupt_at and any(interrupt_at in line for line in terminal.lines):
-            interrupt_at = None
-            os.write(controller, b"\x03")
+        if reply is not None and any(reply[0] in line for line in terminal.lines):
+            os.write(controller, reply[1].encode())
+            reply = None
     raise AssertionError("the command did not end:\n" + "\n".join(terminal.lines))
 
 

@@ -6,9 +6,13 @@ make pictures
 from __future__ import annotations
 
 import io
+import os
+import pty
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -27,19 +31,25 @@ def printed(*arguments: str) -> str:
     """Return what opendrs prints on a terminal, with its colours."""
     environment = {
         "PATH": "/usr/bin:/bin",
-        "FORCE_COLOR": "1",
         "TERM": "xterm-256color",
         "COLUMNS": str(WIDTH),
         "PYTHONUTF8": "1",
     }
-    done = subprocess.run(  # noqa: S603 - our own command
-        [OPENDRS, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+    terminal, end = pty.openpty()
+    with subprocess.Popen(  # noqa: S603 - our own command
+        [OPENDRS, *arguments], env=environment, stdout=end, stderr=subprocess.DEVNULL
+    ):
+        os.close(end)
+        found = b"".join(_read(terminal))
+    return found.decode().replace("\r\n", "\n")
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    """Yield what is written to a terminal, until its other end is closed."""
+    with suppress(OSError):  # which is how Linux reports that end
+        while part := os.read(terminal, 65536):
+            yield part
+    os.close(terminal)
 
 
 def picture(arguments: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from opendrs.cli.anytime import chosen_policy
 from opendrs.cli.audience import JsonAudience, ScreenAudience
 from opendrs.cli.options import (
     JSON,
+    all_option,
     budget_option,
     config_option,
     format_option,
@@ -20,6 +21,7 @@ from opendrs.cli.options import (
     time_option,
 )
 from opendrs.cli.performance import Task, perform
+from opendrs.cli.repair import repair_command
 from opendrs.cli.sources import (
     load_settings,
     open_source,
@@ -36,6 +38,7 @@ from opendrs.errors import ConfigurationError
 @set_option
 @budget_option
 @time_option
+@all_option
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -46,15 +49,17 @@ def command(  # noqa: PLR0913 - one for each option
     assignments: tuple[str, ...],
     budget: str | None,
     seconds: float | None,
+    everything: bool,
     config: Path | None,
     form: str,
 ) -> int:
     """Plan, ask, and do it step by step.
 
-    Each step is judged once more on a fresh look at the cluster before it
-    starts. Ctrl-C starts nothing more and follows what runs to its end; a
-    second Ctrl-C gives up what runs. When this process is killed, the next
-    apply first follows what it had started.
+    Shows the plan as plan does, and its summary once more before the question. Each
+    step is judged once more on a fresh look at the cluster before it starts. Ctrl-C
+    starts nothing more and follows what runs to its end; a second Ctrl-C gives up
+    what runs. When this process is killed, the next apply first follows what it had
+    started.
 
     \b
       opendrs apply lab
@@ -72,8 +77,13 @@ def command(  # noqa: PLR0913 - one for each option
     _require_an_answer(yes=yes, form=form)
     with record_of(opened, settings) as store:
         task = Task(source=opened, policy=chosen, store=store, seconds=seconds)
-        audience = JsonAudience() if form == JSON else ScreenAudience()
-        return perform(task, audience, consent=(lambda: True) if yes else _ask)
+        repair = repair_command(["plan", source], config, settings)
+        screen = ScreenAudience(repair, everything=everything)
+
+        def consent() -> bool:
+            return yes or _ask(screen)
+
+        return perform(task, JsonAudience(repair) if form == JSON else screen, consent)
 
 
 def _require_an_answer(*, yes: bool, form: str) -> None:
@@ -85,7 +95,8 @@ def _require_an_answer(*, yes: bool, form: str) -> None:
         )
 
 
-def _ask() -> bool:
+def _ask(screen: ScreenAudience) -> bool:
+    screen.repeat_summary()
     click.echo()
     if click.confirm("Do this?", default=False):
         return True

@@ -5,32 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from opendrs.cli.cluster import node_table, title
+from opendrs.cli.cluster import print_nodes, title
 from opendrs.cli.deeds import deed
 from opendrs.cli.performance import Performance
 from opendrs.cli.progress import Reporter, record_document
-from opendrs.cli.proposal import (
-    load_picture,
-    measure_table,
-    print_decision,
-)
+from opendrs.cli.proposal import measure_table, print_decision, print_loads
+from opendrs.cli.repair import RepairCommand, rule_report
 from opendrs.cli.screen import console, print_json, visible
+from opendrs.cli.summary import (
+    PlanSummary,
+    decision_document,
+    print_summary,
+    summarize,
+)
+from opendrs.cli.timing import print_schedule
 from opendrs.controller import Brake, SilentWatcher, Watcher
-from opendrs.controller.documents import plan_document
-from opendrs.model import Snapshot
+from opendrs.model import Snapshot, first_few
 from opendrs.ports import Outcome, StepRecord
+from opendrs.scoring import schedule
 
 
 class ScreenAudience:
     """A person; who reads tables and watches bars.
 
     Args:
+        repair: The command that repairs broken rules.
+        everything: Whether to show all steps, nodes and notes, however many.
         cluster: Whether to show the nodes before the plan.
     """
 
-    def __init__(self, *, cluster: bool = False) -> None:
+    def __init__(
+        self, repair: RepairCommand, *, everything: bool = False, cluster: bool = False
+    ) -> None:
         self._screen = console()
+        self._repair = repair
+        self._everything = everything
         self._cluster = cluster
+        self._summary: PlanSummary | None = None
 
     def interrupted(self, records: Sequence[StepRecord]) -> None:
         """Say that an earlier run is followed to its end first."""
@@ -47,9 +58,17 @@ class ScreenAudience:
         if self._cluster:
             self._screen.print(title(before, task.source.platform.name))
             self._screen.print()
-            self._screen.print(node_table(before))
+            print_nodes(self._screen, before, everything=self._everything)
             self._screen.print()
-        print_decision(self._screen, task.policy.name, performance.decision, before)
+        self._summary = summary = _summary(performance, self._repair)
+        print_decision(self._screen, summary, before, everything=self._everything)
+        print_schedule(self._screen, summary.schedule, task.policy.limits)
+
+    def repeat_summary(self) -> None:
+        """Show the summary once more, so that it is on the screen with a question."""
+        if self._summary is not None:
+            self._screen.print()
+            print_summary(self._screen, self._summary)
 
     def watcher(self, brake: Brake) -> AbstractContextManager[Watcher]:
         """Return bars on a terminal, lines elsewhere."""
@@ -73,7 +92,9 @@ class ScreenAudience:
             self._screen.print(line)
 
     def _show_nodes(self, performance: Performance, after: Snapshot) -> None:
-        self._screen.print(load_picture(performance.before, after))
+        print_loads(
+            self._screen, performance.before, after, everything=self._everything
+        )
         measures = measure_table(performance.decision.before, performance.measures)
         if measures is not None:
             self._screen.print()
@@ -87,13 +108,29 @@ def _undone(records: Iterable[StepRecord]) -> Iterator[str]:
         if record.outcome not in (None, Outcome.DONE):
             alike.setdefault((record.outcome, record.detail), []).append(record)
     for (outcome, why), those in alike.items():
-        names = ", ".join(record.step for record in those)
+        names = first_few([record.step for record in those])
         what = f": {deed(those[0].action)}" if len(those) == 1 else ""
         yield visible(f"  {outcome} {names}{what}: {why}")
 
 
+def _summary(performance: Performance, repair: RepairCommand) -> PlanSummary:
+    """Return the figures of the plan of *performance*."""
+    decision, policy = performance.decision, performance.task.policy
+    before = performance.before
+    rules = rule_report(before, decision.plan, policy, repair)
+    timing = schedule(decision.plan, before, policy.limits)
+    return summarize(decision, before, timing, rules)
+
+
 class JsonAudience:
-    """A program, which reads one JSON object at the end."""
+    """A program, which reads one JSON object at the end.
+
+    Args:
+        repair: The command that repairs broken rules.
+    """
+
+    def __init__(self, repair: RepairCommand) -> None:
+        self._repair = repair
 
     def interrupted(self, records: Sequence[StepRecord]) -> None:
         """Say nothing: the records are in the object."""
@@ -112,10 +149,8 @@ class JsonAudience:
         print_json(
             {
                 "resumed": [record_document(each) for each in performance.resumed],
-                "plan": plan_document(
-                    performance.task.policy.name,
-                    performance.decision,
-                    performance.before,
+                "plan": decision_document(
+                    _summary(performance, self._repair), performance.before
                 ),
                 "records": [record_document(each) for each in records],
                 "measures": dict(performance.measures),

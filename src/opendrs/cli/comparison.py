@@ -12,7 +12,7 @@ from opendrs.controller.settings import Settings
 from opendrs.model import GIB, Migration, Plan, Relocation, Snapshot, Step
 from opendrs.policies import BUILT_IN, Decision, Optimize, Policy
 from opendrs.policies.measures import measures
-from opendrs.rules import violations
+from opendrs.rules import ViolationChange, violation_change, violations
 from opendrs.scoring import ImbalanceForm, node_loads
 from opendrs.scoring.usage import UsageMode, unmeasured
 
@@ -56,6 +56,7 @@ class Row:
     Attributes:
         name: The policy, and its budget if that is not its own.
         reason: Why it decided as it did.
+        rules: The violations of rules before and after its plan.
         after: What its plan leaves.
         seconds: Processor time it took.
         curve: What the plan leaves after each part of it, first to last.
@@ -63,6 +64,7 @@ class Row:
 
     name: str
     reason: str
+    rules: ViolationChange
     after: Outcome
     seconds: float
     curve: tuple[Outcome, ...]
@@ -131,6 +133,9 @@ def _row(name: str, policy: Policy[Any], snapshot: Snapshot) -> Row:
     return Row(
         name=name,
         reason=decision.reason.value,
+        rules=violation_change(
+            snapshot, snapshot.after(*(step.action for step in decision.plan.steps))
+        ),
         after=curve[-1],
         seconds=took,
         curve=curve,

@@ -17,6 +17,7 @@ from opendrs.cli.options import (
     set_option,
 )
 from opendrs.cli.performance import Task, perform
+from opendrs.cli.repair import repair_command
 from opendrs.cli.sources import load_settings, simulation
 from opendrs.controller.selection import parse_assignments
 from opendrs.controller.stores import MemoryStore
@@ -53,6 +54,8 @@ def command(
     chosen = settings.chosen_policy(policy, parse_assignments(assignments))
     watched = form != JSON and sys.stdout.isatty()
     source = simulation(seed=seed, pace=PACE if watched else 0.0)
-    audience = JsonAudience() if form == JSON else ScreenAudience(cluster=True)
+    repair = repair_command(["demo", "--seed", str(seed)], config, settings)
+    screen = ScreenAudience(repair, everything=True, cluster=True)
+    audience = JsonAudience(repair) if form == JSON else screen
     task = Task(source=source, policy=chosen, store=MemoryStore())
     return perform(task, audience, consent=lambda: True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from opendrs.cli.figures import UNKNOWN, amount, arrow, counted, seconds
-from opendrs.cli.screen import add_row, table, visible
+from opendrs.cli.screen import Table, add_row, table, visible
 from opendrs.sim.drill.losses import Casualty, Filled, Loss
 
 FEW = 20  # guests that are shown without being asked for

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from opendrs.cli.figures import arrow, counted, seconds
-from opendrs.cli.screen import add_row, table, visible
+from opendrs.cli.screen import Table, add_row, table, visible
 from opendrs.ha import events
 from opendrs.ha.wording import Level
 from opendrs.model import NodeId

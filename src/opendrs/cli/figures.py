@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from opendrs.cli.screen import speaks_unicode
+from opendrs.cli.screen import Cell, speaks_unicode
 
 UNKNOWN = "?"
 BUSY, FULL = 0.7, 0.9  # parts of a capacity from which a bar changes its colour
@@ -57,15 +57,23 @@ def fraction(used: float | None, total: float | None) -> float | None:
     return None if used is None or total is None or total <= 0 else used / total
 
 
-def bar(part: float | None, width: int = 8) -> Text:
-    """Return a bar that is filled to *part*, and the figure after it."""
+def bar(part: float | None, width: int = 8, before: str = "") -> Cell:
+    """Return a bar that is filled to *part*, and the figure after it.
+
+    Args:
+        part: The part; None when it is not known.
+        width: The characters of the bar.
+        before: What is drawn before the bar.
+    """
+    plain = percent(part).strip()
     full, rest = ("█", "░") if speaks_unicode() else ("#", ".")
     if part is None:
-        return Text(f"{' ' * width} {percent(None)}")
+        return Cell(Text(f"{before}{' ' * width} {percent(None)}"), plain)
     filled = min(width, round(part * width))
-    drawn = Text(full * filled, style=_colour(part))
+    drawn = Text(before)
+    drawn.append(full * filled, style=_colour(part))
     drawn.append(rest * (width - filled), style="dim")
-    return drawn.append(f" {percent(part)}", style="")
+    return Cell(drawn.append(f" {percent(part)}"), plain)
 
 
 def _colour(part: float) -> str:

@@ -34,6 +34,13 @@ config_option = click.option(
     metavar="FILE",
     help="Configuration; ./opendrs.toml when it is there.",
 )
+all_option = click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show everything, however much; without it, of long lists the part that "
+    "matters most.",
+)
 policy_option = click.option(
     "--policy",
     metavar="NAME",

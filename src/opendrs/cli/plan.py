@@ -13,6 +13,7 @@ from opendrs.cli.anytime import chosen_policy, decided_within, introduced
 from opendrs.cli.live import planning
 from opendrs.cli.options import (
     JSON,
+    all_option,
     budget_option,
     config_option,
     format_option,
@@ -22,10 +23,11 @@ from opendrs.cli.options import (
     time_option,
 )
 from opendrs.cli.proposal import print_decision
+from opendrs.cli.repair import repair_command, rule_report
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source, with_record
+from opendrs.cli.summary import decision_document, print_summary, summarize
 from opendrs.cli.timing import print_schedule, schedule_document
-from opendrs.controller.documents import plan_document
 from opendrs.model import Snapshot
 from opendrs.platforms.file import FilePlatform
 from opendrs.policies import Decision, Policy, Reason
@@ -38,6 +40,13 @@ from opendrs.scoring import schedule
 @set_option
 @budget_option
 @time_option
+@click.option(
+    "--summary",
+    "brief",
+    is_flag=True,
+    help="Show only the summary: cost, highest loads, imbalance, broken rules.",
+)
+@all_option
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -47,20 +56,32 @@ def command(  # noqa: PLR0913 - one for each option
     assignments: tuple[str, ...],
     budget: str | None,
     seconds: float | None,
+    brief: bool,
+    everything: bool,
     config: Path | None,
     form: str,
 ) -> None:
     """Say what to move where, and why. Changes nothing.
 
-    Shows the steps in a safe order with the reason of each, the load of each
-    node before and after, which guests were left alone and why, and how long it
-    takes. The bandwidth that is reckoned with is that of [limits].
+    Shows a summary first: what the plan costs, the highest loads and the broken
+    strict rules before and after, and the command that repairs the rules that stay
+    broken. Then the steps in a safe order with the reason of each, the load of the
+    nodes before and after, which guests were left alone and why, and what the
+    duration assumes. The bandwidth is that of [limits].
+
+    Of more than ten steps, the ten most valuable are shown: first those that repair
+    a broken strict rule, then those that free most of their node. Of more than 20
+    nodes, the ten most loaded. --all shows all; JSON has all.
+
+    Through a pipe or into a file each row is one line, with a tab between columns.
 
     \b
       opendrs plan cluster.json
       opendrs plan lab --set threshold=0.2 --set moves=5
       opendrs plan lab --policy auto-rebalance --set hold=1
       opendrs plan lab --policy optimize --budget '500 GiB' --time 20
+      opendrs plan lab --summary
+      opendrs plan lab --all | grep vm42
       opendrs plan demo --format json
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
@@ -69,21 +90,31 @@ def command(  # noqa: PLR0913 - one for each option
     snapshot = with_record(observe(opened), chosen, opened, settings)
     decision = _decided(chosen, snapshot, seconds)
     timing = schedule(decision.plan, snapshot, chosen.limits)
+    repair = repair_command(["plan", source], config, settings)
+    rules = rule_report(snapshot, decision.plan, chosen, repair)
+    summary = summarize(decision, snapshot, timing, rules)
     if form == JSON:
-        document = plan_document(chosen.name, decision, snapshot)
-        print_json({**document, "schedule": schedule_document(timing)})
-    else:
-        screen = console()
-        print_decision(screen, chosen.name, decision, snapshot)
-        print_schedule(screen, timing, chosen.limits)
-        screen.print()
-        words = ["opendrs", "apply", source, *_said(policy, assignments)]
-        words += [] if budget is None else ["--budget", budget]
-        words += [] if seconds is None else ["--time", f"{seconds:g}"]
-        words += [] if config is None else ["--config", str(config)]
-        again = shlex.join(words)
-        file = isinstance(opened.platform, FilePlatform)
-        screen.print(visible(_advice(decision, None if file else again)))
+        document = decision_document(summary, snapshot)
+        if brief:
+            del document["steps"], document["notes"]
+            print_json(document)
+        else:
+            print_json({**document, "schedule": schedule_document(timing)})
+        return
+    screen = console()
+    if brief:
+        print_summary(screen, summary, everything=everything)
+        return
+    print_decision(screen, summary, snapshot, everything=everything)
+    print_schedule(screen, timing, chosen.limits)
+    screen.print()
+    words = ["opendrs", "apply", source, *_said(policy, assignments)]
+    words += [] if budget is None else ["--budget", budget]
+    words += [] if seconds is None else ["--time", f"{seconds:g}"]
+    words += [] if config is None else ["--config", str(config)]
+    again = shlex.join(words)
+    file = isinstance(opened.platform, FilePlatform)
+    screen.print(visible(_advice(decision, None if file else again)), soft_wrap=True)
 
 
 def _decided(

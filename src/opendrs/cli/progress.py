@@ -99,7 +99,8 @@ class Reporter:
         return bars.add_task(deed(step.action), total=None, state="")
 
     def _line(self, word: str, step: Step, rest: str = "", style: str = "") -> None:
-        line = Text(f"{word:<8}", style=style)
+        padded = f"{word:<8}" if self._screen.is_terminal else word
+        line = Text(padded, style=style)
         line.append(f" {visible(step.id)}: {deed(step.action)}{rest}", style="default")
         self._screen.print(line)
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from opendrs.cli.figures import UNKNOWN, amount, arrow, bar, cores, fraction
-from opendrs.cli.screen import add_row, table, visible
+from opendrs.cli.cluster import FEW_NODES, SEE_ALL, most_loaded, node_load
+from opendrs.cli.figures import (
+    UNKNOWN,
+    amount,
+    arrow,
+    bar,
+    cores,
+    counted,
+    percent,
+)
+from opendrs.cli.screen import Cell, Table, add_row, table, visible
+from opendrs.cli.summary import PlanSummary, print_summary
+from opendrs.cli.value import most_valuable, repaired_rules
 from opendrs.controller.documents import KINDS
 from opendrs.model import (
     NodeId,
@@ -22,46 +31,50 @@ from opendrs.model import (
     Relocation,
     Snapshot,
     Step,
+    first_few,
 )
-from opendrs.policies import Decision
-from opendrs.rules import violations
 
-MOST_NODES = 40  # nodes in the picture
-MOST_BROKEN = 5  # broken rules that are named
+RESOURCES = ("cpu", "memory")
+MOST_STEPS = 10  # that are shown of a plan with more
+MOST_NODES = 5  # of more than a few, the most loaded
+MOST_NOTES = 5
+MOST_WAITED_FOR = 3  # steps that are named as those that one waits for
 
 
 def print_decision(
-    screen: Console, policy: str, decision: Decision[Any], snapshot: Snapshot
+    screen: Console, summary: PlanSummary, snapshot: Snapshot, *, everything: bool
 ) -> None:
-    """Print why, what, what becomes of the nodes, and what was left alone."""
-    reason = Text(f"{policy}: {decision.reason.value}", style="bold")
-    screen.print(reason.append(f" - {visible(decision.detail)}", style="not bold"))
-    after = outcome(snapshot, decision.plan)
+    """Print a summary, then the steps, what becomes of the nodes, and the notes.
+
+    Args:
+        screen: The console.
+        summary: The decision and its figures.
+        snapshot: The cluster it is about.
+        everything: Whether to print all steps, nodes and notes, however many.
+    """
+    print_summary(screen, summary, everything=everything)
+    decision = summary.decision
     if decision.plan.steps:
         screen.print()
-        print_steps(screen, decision.plan, snapshot)
+        print_steps(screen, decision.plan, snapshot, everything=everything)
         screen.print()
-        screen.print(load_picture(snapshot, after))
+        after = outcome(snapshot, decision.plan)
+        print_loads(screen, snapshot, after, everything=everything)
         measures = measure_table(decision.before, decision.after)
-        if measures is not None:
+        if measures is not None and (everything or len(snapshot.nodes) <= FEW_NODES):
             screen.print()
             screen.print(measures)
     if decision.notes:
         screen.print()
-    for note in decision.notes:
+    _print_notes(screen, decision.notes, everything=everything)
+
+
+def _print_notes(screen: Console, notes: Sequence[str], *, everything: bool) -> None:
+    most = len(notes) if everything else MOST_NOTES
+    for note in notes[:most]:
         screen.print(Text(visible(note), style="dim"))
-    _print_broken(screen, after)
-
-
-def _print_broken(screen: Console, after: Snapshot) -> None:
-    """Print which strict rules stay broken: to mend them is not every policy's job."""
-    broken = [found for found in violations(after) if found.strict]
-    if broken:
-        screen.print()
-    for found in broken[:MOST_BROKEN]:
-        screen.print(Text(f"stays broken: {visible(str(found))}", style="red"))
-    if (left := len(broken) - MOST_BROKEN) > 0:
-        screen.print(Text(f"stays broken: {left} more; see opendrs show", style="red"))
+    if (left := len(notes) - most) > 0:
+        screen.print(Text(f"and {counted(left, 'more note')}; {SEE_ALL}", style="dim"))
 
 
 def outcome(snapshot: Snapshot, plan: Plan) -> Snapshot:
@@ -69,23 +82,63 @@ def outcome(snapshot: Snapshot, plan: Plan) -> Snapshot:
     return snapshot.after(*(step.action for step in plan.steps))
 
 
-def print_steps(screen: Console, plan: Plan, snapshot: Snapshot) -> None:
-    """Print the steps, and below each why it is there."""
-    waits = any(step.after for step in plan.steps)
+def print_steps(
+    screen: Console, plan: Plan, snapshot: Snapshot, *, everything: bool
+) -> None:
+    """Print the steps with their reasons; of many, the most valuable, in one line each.
+
+    Args:
+        screen: The console.
+        plan: The plan.
+        snapshot: The cluster before it.
+        everything: Whether to print all steps, with the whole of their reasons.
+    """
+    total = len(plan.steps)
+    brief = total > MOST_STEPS and not everything
+    steps = most_valuable(plan, snapshot, MOST_STEPS) if brief else plan.steps
+    if brief:
+        which = f"the {MOST_STEPS} most valuable of {total} steps; {SEE_ALL}"
+        screen.print(Text(which, style="dim"))
     heads = ["step", "guest", "from", "to", "cores", "memory"]
-    rows = [_cells(step, snapshot) for step in plan.steps]
-    if waits:
+    rows = [_cells(step, snapshot) for step in steps]
+    if any(step.after for step in steps):
         heads.append("waits for")
+        most = total if everything else MOST_WAITED_FOR
         rows = [
-            [*row, ", ".join(step.after)]
-            for row, step in zip(rows, plan.steps, strict=True)
+            [*row, first_few(step.after, most)]
+            for row, step in zip(rows, steps, strict=True)
         ]
+    if brief or not screen.is_terminal:
+        repairs = repaired_rules(plan, snapshot)
+        made = table(*heads, "why", right=["cores", "memory"])
+        for row, step in zip(rows, steps, strict=True):
+            short = _short_reason(step, snapshot, repairs=step.id in repairs)
+            add_row(made, *row, Cell(Text(visible(short)), visible(step.why)))
+        screen.print(made)
+        return
     widths = _widths([heads, *rows])
     screen.print(Text(_line(heads, widths), style="bold"))
-    for row, step in zip(rows, plan.steps, strict=True):
+    for row, step in zip(rows, steps, strict=True):
         screen.print(Text(_line(row, widths)))
         why = Text(visible(step.why), style="dim")
         screen.print(Padding(why, (0, 0, 0, widths[0] + 2)))
+
+
+def _short_reason(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
+    """Return why *step* is there, in a few words."""
+    action = step.action
+    if isinstance(action, PowerOn | PowerOff):
+        return step.why.partition(";")[0]
+    if repairs:
+        return "repairs a broken rule"
+    source, target = (_mean(snapshot, name) for name in (action.source, action.target))
+    return f"{percent(source).strip()} loaded, target {percent(target).strip()}"
+
+
+def _mean(snapshot: Snapshot, name: NodeId) -> float | None:
+    loads = [node_load(snapshot.nodes[name], resource) for resource in RESOURCES]
+    known = [load for load in loads if load is not None]
+    return sum(known) / len(known) if len(known) == len(loads) else None
 
 
 def _cells(step: Step, snapshot: Snapshot) -> list[str]:
@@ -121,52 +174,37 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(aligned).rstrip()
 
 
-def load_picture(before: Snapshot, after: Snapshot) -> Table:
-    """Return the measured load of each node, before and after."""
-    made = table("node", "cpu", "", "", "memory", "", "")
-    changed, same = _changed_first(before, after)
-    for name in (changed + same)[:MOST_NODES]:
-        cells: list[str | Text] = [name]
-        for resource in ("cpu", "memory"):
-            cells += [
-                _drawn(before, name, resource),
-                arrow(),
-                _drawn(after, name, resource),
-            ]
-        add_row(made, *cells)
-    if (left := len(changed + same) - MOST_NODES) > 0:
-        add_row(made, f"and {left} more")
-    for column in made.columns:
-        column.no_wrap = column.header != "node"
-    made.padding = (0, 1, 0, 0)
-    return made
+def print_loads(
+    screen: Console, before: Snapshot, after: Snapshot, *, everything: bool
+) -> None:
+    """Print the measured load of each node, before and after.
 
-
-def _changed_first(
-    before: Snapshot, after: Snapshot
-) -> tuple[list[NodeId], list[NodeId]]:
-    """Return the nodes in order of name if all are shown, else by change."""
+    Of many nodes the most loaded are printed, before or after, the worst first.
+    """
     names = sorted(before.nodes)
-    if len(names) <= MOST_NODES:
-        return names, []
-    changed = [name for name in names if before.nodes[name] != after.nodes[name]]
-    return changed, [name for name in names if name not in set(changed)]
+    if len(names) > FEW_NODES and not everything:
+        names = most_loaded(MOST_NODES, before, after)
+        which = f"the {len(names)} most loaded of {len(before.nodes)} nodes; {SEE_ALL}"
+        screen.print(Text(which, style="dim"))
+    heads = ["node"]
+    for resource in RESOURCES:
+        heads += [resource, f"{resource} after"]
+    made = table(*heads, whole=heads[1:])
+    for name in names:
+        cells: list[str | Cell] = [name]
+        for resource in RESOURCES:
+            cells.append(_drawn(before, name, resource))
+            cells.append(_drawn(after, name, resource, before=f"{arrow()} "))
+        add_row(made, *cells)
+    screen.print(made)
 
 
-def _drawn(snapshot: Snapshot, name: NodeId, resource: str) -> Text:
-    node = snapshot.nodes.get(name)
-    if node is not None and node.state is NodeState.OFFLINE:
-        return Text(node.state.value, style="dim")
-    return bar(_load(snapshot, name, resource))
-
-
-def _load(snapshot: Snapshot, name: NodeId, resource: str) -> float | None:
-    node = snapshot.nodes.get(name)
-    if node is None or node.capacity is None:
-        return None
-    used: float | None = getattr(node.usage, resource)
-    total: float = getattr(node.capacity, resource)
-    return fraction(used, total)
+def _drawn(snapshot: Snapshot, name: NodeId, resource: str, before: str = "") -> Cell:
+    node = snapshot.nodes[name]
+    if node.state is NodeState.OFFLINE:
+        state = node.state.value
+        return Cell(Text(f"{before}{state}", style="dim"), state)
+    return bar(node_load(node, resource), before=before)
 
 
 def measure_table(

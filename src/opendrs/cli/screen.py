@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from threading import RLock
 from typing import Self
 
-from rich.console import Console
-from rich.table import Table
+import rich.table
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
 from rich.text import Text
 
 NARROWEST = 72  # columns; what is less than this cannot hold a table
@@ -40,12 +42,21 @@ class Screen(Console):
 def console(narrowest: int = NARROWEST) -> Screen:
     """Return the console to write to: what is in names is never markup.
 
+    What is no terminal has no width: no line wraps there, and none has colors.
+
     Args:
         narrowest: Columns; a narrower window is written to as if it were that wide:
             lines then wrap.
     """
-    width = None if Screen().width >= narrowest else narrowest
-    return Screen(width=width, markup=False, highlight=False, emoji=False)
+    terminal = sys.stdout.isatty()
+    return Screen(
+        width=None if Screen().width >= narrowest else narrowest,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        force_terminal=terminal,
+        soft_wrap=not terminal,
+    )
 
 
 def visible(text: str) -> str:
@@ -66,26 +77,94 @@ def _escaped(mark: str) -> str:
     return mark.encode("unicode_escape").decode("ascii")
 
 
-def table(*columns: str, right: Sequence[str] = ()) -> Table:
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table that is drawn on a terminal.
+
+    Attributes:
+        drawn: The cell on a terminal.
+        plain: The same elsewhere: the figure alone.
+    """
+
+    drawn: Text
+    plain: str
+
+
+class Table:
+    """Rows of cells: aligned on a terminal, separated by tabs elsewhere.
+
+    Elsewhere each row is one line, however long, with nothing drawn around it, so that
+    cut, awk and grep find what they look for.
+
+    Args:
+        columns: The headings.
+        right: The headings of figures, which are aligned at the right.
+        whole: The headings of cells that are never divided among lines.
+    """
+
+    def __init__(
+        self, columns: Sequence[str], right: Collection[str], whole: Collection[str]
+    ) -> None:
+        self._columns = columns
+        self._right = right
+        self._whole = whole
+        self._rows: list[tuple[str | Text | Cell, ...]] = []
+
+    def add_row(self, *cells: str | Text | Cell) -> None:
+        """Add a row."""
+        self._rows.append(cells)
+
+    def __rich_console__(self, screen: Console, _: ConsoleOptions) -> RenderResult:
+        if screen.is_terminal:
+            yield self._aligned()
+            return
+        for row in (self._columns, *self._rows):
+            yield Segment("\t".join(map(_plain, row)) + "\n")
+
+    def _aligned(self) -> rich.table.Table:
+        made = rich.table.Table(
+            box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
+        )
+        for column in self._columns:
+            made.add_column(
+                column,
+                justify="right" if column in self._right else "left",
+                overflow="fold",
+                no_wrap=column in self._whole,
+            )
+        for row in self._rows:
+            made.add_row(*map(_drawn, row))
+        return made
+
+
+def _drawn(cell: str | Text | Cell) -> str | Text:
+    if isinstance(cell, Cell):
+        return cell.drawn
+    return visible(cell) if isinstance(cell, str) else cell
+
+
+def _plain(cell: str | Text | Cell) -> str:
+    if isinstance(cell, str):
+        return visible(cell).strip()
+    return cell.plain.strip()
+
+
+def table(
+    *columns: str, right: Collection[str] = (), whole: Collection[str] = ()
+) -> Table:
     """Return an empty table with these headings.
 
     Args:
         columns: The headings.
         right: Those of them under which figures stand, at the right.
+        whole: Those of them under which no cell is divided among lines.
     """
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        made.add_column(
-            column,
-            justify="right" if column in right else "left",
-            overflow="fold",
-        )
-    return made
+    return Table(columns, right, whole)
 
 
-def add_row(to: Table, *cells: str | Text) -> None:
-    """Add a row to a table; texts are made visible first."""
-    to.add_row(*(visible(cell) if isinstance(cell, str) else cell for cell in cells))
+def add_row(to: Table, *cells: str | Text | Cell) -> None:
+    """Add a row to a table; texts are made visible."""
+    to.add_row(*cells)
 
 
 def print_json(value: object) -> None:

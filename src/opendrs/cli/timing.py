@@ -9,20 +9,17 @@ from rich.text import Text
 
 from opendrs.cli.figures import counted, seconds
 from opendrs.cli.screen import visible
-from opendrs.model import Limits, StepId
+from opendrs.model import Limits, first_few
 from opendrs.scoring import Certainty, Schedule, Span
-
-MOST_NAMED = 5  # steps; of more, the first are named
 
 
 def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
-    """Print how long the plan takes, what was assumed, and what will not end."""
+    """Print the longest chain of steps, what was assumed, and what will not end."""
     if not schedule.spans:
         return
     screen.print()
-    screen.print(Text(f"takes {_whole(schedule)}"))
     if len(schedule.chain) > 1:
-        told = f"one after another: steps {_named(schedule.chain)}, "
+        told = f"one after another: steps {first_few(schedule.chain)}, "
         screen.print(Text(told + seconds(schedule.chain_seconds)))
     assumed = "; ".join(_assumed(schedule))
     if assumed:
@@ -58,12 +55,6 @@ def _span_document(span: Span) -> dict[str, object]:
     }
 
 
-def _whole(schedule: Schedule) -> str:
-    about = "at least" if schedule.at_least else "about"
-    moves = counted(schedule.most_at_once, "move")
-    return f"{about} {seconds(schedule.seconds)}, with up to {moves} at once"
-
-
 def _assumed(schedule: Schedule) -> Iterator[str]:
     if schedule.assumed:
         speed = schedule.bandwidth * 8 / 1e9
@@ -85,11 +76,11 @@ def _too_long(spans: Sequence[Span], limits: Limits) -> Iterator[str]:
     after = f"aborted after {seconds(limits.patience)}"
     if endless:
         yield (
-            f"never ends, and is {after}: {_named(endless)}: the guest writes faster "
-            "than its memory can be sent"
+            f"never ends, and is {after}: {first_few(endless)}: the guest writes "
+            "faster than its memory can be sent"
         )
     if slow:
-        yield f"takes too long, and is {after}: {_named(slow)}"
+        yield f"takes too long, and is {after}: {first_few(slow)}"
 
 
 def _at_risk(spans: Sequence[Span], limits: Limits) -> Iterator[str]:
@@ -101,8 +92,8 @@ def _at_risk(spans: Sequence[Span], limits: Limits) -> Iterator[str]:
     ]
     if stalled:
         yield (
-            f"makes no headway for a time: {_named(stalled)}: the guest writes faster "
-            "than its memory can be sent while other moves share its links"
+            f"makes no headway for a time: {first_few(stalled)}: the guest writes "
+            "faster than its memory can be sent while other moves share its links"
         )
 
 
@@ -110,9 +101,3 @@ def _is_slow(span: Span, limits: Limits) -> bool:
     """Return whether a move that would end does not end in time."""
     takes = span.end - span.begin
     return span.alone.seconds is not None and takes >= limits.patience
-
-
-def _named(steps: Sequence[StepId]) -> str:
-    shown = ", ".join(steps[:MOST_NAMED])
-    left = len(steps) - MOST_NAMED
-    return shown if left <= 0 else f"{shown} and {left} more"

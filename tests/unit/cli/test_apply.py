@@ -12,7 +12,7 @@ from opendrs.model import Migration
 from opendrs.platforms.file import write_snapshot
 from opendrs.policies import Balance
 from opendrs.sim import draw_cluster
-from terminal import Opendrs
+from terminal import Opendrs, in_terminal
 
 [FIRST] = Balance(moves=1).decide(draw_cluster(1), None).plan.steps
 MOVE = FIRST.action
@@ -122,6 +122,40 @@ def test_asks_before_it_acts(
     assert "Do this? [y/N]" in answer.out
     assert answer.out.endswith(ending)
     assert answer.status == status
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_the_summary_is_on_the_screen_with_the_question(
+    opendrs: Opendrs, size: tuple[int, int]
+) -> None:
+    del opendrs  # which enters a directory of its own
+    columns, rows = size
+
+    finished = in_terminal(
+        *("apply", "demo", "--policy", "optimize"),
+        size=size,
+        reply=("Do this? [y/N]", "n\n"),
+    )
+
+    lines = finished.lines
+    question = next(n for n, line in enumerate(lines) if "Do this?" in line)
+    height, first = 0, question
+    while height + -(-max(1, len(lines[first])) // columns) <= rows:
+        height += -(-max(1, len(lines[first])) // columns)
+        first -= 1
+    visible = lines[first + 1 : question + 1]
+    starts = ("optimize: improves-balance", "plan: ", "highest cpu load", "imbalance")
+    for start in starts:
+        assert [line for line in visible if line.startswith(start)], visible
+    assert finished.status == 1
+
+
+def test_the_json_of_a_plan_is_that_of_plan(opendrs: Opendrs) -> None:
+    planned = json.loads(opendrs("plan", "demo", "--format", "json").out)
+    applied = json.loads(opendrs("apply", "demo", "--yes", "--format", "json").out)
+
+    del planned["schedule"]
+    assert applied["plan"] == planned
 
 
 @pytest.mark.parametrize("consent", [["--yes"], []])

@@ -7,8 +7,10 @@ import pytest
 from builders import NOON, cluster
 from opendrs.cli.audience import ScreenAudience
 from opendrs.cli.performance import Performance, Task
+from opendrs.cli.repair import repair_command
 from opendrs.cli.sources import simulation
 from opendrs.controller import Report
+from opendrs.controller.settings import NO_SETTINGS
 from opendrs.controller.stores import MemoryStore
 from opendrs.model import (
     GuestId,
@@ -31,6 +33,7 @@ MOVE = Step(
     after=(StepId("1"),),
     why="it is the largest",
 )
+REPAIR = repair_command(["plan", "demo"], None, NO_SETTINGS)
 DECISION = Decision(Reason.IMPROVES_BALANCE, None, Plan((WAKE, MOVE)), "because")
 
 
@@ -64,20 +67,19 @@ def told(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_shows_waking_waiting_and_relocating(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ScreenAudience().decided(performance())
+    ScreenAudience(REPAIR).decided(performance())
 
     lines = told(capsys)
-    assert "step guest from to cores memory waits for" in lines
-    assert "1 power-on b" in lines
-    assert "2 ct (stop, start) a b ? ? 1" in lines
-    assert "it is the largest" in lines
+    assert "step guest from to cores memory waits for why" in lines
+    assert "1 power-on b room is needed" in lines
+    assert "2 ct (stop, start) a b ? ? 1 it is the largest" in lines
 
 
 def test_tells_what_was_interrupted(capsys: pytest.CaptureFixture[str]) -> None:
     records = performance((Outcome.LOST, "")).report
     assert records is not None
 
-    ScreenAudience().interrupted(records.records)
+    ScreenAudience(REPAIR).interrupted(records.records)
 
     assert " ".join(told(capsys)) == (
         "An earlier run was interrupted with one step under way; following to the "
@@ -95,7 +97,7 @@ def test_tells_what_was_not_done_and_one_reason_once(
         (Outcome.SKIPPED, "stopped by the operator"),
     )
 
-    ScreenAudience().finished(found)
+    ScreenAudience(REPAIR).finished(found)
 
     assert told(capsys)[-3:] == [
         "Result: 1 done, 1 failed, 2 skipped.",
@@ -107,7 +109,9 @@ def test_tells_what_was_not_done_and_one_reason_once(
 def test_says_when_the_cluster_cannot_be_seen(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ScreenAudience().finished(replace(performance((Outcome.DONE, "")), after=None))
+    ScreenAudience(REPAIR).finished(
+        replace(performance((Outcome.DONE, "")), after=None)
+    )
 
     lines = told(capsys)
     assert "The cluster cannot be seen now." in lines

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from builders import cluster
+from builders import cluster, guest_ids
+from opendrs.model import AntiAffinity
 from opendrs.platforms.file import write_snapshot
 from opendrs.policies import BUILT_IN
 from terminal import Opendrs
@@ -158,3 +159,38 @@ def test_a_cluster_that_is_not_measured_is_not_compared(opendrs: Opendrs) -> Non
 
     assert answer.status == 2
     assert "blind.json: not measured: a" in answer.err
+
+
+def test_says_how_many_broken_rules_each_policy_leaves_and_the_repair(
+    opendrs: Opendrs,
+) -> None:
+    apart = AntiAffinity(guests=guest_ids("one", "two"), name="apart")
+    level = cluster(
+        nodes={"a": 0.4, "b": 0.4},
+        guests={"one": ("a", 0.1), "two": ("a", 0.1)},
+        rules=[apart],
+    )
+    write_snapshot(level, Path("level.json"))
+    policies = ("--policy", "balance", "--policy", "optimize", "--policy", "pressure")
+
+    text = opendrs("compare", "level.json", *policies).out
+    found = json.loads(
+        opendrs("compare", "level.json", *policies, "--format", "json").out
+    )
+
+    lines = text.splitlines()
+    command = (
+        "opendrs plan level.json --policy optimize --set budget=unlimited "
+        "--set 'priorities=[\"repair\"]'"
+    )
+    assert lines[-4:] == [
+        "broken strict rules: 0 of 1 remain after optimize",
+        "broken strict rules: 1 of 1 remain after balance, pressure",
+        "broken: apart: broken by one, two on a",
+        f"to repair: {command}",
+    ]
+    assert found["repair"] == command
+    left = {row["name"]: row["violations"]["after"] for row in found["policies"]}
+    assert left["optimize"] == []
+    assert left["balance"] == found["policies"][0]["violations"]["before"]
+    assert [each["rule"] for each in left["balance"]] == ["apart"]

@@ -72,7 +72,7 @@ def test_a_drill_file_gives_its_log_and_a_summary(opendrs: Opendrs, file: Path) 
     assert (answer.status, answer.err) == (0, "")
     assert "info      0     hardware: starting simulation\n" in answer.out
     assert "emai    220    node1/crm: SUCCEED: fencing: acknowledged" in answer.out
-    assert "vm:2   node3 → node2      1  2 min 0 s" in answer.out
+    assert "\nvm:2\tnode3 → node2\t1\t2 min 0 s\t" in answer.out
     assert "2 guests, 1 of them down for up to 2 min 0 s. 1 move, 1 to" in answer.out
     assert "Fenced: node3 at 220 s.\nAt rest after 220 s; watched until" in answer.out
     assert "Note: no guest says whether it is HA-managed" in answer.out
@@ -104,7 +104,7 @@ def test_json_is_one_event_a_line_and_the_summary_last(
 def test_a_table_tells_what_matters(opendrs: Opendrs, file: Path) -> None:
     answer = opendrs("drill", str(file), "--format", "table")
 
-    assert "100 s  cmdlist    execute power node3 off" in answer.out
+    assert "\n100 s\tcmdlist\texecute power node3 off\n" in answer.out
     assert "got lock 'ha_manager_lock'" not in answer.out
 
 
@@ -181,8 +181,8 @@ def test_a_loss_tells_who_restarts_where_and_whether_it_fits(
     answer = opendrs("drill", saved(ROOMY, tmp_path), "--fail", "b")
 
     assert answer.status == 0
-    assert "vm:3   b     c            2 min 0 s  20.0 GiB" in answer.out
-    assert "c     75.0 GiB → 55.0 GiB  100.0 GiB → 80.0 GiB  fits" in answer.out
+    assert "\nvm:3\tb\tc\t2 min 0 s\t20.0 GiB\n" in answer.out
+    assert "\nc\t75.0 GiB → 55.0 GiB\t100.0 GiB → 80.0 GiB\tfits\n" in answer.out
     assert "The cluster survives the loss of b." in answer.out
 
 
@@ -204,7 +204,7 @@ def test_the_limits_are_those_of_the_configuration(
     answer = opendrs("drill", saved(ROOMY, tmp_path), "--fail", "a")
 
     assert answer.status == 0
-    assert "b     30.0 GiB → 10.0 GiB" in answer.out
+    assert "\nb\t30.0 GiB → 10.0 GiB\t" in answer.out
 
 
 def test_a_guest_without_a_node_left_is_named(opendrs: Opendrs, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_guest_without_a_node_left_is_named(opendrs: Opendrs, tmp_path: Path) 
     answer = opendrs("drill", source, "--fail", "b")
 
     assert answer.status == 1
-    assert "vm:3   b     no node" in answer.out
+    assert "\nvm:3\tb\tno node\t" in answer.out
     assert "does not survive the loss of b: no node for 1 guest." in answer.out
 
 

@@ -1,5 +1,7 @@
 """Numbers as people read them."""
 
+import io
+
 import pytest
 
 from opendrs.cli.figures import amount, bar, cores, percent, seconds
@@ -69,4 +71,16 @@ def test_percentages_are_equally_wide(part: float | None, text: str) -> None:
     [(None, "      ?"), (0, "░░   0%"), (0.5, "█░  50%"), (3.0, "██ 300%")],
 )
 def test_a_bar_is_filled_as_far_as_it_goes(part: float | None, text: str) -> None:
-    assert bar(part, width=2).plain == text
+    drawn = bar(part, width=2)
+
+    assert drawn.drawn.plain == text
+    assert drawn.plain == text[2:].strip()
+
+
+def test_a_terminal_of_few_characters_gets_plain_bars(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", few)
+
+    assert bar(0.5, width=2).drawn.plain == "#.  50%"

@@ -55,10 +55,10 @@ def test_tells_what_starts_and_how_it_ends() -> None:
         reporter.ended(SLEEP, record(SLEEP, Outcome.REFUSED, "not empty"))
 
     assert text.getvalue().splitlines() == [
-        "started  1: vm a → b",
-        "done     1: vm a → b, in 1 min 5 s",
-        "failed   2: wake c: no answer",
-        "refused  3: put c to sleep: not empty",
+        "started 1: vm a → b",
+        "done 1: vm a → b, in 1 min 5 s",
+        "failed 2: wake c: no answer",
+        "refused 3: put c to sleep: not empty",
     ]
 
 
@@ -77,7 +77,7 @@ def test_waiting_for_a_step_that_runs_is_nothing_to_tell() -> None:
         reporter.started(MOVE)
         reporter.waiting(WAKE, "2 moves under way")
 
-    assert text.getvalue().splitlines() == ["started  1: vm a → b"]
+    assert text.getvalue().splitlines() == ["started 1: vm a → b"]
 
 
 def test_tells_once_what_each_pull_of_the_brake_means() -> None:

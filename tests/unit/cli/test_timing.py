@@ -56,11 +56,8 @@ def told(
     return " ".join(capsys.readouterr().out.split())
 
 
-def test_tells_how_long_all_takes_and_the_longest_chain(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_tells_the_longest_chain(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, CHAIN, pair(0.0), FAST) == (
-        "takes about 40 s, with up to 1 move at once "
         "one after another: steps 1, 2, 40 s"
     )
 
@@ -70,7 +67,6 @@ def test_tells_what_it_has_assumed(capsys: pytest.CaptureFixture[str]) -> None:
 
     said = told(capsys, Plan((wake, *CHAIN.steps)), pair(None), Limits())
 
-    assert said.startswith("takes at least 5 min 44 s,")
     assert said.endswith(
         "assumed: links of 1 Gbit/s, because [limits] names no bandwidth; no writing "
         "to memory in 2 steps (the dirty rate is not known); no time at all for 1 step "
@@ -164,4 +160,4 @@ def test_plan_reckons_with_the_bandwidth_of_the_configuration(
     found = json.loads(opendrs(*command, "--format", "json").out)["schedule"]
 
     assert (found["seconds"], found["bandwidth_assumed"]) == (40.0, False)
-    assert "takes at least 40 s, with up to 1 move at once" in opendrs(*command).out
+    assert "plan: 1 move of 40.0 GiB, at least 40 s\n" in opendrs(*command).out
