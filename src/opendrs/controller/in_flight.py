@@ -1,8 +1,8 @@
 """Migrations that may be running, whether they are seen or not.
 
 A host that stops answering does not stop its migrations. So each counts on both of
-its nodes, as it was last seen, until its outcome is known: also one that was lost,
-in the cycles after, and after a restart.
+its nodes, as it was last seen, until its outcome is known: also one that was lost or
+that others have started, in the cycles after, and after a restart.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from opendrs.model import (
     GuestId,
     GuestKind,
     GuestState,
+    Migration,
     Move,
     Node,
     NodeId,
@@ -32,6 +33,7 @@ from opendrs.model import (
 from opendrs.ports import Outcome, Platform, StepRecord, Store, TaskState
 
 KEY = "in flight"
+Key = tuple[GuestId, NodeId, NodeId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,17 @@ class InFlightMigration:
         """Return the source and the target."""
         return self.move.source, self.move.target
 
+    @property
+    def key(self) -> Key:
+        """Return what tells it from others."""
+        return _key(self.move)
+
 
 class InFlight:
     """The migrations that may be running, as the store keeps them.
 
-    Those that `begin` was called for run until `end`. The others were lost: how they
-    ended is judged by what is seen.
+    Those that `begin` was called for run until `end`. The others were lost, or others
+    have started them: how they ended is judged by what is seen.
 
     Args:
         store: Where they are kept.
@@ -67,8 +74,8 @@ class InFlight:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = {found.move: found for found in in_flight(store)}
-        self._running: set[Move] = set()
+        self._kept = {found.key: found for found in in_flight(store)}
+        self._running: set[Key] = set()
 
     def begin(self, moves: Sequence[Move], seen: Snapshot) -> None:
         """Record that *moves* are about to start; written before they are.
@@ -82,8 +89,8 @@ class InFlight:
         """
         for move in moves:
             migrating = replace(seen.guests[move.guest], migrating_to=move.target)
-            self._kept[move] = InFlightMigration(move, migrating)
-            self._running.add(move)
+            self._kept[_key(move)] = InFlightMigration(move, migrating)
+            self._running.add(_key(move))
         if moves:
             self._save()
 
@@ -96,8 +103,9 @@ class InFlight:
             StoreError: It cannot be kept.
         """
         for move in moves:
-            self._kept.setdefault(move, InFlightMigration(move, _unknown(move)))
-            self._running.add(move)
+            unseen = InFlightMigration(move, _unknown(move))
+            self._kept.setdefault(_key(move), unseen)
+            self._running.add(_key(move))
         self._save()
 
     def end(self, record: StepRecord) -> None:
@@ -108,27 +116,18 @@ class InFlight:
         """
         if isinstance(record.action, PowerOn | PowerOff):
             return
-        self._running.discard(record.action)
+        self._running.discard(_key(record.action))
         if record.outcome is not Outcome.LOST:
-            self._kept.pop(record.action, None)
+            self._kept.pop(_key(record.action), None)
         self._save()
 
     def counted(self, seen: Snapshot) -> Snapshot:
         """Return *seen* with every migration that may be running on both its nodes."""
-        if not self._kept:
-            return seen
-        for move, found in self._kept.items():
-            if (guest := _on_source(found, seen)) is not None:
-                self._kept[move] = InFlightMigration(move, guest)
-        over = {
-            move: found
-            for move, found in self._kept.items()
-            if move in self._running or not is_over(found, seen)
-        }
-        return _with(over.values(), seen)
+        self._update(seen)
+        return _with([m for m in self._kept.values() if self._counts(m, seen)], seen)
 
     def settle(self, seen: Snapshot, platform: Platform) -> None:
-        """Forget the lost migrations that are over.
+        """Keep the migrations that are seen, and forget those that are over.
 
         The platform is asked again about a migration whose guest is seen on the
         source, while its target does not answer.
@@ -136,16 +135,28 @@ class InFlight:
         Raises:
             StoreError: It cannot be kept.
         """
-        over = [
-            move
-            for move, found in self._kept.items()
-            if move not in self._running
-            and (is_over(found, seen) or _has_failed(found, seen, platform))
-        ]
-        for move in over:
-            del self._kept[move]
-        if over:
+        before = set(self._kept)
+        self._update(seen)
+        self._kept = {
+            key: found
+            for key, found in self._kept.items()
+            if self._counts(found, seen) and not _has_failed(found, seen, platform)
+        }
+        if set(self._kept) != before:
             self._save()
+
+    def _update(self, seen: Snapshot) -> None:
+        """Remember how the guests of all migrations are seen, and who else migrates."""
+        for key, found in self._kept.items():
+            if (guest := _on_source(found, seen)) is not None:
+                self._kept[key] = InFlightMigration(found.move, guest)
+        for guest in seen.guests.values():
+            if guest.migrating_to is not None:
+                move = Migration(guest.id, guest.node, guest.migrating_to)
+                self._kept.setdefault(_key(move), InFlightMigration(move, guest))
+
+    def _counts(self, found: InFlightMigration, seen: Snapshot) -> bool:
+        return found.key in self._running or not is_over(found, seen)
 
     def _save(self) -> None:
         value = {"migrations": [_plain(found) for found in self._kept.values()]}
@@ -179,21 +190,23 @@ def with_in_flight(seen: Snapshot, store: Store) -> Snapshot:
 def is_over(lost: InFlightMigration, seen: Snapshot) -> bool:
     """Return whether *seen* shows that a migration of unknown outcome has ended.
 
-    It has when the guest is seen on a node that answers, and is not migrating. Unless
-    it runs elsewhere than on the source, the other node must answer as well: without
-    that, a platform may not show that the guest migrates. A guest that is not seen is
-    gone when the state of every node is known.
+    It has when its guest is seen on a node that answers, and is not migrating, or is
+    not seen at all. Unless the guest runs elsewhere than on the source, the state of
+    both nodes must be known: without one of them, a platform may not show that the
+    guest migrates, or not the guest. A node that is off, or that the platform does
+    not have any more, runs none.
     """
+    ends = [seen.nodes[name] for name in lost.ends if name in seen.nodes]
+    known = all(end.state is not NodeState.UNKNOWN for end in ends)
     guest = seen.guests.get(lost.move.guest)
     if guest is None:
-        states = {node.state for node in seen.nodes.values()}
-        return NodeState.UNKNOWN not in states
+        return known
     if guest.migrating_to is not None or not seen.nodes[guest.node].reachable:
         return False
-    if guest.node != lost.move.source and guest.state is GuestState.RUNNING:
-        return True
-    ends = [seen.nodes[name] for name in lost.ends if name in seen.nodes]
-    return all(end.state is not NodeState.UNKNOWN for end in ends)
+    runs_elsewhere = (
+        guest.node != lost.move.source and guest.state is GuestState.RUNNING
+    )
+    return known or runs_elsewhere
 
 
 def _has_failed(lost: InFlightMigration, seen: Snapshot, platform: Platform) -> bool:
@@ -265,6 +278,10 @@ def _with_more(node: Node, part: Usage) -> Node:
         else used.memory + part.memory
     )
     return replace(node, usage=Usage(cpu, memory))
+
+
+def _key(move: Move) -> Key:
+    return move.guest, move.source, move.target
 
 
 def _unknown(move: Move) -> Guest:

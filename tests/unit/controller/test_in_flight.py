@@ -90,13 +90,15 @@ def test_a_lost_migration_is_over_once_the_source_says_so() -> None:
     assert settled(stage) == 0
 
 
-def test_a_guest_that_is_not_seen_is_gone_when_every_node_is_known() -> None:
+def test_a_guest_that_is_not_seen_is_gone_when_both_nodes_answer() -> None:
     move = InFlightMigration(migration("gone", "a", "b"), guest("gone", "a", 0.1))
     seen = crowd()
-    hidden = replace(seen.nodes[C], state=NodeState.UNKNOWN)
+    rest = {name: one for name, one in seen.nodes.items() if name != A}
 
     assert is_over(move, seen)
-    assert not is_over(move, replace(seen, nodes={**seen.nodes, C: hidden}))
+    assert is_over(move, replace(seen, nodes={**seen.nodes, C: Node(id=C)}))
+    assert is_over(move, replace(without(seen, VM1), nodes=rest))
+    assert not is_over(move, replace(seen, nodes={**seen.nodes, A: Node(id=A)}))
 
 
 def test_a_migration_is_not_over_while_its_guest_stands_still_at_the_target() -> None:

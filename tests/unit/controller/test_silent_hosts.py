@@ -279,6 +279,45 @@ def test_a_migration_whose_guest_was_not_recorded_leaves_no_room_unknown() -> No
     assert report.records[0].detail == "the memory vm1 uses was not measured"
 
 
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_migration_that_others_have_started_counts_while_it_is_not_seen(
+    *, shown: bool
+) -> None:
+    stage = stage_of(crowd(), moves_per_node=1, memory_overbooking=10, patience=60)
+    stage.world.shows_arrivals = shown
+    stage.world.start(ONE.action)  # by hand
+    stage.world.later(SOON, lambda: stage.world.isolate(A))
+    most = watched(stage, moves_of(B))
+
+    report = stage.play(FIRST, step("2", migration("small", "d", "b"), "0"))
+
+    assert outcomes(report) == [DONE, REFUSED]
+    assert max(most) == 1
+
+
+def test_a_migration_that_others_have_started_counts_in_later_cycles() -> None:
+    stage = stage_of(crowd())
+    policy = Balance(limits=HASTY)
+    cycles = Controller(
+        Routine(
+            interval=300,
+            gathering=10,
+            observe=stage.world.observe,
+            require_alive=lambda: None,
+        ),
+        stage.means(),
+        PolicyAlone(policy, stage.store),
+        Bell(),
+    )
+    stage.world.start(ONE.action)
+    cycles.once()
+    stage.world.isolate(A)
+
+    seen = remembered(stage.world.observe(), policy, stage.store)
+
+    assert seen.guests[VM1].locations == (A, B)
+
+
 def test_a_guest_whose_node_is_silent_is_not_gone() -> None:
     stage = stage_of(crowd())
     stage.world.isolate(C)
