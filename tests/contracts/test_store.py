@@ -188,3 +188,29 @@ def test_keeps_so_many_cycles_and_forgets_the_oldest(store: Store) -> None:
 
     kept = [found.document["number"] for found in store.cycles()]
     assert kept == list(range(2, MOST_CYCLES + 2))
+
+
+def test_times_in_the_future_are_set_to_now_and_others_stay(store: Store) -> None:
+    done = {"outcome": Outcome.DONE, "ended_at": NOON + timedelta(hours=2)}
+    past = replace(record("1", -5), outcome=Outcome.DONE, ended_at=NOON)
+    ended_ahead = replace(record("2", -5), **done)  # type: ignore[arg-type]
+    ahead = replace(record("3", 60), **done)  # type: ignore[arg-type]
+    running = record("4", 60)
+    for one in (past, ended_ahead, ahead, running):
+        store.write(one)
+    store.note_cycle(cycle(-1))
+    store.note_cycle(cycle(1))
+
+    found = store.correct_times(NOON), store.correct_times(NOON)
+
+    assert found == (4, 0)
+    assert store.of_run("run") == (
+        past,
+        replace(ended_ahead, ended_at=NOON),
+        replace(ahead, intended_at=NOON, ended_at=NOON),
+        replace(running, intended_at=NOON),
+    )
+    assert [one.decided_at for one in store.cycles()] == [
+        NOON - timedelta(minutes=1),
+        NOON,
+    ]

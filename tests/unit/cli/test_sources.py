@@ -1,6 +1,7 @@
 """From the word SOURCE to a platform, and the rules that must fit it."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from opendrs.cli.sources import (
 from opendrs.controller import SystemClock
 from opendrs.controller.nodes import keep_nodes
 from opendrs.controller.settings import NO_SETTINGS, Settings
+from opendrs.controller.stores import SqliteStore
 from opendrs.errors import ConfigurationError, UnknownPlatformError
 from opendrs.model import (
     GuestId,
@@ -196,3 +198,40 @@ def test_a_snapshot_in_a_file_is_planned_for_as_it_was_taken(tmp_path: Path) -> 
 
     assert with_record(PAIR, Balance(), live, settings) != PAIR
     assert with_record(PAIR, Balance(), saved, settings) == PAIR
+
+
+def test_a_snapshot_with_times_in_the_future_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ahead = PAIR.taken_at + timedelta(days=30)
+    guest = replace(PAIR.guests[GuestId("vm")], moved_at=ahead)
+    opened = source(replace(PAIR, guests={guest.id: guest}), tmp_path)
+
+    observe(opened)
+
+    (message,) = caplog.messages
+    assert message.startswith("snapshot: times in the future are treated as now: 1;")
+
+
+def test_a_record_with_times_in_the_future_that_is_only_read_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = replace(NO_SETTINGS, store=tmp_path / "record.sqlite")
+    opened = replace(source(PAIR, tmp_path), lasting=True)
+    ahead = opened.clock.now() + timedelta(days=30)
+    with SqliteStore(tmp_path / "record.sqlite") as store:
+        store.save("platform", {"name": opened.platform.name})
+        moved = StepRecord(
+            run="run",
+            step=StepId("1"),
+            action=Migration(GuestId("vm"), NodeId("b"), NodeId("a")),
+            intended_at=ahead,
+            ended_at=ahead,
+            outcome=Outcome.DONE,
+        )
+        store.write(moved)
+
+    seen = with_record(observe(opened), Balance(), opened, settings)
+
+    assert seen.guests[GuestId("vm")].moved_at == seen.taken_at
+    assert len(caplog.messages) == 1

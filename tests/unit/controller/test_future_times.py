@@ -15,7 +15,6 @@ from opendrs.controller.stores import MemoryStore
 from opendrs.guard import Refusal, objection
 from opendrs.model import (
     GuestId,
-    Limits,
     NodeId,
     NodeState,
     PowerOff,
@@ -195,30 +194,3 @@ def test_pressure_lets_the_guest_that_was_moved_last_rest_from_now_on() -> None:
     kept = policy.decide(crowd(), memory).memory  # type: ignore[arg-type]
 
     assert kept["last_at"] == kept["checked_at"] == NOON.isoformat()
-
-
-def test_all_times_are_corrected_at_once() -> None:
-    store = MemoryStore()
-    early = replace(
-        StepRecord(
-            run="run",
-            step=StepId("1"),
-            action=migration("vm1", "a", "b"),
-            intended_at=NOON - timedelta(minutes=1),
-        ),
-        ended_at=NOON + timedelta(minutes=1),
-        outcome=Outcome.DONE,
-    )
-    store.write(early)
-    store.write(replace(early, step=StepId("2"), intended_at=NOON + timedelta(hours=1)))
-    store.write(replace(early, step=StepId("3"), ended_at=NOON))
-
-    assert store.correct_times(NOON) == 2
-    assert store.correct_times(NOON) == 0
-    assert {record.ended_at for record in store.recent(NOON - timedelta(days=1))} == {
-        NOON
-    }
-
-
-def test_limits_are_those_of_the_operator() -> None:
-    assert Limits().cooldown == COOLDOWN
