@@ -202,6 +202,22 @@ def _refusal(answer: httpx.Response, where: str) -> PlatformError:
     return UnexpectedResponseError(told)
 
 
+def require_credentials(settings: AgentSettings) -> None:
+    """Check the files with the token and the certificate to trust.
+
+    Raises:
+        ConfigurationError: They cannot be used; with all complaints.
+    """
+    complaints: list[str] = []
+    for look in (lambda: _token(settings.token_file), lambda: _trust(settings.ca)):
+        try:
+            look()
+        except ConfigurationError as error:
+            complaints += error.complaints
+    if complaints:
+        raise ConfigurationError(*complaints)
+
+
 def _token(path: Path) -> str:
     try:
         text = read_ordinary(path, SMALL).decode("ascii").strip()

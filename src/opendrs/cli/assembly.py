@@ -161,7 +161,9 @@ class Sight:
             self._first = False
             return snapshot
         snapshot = self._source.platform.observe()
-        found = tuple(map(str, misfits(self._source, snapshot)))
+        found = tuple(
+            map(str, misfits(self._source.rules, self._source.networks, snapshot))
+        )
         for complaint in found:
             if complaint not in self._told:
                 tell("rule-misfit", complaint, level=logging.WARNING)

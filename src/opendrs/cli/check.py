@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from opendrs.cli.cluster import faults_document, print_faults
+from opendrs.cli.examination import Examined, examined
 from opendrs.cli.figures import counted
 from opendrs.cli.options import JSON, config_option, format_option, source_argument
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source
-from opendrs.controller.settings import RESERVED, Settings, settings_from
+from opendrs.controller.plausibility import implausible
+from opendrs.controller.settings import RESERVED
+from opendrs.errors import ConfigurationError
 from opendrs.model import (
     Guest,
     GuestId,
@@ -25,11 +29,20 @@ from opendrs.model import (
     Rule,
     Snapshot,
 )
-from opendrs.platforms.file import parse, read_text, shown_path, snapshot_from
-from opendrs.rules import compile_rules, violations
+from opendrs.platforms.file import (
+    MOST_FOUND,
+    Complaint,
+    Severity,
+    dotted,
+    parse,
+    read_text,
+    shown_path,
+)
+from opendrs.rules import Contradiction, Violation, compile_rules, violations
 from opendrs.sim.clock import SATURDAY_NOON
 
-NOT_IN_ORDER = 1
+NOT_IN_ORDER, BAD_INPUT = 1, 2
+MOST_SHOWN = 100  # errors, and as many warnings
 
 
 @click.command(name="check")
@@ -39,58 +52,87 @@ NOT_IN_ORDER = 1
 def command(*, source: str, config: Path | None, form: str) -> int:
     """Find everything wrong in a file, at once.
 
-    SOURCE is a configuration, a file of rules alone, a snapshot, or what else
-    can be observed. Besides mistakes in the file, rules that contradict one
-    another are found and, in a cluster, rules that are broken. A controller's
-    certificate, key and tokens are read as well.
+    SOURCE is a configuration, a file of rules alone, a snapshot, a scenario, a
+    sweep, a drill, or what else can be observed. Besides mistakes in the file,
+    rules that contradict one another are found and, in a cluster, rules that are
+    broken. Of a configuration, the files it names are read as well, libraries
+    that it needs are looked for, and nodes in rules must be there.
+
+    A number that cannot be is an error, such as 59 of 16 cores in use; one that
+    is improbable, such as a node with 64 MiB, is a warning. Both are written to
+    standard error; with --format json they are listed as diagnostics.
 
     \b
       opendrs check opendrs.toml
       opendrs check cluster.json
       opendrs check lab --config opendrs.toml
 
-    Exit status: 0 in order, 1 a contradiction or a broken strict rule, 2 a
-    mistake in the file.
+    Exit status: 0 in order, also with warnings; 1 a contradiction or a broken
+    strict rule; 2 a mistake in the file.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
-    what, snapshot = _read(source, config)
-    contradictions, broken = (
-        compile_rules(snapshot).contradictions,
-        violations(snapshot),
-    )
-    in_order = not contradictions and not any(found.strict for found in broken)
+    try:
+        found = _examined(source, config)
+    except ConfigurationError as error:  # it cannot even be read
+        if form != JSON:
+            raise
+        found = Examined(
+            "a file", tuple(Complaint((), each) for each in error.complaints)
+        )
+    faults: tuple[Sequence[Contradiction], Sequence[Violation]] = ((), ())
+    if found.usable:
+        snapshot = found.snapshot or imagined(found.rules)
+        faults = compile_rules(snapshot).contradictions, violations(snapshot)
+    contradictions, broken = faults
+    strict = any(each.strict for each in broken)
+    status = NOT_IN_ORDER if contradictions or strict else 0
+    if not found.usable:
+        status = BAD_INPUT
     if form == JSON:
-        faults = faults_document(contradictions, broken)
-        print_json({"what": what, "in_order": in_order, **faults})
-    else:
+        listed = [_diagnostic(source, each) for each in found.complaints]
+        report = {"what": found.what, "in_order": not status, "diagnostics": listed}
+        print_json({**report, **faults_document(contradictions, broken)})
+        return status
+    _print_complaints(source, found.complaints)
+    if found.usable:
         screen = console()
         print_faults(screen, contradictions, broken)
-        verdict = "in order" if in_order else "not in order"
-        screen.print(visible(f"{source}: {what}, {verdict}."))
-    return 0 if in_order else NOT_IN_ORDER
+        verdict = "not in order" if status else "in order"
+        screen.print(visible(f"{source}: {_described(found)}, {verdict}."))
+    return status
 
 
-def _read(source: str, config: Path | None) -> tuple[str, Snapshot]:
-    """Return what *source* is, and a cluster in which its rules can be judged."""
+def _examined(source: str, config: Path | None) -> Examined:
     path = Path(source)
     if source != RESERVED and _is_file(path):
-        document = parse(read_text(path), shown_path(path), path.suffix)
-        if not _is_snapshot(document):
-            settings = settings_from(document, shown_path(path), path.parent)
-            _require_credentials(settings)
-            return _described(settings), imagined(settings.rules)
-        return "a snapshot", snapshot_from(document, shown_path(path))
-    settings = load_settings(config)
-    return "a cluster", observe(open_source(source, settings))
+        name = shown_path(path)
+        document = parse(read_text(path), name, path.suffix)
+        return examined(document, name, path.parent)
+    snapshot = observe(open_source(source, load_settings(config)))
+    # What a platform measured is as it is: nobody can write it otherwise.
+    odd = (replace(each, severity=Severity.WARNING) for each in implausible(snapshot))
+    return Examined("a cluster", tuple(odd), snapshot=snapshot)
 
 
-def _require_credentials(settings: Settings) -> None:
-    if settings.requests is not None:
-        # Only here: to speak TLS takes a while to import.
-        from opendrs.controller.requests.credentials import (  # noqa: PLC0415
-            require_credentials,
-        )
+def _print_complaints(source: str, complaints: Sequence[Complaint]) -> None:
+    """Print errors, and then warnings, each on a line of standard error."""
+    name = shown_path(Path(source))
+    errors = [each for each in complaints if each.severity is Severity.ERROR]
+    warnings = [each for each in complaints if each.severity is Severity.WARNING]
+    for begin, several in (("", errors), ("warning: ", warnings)):
+        for each in several[:MOST_SHOWN]:
+            click.echo(visible(f"opendrs: {begin}{name}: {each}"), err=True)
+        if (more := len(several) - MOST_SHOWN) > 0:
+            least = "at least " if len(several) > MOST_FOUND else ""
+            click.echo(f"opendrs: {begin}{name}: and {least}{more} more", err=True)
 
-        require_credentials(settings.requests)
+
+def _diagnostic(source: str, complaint: Complaint) -> dict[str, str | None]:
+    return {
+        "severity": complaint.severity.value,
+        "file": source,
+        "field": dotted(complaint.at) or None,
+        "message": complaint.text,
+    }
 
 
 def _is_file(path: Path) -> bool:
@@ -100,15 +142,12 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _is_snapshot(document: object) -> bool:
-    signs = ("format", "taken_at", "nodes", "guests")
-    return not isinstance(document, Mapping) or any(key in document for key in signs)
-
-
-def _described(settings: Settings) -> str:
-    platforms = counted(len(settings.platforms), "platform")
-    rules = counted(len(settings.rules), "rule")
-    return f"a configuration with {platforms} and {rules}"
+def _described(found: Examined) -> str:
+    if found.settings is None:
+        return found.what
+    platforms = counted(len(found.settings.platforms), "platform")
+    rules = counted(len(found.settings.rules), "rule")
+    return f"{found.what} with {platforms} and {rules}"
 
 
 def imagined(rules: Sequence[Rule]) -> Snapshot:

@@ -12,10 +12,12 @@ from opendrs.controller import remembered
 from opendrs.controller.clock import SystemClock
 from opendrs.controller.future_times import warn_of_snapshot, warn_of_times
 from opendrs.controller.nodes import with_known_nodes
+from opendrs.controller.plausibility import impossible
 from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
 from opendrs.controller.stores import MemoryStore, SqliteStore
 from opendrs.errors import (
     ConfigurationError,
+    InvalidFileError,
     UnknownPlatformError,
 )
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
@@ -140,8 +142,10 @@ def observe(source: Source) -> Snapshot:
         PlatformError: The platform cannot be asked.
     """
     snapshot = source.platform.observe()
+    if isinstance(source.platform, FilePlatform):
+        complain(source.platform.name, impossible(snapshot), InvalidFileError)
     where = f"the configuration, on {source.platform.name}"
-    complain(where, misfits(source, snapshot), ConfigurationError)
+    complain(where, misfits(source.rules, source.networks, snapshot))
     warn_of_snapshot(snapshot)
     return snapshot
 
@@ -220,10 +224,18 @@ def owner_of(store: Store, name: str) -> str | None:
     return name
 
 
-def misfits(source: Source, snapshot: Snapshot) -> Iterator[Complaint]:
-    """Yield a complaint for each name that *source* adds and *snapshot* has not."""
-    yield from _misfits(source.rules, snapshot)
-    for index, network in enumerate(source.networks):
+def misfits(
+    rules: Sequence[Rule], networks: Sequence[Network], snapshot: Snapshot
+) -> Iterator[Complaint]:
+    """Yield a complaint for each name that is not in *snapshot*.
+
+    Args:
+        rules: Rules that the configuration adds.
+        networks: Networks that it names.
+        snapshot: The cluster they are for.
+    """
+    yield from _misfits(rules, snapshot)
+    for index, network in enumerate(networks):
         for node in sorted(set(network.nodes) - snapshot.nodes.keys()):
             at = ("limits", "networks", index, "nodes")
             yield Complaint(at, f"there is no node {shown(node)}")

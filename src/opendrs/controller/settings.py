@@ -248,11 +248,23 @@ def settings_from(document: object, source: str, directory: Path) -> Settings:
     Raises:
         ConfigurationError: Something is wrong; with all that is.
     """
+    settings, complaints = settings_and_complaints(document, source, directory)
+    complain(source, complaints)
+    return settings
+
+
+def settings_and_complaints(
+    document: object, source: str, directory: Path
+) -> tuple[Settings, tuple[Complaint, ...]]:
+    """Return what *document* says as far as it can be used, and what is wrong with it.
+
+    Raises:
+        ConfigurationError: It is of another form.
+    """
     require_form(document, source, FileForm.CONFIGURATION)
     reading = _Reading(directory)
     settings = reading.settings(document)
-    complain(source, (*repeated_keys(document), *reading.complaints))
-    return settings
+    return settings, (*repeated_keys(document), *reading.complaints)
 
 
 class _Reading:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,6 +11,7 @@ from opendrs.model.identifiers import NodeId
 from opendrs.model.quantities import BytesPerSecond, Seconds
 from opendrs.model.resources import require_amount
 
+FASTEST = 1e15  # bytes a second, a thousand times any network
 LONGEST_TIME = 1e8  # seconds, some three years; far more and dates overflow
 
 
@@ -115,8 +115,10 @@ class Limits:
 
 
 def _require_bandwidth(bandwidth: float | None) -> None:
-    if bandwidth is not None and not 1 <= bandwidth < math.inf:
+    if bandwidth is not None and not bandwidth >= 1:
         raise ModelError(f"bandwidth must be at least 1, not {bandwidth}")
+    if bandwidth is not None and bandwidth > FASTEST:
+        raise ModelError(f"bandwidth must be at most {FASTEST:.0e}, not {bandwidth}")
 
 
 DEFAULT_LIMITS = Limits()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
-from opendrs.policies.base import Decision, Reason, require_ratio
+from opendrs.policies.base import MOST_UNEVEN, Decision, Reason, require_ratio
 from opendrs.policies.board import Board
 from opendrs.policies.measures import (
     Loads,
@@ -59,7 +59,8 @@ class AutoRebalance:
 
     def __post_init__(self) -> None:
         require_ratio("margin", self.margin, 1.0)
-        require_ratio("threshold", self.threshold)
+        normalised = self.form is ImbalanceForm.NORMALISED
+        require_ratio("threshold", self.threshold, 1.0 if normalised else MOST_UNEVEN)
         if self.hold < 0:
             raise ValueError(f"hold must be at least 0 cycles, not {self.hold}")
 

@@ -84,6 +84,11 @@ class Policy(Protocol[MemoryT]):
         """Return what to do about *snapshot*."""
 
 
+PERCENT = 100
+MOST_UNEVEN = 10.0  # with all load on one node, above it from 102 nodes on
+MOST_WEIGHT = 1e6
+
+
 def require_ratio(name: str, value: float, most: float = math.inf) -> None:
     """Check a setting that is a ratio, from 0 up to *most*.
 
@@ -92,4 +97,6 @@ def require_ratio(name: str, value: float, most: float = math.inf) -> None:
     """
     if not 0 <= value <= most or math.isinf(value):
         bound = "0 or more" if math.isinf(most) else f"in [0, {most:g}]"
-        raise ValueError(f"{name} must be a finite number {bound}, not {value}")
+        percent = 1 < value <= PERCENT and most <= MOST_UNEVEN
+        meant = f"; {value:g} % is {value / PERCENT:g}" if percent else ""
+        raise ValueError(f"{name} must be a finite number {bound}, not {value}{meant}")

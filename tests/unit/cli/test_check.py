@@ -41,6 +41,11 @@ def checked(opendrs: Opendrs, text: str, *options: str) -> tuple[int, str, str]:
 
 def test_a_configuration_in_order_is_said_to_be(opendrs: Opendrs) -> None:
     platform = '[platform.lab]\nkind = "file"\npath = "x.json"\n'
+    pairs = cluster(
+        nodes={"n1": 0.1, "n2": 0.1},
+        guests={"a": ("n1", 0.1), "b": ("n1", 0.1), "c": ("n2", 0.1)},
+    )
+    write_snapshot(pairs, Path("x.json"))
 
     assert checked(opendrs, platform + KEPT) == (
         0,
@@ -102,10 +107,12 @@ def test_the_files_by_which_agents_are_known_are_read_as_well(
     once_they_are_there = checked(opendrs, requests)
 
     why = "No such file or directory"
+    begin = "opendrs: opendrs.toml: requests"
     assert (status, out) == (2, "")
     assert err.splitlines() == [
-        f"opendrs: requests.tokens: cannot read tokens.toml: {why}",
-        f"opendrs: requests.certificate: cannot read controller.pem: {why}",
+        f"{begin}.tokens: cannot read tokens.toml: {why}",
+        f"{begin}.certificate: cannot read controller.pem: {why}",
+        f"{begin}.key: cannot read controller.key: {why}",
     ]
     assert once_they_are_there[0] == 0
 

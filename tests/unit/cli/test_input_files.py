@@ -84,11 +84,13 @@ def test_of_a_million_mistakes_the_first_are_told_and_not_all_counted(
     }
     Path("bad.json").write_text(json.dumps(document))
 
-    answer = opendrs("check", "bad.json")
+    planned, checked = opendrs("plan", "bad.json"), opendrs("check", "bad.json")
 
-    assert answer.status == 2
-    assert answer.err.count("\n") == 11
-    assert answer.err.endswith("opendrs: bad.json: and more than 1000 more\n")
+    assert planned.status == checked.status == 2
+    assert planned.err.count("\n") == 11
+    assert planned.err.endswith("opendrs: bad.json: and at least 900 more\n")
+    assert checked.err.count("\n") == 101
+    assert checked.err.endswith("opendrs: bad.json: and at least 901 more\n")
 
 
 def test_an_entry_with_a_million_fields_is_one_mistake(opendrs: Opendrs) -> None:

@@ -6,7 +6,7 @@ import errno
 import os
 import socket
 import ssl
-from pathlib import Path
+from collections.abc import Iterator
 
 from opendrs.controller.requests.settings import RequestSettings
 from opendrs.errors import ConfigurationError
@@ -22,8 +22,9 @@ def tls_context(settings: RequestSettings) -> ssl.SSLContext:
     Raises:
         ConfigurationError: Certificate or key cannot be used.
     """
-    for name in ("certificate", "key"):
-        _require_readable(name, getattr(settings, name))
+    unreadable = [*_unreadable("certificate", settings), *_unreadable("key", settings)]
+    if unreadable:
+        raise ConfigurationError(*unreadable)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -36,14 +37,13 @@ def tls_context(settings: RequestSettings) -> ssl.SSLContext:
     return context
 
 
-def _require_readable(name: str, path: Path) -> None:
+def _unreadable(name: str, settings: RequestSettings) -> Iterator[str]:
+    path = getattr(settings, name)
     try:
         require_ordinary(path)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigurationError(
-            f"requests.{name}: cannot read {shown_path(path)}: {why}"
-        ) from error
+        yield f"requests.{name}: cannot read {shown_path(path)}: {why}"
 
 
 def _no_password() -> str:

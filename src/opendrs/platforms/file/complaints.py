@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import islice
 
 from pydantic import ValidationError
@@ -17,7 +18,7 @@ from opendrs.model.quantities import QuantityError
 Location = tuple[str | int, ...]
 
 MOST_SHOWN = 10
-MOST_COUNTED = 1000  # beyond those that are shown
+MOST_COUNTED = 900  # beyond those that are shown
 _LONGEST_VALUE = 40
 _PLAIN_KEY_MARKS = "_-:@"
 
@@ -48,27 +49,40 @@ _EXPECTED: Mapping[str, str] = {
 }
 
 
+class Severity(StrEnum):
+    """How much is wrong."""
+
+    ERROR = "error"  # it cannot be, or cannot be used
+    WARNING = "warning"  # it can be, and is improbable
+
+
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """One thing that is wrong.
+    """One thing that is wrong, or improbable.
 
     Attributes:
         at: The keys and positions that lead to it from the top.
         message: What was expected and what was found.
         word: A name that is not known; None where there is none to guess at.
         known: The names it may be meant to be.
+        severity: Whether what it is about can be used.
     """
 
     at: Location
     message: str
     word: str | None = None
     known: Collection[str] = field(default=(), compare=False, repr=False)
+    severity: Severity = Severity.ERROR
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """What it says, without the place."""
         # Guessing takes a while, and of a thousand complaints ten are shown.
         guess = "" if self.word is None else suggestion(self.word, self.known)
-        message = self.message + guess
-        return f"{dotted(self.at)}: {message}" if self.at else message
+        return self.message + guess
+
+    def __str__(self) -> str:
+        return f"{dotted(self.at)}: {self.text}" if self.at else self.text
 
 
 def complain(
@@ -81,7 +95,7 @@ def complain(
     lines = [f"{source}: {complaint}" for complaint in islice(every, MOST_SHOWN)]
     rest = sum(1 for _ in islice(every, MOST_COUNTED))
     if rest:
-        more = f"more than {rest}" if rest == MOST_COUNTED else f"{rest}"
+        more = f"at least {rest}" if rest == MOST_COUNTED else f"{rest}"
         lines.append(f"{source}: and {more} more")
     if lines:
         raise kind(*lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -37,7 +37,7 @@ from opendrs.platforms.file.documents import (
     shown_path,
 )
 from opendrs.platforms.file.forms import FileForm, require_form
-from opendrs.platforms.file.portions import check_snapshot
+from opendrs.platforms.file.portions import MOST_FOUND, check_snapshot
 from opendrs.platforms.file.references import dangling
 from opendrs.platforms.file.wire import (
     FIELDS,
@@ -74,15 +74,30 @@ def snapshot_from(document: object, source: str) -> Snapshot:
     Raises:
         InvalidFileError: They describe none; with everything that is wrong.
     """
+    snapshot, wrong = snapshot_and_complaints(document, source)
+    complain(source, wrong, InvalidFileError)
+    assert snapshot is not None  # noqa: S101 - or there was a complaint
+    return snapshot
+
+
+def snapshot_and_complaints(
+    document: object, source: str
+) -> tuple[Snapshot | None, tuple[Complaint, ...]]:
+    """Return the snapshot that *document* describes, or what is wrong with it.
+
+    Raises:
+        InvalidFileError: It is of another form.
+    """
     require_form(document, source, FileForm.SNAPSHOT)
     entry, wrong = check_snapshot(document)
-    rest = chain(repeated_keys(document), dangling(document))
-    complain(source, chain(wrong, rest), InvalidFileError)
+    every = chain(wrong, repeated_keys(document), dangling(document))
+    if complaints := tuple(islice(every, MOST_FOUND + 1)):
+        return None, complaints
     assert entry is not None  # noqa: S101 - or there was a complaint
     try:
-        return _snapshot(entry)
+        return _snapshot(entry), ()
     except ModelError as error:
-        raise InvalidFileError(f"{source}: {error}") from error
+        return None, (Complaint((), str(error)),)
 
 
 def check_rules(

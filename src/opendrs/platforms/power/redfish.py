@@ -196,6 +196,22 @@ class RedfishDriver:
         return f"the management controller of {self._node}"
 
 
+def require_credentials(node: str, settings: RedfishSettings) -> None:
+    """Check that the password is there, and the certificate to trust.
+
+    Raises:
+        ConfigurationError: They cannot be used; with all complaints.
+    """
+    complaints: list[str] = []
+    for look in (_password, _trust):
+        try:
+            look(NodeId(node), settings)
+        except ConfigurationError as error:
+            complaints += error.complaints
+    if complaints:
+        raise ConfigurationError(*complaints)
+
+
 def _password(node: NodeId, settings: RedfishSettings) -> str:
     if settings.password_env is not None:
         found = os.environ.get(settings.password_env)

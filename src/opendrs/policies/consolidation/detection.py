@@ -102,6 +102,9 @@ class Memoryless(ABC):
         return Verdicts(self.all_overloaded(histories, migration), tallies)
 
 
+MOST_SAFETY = 10.0  # times the spread of a load, or the slope of a trend
+
+
 def require_samples(name: str, value: int, least: int = 1) -> None:
     """Check a setting that is a number of samples.
 

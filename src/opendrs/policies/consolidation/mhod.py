@@ -54,7 +54,7 @@ class Mhod:
 
     def __post_init__(self) -> None:
         require_ratio("otf", self.otf, 1.0)
-        require_ratio("threshold", self.threshold)
+        require_ratio("threshold", self.threshold, 1.0)
         require_samples("learning", self.learning)
         if not self.windows or list(self.windows) != sorted(set(self.windows)):
             raise ValueError(f"windows must ascend, unlike {self.windows}")

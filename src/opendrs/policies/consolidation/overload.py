@@ -15,7 +15,11 @@ from typing import ClassVar
 import numpy as np
 
 from opendrs.policies.base import require_ratio
-from opendrs.policies.consolidation.detection import Memoryless, require_samples
+from opendrs.policies.consolidation.detection import (
+    MOST_SAFETY,
+    Memoryless,
+    require_samples,
+)
 from opendrs.policies.consolidation.dispersion import (
     interquartile_range,
     interquartile_ranges,
@@ -63,7 +67,7 @@ class Threshold(Memoryless):
     threshold: float = 0.8
 
     def __post_init__(self) -> None:
-        require_ratio("threshold", self.threshold)
+        require_ratio("threshold", self.threshold, 1.0)
 
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
         """Return whether the newest sample is above the threshold."""
@@ -85,7 +89,7 @@ class LastNAverage(Memoryless):
     n: int = 2
 
     def __post_init__(self) -> None:
-        require_ratio("threshold", self.threshold)
+        require_ratio("threshold", self.threshold, 1.0)
         require_samples("n", self.n)
 
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
@@ -114,7 +118,7 @@ class _Dispersion(Memoryless):
     _least: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        require_ratio("safety", self.safety)
+        require_ratio("safety", self.safety, MOST_SAFETY)
         require_samples("limit", self.limit)
 
     def threshold(self, history: Sequence[float]) -> float:
@@ -188,8 +192,8 @@ class Loess(Memoryless):
     lines = staticmethod(loess_lines)
 
     def __post_init__(self) -> None:
-        require_ratio("threshold", self.threshold)
-        require_ratio("safety", self.safety)
+        require_ratio("threshold", self.threshold, 1.0)
+        require_ratio("safety", self.safety, MOST_SAFETY)
         require_samples("length", self.length, LEAST)
 
     def prediction(self, history: Sequence[float], migration: float) -> float:

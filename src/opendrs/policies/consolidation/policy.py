@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, Limits, NodeId, Snapshot
+from opendrs.model.limits import FASTEST, LONGEST_TIME
 from opendrs.model.quantities import BytesPerSecond, Seconds
-from opendrs.policies.base import Decision, Reason, require_ratio
+from opendrs.policies.base import MOST_WEIGHT, Decision, Reason, require_ratio
 from opendrs.policies.consolidation.decision import decided, judged
 from opendrs.policies.consolidation.detection import Tallies, require_samples
 from opendrs.policies.consolidation.histories import Floats
@@ -117,16 +118,15 @@ class Consolidate:
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        for name in ("bound", "target", "relief", "full"):
+        for name in ("bound", "target", "relief", "full", "underload"):
             if (value := getattr(self, name)) is not None:
                 require_ratio(name, value, 1.0)
-        for name in ("price", "underload"):
-            if (value := getattr(self, name)) is not None:
-                require_ratio(name, value)
+        if self.price is not None:
+            require_ratio("price", self.price, MOST_WEIGHT)
         for name in ("last_n", "history", "attempts", "emptied"):
             require_samples(name, getattr(self, name))
-        for name in ("interval", "bandwidth"):
-            require_ratio(name, getattr(self, name))
+        for name, most in (("interval", LONGEST_TIME), ("bandwidth", FASTEST)):
+            require_ratio(name, getattr(self, name), most)
             if getattr(self, name) == 0:
                 raise ValueError(f"{name} must be above 0")
         if self.server not in SPECPOWER:

@@ -36,7 +36,7 @@ class Otf:
 
     def __post_init__(self) -> None:
         require_ratio("otf", self.otf, 1.0)
-        require_ratio("threshold", self.threshold)
+        require_ratio("threshold", self.threshold, 1.0)
         require_samples("limit", self.limit)
 
     def judge(

@@ -59,7 +59,7 @@ class UnderloadThreshold:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
-        require_ratio("threshold", self.threshold)
+        require_ratio("threshold", self.threshold, 1.0)
 
     def underloaded(self, history: Sequence[float]) -> bool:
         """Return whether the newest sample is at most the threshold."""
@@ -79,7 +79,7 @@ class UnderloadLastNAverage:
     n: int = 2
 
     def __post_init__(self) -> None:
-        require_ratio("threshold", self.threshold)
+        require_ratio("threshold", self.threshold, 1.0)
         require_samples("n", self.n)
 
     def underloaded(self, history: Sequence[float]) -> bool:

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
-from opendrs.policies.base import Decision, Reason, require_ratio
+from opendrs.policies.base import (
+    MOST_UNEVEN,
+    MOST_WEIGHT,
+    Decision,
+    Reason,
+    require_ratio,
+)
 from opendrs.policies.optimising.budget import KNEE, Budget
 from opendrs.policies.optimising.calm import Calm, calm
 from opendrs.policies.optimising.case import Case
@@ -81,11 +87,11 @@ class Optimize:
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        for name in ("cpu", "memory", "thrift", "soft", "threshold"):
-            require_ratio(name, getattr(self, name))
-        for name in ("margin", "pressure"):
+        for name in ("cpu", "memory", "thrift", "soft"):
+            require_ratio(name, getattr(self, name), MOST_WEIGHT)
+        for name in ("margin", "pressure", "busy"):
             require_ratio(name, getattr(self, name), 1.0)
-        require_ratio("busy", self.busy)
+        require_ratio("threshold", self.threshold, MOST_UNEVEN)
         for name in ("spare", "effort", "seed"):
             if getattr(self, name) < 0:
                 raise ValueError(

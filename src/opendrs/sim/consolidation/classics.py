@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from opendrs.errors import InvalidSettingError
+from opendrs.policies.consolidation.detection import MOST_SAFETY
 from opendrs.policies.consolidation.strategy import (
     PARAMETERS,
     Detection,
@@ -108,7 +109,8 @@ def _neat(name: str, rest: str) -> Classic:
         )
     bounded = detector in (Detection.OTF, Detection.MHOD)
     usual = NEAT_BOUND if bounded else PARAMETERS.get(detector, FULL_LOAD)
-    value = _positive(name, number) if number else usual
+    most = MOST_SAFETY if detector in PARAMETERS else 1.0
+    value = _positive(name, number, most) if number else usual
     return Classic(
         {
             **_COMMON,
@@ -138,11 +140,13 @@ _COMMON: Mapping[str, object] = MappingProxyType(
 )
 
 
-def _positive(name: str, number: str) -> float:
+def _positive(name: str, number: str, most: float) -> float:
     try:
         value = float(number)
     except ValueError:
         value = 0.0
-    if not 0 < value < float("inf"):
-        raise InvalidSettingError(f"{name}: expected a number above 0, not {number!r}")
+    if not 0 < value <= most:
+        raise InvalidSettingError(
+            f"{name}: expected a number above 0 and at most {most:g}, not {number!r}"
+        )
     return value

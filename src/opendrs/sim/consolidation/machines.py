@@ -20,6 +20,7 @@ from opendrs.sim.consolidation.hardware import (
 )
 from opendrs.sim.consolidation.workload import CpuUnit, MemoryUnit, Workload
 
+MOST = 10**9  # seconds, watts, or MB a second
 MEMORY = 65_536.0  # MB; see `Machines.memory`
 
 
@@ -44,17 +45,18 @@ class Behaviour:
     wake: Seconds = 120.0
     shutdown: Seconds = 30.0
     asleep: float = 0.0
-    bandwidth: MegabytesPerSecond = (
-        62.5  # half of a gigabit a second, as in CloudSim 3.0.3
-    )
+    bandwidth: MegabytesPerSecond = 62.5  # as in CloudSim 3.0.3: 0.5 Gbit/s
     loss: float = 0.1  # Voorsluys et al. 2009, as in Beloglazov and Buyya 2012
 
     def __post_init__(self) -> None:
         for name in ("wake", "shutdown", "asleep"):
-            if not 0 <= getattr(self, name) < np.inf:
+            if not getattr(self, name) >= 0:
                 raise ConfigurationError(f"{name} must be 0 or more")
-        if not 0 < self.bandwidth < np.inf:
+        if not self.bandwidth > 0:
             raise ConfigurationError("bandwidth must be above 0 MB/s")
+        for name in ("wake", "shutdown", "asleep", "bandwidth"):
+            if getattr(self, name) > MOST:
+                raise ConfigurationError(f"{name} must be at most {MOST:,}")
         if not 0 <= self.loss <= 1:
             raise ConfigurationError("loss must be in [0, 1]")
 

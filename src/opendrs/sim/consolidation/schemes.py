@@ -7,6 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from opendrs.errors import InvalidSettingError
+from opendrs.policies.consolidation.detection import MOST_SAFETY
 
 
 class Baseline(StrEnum):
@@ -63,9 +64,11 @@ class Migrating:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.parameter < float("inf"):
+        most = 1.0 if self.detector is Detector.THR else MOST_SAFETY
+        if not 0 < self.parameter <= most:
             raise InvalidSettingError(
-                f"{self}: the parameter must be above 0, not {self.parameter}"
+                f"{self}: the parameter must be above 0 and at most {most:g}, "
+                f"not {self.parameter:g}"
             )
 
     def __str__(self) -> str:

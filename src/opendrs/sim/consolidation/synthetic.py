@@ -13,6 +13,7 @@ from opendrs.sim.consolidation.workload import Workload
 DAY = 86_400.0
 WEEK = 7 * DAY
 SAMPLE = 300.0  # s
+MOST = 1000  # bursts a day, or times the load
 WEEKEND = 0.6  # of the load of other days
 
 
@@ -48,8 +49,8 @@ class Synthetic:
         if not 0 < self.load <= 1:
             raise ConfigurationError(f"load must be in (0, 1], not {self.load}")
         for name in ("noise", "bursts"):
-            if not 0 <= getattr(self, name) < np.inf:
-                raise ConfigurationError(f"{name} must be 0 or more")
+            if not 0 <= getattr(self, name) <= MOST:
+                raise ConfigurationError(f"{name} must be from 0 to {MOST}")
 
 
 def synthetic(asked: Synthetic) -> Workload:

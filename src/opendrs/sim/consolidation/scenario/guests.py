@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,9 @@ from opendrs.platforms.file import shown
 from opendrs.sim.consolidation.hardware import Integers
 from opendrs.sim.consolidation.machines import Machines, Tenants
 from opendrs.sim.consolidation.workload import Workload
+
+LARGEST = 1e9  # MB, MIPS, or times the share of another kind
+MOST_CORES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +38,14 @@ class Kind:
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        wrong = [
-            f"{name} must be above 0, not {getattr(self, name):g}"
-            for name in ("mips", "memory", "share")
-            if not 0 < getattr(self, name) < math.inf
-        ]
-        if self.cores < 1:
-            wrong.append(f"cores must be at least 1, not {self.cores}")
+        wrong = []
+        for name in ("mips", "memory", "share"):
+            value = getattr(self, name)
+            if not 0 < value <= LARGEST:
+                bound = f"at most {LARGEST:g}" if value > 0 else "above 0"
+                wrong.append(f"{name} must be {bound}, not {value:g}")
+        if not 1 <= self.cores <= MOST_CORES:
+            wrong.append(f"cores must be in [1, {MOST_CORES}], not {self.cores}")
         if wrong:
             raise ConfigurationError(*wrong)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from opendrs.sim.consolidation.machines import MEMORY, Machines
 
 MOST_HOSTS = 10**6
 DECILES = 11
+LARGEST = 1e9  # MB, MIPS or watts: a thousand times the largest host there is
 
 SERVERS = MappingProxyType(
     {
@@ -81,8 +81,10 @@ class Pool:
             if value is not None and not 1 <= value <= MOST_HOSTS:
                 yield f"{name} must be in [1, {MOST_HOSTS}], not {value}"
         for name, amount in (("mips", self.mips), ("memory", self.memory)):
-            if amount is not None and not 0 < amount < math.inf:
+            if amount is not None and not amount > 0:
                 yield f"{name} must be above 0, not {amount:g}"
+            elif amount is not None and amount > LARGEST:
+                yield f"{name} must be at most {LARGEST:g}, not {amount:g}"
 
     def _wrong_kind(self) -> Iterator[str]:
         if self.power is not None and self.power not in SERVERS:
@@ -100,8 +102,8 @@ class Pool:
             yield "watts need cores and mips"
         if len(watts) != DECILES:
             yield f"watts: expected {DECILES} values, found {len(watts)}"
-        if not all(0 <= each < math.inf for each in watts) or not any(watts):
-            yield "watts must be 0 or more, and not all 0"
+        if not all(0 <= each <= LARGEST for each in watts) or not any(watts):
+            yield f"watts must be from 0 to {LARGEST:g}, and not all 0"
 
     @property
     def plain(self) -> bool:

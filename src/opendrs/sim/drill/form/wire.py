@@ -8,6 +8,7 @@ from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict  # pydantic refuses the one of Python 3.11
 
 from opendrs.ha.states import Requested
+from opendrs.policies.base import MOST_UNEVEN
 from opendrs.sim.drill.form import happenings
 from opendrs.sim.drill.form.happenings import EventEntry, Failing
 from opendrs.sim.drill.form.words import (
@@ -51,7 +52,7 @@ class DatacenterEntry(TypedDict, total=False):
     shutdown_policy: Literal["conditional", "freeze", "failover", "migrate"]
     rebalance_on_start: bool
     auto_rebalance: bool
-    threshold: Annotated[float, Field(ge=0)]
+    threshold: Annotated[float, Field(ge=0, le=MOST_UNEVEN)]
     method: Literal["bruteforce", "topsis"]
     hold: Count
     margin: Fraction
