@@ -68,7 +68,7 @@ class ScreenAudience:
         """Show the summary once more, so that it is on the screen with a question."""
         if self._summary is not None:
             self._screen.print()
-            print_summary(self._screen, self._summary)
+            print_summary(self._screen, self._summary, most_rules=0)
 
     def watcher(self, brake: Brake) -> AbstractContextManager[Watcher]:
         """Return bars on a terminal, lines elsewhere."""

@@ -21,6 +21,7 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.repair import (
+    MOST_RULES,
     RuleReport,
     print_unresolved,
     repair_command,
@@ -156,7 +157,7 @@ def _print_rules(
     for left, names in sorted(by_count.items()):
         remain = f"broken strict rules: {left} of {total} remain after"
         screen.print(visible(f"{remain} {', '.join(names)}"))
-    print_unresolved(screen, report, everything=everything, word="broken")
+    print_unresolved(screen, report, None if everything else MOST_RULES, word="broken")
 
 
 def _cells(found: Outcome) -> list[str]:

@@ -23,7 +23,7 @@ from opendrs.cli.options import (
     time_option,
 )
 from opendrs.cli.proposal import print_decision
-from opendrs.cli.repair import repair_command, rule_report
+from opendrs.cli.repair import MOST_RULES, repair_command, rule_report
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import load_settings, observe, open_source, with_record
 from opendrs.cli.summary import decision_document, print_summary, summarize
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0913 - one for each option
         return
     screen = console()
     if brief:
-        print_summary(screen, summary, everything=everything)
+        print_summary(screen, summary, None if everything else MOST_RULES)
         return
     print_decision(screen, summary, snapshot, everything=everything)
     print_schedule(screen, timing, chosen.limits)

@@ -18,6 +18,7 @@ from opendrs.cli.figures import (
     counted,
     percent,
 )
+from opendrs.cli.repair import MOST_RULES, infeasible_lines
 from opendrs.cli.screen import Cell, Table, add_row, table, visible
 from opendrs.cli.summary import PlanSummary, print_summary
 from opendrs.cli.value import most_valuable, repaired_rules
@@ -52,7 +53,7 @@ def print_decision(
         snapshot: The cluster it is about.
         everything: Whether to print all steps, nodes and notes, however many.
     """
-    print_summary(screen, summary, everything=everything)
+    print_summary(screen, summary, None if everything else MOST_RULES)
     decision = summary.decision
     if decision.plan.steps:
         screen.print()
@@ -64,9 +65,11 @@ def print_decision(
         if measures is not None and (everything or len(snapshot.nodes) <= FEW_NODES):
             screen.print()
             screen.print(measures)
-    if decision.notes:
+    reported = {*infeasible_lines(summary.rules)}
+    notes = [note for note in decision.notes if note not in reported]
+    if notes:
         screen.print()
-    _print_notes(screen, decision.notes, everything=everything)
+    _print_notes(screen, notes, everything=everything)
 
 
 def _print_notes(screen: Console, notes: Sequence[str], *, everything: bool) -> None:

@@ -16,11 +16,11 @@ from opendrs.controller.documents import violation_documents
 from opendrs.controller.settings import Settings
 from opendrs.model import Plan, Snapshot
 from opendrs.policies import Optimize
-from opendrs.policies.optimising.repairs import Unresolved, unresolved
+from opendrs.policies.optimising.repairs import INFEASIBLE, Unresolved, unresolved
 from opendrs.policies.optimising.worth import Goal
 from opendrs.rules import ViolationChange, violation_change
 
-MOST_RULES = 3  # that are named of each kind
+MOST_RULES = 3  # that are named
 ONLY_REPAIR: Mapping[str, object] = {"budget": "unlimited", "priorities": ["repair"]}
 """Settings with which `optimize` repairs rules, and moves no guest besides."""
 
@@ -116,13 +116,15 @@ def rule_report(
     )
 
 
-def print_rules(screen: Console, report: RuleReport, *, everything: bool) -> None:
-    """Print which strict rules stay broken, why, and the command that repairs them.
+def print_rules(
+    screen: Console, report: RuleReport, most: int | None = MOST_RULES
+) -> None:
+    """Print how many strict rules remain broken, why, and the command for the repair.
 
     Args:
         screen: The console.
         report: What is printed; nothing where all rules hold.
-        everything: Whether each rule is named, however many.
+        most: How many of the rules are named; all when None.
     """
     if not report.unresolved:
         return
@@ -130,32 +132,39 @@ def print_rules(screen: Console, report: RuleReport, *, everything: bool) -> Non
     why = "" if report.repairs_rules else f": {report.policy} does not repair rules"
     remain = f"broken strict rules: {len(report.unresolved)} of {total} remain"
     screen.print(Text(f"{remain}{visible(why)}", style="red"))
-    print_unresolved(screen, report, everything=everything, word="stays broken")
+    print_unresolved(screen, report, most, word="stays broken")
 
 
 def print_unresolved(
-    screen: Console, report: RuleReport, *, everything: bool, word: str
+    screen: Console, report: RuleReport, most: int | None, *, word: str
 ) -> None:
     """Print which strict rules a plan leaves, and the command that repairs them.
 
     Args:
         screen: The console.
         report: What the plan does to the rules.
-        everything: Whether each rule is named, however many.
+        most: How many of the rules are named, those first that no plan can repair; all
+            when None.
         word: What is said of a rule that can be repaired.
     """
-    remaining = report.unresolved
-    infeasible = [f"cannot be kept: {it.detail}" for it in remaining if it.detail]
-    repairable = [f"{word}: {it.violation}" for it in remaining if it.repairable]
-    most = len(remaining) if everything else MOST_RULES
-    named = [*infeasible[:most], *repairable[:most]]
-    for line in named:
+    infeasible = infeasible_lines(report)
+    repairable = [
+        f"{word}: {each.violation}" for each in report.unresolved if each.repairable
+    ]
+    lines = [*infeasible, *repairable]
+    for line in lines[:most]:
         screen.print(Text(visible(line), style="red"))
-    if (left := len(remaining) - len(named)) > 0:
-        screen.print(Text(f"and {left} more; {SEE_ALL}", style="red"))
+    if most and len(lines) > most:
+        screen.print(Text(f"and {len(lines) - most} more; {SEE_ALL}", style="red"))
     if report.command is not None:
         which = f" {len(repairable)} of them" if infeasible else ""
         screen.print(visible(f"to repair{which}: {report.command}"), soft_wrap=True)
+
+
+def infeasible_lines(report: RuleReport) -> list[str]:
+    """Return a line for each rule that no plan can repair."""
+    found = report.unresolved
+    return [f"{INFEASIBLE}: {each.detail}" for each in found if each.detail]
 
 
 def rules_document(report: RuleReport) -> dict[str, object]:

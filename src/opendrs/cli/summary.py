@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from opendrs.cli.figures import UNKNOWN, amount, counted, percent, seconds
-from opendrs.cli.repair import RuleReport, print_rules, rules_document
+from opendrs.cli.repair import MOST_RULES, RuleReport, print_rules, rules_document
 from opendrs.cli.screen import Table, add_row, table, visible
 from opendrs.controller.documents import plan_document
 from opendrs.model import GIB, NodeId, PowerOff, PowerOn, Snapshot
@@ -115,14 +115,14 @@ def _peak(loads: dict[NodeId, float]) -> Peak:
 
 
 def print_summary(
-    screen: Console, summary: PlanSummary, *, everything: bool = False
+    screen: Console, summary: PlanSummary, most_rules: int | None = MOST_RULES
 ) -> None:
     """Print why, what it costs, what it changes, and which rules stay broken.
 
     Args:
         screen: The console.
         summary: The figures.
-        everything: Whether each broken rule is named, however many.
+        most_rules: How many broken rules are named; all when None.
     """
     decision = summary.decision
     reason = Text(f"{summary.policy}: {decision.reason.value}", style="bold")
@@ -133,7 +133,7 @@ def print_summary(
         _print_change(screen, summary)
     if summary.rules.unresolved:
         screen.print()
-    print_rules(screen, summary.rules, everything=everything)
+    print_rules(screen, summary.rules, most_rules)
 
 
 def _costs(summary: PlanSummary) -> Iterator[str]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from builders import NOON, cluster
+from builders import NOON, cluster, guest_ids
 from opendrs.cli.audience import ScreenAudience
 from opendrs.cli.performance import Performance, Task
 from opendrs.cli.repair import repair_command
@@ -13,6 +13,7 @@ from opendrs.controller import Report
 from opendrs.controller.settings import NO_SETTINGS
 from opendrs.controller.stores import MemoryStore
 from opendrs.model import (
+    AntiAffinity,
     GuestId,
     Migration,
     NodeId,
@@ -73,6 +74,29 @@ def test_shows_waking_waiting_and_relocating(
     assert "step guest from to cores memory waits for why" in lines
     assert "1 power-on b room is needed" in lines
     assert "2 ct (stop, start) a b ? ? 1 it is the largest" in lines
+
+
+def test_the_summary_beside_the_question_counts_broken_rules_and_names_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    crowd = [f"g{number}" for number in range(5)]
+    rule = AntiAffinity(guests=guest_ids(*crowd), name="apart")
+    crowded = cluster({"a": 0.5, "b": 0.1}, dict.fromkeys(crowd, ("a", 0.1)), [rule])
+    audience = ScreenAudience(REPAIR)
+    nothing = Decision(Reason.NO_CANDIDATE, None, detail="because")
+
+    audience.decided(replace(performance(), before=crowded, decision=nothing))
+    first = told(capsys)
+    audience.repeat_summary()
+    again = told(capsys)
+
+    assert len([line for line in first if line.startswith("cannot be kept")]) == 3
+    assert again == [
+        "",
+        "balance: no-candidate - because",
+        "",
+        "broken strict rules: 10 of 10 remain: balance does not repair rules",
+    ]
 
 
 def test_tells_what_was_interrupted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -284,6 +284,12 @@ def test_json_has_the_broken_rules_before_and_after_and_the_command(
     assert shlex.split(found["repair"])[:3] == ["opendrs", "plan", broken]
 
 
+def test_what_prevents_a_repair_is_printed_once(opendrs: Opendrs, broken: str) -> None:
+    text = opendrs("plan", broken, "--policy", "optimize").out
+
+    assert text.count("cannot be kept: pinned: x, y: left alone: rule: stay") == 1
+
+
 def test_the_command_that_repairs_promises_nothing_more(
     opendrs: Opendrs, broken: str
 ) -> None:
