@@ -142,7 +142,11 @@ def decided_within(
 @contextmanager
 def _shown(whom: str) -> Iterator[Callable[[float], None]]:
     """Give what shows on a terminal how much of the time is gone."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TimeRemainingColumn(),
+    )
     with progress_bars(*columns) as bars:
         if bars is None:
             yield lambda _: None

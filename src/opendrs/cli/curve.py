@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from opendrs.cli.comparison import Outcome, Row
 from opendrs.errors import ConfigurationError
+from opendrs.sim.labels import escape_labels
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,6 +53,7 @@ def draw(path: Path, title: str, rows: Sequence[Row], budgets: Sequence[Row]) ->
     # Names may hold a dollar sign, which is no formula.
     with rc_context({"svg.hashsalt": "opendrs", "text.parse_math": False}):
         figure = _figure(title, rows, budgets)
+        escape_labels(figure)
         # No date in it: the same picture for the same data.
         metadata = {"Date": None} if path.suffix == ".svg" else None
         try:

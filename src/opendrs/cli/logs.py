@@ -14,6 +14,7 @@ import click
 from opendrs.cli.options import JSON
 from opendrs.controller.masking import MaskFilter
 from opendrs.controller.telling import LOGGER
+from opendrs.escapes import escaped, escaped_line
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -53,8 +54,7 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return *record* on one line, with nothing that a terminal would obey."""
         text = super().format(record)
-        line = f"{_time(record)} {record.levelname:<8} {text}"
-        return line if line.isprintable() else line.encode("unicode_escape").decode()
+        return escaped_line(f"{_time(record)} {record.levelname:<8} {text}")
 
 
 class JsonLines(logging.Formatter):
@@ -69,7 +69,7 @@ class JsonLines(logging.Formatter):
             "message": super().format(record),
         }
         about: dict[str, object] = getattr(record, "about", {})
-        return json.dumps({**document, **about, **document}, default=str)
+        return escaped(json.dumps({**document, **about, **document}, default=str))
 
 
 def _time(record: logging.LogRecord) -> str:

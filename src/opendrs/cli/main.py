@@ -16,12 +16,14 @@ from importlib import import_module
 import click
 
 from opendrs import __version__
+from opendrs.cli.streams import escaping
 from opendrs.errors import (
     ConfigurationError,
     ModelError,
     OpenDRSError,
     PlatformUnavailableError,
 )
+from opendrs.escapes import escaped_line
 
 BAD_INPUT = 2
 FAILURE = 3
@@ -112,6 +114,11 @@ def opendrs(*, debug: bool) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Do what *arguments* say and return the exit status; raise nothing."""
+    with escaping():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         status = opendrs.main(list(arguments), "opendrs", standalone_mode=False)
         sys.stdout.flush()
@@ -132,13 +139,15 @@ def _told(error: Exception, *, debug: bool) -> int:
     if isinstance(error, click.ClickException):
         usage = io.StringIO()
         error.show(usage)
-        _say(usage.getvalue(), start="")
+        for line in usage.getvalue().splitlines():
+            _say(line, start="")
         return BAD_INPUT
     if debug:
         traceback.print_exception(error)
     if isinstance(error, OpenDRSError):
         bad = isinstance(error, ConfigurationError | ModelError)
-        _say("\n".join(_lines(error)))
+        for line in _lines(error):
+            _say(line)
         return BAD_INPUT if bad else FAILURE
     if isinstance(error, OSError):  # such as a full disk below standard output
         _say(error.strerror or str(error))
@@ -148,17 +157,17 @@ def _told(error: Exception, *, debug: bool) -> int:
     return FAILURE
 
 
-def _lines(error: OpenDRSError) -> tuple[str, ...]:
-    """Return what *error* says, a line for each host that does not answer."""
+def _lines(error: OpenDRSError) -> Sequence[str]:
+    """Return what *error* says: a line for each complaint or silent host."""
     if isinstance(error, PlatformUnavailableError):
         return (error.what, *error.whys)
-    return (str(error),)
+    return str(error).split("\n")
 
 
 def _say(message: str, start: str = "opendrs: ") -> None:
-    for line in message.splitlines():
-        cut = "" if len(line) <= LONGEST_LINE else "..."
-        click.echo(f"{start}{line[:LONGEST_LINE]}{cut}", err=True)
+    line = escaped_line(message)
+    cut = "" if len(line) <= LONGEST_LINE else "..."
+    sys.stderr.write(f"{start}{line[:LONGEST_LINE]}{cut}\n")
 
 
 def _close_output() -> None:

@@ -18,7 +18,7 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.screen import print_json
+from opendrs.cli.screen import print_json, warn
 from opendrs.cli.sources import Source, load_settings, observe, open_source
 from opendrs.errors import (
     ConfigurationError,
@@ -118,7 +118,7 @@ def _observations(
         try:
             snapshot = source.platform.observe()
         except PlatformUnavailableError as error:
-            click.echo(f"opendrs: not seen this time: {error}", err=True)
+            warn(f"not seen this time: {error}")
             continue
         yield snapshot
         seen += 1

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from threading import RLock
-from typing import Self
+from typing import IO, Any, Self
 
 import rich.table
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
+
+from opendrs.escapes import escaped, escaped_line
 
 NARROWEST = 72  # columns; what is less than this cannot hold a table
 _WRITING = RLock()  # one for all: standard output and error are usually one terminal
 
 
 class Screen(Console):
-    """A console that one thread writes to at a time, and that reports a closed pipe."""
+    """A console that one thread writes to at a time, and that reports a closed pipe.
+
+    It writes to the terminal itself: what it is given to show is escaped here.
+    """
 
     def __enter__(self) -> Self:
         """Begin to write: other threads wait until this one has written."""
@@ -33,6 +38,30 @@ class Screen(Console):
             self._exit_buffer()
         finally:
             _WRITING.release()
+
+    @property
+    def file(self) -> IO[str]:
+        """Return the terminal itself, and no stream that escapes what is written."""
+        found = super().file
+        while (inner := getattr(found, "rich_proxied_file", None)) is not None:
+            found = inner
+        return found
+
+    @file.setter
+    def file(self, new: IO[str]) -> None:
+        self._file = new
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - of rich
+        """Return *text* as it is shown, with escapes for what cannot be seen."""
+        return super().render_str(escaped(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Yield the parts of what is shown, with escapes also in what is no `str`."""
+        for part in super().render(renderable, options):
+            plain = part.text if part.control else escaped(part.text)
+            yield part if plain == part.text else Segment(plain, part.style)
 
     def on_broken_pipe(self) -> None:
         """Raise what rich would have turned into an exit."""
@@ -60,21 +89,13 @@ def console(narrowest: int = NARROWEST) -> Screen:
 
 
 def visible(text: str) -> str:
-    """Return *text* on one line with nothing that a terminal would obey."""
-    if not speaks_unicode():
-        text = text.replace("→", "->")
-    if text.isprintable():
-        return text
-    return "".join(mark if mark.isprintable() else _escaped(mark) for mark in text)
+    """Return *text* on one line with nothing that a terminal would obey or hide."""
+    return escaped_line(text if speaks_unicode() else text.replace("→", "->"))
 
 
 def speaks_unicode() -> bool:
     """Return whether standard output takes arrows and blocks."""
     return (sys.stdout.encoding or "").lower().startswith("utf")
-
-
-def _escaped(mark: str) -> str:
-    return mark.encode("unicode_escape").decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +167,7 @@ def _drawn(cell: str | Text | Cell) -> str | Text:
 def _plain(cell: str | Text | Cell) -> str:
     if isinstance(cell, str):
         return visible(cell).strip()
-    return cell.plain.strip()
+    return visible(cell.plain).strip()
 
 
 def table(
@@ -170,3 +191,8 @@ def add_row(to: Table, *cells: str | Text | Cell) -> None:
 def print_json(value: object) -> None:
     """Print *value* as JSON on standard output."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def warn(message: str) -> None:
+    """Write *message* to standard error, on one line."""
+    sys.stderr.write(f"opendrs: {visible(message)}\n")

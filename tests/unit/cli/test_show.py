@@ -122,7 +122,7 @@ def test_names_do_not_command_the_terminal(opendrs: Opendrs) -> None:
     text = shown(opendrs, odd)
 
     assert "\x1b" not in text
-    assert "a\\x1b[31m" in text
+    assert "a\\u001b[31m" in text
     assert "[bold]vm" in text
 
 

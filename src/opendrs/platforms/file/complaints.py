@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from opendrs.errors import ConfigurationError
+from opendrs.escapes import escaped_line
 from opendrs.model.quantities import QuantityError
 
 Location = tuple[str | int, ...]
@@ -122,7 +123,7 @@ def shown(value: object) -> str:
     if isinstance(value, list) and len(value) > 3:
         return f"a list of {len(value)}"
     try:
-        text = json.dumps(value, default=str, ensure_ascii=not _printable(value))
+        text = escaped_line(json.dumps(value, default=str, ensure_ascii=False))
     except ValueError:  # more digits than Python writes
         return "a huge number"
     if len(text) > _LONGEST_VALUE:
@@ -141,10 +142,6 @@ def kind_of(value: object) -> str:
     if isinstance(value, bool):
         return "true or false"
     return "a number" if isinstance(value, int | float) else "something else"
-
-
-def _printable(value: object) -> bool:
-    return not isinstance(value, str) or value.isprintable()
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opendrs.errors import InvalidFileError
+from opendrs.escapes import escaped_line
 from opendrs.platforms.file.complaints import Complaint, Location
 from opendrs.platforms.ordinary_files import MIB, read_ordinary
 
@@ -57,8 +58,7 @@ def _content(path: Path) -> bytes:
 
 def shown_path(path: Path) -> str:
     """Return *path* on one line, whatever it holds."""
-    text = str(path)
-    return text if text.isprintable() else ascii(text)
+    return escaped_line(str(path))
 
 
 def parse(text: str, source: str, suffix: str) -> object:

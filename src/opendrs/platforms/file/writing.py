@@ -16,6 +16,7 @@ from pathlib import Path
 import tomli_w
 
 from opendrs.errors import InvalidFileError
+from opendrs.escapes import escaped, escaped_toml
 from opendrs.model import (
     AntiAffinity,
     Exclusion,
@@ -74,19 +75,19 @@ def _replace(path: Path, text: str) -> None:
 
 def toml_text(snapshot: Snapshot) -> str:
     """Return *snapshot* as TOML."""
-    return tomli_w.dumps(document(snapshot))
+    return escaped_toml(tomli_w.dumps(document(snapshot)))
 
 
 def json_line(snapshot: Snapshot) -> str:
     """Return *snapshot* as JSON on one line, without its end."""
-    return json.dumps(document(snapshot), ensure_ascii=False)
+    return escaped(json.dumps(document(snapshot), ensure_ascii=False))
 
 
 def json_text(snapshot: Snapshot) -> str:
     """Return *snapshot* as JSON, with one line for each node, guest and rule."""
     parts = document(snapshot)
     fields = [f"{_json(key)}: {_spread(value)}" for key, value in parts.items()]
-    return "{\n  " + ",\n  ".join(fields) + "\n}\n"
+    return escaped("{\n  " + ",\n  ".join(fields) + "\n}\n")
 
 
 def _spread(value: object) -> str:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from opendrs.errors import InvalidFileError
+from opendrs.escapes import escaped
 from opendrs.platforms.file import shown_path
 
 TABLES = (".json", ".csv", ".parquet")
@@ -147,13 +148,13 @@ def table_bytes(
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(plain)
         writer.writerows(rows)
-        return text.getvalue().encode()
+        return escaped(text.getvalue()).encode()
     return json_bytes([dict(zip(plain, row, strict=True)) for row in rows])
 
 
 def json_bytes(value: object) -> bytes:
     """Return plain values as a JSON file holds them."""
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+    return escaped(json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _plain(value: Value) -> Value:

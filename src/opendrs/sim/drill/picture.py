@@ -15,6 +15,7 @@ from opendrs.platforms.file import shown_path
 from opendrs.sim.drill.deeds import DONE, DOWN, draw_deeds, space_above
 from opendrs.sim.drill.lives import Span
 from opendrs.sim.drill.play import Play as Play
+from opendrs.sim.labels import escape_labels
 
 if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
     from matplotlib.axes import Axes
@@ -50,8 +51,10 @@ def draw(play: Play, path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else {}
     # Names may hold a dollar sign, which is no formula.
     with rc_context({"svg.hashsalt": "opendrs", "text.parse_math": False}):
+        figure = _figure(play)
+        escape_labels(figure)
         try:
-            _figure(play).savefig(path, dpi=110, metadata=metadata)
+            figure.savefig(path, dpi=110, metadata=metadata)
         except OSError as error:
             raise InvalidFileError(
                 f"cannot write {shown_path(path)}: {error.strerror}"

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opendrs.sim.labels import escape_labels
+
 if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
@@ -59,6 +61,7 @@ def save(figure: Figure, path: Path, suffix: str) -> None:
     Raises:
         OSError: It cannot be written.
     """
+    escape_labels(figure)
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     figure.savefig(
         path, format=SUFFIXES[suffix], dpi=DPI, metadata=dates.get(suffix, {})
