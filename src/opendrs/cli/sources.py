@@ -18,6 +18,7 @@ from opendrs.controller.stores import MemoryStore, SqliteStore
 from opendrs.errors import (
     ConfigurationError,
     InvalidFileError,
+    StoreError,
     UnknownPlatformError,
 )
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
@@ -63,7 +64,16 @@ def load_settings(config: Path | None) -> Settings:
     """
     if config is not None:
         return read_settings(config)
-    return read_settings(DEFAULT_CONFIG) if DEFAULT_CONFIG.exists() else NO_SETTINGS
+    if not _is_found(DEFAULT_CONFIG):
+        return NO_SETTINGS
+    return read_settings(DEFAULT_CONFIG)
+
+
+def _is_found(config: Path) -> bool:
+    try:
+        return config.exists()
+    except OSError:  # a working directory that may not be looked into
+        return False
 
 
 def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
@@ -160,7 +170,7 @@ def with_record(
         StoreError: The record cannot be read.
     """
     path = settings.store_path(source.platform.name)
-    if not source.lasting or not path.exists():
+    if not source.lasting or not _may_be_there(path):
         return snapshot
     with SqliteStore(path, reading=True) as store:
         owner_of(store, source.platform.name)
@@ -178,13 +188,21 @@ def with_sleepers(snapshot: Snapshot, source: Source, settings: Settings) -> Sna
     """
     path = settings.store_path(source.platform.name)
     awake = all(node.online for node in snapshot.nodes.values())
-    if awake or not source.lasting or not path.exists():
+    if awake or not source.lasting or not _may_be_there(path):
         return snapshot
     with SqliteStore(path, reading=True) as store:
         owner = store.load(OWNER) or {}
         if owner.get("name") != source.platform.name:
             return snapshot
         return with_known_nodes(snapshot, store)
+
+
+def _may_be_there(path: Path) -> bool:
+    """Return whether there is a file *path*, or nobody may look whether there is."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # the store says what is wrong
+        return True
 
 
 @contextmanager
@@ -212,13 +230,16 @@ def owner_of(store: Store, name: str) -> str | None:
 
     Raises:
         ConfigurationError: It is that of another platform.
+        StoreError: It cannot be read, or does not say whose it is.
     """
     saved = store.load(OWNER)
     if saved is None:
         return None
-    if saved.get("name") != name:
+    if not isinstance(saved.get("name"), str):
+        raise StoreError("the record does not say of which platform it is")
+    if saved["name"] != name:
         raise ConfigurationError(
-            f"[store] path: this is the record of {shown(saved.get('name'))}; "
+            f"[store] path: this is the record of {shown(saved['name'])}; "
             f"{name} needs one of its own"
         )
     return name

@@ -7,7 +7,11 @@ import fcntl
 import os
 from pathlib import Path
 
-from opendrs.errors import LeaseLostError, StoreError
+from opendrs.controller.stores.private import open_private
+from opendrs.errors import LeaseLostError
+from opendrs.platforms.file import shown_path
+
+_LONGEST_NUMBER = 20  # digits of a process id, and more
 
 
 class Lease:
@@ -29,20 +33,17 @@ class Lease:
 
         Raises:
             LeaseLostError: Another process holds it; the message says which.
-            StoreError: The file cannot be opened.
+            StoreError: The file cannot be opened, or is a symbolic link.
         """
-        try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise StoreError(f"cannot open {self._path}: {error.strerror}") from error
+        handle = open_private(self._path)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = self._holder()
+            holder = _holder(handle)
             os.close(handle)
             raise LeaseLostError(
                 f"process {holder} is at work on this cluster; wait until it has "
-                f"ended (it holds {self._path})"
+                f"ended (it holds {shown_path(self._path)})"
             ) from error
         self._handle = handle
         self._sign(handle)
@@ -53,13 +54,17 @@ class Lease:
             os.close(self._handle)
             self._handle = None
 
-    def _holder(self) -> str:
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            return self._path.read_text().strip() or "unknown"
-        return "unknown"
-
     def _sign(self, handle: int) -> None:
         # Only for people to read: a full disk must not stop anybody here.
         with contextlib.suppress(OSError):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+
+
+def _holder(handle: int) -> str:
+    """Return the number of the process that has signed the file."""
+    with contextlib.suppress(OSError):
+        signed = os.pread(handle, _LONGEST_NUMBER, 0).strip()
+        if signed.isdigit():
+            return signed.decode("ascii")
+    return "unknown"

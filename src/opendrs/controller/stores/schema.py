@@ -60,6 +60,12 @@ _STEPS = (_RECORDS, _REQUESTS)  # from each version to the next, from 0 on
 VERSION = len(_STEPS)
 
 
+def is_blank(database: sqlite3.Connection) -> bool:
+    """Return whether *database* has just been made, and nothing is in it."""
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    return version == 0 and not _tables(database)
+
+
 def prepare(database: sqlite3.Connection, name: str, *, reading: bool) -> None:
     """Bring the tables of *database* up to date, all or nothing.
 
@@ -80,10 +86,16 @@ def prepare(database: sqlite3.Connection, name: str, *, reading: bool) -> None:
         )
     if version == VERSION or (reading and version > 0):
         return
-    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if version == 0 and tables:
+    if version == 0 and _tables(database):
         raise StoreError(f"{name} is a database, but not one of opendrs")
     changes = "".join(_STEPS[version:])
     database.executescript(
         f"BEGIN IMMEDIATE; {changes} PRAGMA user_version = {VERSION}; COMMIT;"
     )
+
+
+def _tables(database: sqlite3.Connection) -> int:
+    """Return how many tables and indexes there are."""
+    found = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    count: int = found[0]
+    return count

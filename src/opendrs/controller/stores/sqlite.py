@@ -15,16 +15,23 @@ from typing import Self
 
 from opendrs.controller.stores.encoding import (
     MOST_CYCLES,
+    DamageError,
     action_as_text,
     action_from_text,
+    require,
     time_as_text,
+    time_from_text,
+    understood,
     value_as_text,
     value_from_text,
 )
 from opendrs.controller.stores.lease import Lease
-from opendrs.controller.stores.schema import prepare
+from opendrs.controller.stores.private import open_private, require_readable
+from opendrs.controller.stores.schema import is_blank, prepare
 from opendrs.errors import StoreError
+from opendrs.escapes import escaped_line
 from opendrs.model import StepId
+from opendrs.platforms.file import shown_path
 from opendrs.ports import CycleRecord, Outcome, StepRecord, TaskId
 
 _WRITE = """
@@ -60,6 +67,12 @@ _CORRECT_TIMES = (
 )
 _CYCLES = "SELECT * FROM cycles ORDER BY rowid"
 
+_IN_MEMORY = ":memory:"
+_CUT_OFF = (
+    "a process that was killed has left it half written; the next command that may "
+    "write to it, such as run or apply, puts it right"
+)
+
 _Row = tuple[str, str, str, str, str | None, str | None, str | None, str]
 
 
@@ -71,16 +84,19 @@ class SqliteStore:
 
     Args:
         path: The file; it and its directory are made when they are not there,
-            for nobody but the user to read.
+            for nobody but the user to read. A symbolic link is not written to.
+            None to keep all in memory: for what does not outlast the process.
         reading: Whether only to read a file that is there, while another
-            process may be at work on it. No lease is taken then.
+            process may be at work on it. No lease is taken then, and no right
+            to write is needed.
     """
 
-    def __init__(self, path: Path, *, reading: bool = False) -> None:
+    def __init__(self, path: Path | None, *, reading: bool = False) -> None:
         self._path = path
         self._reading = reading
-        self._lease = Lease(path.with_name(path.name + ".lock"))
+        self._name = "the record in memory" if path is None else shown_path(path)
         self._lock = threading.RLock()
+        self._lease: Lease | None = None
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
@@ -90,11 +106,18 @@ class SqliteStore:
             LeaseLostError: Another process works with the file.
             StoreError: It is not such a file, or cannot be opened.
         """
-        if not self._reading:
-            self._make_directory()
-            self._lease.take()
         try:
-            self._open()
+            if self._path is None:
+                self._connection = _connected(_IN_MEMORY)
+            elif self._reading:
+                require_readable(self._path)
+                self._connection = self._connected_to(self._path)
+            else:
+                self._lease = self._taken(self._path)
+                # SQLite itself would let the whole group read it, and follow a link.
+                os.close(open_private(self._path))
+                self._connection = self._connected_to(self._path)
+            self._prepare()
         except BaseException:
             self._close()
             raise
@@ -113,7 +136,7 @@ class SqliteStore:
         with self.database() as database:
             query = "SELECT value FROM saved WHERE key = ?"
             row = database.execute(query, (key,)).fetchone()
-        return None if row is None else value_from_text(row[0])
+            return None if row is None else value_from_text(row[0])
 
     def save(self, key: str, value: Mapping[str, object]) -> None:
         """Save *value* under *key*."""
@@ -171,7 +194,7 @@ class SqliteStore:
         """
         with self._lock, self._translated():
             if self._connection is None:
-                raise StoreError(f"{self._path} is not open")
+                raise StoreError(f"{self._name} is not open")
             yield self._connection
 
     @contextmanager
@@ -195,45 +218,64 @@ class SqliteStore:
         with self.database() as database:
             return tuple(map(_from_row, database.execute(query, values).fetchall()))
 
-    def _make_directory(self) -> None:
+    def _taken(self, path: Path) -> Lease:
+        """Return the lease on the record at *path*, whose directory is made."""
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"cannot make {self._path.parent}: {error.strerror}"
-            ) from error
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise StoreError(f"cannot make {shown_path(path.parent)}: {why}") from error
+        lease = Lease(path.with_name(path.name + ".lock"))
+        lease.take()
+        return lease
 
-    def _open(self) -> None:
-        create = 0 if self._reading else os.O_CREAT
-        try:
-            # SQLite itself would let the whole group read it.
-            os.close(os.open(self._path, os.O_RDWR | create, 0o600))
-        except OSError as error:
-            raise StoreError(f"cannot open {self._path}: {error.strerror}") from error
+    def _connected_to(self, path: Path) -> sqlite3.Connection:
+        # "rw" for a reader as well: where it may not write, SQLite only reads; where
+        # it may, it undoes what a process that was killed had begun.
         with self._translated():
-            self._connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False
-            )
+            return _connected(f"{path.absolute().as_uri()}?mode=rw")
+
+    def _prepare(self) -> None:
         with self.database() as database:
-            database.execute("PRAGMA journal_mode = DELETE")
-            # FULL does not sync the directory once the journal is gone, so that a
-            # power failure could bring it back, and undo what was promised.
-            database.execute("PRAGMA synchronous = EXTRA")
-            prepare(database, str(self._path), reading=self._reading)
+            if self._reading and is_blank(database):  # another process makes it now
+                database.close()
+                self._connection = _connected(_IN_MEMORY)
+                prepare(self._connection, self._name, reading=False)
+                return
+            if not self._reading:
+                database.execute("PRAGMA journal_mode = DELETE")
+                # FULL does not sync the directory once the journal is gone, so that a
+                # power failure could bring it back, and undo what was promised.
+                database.execute("PRAGMA synchronous = EXTRA")
+            prepare(database, self._name, reading=self._reading)
 
     def _close(self) -> None:
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-        self._lease.give_back()
+        if self._lease is not None:
+            self._lease.give_back()
+            self._lease = None
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, UnicodeError) as error:
-            raise StoreError(f"{self._path}: {error}") from error
+            code = getattr(error, "sqlite_errorcode", None)
+            cut_off = code == sqlite3.SQLITE_READONLY_ROLLBACK
+            why = _CUT_OFF if cut_off else escaped_line(str(error))
+            raise StoreError(f"{self._name}: {why}") from error
+        except DamageError as error:
+            raise StoreError(f"{self._name} {error}") from error
+
+
+def _connected(address: str) -> sqlite3.Connection:
+    """Return a connection without transactions of its own, for several threads."""
+    return sqlite3.connect(
+        address, uri=True, isolation_level=None, check_same_thread=False
+    )
 
 
 def _as_row(record: StepRecord) -> _Row:
@@ -251,28 +293,26 @@ def _as_row(record: StepRecord) -> _Row:
 
 def _from_row(row: _Row) -> StepRecord:
     run, step, action, intended_at, task, ended_at, outcome, detail = row
-    try:
+    with understood("a step", [run, step]):
+        require(str, (run, step, detail, "" if task is None else task))
         return StepRecord(
             run=run,
             step=StepId(step),
             action=action_from_text(action),
-            intended_at=datetime.fromisoformat(intended_at),
+            intended_at=time_from_text(intended_at),
             task=None if task is None else TaskId(task),
-            ended_at=None if ended_at is None else datetime.fromisoformat(ended_at),
+            ended_at=None if ended_at is None else time_from_text(ended_at),
             outcome=None if outcome is None else Outcome(outcome),
             detail=detail,
         )
-    except ValueError as error:
-        raise StoreError(f"the record holds a step it should not: {error}") from error
 
 
 def _cycle(row: tuple[str, str, bytes]) -> CycleRecord:
     run, decided_at, document = row
-    try:
+    with understood("a cycle", run):
+        require(str, [run])
         return CycleRecord(
             run=run,
-            decided_at=datetime.fromisoformat(decided_at),
+            decided_at=time_from_text(decided_at),
             document=value_from_text(zlib.decompress(document).decode()),
         )
-    except (ValueError, TypeError, zlib.error) as error:
-        raise StoreError(f"the record holds a cycle it should not: {error}") from error

@@ -6,14 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from opendrs.controller.stores.encoding import (
+    require,
     steps_as_text,
     steps_from_text,
     time_as_text,
+    time_from_text,
+    understood,
     words_as_text,
     words_from_text,
 )
 from opendrs.controller.stores.sqlite import SqliteStore
-from opendrs.errors import StoreError
 from opendrs.model import GuestId, NodeId
 from opendrs.ports import GuestHistory, RequestRecord, RequestState
 
@@ -151,12 +153,12 @@ class SqliteInbox:
     def _requests(self, query: str, *values: str) -> tuple[RequestRecord, ...]:
         with self._store.database() as database:
             rows: Iterable[_Row] = database.execute(query, values).fetchall()
-        return tuple(map(_from_row, rows))
+            return tuple(map(_from_row, rows))
 
     def _histories(self, query: str, *values: str) -> tuple[GuestHistory, ...]:
         with self._store.database() as database:
             rows: Iterable[_HistoryRow] = database.execute(query, values).fetchall()
-        return tuple(map(_from_history_row, rows))
+            return tuple(map(_from_history_row, rows))
 
 
 def _as_row(request: RequestRecord) -> _Row:
@@ -200,13 +202,16 @@ def _from_row(row: _Row) -> RequestRecord:
         run,
         steps,
     ) = row
-    try:
+    with understood("a request", name):
+        require(str, (name, node, digest, detail, "" if run is None else run))
+        require(int, [sequence])
+        require(float, [interval])
         return RequestRecord(
             id=name,
             node=NodeId(node),
             sequence=sequence,
-            taken_at=datetime.fromisoformat(taken_at),
-            received_at=datetime.fromisoformat(received_at),
+            taken_at=time_from_text(taken_at),
+            received_at=time_from_text(received_at),
             interval=interval,
             digest=digest,
             verdict=verdict,
@@ -217,10 +222,6 @@ def _from_row(row: _Row) -> RequestRecord:
             run=run,
             steps=steps_from_text(steps),
         )
-    except ValueError as error:
-        raise StoreError(
-            f"the record holds a request it should not: {error}"
-        ) from error
 
 
 def _as_history_row(history: GuestHistory) -> _HistoryRow:
@@ -235,15 +236,13 @@ def _as_history_row(history: GuestHistory) -> _HistoryRow:
 
 def _from_history_row(row: _HistoryRow) -> GuestHistory:
     guest, node, taken_at, interval, samples = row
-    try:
+    with understood("a history", guest):
+        require(str, (guest, node))
+        require(float, [interval])
         return GuestHistory(
             guest=GuestId(guest),
             node=NodeId(node),
-            taken_at=datetime.fromisoformat(taken_at),
+            taken_at=time_from_text(taken_at),
             interval=interval,
             samples=words_from_text(samples, float),
         )
-    except ValueError as error:
-        raise StoreError(
-            f"the record holds a history it should not: {error}"
-        ) from error

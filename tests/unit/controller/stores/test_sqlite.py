@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from opendrs.controller.stores import SqliteInbox, SqliteStore
 from opendrs.errors import LeaseLostError, StoreError
 from opendrs.model import GuestId, Migration, NodeId, StepId
 from opendrs.ports import CycleRecord, Outcome, RequestRecord, StepRecord
+from unprivileged import as_nobody, by_root, open_directory
 
 RECORD = StepRecord(
     run="run",
@@ -332,3 +333,166 @@ def test_says_so_when_a_cycle_makes_no_sense(path: Path, damage: str) -> None:
 
     with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
         store.cycles()
+
+
+def test_the_lock_file_is_not_made_at_the_end_of_a_link(path: Path) -> None:
+    precious = path.with_name("precious")
+    precious.write_text("not to be changed")
+    path.with_name(f"{path.name}.lock").symlink_to(precious)
+
+    with pytest.raises(StoreError, match=r"record\.db\.lock: it is a symbolic link"):
+        SqliteStore(path).__enter__()
+
+    assert precious.read_text() == "not to be changed"
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_the_record_is_not_made_at_the_end_of_a_link(path: Path, there: bool) -> None:  # noqa: FBT001
+    target = path.with_name("elsewhere")
+    if there:
+        target.touch()
+    path.symlink_to(target)
+
+    with pytest.raises(StoreError, match=r"record\.db: it is a symbolic link"):
+        SqliteStore(path).__enter__()
+
+    assert target.exists() == there
+    assert not there or target.stat().st_size == 0
+
+
+@pytest.mark.parametrize("name", ["record.db", "record.db.lock"])
+def test_a_pipe_in_place_of_a_file_holds_nobody_up(path: Path, name: str) -> None:
+    os.mkfifo(path.with_name(name))
+
+    with pytest.raises(StoreError, match="ordinary file"):
+        SqliteStore(path).__enter__()
+    if name == path.name:
+        with pytest.raises(StoreError, match="ordinary file"):
+            SqliteStore(path, reading=True).__enter__()
+
+
+def test_the_lock_file_is_shown_as_a_number_and_nothing_else(path: Path) -> None:
+    with SqliteStore(path):
+        path.with_name(f"{path.name}.lock").write_text("\x1b[2J" * 1000)
+        with pytest.raises(LeaseLostError, match="process unknown"):
+            SqliteStore(path).__enter__()
+
+
+def test_a_record_that_is_being_made_is_read_as_empty(path: Path) -> None:
+    path.touch()
+
+    with SqliteStore(path, reading=True) as store:
+        assert store.load("key") is None
+        assert store.unfinished() == ()
+
+    assert path.stat().st_size == 0
+
+
+def test_a_record_in_memory_leaves_no_file(path: Path) -> None:
+    before = set(path.parent.iterdir())
+    with SqliteStore(None) as store:
+        store.write(RECORD)
+        SqliteInbox(store).accept(REQUEST, [], keep=1)
+
+        assert store.unfinished() == (RECORD,)
+        assert SqliteInbox(store).newest() == (REQUEST,)
+        assert set(path.parent.iterdir()) == before
+
+
+_HOLDING = """
+import signal, sys
+from pathlib import Path
+from opendrs.controller.stores import SqliteStore
+with SqliteStore(Path(sys.argv[1])) as store:
+    database = store._connection
+    database.execute(f"PRAGMA cache_size = {sys.argv[2]}")
+    database.execute("BEGIN IMMEDIATE")
+    database.execute("INSERT INTO saved VALUES ('new', zeroblob(100000))")
+    print("under way", flush=True)
+    signal.pause()
+"""
+
+
+@contextmanager
+def writing(path: Path, pages: int = 100) -> Iterator[None]:
+    """Let another process be in the middle of a change, and kill it there.
+
+    With few *pages* in memory it has written to the file before.
+    """
+    with subprocess.Popen(  # noqa: S603 - our own interpreter and program
+        [sys.executable, "-c", _HOLDING, str(path), str(pages)],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "under way\n"
+            yield
+        finally:
+            process.kill()
+
+
+@by_root
+@pytest.mark.parametrize("at_work", [False, True])
+def test_who_may_only_read_can_read_it(at_work: bool) -> None:  # noqa: FBT001
+    with open_directory() as place, ExitStack() as stack:
+        path = place / "record.db"
+        with SqliteStore(path) as store:
+            store.write(RECORD)
+        path.chmod(0o644)
+        if at_work:
+            stack.enter_context(SqliteStore(path))
+        before = set(place.iterdir())
+
+        with as_nobody(), SqliteStore(path, reading=True) as store:
+            assert store.unfinished() == (RECORD,)
+            with pytest.raises(StoreError, match="readonly"):
+                store.save("key", {})
+
+        assert set(place.iterdir()) == before
+
+
+@by_root
+def test_who_may_only_read_sees_what_was_there_before_a_change() -> None:
+    with open_directory() as place:
+        path = place / "record.db"
+        with SqliteStore(path) as store:
+            store.save("key", {"value": 1})
+        path.chmod(0o644)
+
+        with writing(path), as_nobody(), SqliteStore(path, reading=True) as store:
+            assert store.load("key") == {"value": 1}
+            assert store.load("new") is None
+
+
+@by_root
+def test_who_may_only_read_is_told_of_a_change_that_was_cut_off() -> None:
+    with open_directory() as place:
+        path = place / "record.db"
+        with SqliteStore(path) as store:
+            store.save("key", {"value": 1})
+        path.chmod(0o644)
+        with writing(path, pages=1):
+            pass
+
+        with (
+            as_nobody(),
+            pytest.raises(StoreError, match="killed has left it half written"),
+            SqliteStore(path, reading=True) as store,
+        ):
+            store.load("key")
+
+        with SqliteStore(path) as store:
+            assert store.load("key") == {"value": 1}
+            assert store.load("new") is None
+
+
+@by_root
+def test_who_may_not_even_read_is_told_so() -> None:
+    with open_directory() as place:
+        path = place / "record.db"
+        with SqliteStore(path):
+            pass
+
+        with as_nobody(), pytest.raises(StoreError, match="Permission denied"):
+            SqliteStore(path, reading=True).__enter__()

@@ -1,0 +1,341 @@
+"""Whatever has become of a record, each command that opens it says so in one line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from lasting import AWAY, NAME, make_lasting
+from opendrs.agent import Notebook
+from opendrs.cli.main import run
+from opendrs.controller.clock import SystemClock
+from opendrs.controller.stores import SqliteInbox, SqliteStore
+from opendrs.errors import StoreError
+from opendrs.model import GuestId, Migration, NodeId, PowerOff, Step, StepId
+from opendrs.ports import (
+    CycleRecord,
+    GuestHistory,
+    Outcome,
+    RequestRecord,
+    StepRecord,
+    TaskId,
+)
+from unprivileged import as_nobody, by_root, open_directory
+
+NOW = SystemClock().now()
+PAGE = 4096
+COMMANDS = (
+    ("show",),
+    ("plan",),
+    ("plan", "--format", "json"),
+    ("apply", "--yes"),
+    ("run", "--once"),
+)
+Words = Callable[..., list[str]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "record.sqlite"
+
+
+@pytest.fixture
+def words(path: Path, monkeypatch: pytest.MonkeyPatch) -> Words:
+    return make_lasting(monkeypatch, path.with_name("opendrs.toml"), path)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a record in which there is something of everything."""
+    path = tmp_path_factory.mktemp("sound") / "record.sqlite"
+    move = Migration(GuestId("v"), NodeId("b"), NodeId("a"))
+    node = {"seen_at": NOW.isoformat(), "cpu": 8.0, "memory": 1 << 34}
+    node |= {"architecture": "x86_64", "cpu_model": None}
+    with SqliteStore(path) as store:
+        store.save("platform", {"name": NAME})
+        store.save("nodes", {AWAY: node})
+        store.save("memory of auto-rebalance", {"memory": 1})
+        for number in range(40):
+            ago = NOW - timedelta(minutes=number)
+            done = StepRecord(
+                run="run",
+                step=StepId(f"s{number}"),
+                action=PowerOff(AWAY) if number == 1 else move,
+                intended_at=ago,
+                ended_at=ago,
+                outcome=Outcome.DONE,
+                task=TaskId("task"),
+                detail="as it was wished " * 5,
+            )
+            store.write(done)
+        store.write(replace(done, step=StepId("open"), ended_at=None, outcome=None))
+        store.note_cycle(CycleRecord(run="run", decided_at=NOW, document={"a": [1]}))
+        request = RequestRecord(
+            id="one",
+            node=NodeId("a"),
+            sequence=1,
+            taken_at=NOW,
+            received_at=NOW,
+            interval=300.0,
+            digest="",
+            verdict="calm",
+            leaving=(GuestId("v"),),
+            own=(0.5,),
+            steps=(Step(StepId("s1"), move),),
+        )
+        history = GuestHistory(
+            guest=GuestId("v"),
+            node=NodeId("a"),
+            taken_at=NOW,
+            interval=300.0,
+            samples=(0.1, 0.2),
+        )
+        SqliteInbox(store).accept(request, [history], keep=5)
+    return path
+
+
+def require_one_line(*arguments: str) -> None:
+    """Check that a command ends well, or says in one line why not."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = run(arguments)
+
+    said = [line for line in err.getvalue().splitlines() if line.startswith("opendrs:")]
+    of_another = status == 2 and "this is the record of" in err.getvalue()
+    assert status in (0, 3) or of_another, err.getvalue()
+    assert len(said) == (status > 0), err.getvalue()
+    assert "bug in opendrs" not in err.getvalue()
+    assert "Traceback" not in err.getvalue()
+    assert all(len(line) < 700 and line.isprintable() for line in said), said
+
+
+@contextmanager
+def one_short_error() -> Iterator[None]:
+    """Take note of a damage; any other error is none that an operator understands."""
+    try:
+        yield
+    except StoreError as error:
+        require_short(str(error))
+
+
+def require_short(message: str) -> None:
+    assert len(message) < 600
+    assert message.isprintable()
+
+
+def read_everything(path: Path) -> None:
+    """Read all that is in a record, as the controller and the interface do."""
+    with SqliteStore(path) as store:
+        inbox = SqliteInbox(store)
+        readers: tuple[Callable[[], object], ...] = (
+            store.unfinished,
+            lambda: store.recent(NOW - timedelta(days=1)),
+            lambda: store.of_run("run"),
+            store.cycles,
+            lambda: store.load("nodes"),
+            lambda: store.load("platform"),
+            inbox.newest,
+            inbox.unclosed,
+            lambda: inbox.latest(NodeId("a")),
+            lambda: inbox.histories(NOW - timedelta(days=1)),
+            lambda: inbox.history(GuestId("v")),
+            Notebook(store, "a").read,
+        )
+        for read in readers:
+            with one_short_error():
+                read()
+
+
+def require_answers(words: Words, path: Path) -> None:
+    damaged = path.read_bytes()
+    for command in COMMANDS:
+        path.write_bytes(damaged)  # for some take it over, or write to it
+        require_one_line(*words(*command))
+    with one_short_error():
+        read_everything(path)
+
+
+def test_a_sound_record_is_read(words: Words, path: Path, sound: Path) -> None:
+    shutil.copy(sound, path)
+
+    for command in COMMANDS:
+        path.write_bytes(sound.read_bytes())
+        assert run(words(*command)) == 0
+
+
+@pytest.mark.parametrize("share", [0, 0.001, 0.3, 0.5, 0.9, 0.999])
+def test_a_record_that_was_cut_off(
+    words: Words, path: Path, sound: Path, share: float
+) -> None:
+    content = sound.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+
+    require_answers(words, path)
+
+
+def test_random_bytes_in_each_page(words: Words, path: Path, sound: Path) -> None:
+    content, draw = sound.read_bytes(), Random(1)  # noqa: S311
+    assert len(content) > 10 * PAGE
+    for start in range(0, len(content), PAGE):
+        page = bytearray(content)
+        page[start : start + PAGE] = draw.randbytes(PAGE)
+        path.write_bytes(page)
+        require_answers(words, path)
+
+
+def test_some_random_bytes_anywhere(words: Words, path: Path, sound: Path) -> None:
+    content, draw = sound.read_bytes(), Random(2)  # noqa: S311
+    for _ in range(30):
+        torn = bytearray(content)
+        for _ in range(draw.choice([1, 10, 300])):
+            torn[draw.randrange(len(torn))] = draw.randrange(256)
+        path.write_bytes(torn)
+        require_answers(words, path)
+
+
+def _others(draw: Random, value: object) -> object:
+    """Return what may stand in place of *value*."""
+    plain: list[object] = [None, -1, 2**62, 1e300, b"\xff\x00", "", "x\x1b[2J\n\u202e"]
+    plain += ["[" * 100_000, '"\\ud800"', "9" * 5000, "1e999", "NaN", "{}", "[{}]"]
+    plain += ["x" * 10_000, "0001-01-01T00:00:00", "2026-11-22", "[null]", "[[1]]"]
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        plain += [_changed(draw, value) for _ in range(20)]
+    return draw.choice(plain)
+
+
+def _changed(draw: Random, text: str) -> str:
+    """Return JSON in which one value has become another."""
+    document = json.loads(text)
+    holders = [document]
+    for holder in holders:
+        inner = holder.values() if isinstance(holder, dict) else holder
+        holders += [part for part in inner if isinstance(part, dict | list)]
+    holder = draw.choice([each for each in holders if each] or [{"a": 1}])
+    key = draw.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
+    odd: list[object] = [None, [], {}, -1, 1e300, "", "x\n\u202e", ["a"], True, 10**400]
+    holder[key] = draw.choice(odd)
+    return json.dumps(document)
+
+
+def test_other_values_in_each_column(words: Words, path: Path, sound: Path) -> None:
+    draw = Random(3)  # noqa: S311
+    connection = sqlite3.connect(sound)
+    names = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    columns = [
+        (table, column)
+        for (table,) in connection.execute(names).fetchall()
+        for _, column, *_ in connection.execute(f"PRAGMA table_info({table})")
+    ]
+    connection.close()
+    assert len(columns) > 20
+    for table, column in columns:
+        for _ in range(2):
+            shutil.copy(sound, path)
+            connection = sqlite3.connect(path)
+            query = f"SELECT rowid, {column} FROM {table}"  # noqa: S608 - our own words
+            for row, value in connection.execute(query).fetchall():
+                change = f"UPDATE OR IGNORE {table} SET {column} = ? WHERE rowid = ?"  # noqa: S608
+                with connection:
+                    try:
+                        connection.execute(change, (_others(draw, value), row))
+                    except sqlite3.IntegrityError:  # a column that must not be empty
+                        continue
+            connection.close()
+            require_answers(words, path)
+
+
+@pytest.mark.parametrize("version", [-1, 0, 3, 99, 2**31 - 1])
+def test_another_version(words: Words, path: Path, sound: Path, version: int) -> None:
+    shutil.copy(sound, path)
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+
+    require_answers(words, path)
+
+
+def test_tables_that_are_missing(words: Words, path: Path, sound: Path) -> None:
+    for table in ("saved", "records", "requests", "histories", "cycles"):
+        shutil.copy(sound, path)
+        connection = sqlite3.connect(path)
+        connection.execute(f"DROP TABLE {table}")
+        connection.close()
+
+        require_answers(words, path)
+
+
+def test_what_is_no_file(words: Words, path: Path) -> None:
+    makers: tuple[Callable[[], None], ...] = (
+        path.mkdir,
+        lambda: os.mkfifo(path),
+        lambda: path.symlink_to("/"),
+    )
+    for make in makers:
+        make()
+        for command in COMMANDS:
+            require_one_line(*words(*command))
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def test_a_journal_that_is_damaged(words: Words, path: Path, sound: Path) -> None:
+    draw = Random(4)  # noqa: S311
+    journal = path.with_name(f"{path.name}-journal")
+    magic = bytes.fromhex("d9d505f920a163d7")  # as SQLite's journals begin
+    for start in (b"", magic, magic + b"\0\0\0\x05"):
+        shutil.copy(sound, path)
+        journal.write_bytes(start + draw.randbytes(3 * PAGE))
+        for command in COMMANDS:
+            require_one_line(*words(*command))
+        journal.unlink(missing_ok=True)
+
+
+def test_a_record_that_another_program_has_locked(
+    words: Words, path: Path, sound: Path
+) -> None:
+    shutil.copy(sound, path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for command in ("plan",), ("apply", "--yes"):
+            require_one_line(*words(*command))
+
+
+def test_a_disk_that_is_full(words: Words, path: Path, sound: Path) -> None:
+    for room in (0, 100, 10_000):
+        for command in ("apply", "--yes"), ("run", "--once"):
+            shutil.copy(sound, path)
+            before = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+            try:
+                require_one_line(*words(*command))
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@by_root
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_record_of_another_user(
+    monkeypatch: pytest.MonkeyPatch, sound: Path, mode: int
+) -> None:
+    with open_directory() as place:
+        path = place / "record.sqlite"
+        words = make_lasting(monkeypatch, place / "opendrs.toml", path)
+        shutil.copy(sound, path)
+        for command in COMMANDS:  # so that all is loaded that nobody may not read
+            require_one_line(*words(*command))
+        shutil.copy(sound, path)
+        path.chmod(mode)
+        with as_nobody():
+            for command in COMMANDS:
+                require_one_line(*words(*command))
