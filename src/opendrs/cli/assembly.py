@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from opendrs.cli.sources import Source, misfits, observe, record_of
@@ -18,11 +16,11 @@ from opendrs.controller.requests.docket import Docket
 from opendrs.controller.requests.settings import RequestSettings
 from opendrs.controller.settings import Settings
 from opendrs.controller.steplog import StepLog
-from opendrs.controller.stores import SqliteInbox, SqliteStore
+from opendrs.controller.stores import SqliteInbox
 from opendrs.controller.telling import tell
 from opendrs.model import Snapshot
 from opendrs.policies import Consolidate, Policy
-from opendrs.ports import Inbox, Store
+from opendrs.ports import Inbox
 
 
 class Parts:
@@ -51,7 +49,7 @@ class Parts:
         if settings.requests is not None:
             # Before anything is written; it is read again when it is used.
             require_credentials(settings.requests)
-        self._store = stack.enter_context(_record(source, settings))
+        self._store = stack.enter_context(record_of(source, settings))
 
     def controller(self, *, serving: bool) -> Controller:
         """Return the controller.
@@ -70,7 +68,7 @@ class Parts:
         if requests is None:
             decider = PolicyAlone(policy_of(self._settings), self._store)
         else:
-            inbox = self._inbox()
+            inbox = SqliteInbox(self._store)
             decider = self._docket(requests, inbox)
             if serving:
                 require_alive = self._serve(requests, inbox)
@@ -91,10 +89,6 @@ class Parts:
             watcher=StepLog(self._brake),
             brake=self._brake,
         )
-
-    def _inbox(self) -> SqliteInbox:
-        assert isinstance(self._store, SqliteStore)  # noqa: S101 - see _record
-        return SqliteInbox(self._store)
 
     def _docket(self, requests: RequestSettings, inbox: Inbox) -> Docket:
         policy = policy_of(self._settings)
@@ -176,20 +170,6 @@ def policy_of(settings: Settings) -> Policy[Any]:
     consolidates = settings.policy == Consolidate.name
     changes = {"interval": settings.controller.interval} if consolidates else {}
     return settings.chosen_policy(changes=changes)
-
-
-@contextmanager
-def _record(source: Source, settings: Settings) -> Iterator[Store]:
-    """Yield the record; requests need a file, also where nothing lasts."""
-    if source.lasting or settings.requests is None:
-        with record_of(source, settings) as store:
-            yield store
-    else:
-        with (
-            TemporaryDirectory(prefix="opendrs-") as place,
-            SqliteStore(Path(place) / "record.sqlite") as store,
-        ):
-            yield store
 
 
 def _nothing() -> None:

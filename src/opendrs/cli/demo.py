@@ -18,9 +18,8 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.performance import Task, perform
 from opendrs.cli.repair import repair_command
-from opendrs.cli.sources import load_settings, simulation
+from opendrs.cli.sources import load_settings, record_of, simulation
 from opendrs.controller.selection import parse_assignments
-from opendrs.controller.stores import MemoryStore
 
 PACE = 0.05  # real seconds for each simulated one: some five for the usual plan
 
@@ -57,5 +56,6 @@ def command(
     repair = repair_command(["demo", "--seed", str(seed)], config, settings)
     screen = ScreenAudience(repair, everything=True, cluster=True)
     audience = JsonAudience(repair) if form == JSON else screen
-    task = Task(source=source, policy=chosen, store=MemoryStore())
-    return perform(task, audience, consent=lambda: True)
+    with record_of(source, settings) as store:
+        task = Task(source=source, policy=chosen, store=store)
+        return perform(task, audience, consent=lambda: True)

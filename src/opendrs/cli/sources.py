@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from opendrs.cli.screen import warn
 from opendrs.controller import remembered
 from opendrs.controller.clock import SystemClock
 from opendrs.controller.future_times import warn_of_snapshot, warn_of_times
 from opendrs.controller.nodes import with_known_nodes
 from opendrs.controller.plausibility import impossible
 from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
-from opendrs.controller.stores import MemoryStore, SqliteStore
+from opendrs.controller.stores import SqliteStore
 from opendrs.errors import (
     ConfigurationError,
     InvalidFileError,
@@ -66,6 +67,7 @@ def load_settings(config: Path | None) -> Settings:
         return read_settings(config)
     if not _is_found(DEFAULT_CONFIG):
         return NO_SETTINGS
+    warn(f"using {DEFAULT_CONFIG}, found in the working directory")
     return read_settings(DEFAULT_CONFIG)
 
 
@@ -206,15 +208,22 @@ def _may_be_there(path: Path) -> bool:
 
 
 @contextmanager
-def record_of(source: Source, settings: Settings) -> Iterator[Store]:
-    """Yield the record of *source*, to write to; what does not last has a new one.
+def record_of(source: Source, settings: Settings) -> Iterator[SqliteStore]:
+    """Yield the record of *source*, to write to; what does not last has none on disk.
 
     Raises:
-        ConfigurationError: It is the record of another platform.
+        ConfigurationError: It is the record of another platform, or there is none to
+            keep where the configuration says.
         StoreError: It cannot be opened.
     """
     if not source.lasting:
-        yield MemoryStore()
+        if settings.store is not None:
+            raise ConfigurationError(
+                f"[store] path: {source.platform.name} ends with this process, and no "
+                "record of it is kept; leave [store] out, or use another configuration"
+            )
+        with SqliteStore(None) as store:
+            yield store
         return
     name = source.platform.name
     with SqliteStore(settings.store_path(name)) as store:

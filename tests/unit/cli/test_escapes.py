@@ -16,7 +16,7 @@ from rich.text import Text
 from builders import cluster, guest_ids
 from opendrs.cli.live import progress_bars
 from opendrs.cli.main import run
-from opendrs.cli.screen import Screen, console, print_json, warn
+from opendrs.cli.screen import Screen, print_json, warn
 from opendrs.cli.streams import escaping
 from opendrs.model import AntiAffinity, NodeAffinity, NodeId, Snapshot
 from opendrs.platforms.file import read_snapshot, write_snapshot
@@ -179,14 +179,11 @@ def test_a_screen_escapes_what_it_is_given_and_not_what_it_sets_itself() -> None
     assert "[red]" in plain
 
 
-def test_a_screen_writes_to_the_terminal_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
+def test_a_screen_writes_to_the_terminal_itself() -> None:
     out = io.StringIO()
     with redirect_stdout(out), escaping():
-        console().print(Text("a", style="red"))
+        screen = Screen(force_terminal=True, color_system="standard")
+        screen.print(Text("a", style="red"))
 
     assert out.getvalue() == "\x1b[31ma\x1b[0m\n"
 

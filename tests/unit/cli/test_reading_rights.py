@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -83,3 +84,15 @@ def test_a_working_directory_that_may_not_be_looked_into_has_no_configuration(
         answer = opendrs("show", "demo")
 
     assert answer.status == 0, answer.err
+
+
+def test_a_configuration_that_was_found_is_named(opendrs: Opendrs) -> None:
+    Path("opendrs.toml").write_text('[policy]\nname = "balance"\n')
+
+    found = opendrs("plan", "demo", "--format", "json")
+    given = opendrs("plan", "demo", "--config", "opendrs.toml")
+    shutil.move("opendrs.toml", "other.toml")
+    absent = opendrs("plan", "demo")
+
+    assert found.err == "opendrs: using opendrs.toml, found in the working directory\n"
+    assert given.err == absent.err == ""

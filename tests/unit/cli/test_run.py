@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,7 +46,6 @@ def document(vouched: Vouched, tmp_path: Path) -> Document:
         },
         "policy": {"name": "consolidate"},
         "platform": {"saved": {"kind": "file", "path": "a.json"}},
-        "store": {"path": "record.sqlite"},
     }
 
 
@@ -166,7 +169,7 @@ def test_what_it_cannot_be_run_with_is_told_and_nothing_is_written(
     assert complaint in answer.err
     assert "Traceback" not in answer.err
     assert "the-token-itself" not in answer.err
-    assert not Path("record.sqlite").exists()
+    assert not Path("state").exists()
 
 
 def test_a_port_that_is_taken_is_told(opendrs: Opendrs, document: Document) -> None:
@@ -202,3 +205,65 @@ def test_which_platform_has_to_be_said_where_it_is_not_plain(
 
     assert answer.status == 2
     assert "opendrs.toml: which platform? Say --platform NAME" in answer.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("demo",),
+        ("apply", "demo", "--yes"),
+        ("run", "opendrs.toml", "--platform", "demo", "--once"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_record_that_would_not_be_kept_is_refused(
+    opendrs: Opendrs, command: tuple[str, ...]
+) -> None:
+    Path("opendrs.toml").write_text('[store]\npath = "record.sqlite"\n')
+
+    answer = opendrs(*command)
+
+    assert answer.status == 2
+    assert "[store] path: demo ends with this process, and no record" in answer.err
+    assert not Path("record.sqlite").exists()
+
+
+def test_who_only_plans_for_the_demo_needs_no_record(opendrs: Opendrs) -> None:
+    Path("opendrs.toml").write_text('[store]\npath = "record.sqlite"\n')
+
+    assert opendrs("plan", "demo").status == 0
+    assert opendrs("show", "demo").status == 0
+
+
+@pytest.mark.parametrize("requests", [False, True])
+@pytest.mark.parametrize("after", ["started", "decided"])
+def test_a_demo_that_is_killed_leaves_nothing_behind(
+    document: Document,
+    tmp_path: Path,
+    after: str,
+    requests: bool,  # noqa: FBT001
+) -> None:
+    if not requests:
+        del document["requests"]
+        document["policy"] = {"name": "balance"}
+    (tmp_path / "opendrs.toml").write_text(tomli_w.dumps(document))
+    places = {name: tmp_path / name for name in ("TMPDIR", "HOME", "XDG_STATE_HOME")}
+    for place in places.values():
+        place.mkdir()
+    words = ["run", "opendrs.toml", "--platform", "demo", "--format", "json"]
+    before = {*tmp_path.rglob("*")}
+
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-c", "from opendrs.cli.main import main; main()", *words],
+        cwd=tmp_path,
+        env={**os.environ, **{name: str(place) for name, place in places.items()}},
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if json.loads(line)["event"] == after:
+                break
+        process.kill()
+
+    assert process.returncode == -signal.SIGKILL
+    assert {*tmp_path.rglob("*")} == before
