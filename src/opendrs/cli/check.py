@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -11,9 +12,15 @@ import click
 from opendrs.cli.cluster import faults_document, print_faults
 from opendrs.cli.examination import Examined, examined
 from opendrs.cli.figures import counted
-from opendrs.cli.options import JSON, config_option, format_option, source_argument
+from opendrs.cli.options import (
+    JSON,
+    at_option,
+    config_option,
+    format_option,
+    source_argument,
+)
 from opendrs.cli.screen import console, print_json, visible
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.sources import as_of, file_source, load_settings, observe, open_source
 from opendrs.controller.plausibility import implausible
 from opendrs.controller.settings import RESERVED
 from opendrs.errors import ConfigurationError
@@ -34,7 +41,9 @@ from opendrs.platforms.file import (
     Complaint,
     Severity,
     dotted,
+    is_history,
     parse,
+    read_entry,
     read_text,
     shown_path,
 )
@@ -47,16 +56,17 @@ MOST_SHOWN = 100  # errors, and as many warnings
 
 @click.command(name="check")
 @source_argument
+@at_option
 @config_option
 @format_option
-def command(*, source: str, config: Path | None, form: str) -> int:
+def command(*, source: str, at: datetime | None, config: Path | None, form: str) -> int:
     """Find everything wrong in a file, at once.
 
-    SOURCE is a configuration, a file of rules alone, a snapshot, a scenario, a
-    sweep, a drill, or what else can be observed. Besides mistakes in the file,
-    rules that contradict one another are found and, in a cluster, rules that are
-    broken. Of a configuration, the files it names are read as well, libraries
-    that it needs are looked for, and nodes in rules must be there.
+    SOURCE is a configuration, a file of rules alone, a snapshot, a history, a
+    scenario, a sweep, a drill, or what else can be observed. Besides mistakes in
+    the file, rules that contradict one another are found and, in a cluster, rules
+    that are broken. Of a configuration, the files it names are read as well,
+    libraries that it needs are looked for, and nodes in rules must be there.
 
     A number that cannot be is an error, such as 59 of 16 cores in use; one that
     is improbable, such as a node with 64 MiB, is a warning. Both are written to
@@ -65,13 +75,14 @@ def command(*, source: str, config: Path | None, form: str) -> int:
     \b
       opendrs check opendrs.toml
       opendrs check cluster.json
+      opendrs check history.jsonl --at 2026-11-22T09:30
       opendrs check lab --config opendrs.toml
 
     Exit status: 0 in order, also with warnings; 1 a contradiction or a broken
     strict rule; 2 a mistake in the file.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     try:
-        found = _examined(source, config)
+        found = _examined(source, config, at)
     except ConfigurationError as error:  # it cannot even be read
         if form != JSON:
             raise
@@ -101,16 +112,30 @@ def command(*, source: str, config: Path | None, form: str) -> int:
     return status
 
 
-def _examined(source: str, config: Path | None) -> Examined:
+def _examined(source: str, config: Path | None, at: datetime | None) -> Examined:
     path = Path(source)
     if source != RESERVED and _is_file(path):
+        if is_history(path):
+            return _examined_history(path, at)
+        if at is not None:
+            observe(as_of(file_source(path), at))  # refuses a time before it
         name = shown_path(path)
         document = parse(read_text(path), name, path.suffix)
         return examined(document, name, path.parent)
-    snapshot = observe(open_source(source, load_settings(config)))
+    snapshot = observe(open_source(source, load_settings(config), at=at))
     # What a platform measured is as it is: nobody can write it otherwise.
     odd = (replace(each, severity=Severity.WARNING) for each in implausible(snapshot))
     return Examined("a cluster", tuple(odd), snapshot=snapshot)
+
+
+def _examined_history(path: Path, at: datetime | None) -> Examined:
+    entry = read_entry(path, at)
+    found = examined(entry.document, entry.source, path.parent)
+    complaints = found.complaints
+    if entry.damage:
+        complaints += (Complaint((), entry.damage, severity=Severity.WARNING),)
+    time = found.snapshot and f", at {found.snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+    return replace(found, what=f"a history{time or ''}", complaints=complaints)
 
 
 def _print_complaints(source: str, complaints: Sequence[Complaint]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from opendrs.cli.live import planning
 from opendrs.cli.options import (
     JSON,
     all_option,
+    at_option,
     config_option,
     format_option,
     source_argument,
@@ -53,6 +55,7 @@ FIGURES = ("cpu cv", "memory cv", "broken", "moves", "GiB", "cpu s")
     help="Draw the variation over the memory moved to FILE.svg, .png or .pdf.",
 )
 @all_option
+@at_option
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -61,6 +64,7 @@ def command(  # noqa: PLR0913 - one for each option
     policies: tuple[str, ...],
     plot: Path | None,
     everything: bool,
+    at: datetime | None,
     config: Path | None,
     form: str,
 ) -> None:
@@ -82,7 +86,7 @@ def command(  # noqa: PLR0913 - one for each option
     if plot is not None:
         require_picture(plot)
     settings = load_settings(config)
-    snapshot = observe(open_source(source, settings))
+    snapshot = observe(open_source(source, settings, at=at))
     missing = comparable(snapshot)
     if missing:
         raise ConfigurationError(f"{source}: not measured: {first_few(missing)}")

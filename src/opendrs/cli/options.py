@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -17,6 +18,27 @@ def a_number(
     if value is not None and math.isnan(value):
         raise click.BadParameter("nan is not a number of seconds", context, option)
     return value
+
+
+class Time(click.ParamType[datetime]):
+    """A time in ISO 8601: in UTC, unless it names another zone."""
+
+    name = "time"
+
+    def convert(
+        self,
+        value: str | datetime,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> datetime:
+        """Return the time that *value* says."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            time = datetime.fromisoformat(value)
+            return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time such as 2026-11-22T09:30:00Z", param, ctx)
 
 
 source_argument = click.argument("source", metavar="SOURCE")
@@ -40,6 +62,13 @@ all_option = click.option(
     is_flag=True,
     help="Show everything, however much; without it, of long lists the part that "
     "matters most.",
+)
+at_option = click.option(
+    "--at",
+    type=Time(),
+    metavar="TIME",
+    help="Of a history (record --every): the newest snapshot taken at TIME or before, "
+    "such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00. Default: the newest.",
 )
 policy_option = click.option(
     "--policy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from opendrs.cli.live import planning
 from opendrs.cli.options import (
     JSON,
     all_option,
+    at_option,
     budget_option,
     config_option,
     format_option,
@@ -47,6 +49,7 @@ from opendrs.scoring import schedule
     help="Show only the summary: cost, highest loads, imbalance, broken rules.",
 )
 @all_option
+@at_option
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -58,6 +61,7 @@ def command(  # noqa: PLR0913 - one for each option
     seconds: float | None,
     brief: bool,
     everything: bool,
+    at: datetime | None,
     config: Path | None,
     form: str,
 ) -> None:
@@ -86,7 +90,7 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
     chosen = chosen_policy(settings, policy, assignments, budget, seconds)
-    opened = open_source(source, settings)
+    opened = open_source(source, settings, at=at)
     snapshot = with_record(observe(opened), chosen, opened, settings)
     decision = _decided(chosen, snapshot, seconds)
     timing = schedule(decision.plan, snapshot, chosen.limits)

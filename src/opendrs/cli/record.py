@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 import click
 
@@ -26,7 +25,13 @@ from opendrs.errors import (
     PlatformUnavailableError,
 )
 from opendrs.model import Snapshot
-from opendrs.platforms.file import json_line, json_text, shown_path, write_snapshot
+from opendrs.platforms.file import (
+    HistoryFile,
+    json_line,
+    json_text,
+    shown_path,
+    write_snapshot,
+)
 
 STANDARD_OUTPUT = "-"
 LONGEST_PAUSE = 1e7  # seconds between two snapshots: some four months
@@ -54,6 +59,7 @@ LONGEST_PAUSE = 1e7  # seconds between two snapshots: some four months
     metavar="N",
     help="With --every: stop after so many; otherwise Ctrl-C stops.",
 )
+@click.option("--force", is_flag=True, help="Replace FILE where it is there.")
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -62,28 +68,49 @@ def command(  # noqa: PLR0913 - one for each option
     output: str,
     every: float | None,
     count: int | None,
+    force: bool,
     config: Path | None,
     form: str,
 ) -> None:
     """Write a snapshot, or a history, to a file.
 
     The snapshot holds nodes, guests, what was measured, and the rules; plan,
-    show and check read it, and so can somebody you ask for help.
+    show, compare and check read it, and so can somebody you ask for help. Of a
+    history they read the newest snapshot, or with --at the one of a time.
+
+    A file that is there is not overwritten without --force; only to a history,
+    --every adds.
 
     \b
       opendrs record lab -o cluster.json
       opendrs record lab -o cluster.toml
       opendrs record lab -o history.jsonl --every 60
+      opendrs plan history.jsonl --at 2026-11-22T09:30
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     if count is not None and every is None:
         raise ConfigurationError("--count needs --every SECONDS")
+    if every is None and not force:
+        _require_absent(output)
     pace = 1.0 if every is not None and count is None else 0.0
     opened = open_source(source, load_settings(config), pace=pace)
     if every is None:
         written = _write_one(observe(opened), output)
     else:
-        written = _write_history(opened, output, every, count)
+        with _history(output, force=force) as add:
+            written = _write_history(opened, add, every, count)
     _tell(output, written, form)
+
+
+def _require_absent(output: str) -> None:
+    path = Path(output)
+    try:
+        there = output != STANDARD_OUTPUT and path.is_file()
+    except (OSError, ValueError):  # writing to it says what is wrong
+        return
+    if there:
+        raise InvalidFileError(
+            f"cannot write {shown_path(path)}: it is there; --force replaces it"
+        )
 
 
 def _write_one(snapshot: Snapshot, output: str) -> int:
@@ -94,16 +121,16 @@ def _write_one(snapshot: Snapshot, output: str) -> int:
     return 1
 
 
-def _write_history(source: Source, output: str, every: float, count: int | None) -> int:
+def _write_history(
+    source: Source, add: Callable[[str], None], every: float, count: int | None
+) -> int:
     written = 0
-    with _appending(output) as file:
-        try:
-            for snapshot in _observations(source, every, count):
-                file.write(json_line(snapshot) + "\n")
-                file.flush()
-                written += 1
-        except KeyboardInterrupt:  # the way to end it
-            pass
+    try:
+        for snapshot in _observations(source, every, count):
+            add(json_line(snapshot))
+            written += 1
+    except KeyboardInterrupt:  # the way to end it
+        pass
     return written
 
 
@@ -125,19 +152,21 @@ def _observations(
 
 
 @contextmanager
-def _appending(output: str) -> Iterator[TextIO]:
+def _history(output: str, *, force: bool) -> Iterator[Callable[[str], None]]:
+    """Give what adds a line to a history."""
+    if output == STANDARD_OUTPUT:
+        yield click.echo
+        return
     path = Path(output)
     try:
-        opened = (
-            nullcontext(sys.stdout)
-            if output == STANDARD_OUTPUT
-            else path.open("a", encoding="utf-8")
-        )
+        file = HistoryFile(path, replace=force)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidFileError(f"cannot write {shown_path(path)}: {reason}") from error
-    with opened as file:
-        yield file
+    if file.mended:
+        warn(file.mended)
+    with file:
+        yield file.add
 
 
 def _tell(output: str, written: int, form: str) -> None:

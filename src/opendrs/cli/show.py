@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ from opendrs.cli.cluster import (
 from opendrs.cli.options import (
     JSON,
     all_option,
+    at_option,
     config_option,
     format_option,
     source_argument,
@@ -35,10 +37,17 @@ FEW = 20  # guests that are shown without being asked for
 @source_argument
 @click.option("--guests", is_flag=True, help="List the guests, however many.")
 @all_option
+@at_option
 @config_option
 @format_option
-def command(
-    *, source: str, guests: bool, everything: bool, config: Path | None, form: str
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    source: str,
+    guests: bool,
+    everything: bool,
+    at: datetime | None,
+    config: Path | None,
+    form: str,
 ) -> None:
     """Show nodes, guests, loads, rules, and what is broken.
 
@@ -54,10 +63,11 @@ def command(
       opendrs show cluster.json            a snapshot in a file
       opendrs show lab --guests            a platform of the configuration
       opendrs show lab --all | sort -t'\t' -k3   every node
+      opendrs show history.jsonl --at 2026-11-22T09:30
       opendrs show demo --format json      everything, for a program
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
-    opened = open_source(source, settings)
+    opened = open_source(source, settings, at=at)
     snapshot = with_sleepers(observe(opened), opened, settings)
     if form == JSON:
         faults = faults_document(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -78,18 +79,41 @@ def _is_found(config: Path) -> bool:
         return False
 
 
-def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
+def open_source(
+    word: str, settings: Settings, *, pace: float = 0.0, at: datetime | None = None
+) -> Source:
     """Return what *word* means.
 
     Args:
         word: The name of a platform, a file, or `demo`.
         settings: Where platforms are named.
         pace: Real seconds for each second on a simulated platform; 1 for real time.
+        at: The time whose snapshot of a history is meant; None for the newest.
 
     Raises:
         UnknownPlatformError: It is nothing of that.
+        ConfigurationError: A time is given, and it is no file.
         PlatformError: The platform cannot be reached.
     """
+    return as_of(_opened(word, settings, pace), at)
+
+
+def as_of(source: Source, at: datetime | None) -> Source:
+    """Return *source* as it was recorded at that time; None for the newest.
+
+    Raises:
+        ConfigurationError: It is no file.
+    """
+    if at is None:
+        return source
+    if not isinstance(source.platform, FilePlatform):
+        raise ConfigurationError(
+            f"--at {at.isoformat()}: {source.platform.name} is no history in a file"
+        )
+    return replace(source, platform=source.platform.as_of(at))
+
+
+def _opened(word: str, settings: Settings, pace: float) -> Source:
     if word == RESERVED:
         return simulation(seed=1, pace=pace)
     if word in settings.platforms:
@@ -108,6 +132,11 @@ def open_source(word: str, settings: Settings, *, pace: float = 0.0) -> Source:
             f"{shown(word)} is neither a file nor a configured platform "
             f"(there is: {names})"
         )
+    return file_source(path)
+
+
+def file_source(path: Path) -> Source:
+    """Return the cluster of the snapshot, or the newest of a history, in *path*."""
     return Source(platform=FilePlatform(path), clock=SystemClock(), lasting=False)
 
 
@@ -153,9 +182,12 @@ def observe(source: Source) -> Snapshot:
             that is not there, or a network such a node.
         PlatformError: The platform cannot be asked.
     """
-    snapshot = source.platform.observe()
-    if isinstance(source.platform, FilePlatform):
-        complain(source.platform.name, impossible(snapshot), InvalidFileError)
+    platform = source.platform
+    snapshot = platform.observe()
+    if isinstance(platform, FilePlatform):
+        complain(platform.name, impossible(snapshot), InvalidFileError)
+        if platform.damage:
+            warn(platform.damage)
     where = f"the configuration, on {source.platform.name}"
     complain(where, misfits(source.rules, source.networks, snapshot))
     warn_of_snapshot(snapshot)

@@ -120,3 +120,89 @@ def test_bad_options_are_bad_input(
 
     assert answer.status == 2
     assert complaint in answer.err
+
+
+@pytest.mark.parametrize("name", ["c.json", "c.toml"])
+def test_a_file_that_is_there_is_not_overwritten(opendrs: Opendrs, name: str) -> None:
+    Path(name).write_text("precious")
+
+    refused = opendrs("record", "demo", "-o", name)
+
+    assert refused.status == 2
+    assert refused.err == (
+        f"opendrs: cannot write {name}: it is there; --force replaces it\n"
+    )
+    assert Path(name).read_text() == "precious"
+    assert opendrs("record", "demo", "-o", name, "--force").status == 0
+    assert read_snapshot(Path(name)) == simulation(seed=1).platform.observe()
+
+
+def test_a_history_is_not_added_to_a_file_of_another_kind(opendrs: Opendrs) -> None:
+    opendrs("record", "demo", "-o", "c.json")
+    before = Path("c.json").read_text()
+    every = ("--every", "1", "--count", "2")
+
+    refused = opendrs("record", "demo", "-o", "c.json", *every)
+
+    assert refused.status == 2
+    assert "no history to add to; --force replaces it" in refused.err
+    assert Path("c.json").read_text() == before
+    assert opendrs("record", "demo", "-o", "c.json", *every, "--force").status == 0
+    assert len(Path("c.json").read_text().splitlines()) == 2
+
+
+def test_what_is_no_file_is_written_to(opendrs: Opendrs) -> None:
+    assert opendrs("record", "demo", "-o", "/dev/null").status == 0
+    every = ("--every", "1", "--count", "2")
+    assert opendrs("record", "demo", "-o", "/dev/null", *every).status == 0
+
+
+READERS = [("show",), ("plan",), ("check",), ("compare", "--policy", "balance")]
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda words: words[0])
+@pytest.mark.parametrize("name", ["h.jsonl", "h.json"])
+def test_a_history_is_read(
+    opendrs: Opendrs, reader: tuple[str, ...], name: str
+) -> None:
+    opendrs("record", "demo", "-o", name, "--every", "60", "--count", "3")
+    with Path(name).open("a") as file:
+        file.write('{"format": "opendrs-snap')
+
+    newest = opendrs(reader[0], name, *reader[1:])
+    second = opendrs(reader[0], name, *reader[1:], "--at", "2026-11-21T12:01:30")
+    early = opendrs(reader[0], name, *reader[1:], "--at", "2026-11-21T12:30+01:00")
+
+    assert (newest.status, second.status) == (0, 0)
+    assert f"{name}: the last line is damaged" in newest.err
+    assert "begins at 2026-11-21T12:00:00Z" in early.err
+    assert early.status == 2
+    if reader[0] in ("show", "check"):
+        assert "2026-11-21 12:02:00 UTC" in newest.out
+        assert "2026-11-21 12:01:00 UTC" in second.out
+
+
+def test_a_history_of_the_configuration_is_read(opendrs: Opendrs) -> None:
+    opendrs("record", "demo", "-o", "h.jsonl", "--every", "60", "--count", "3")
+    Path("c.toml").write_text('[platform.old]\nkind = "file"\npath = "h.jsonl"\n')
+
+    answer = opendrs("show", "old", "--config", "c.toml", "--at", "2026-11-21T12:00")
+
+    assert "2026-11-21 12:00:00 UTC" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("show", "demo", "--at", "2026-11-21"), "demo is no history in a file"),
+        (("show", "h.jsonl", "--at", "noon"), "'noon' is no time such as 2026-"),
+        (("check", "h.jsonl", "--at", ""), "'' is no time such as 2026-"),
+    ],
+)
+def test_a_time_that_means_nothing_is_bad_input(
+    opendrs: Opendrs, words: tuple[str, ...], complaint: str
+) -> None:
+    answer = opendrs(*words)
+
+    assert answer.status == 2
+    assert complaint in answer.err

@@ -16,6 +16,9 @@ from opendrs.platforms.file.documents import shown_path as shown_path
 from opendrs.platforms.file.forms import FileForm as FileForm
 from opendrs.platforms.file.forms import form_of as form_of
 from opendrs.platforms.file.forms import require_form as require_form
+from opendrs.platforms.file.history import HistoryFile as HistoryFile
+from opendrs.platforms.file.history import is_history as is_history
+from opendrs.platforms.file.history import read_entry as read_entry
 from opendrs.platforms.file.platform import FilePlatform as FilePlatform
 from opendrs.platforms.file.platform import FileSettings as FileSettings
 from opendrs.platforms.file.portions import MOST_FOUND as MOST_FOUND

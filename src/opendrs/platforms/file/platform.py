@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
 from opendrs.errors import UnsupportedError
 from opendrs.model import Action, Rule, Snapshot
-from opendrs.platforms.file.reading import read_snapshot
+from opendrs.platforms.file.documents import shown_path
+from opendrs.platforms.file.history import is_history, nothing_before, read_entry
+from opendrs.platforms.file.reading import read_snapshot, snapshot_from
 from opendrs.ports import TaskId, TaskState, TaskStatus
 
 
@@ -33,26 +36,50 @@ class FilePlatform:
         """Use the snapshot in *path*, in which *rules* hold as well.
 
         Args:
-            path: The file; read anew by each `observe`.
+            path: The file; read anew by each `observe`. Of a history, the newest
+                snapshot is used.
             name: What to call the cluster; the name of the file when None.
             rules: Rules in force besides those in the file.
         """
         self._path = path
         self._name = path.stem if name is None else name
         self._rules = tuple(rules)
+        self._at: datetime | None = None
+        self._damage = ""
 
     @property
     def name(self) -> str:
         """Return the name of the cluster."""
         return self._name
 
+    @property
+    def damage(self) -> str:
+        """Return the damage of a history that the last look passed over, if any."""
+        return self._damage
+
+    def as_of(self, at: datetime) -> FilePlatform:
+        """Return the cluster of the same file as it was recorded at that time.
+
+        That is the newest snapshot of a history that was taken then or before.
+        """
+        other = FilePlatform(self._path, name=self._name, rules=self._rules)
+        other._at = at
+        return other
+
     def observe(self) -> Snapshot:
         """Return the snapshot in the file.
 
         Raises:
-            InvalidFileError: It holds none.
+            InvalidFileError: It holds none, or none of the time that is asked for.
         """
-        snapshot = read_snapshot(self._path)
+        if is_history(self._path):
+            entry = read_entry(self._path, self._at)
+            self._damage = entry.damage and f"{shown_path(self._path)}: {entry.damage}"
+            snapshot = snapshot_from(entry.document, entry.source)
+        else:
+            snapshot = read_snapshot(self._path)
+            if self._at is not None and snapshot.taken_at > self._at:
+                raise nothing_before(self._path, self._at, snapshot.taken_at)
         further = [rule for rule in self._rules if rule not in snapshot.rules]
         return replace(snapshot, rules=(*snapshot.rules, *further))
 

@@ -1,0 +1,220 @@
+"""A history: the newest snapshot, that of a time, and an end that was cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from builders import NOON, cluster
+from opendrs.errors import InvalidFileError
+from opendrs.model import Snapshot
+from opendrs.platforms.file import (
+    FilePlatform,
+    HistoryFile,
+    history,
+    is_history,
+    json_line,
+    write_snapshot,
+)
+
+PAIR = cluster(nodes={"a": 0.5, "b": 0.1}, guests={"vm": ("a", 0.4)})
+MINUTE = timedelta(minutes=1)
+
+
+def at(minute: int) -> Snapshot:
+    return replace(PAIR, taken_at=NOON + minute * MINUTE)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a history of three minutes."""
+    path = tmp_path / "history.jsonl"
+    with HistoryFile(path) as file:
+        for minute in range(3):
+            file.add(json_line(at(minute)))
+    return path
+
+
+def test_the_newest_snapshot_is_seen(path: Path) -> None:
+    platform = FilePlatform(path)
+
+    assert platform.observe() == at(2)
+    assert platform.damage == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "minute"), [(0, 0), (59, 0), (60, 1), (125, 2), (10**6, 2)]
+)
+def test_the_newest_snapshot_of_a_time_or_before_is_seen(
+    path: Path, seconds: int, minute: int
+) -> None:
+    then = NOON + timedelta(seconds=seconds)
+
+    assert FilePlatform(path).as_of(then).observe() == at(minute)
+
+
+@pytest.mark.parametrize("name", ["history.jsonl", "cluster.json"])
+def test_a_time_before_the_first_is_refused(path: Path, name: str) -> None:
+    write_snapshot(at(0), path.with_name("cluster.json"))
+
+    with pytest.raises(InvalidFileError, match="begins at 2026-11-21T12:00:00Z"):
+        FilePlatform(path.with_name(name)).as_of(NOON - MINUTE).observe()
+
+
+def test_a_snapshot_is_a_history_of_one(tmp_path: Path) -> None:
+    write_snapshot(at(0), tmp_path / "cluster.json")
+
+    assert FilePlatform(tmp_path / "cluster.json").as_of(NOON).observe() == at(0)
+
+
+def test_a_clock_that_was_set_back_does_not_hide_what_was_taken_before(
+    path: Path,
+) -> None:
+    with HistoryFile(path) as file:
+        file.add(json_line(at(1)))
+        file.add(json_line(at(-5)))
+
+    assert FilePlatform(path).as_of(NOON + 3 * MINUTE).observe() == at(2)
+    assert FilePlatform(path).observe() == at(-5)  # what was written last
+
+
+ENDS: dict[str, Callable[[bytes], bytes]] = {
+    "cut off": lambda line: line[: len(line) // 2],
+    "one byte": lambda line: line[:1],
+    "cut off at the last byte": lambda line: line[:-1],
+    "zeros": lambda line: bytes(len(line)),
+    "in a character": lambda line: line[:20] + b"\xc3",
+    "a line of its own": lambda line: line[: len(line) // 2] + b"\n",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_last_line_that_is_damaged_is_passed_over_and_told(
+    path: Path, end: str
+) -> None:
+    with path.open("ab") as file:
+        file.write(ENDS[end](json_line(at(3)).encode()))
+    newest, earlier = FilePlatform(path), FilePlatform(path).as_of(NOON + 9 * MINUTE)
+
+    assert newest.observe() == earlier.observe() == at(2)
+    assert newest.damage.startswith(f"{path}: the last line is damaged")
+    assert earlier.damage.startswith(f"{path}: the last line is damaged")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"{", b'{"taken_at": "now"', b"x\ny"]
+)
+def test_a_history_without_a_snapshot_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+    for platform in (FilePlatform(path), FilePlatform(path).as_of(NOON)):
+        with pytest.raises(InvalidFileError):
+            platform.observe()
+
+
+def test_damage_before_the_end_is_a_mistake_that_names_its_line(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    lines[1] = lines[1][:-10]
+    path.write_text("\n".join(lines))
+
+    assert FilePlatform(path).observe() == at(2)
+    with pytest.raises(InvalidFileError, match=r"history\.jsonl, line 2 is not JSON"):
+        FilePlatform(path).as_of(NOON + 2 * MINUTE).observe()
+
+
+def test_a_snapshot_that_cannot_be_is_a_mistake_that_names_its_line(path: Path) -> None:
+    document = json.loads(json_line(at(3)))
+    del document["nodes"]["a"]
+    with HistoryFile(path) as file:
+        file.add(json.dumps(document))
+
+    with pytest.raises(InvalidFileError, match=r"line 4: guests\.vm"):
+        FilePlatform(path).observe()
+
+
+def test_the_time_may_stand_anywhere(path: Path) -> None:
+    document = json.loads(json_line(at(3)))
+    document["taken_at"] = document.pop("taken_at")
+    with HistoryFile(path) as file:
+        file.add(json.dumps({"format": document["format"], **document}))
+
+    assert FilePlatform(path).as_of(NOON + 3 * MINUTE).observe() == at(3)
+
+
+def test_long_lines_are_read_from_the_end(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for block in (1, 7, 64):
+        monkeypatch.setattr(history, "_BLOCK", block)
+        assert FilePlatform(path).observe() == at(2)
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ('{"a": 1}\n{"a": 2}\n', True),
+        ('{"a": 1}\n{"a":', True),
+        ('{"a": 1}\n', False),
+        ('{\n"a": 1}\n', False),
+        ('[platform.a]\nkind = "file"\n', False),
+        ("", False),
+    ],
+)
+def test_a_history_is_known_by_its_lines(
+    tmp_path: Path,
+    content: str,
+    found: bool,  # noqa: FBT001
+) -> None:
+    (tmp_path / "file.json").write_text(content)
+
+    assert is_history(tmp_path / "file.json") == found
+    assert not is_history(tmp_path / "absent.jsonl")
+    assert not is_history(tmp_path)
+
+
+def test_adding_goes_on_after_an_end_that_was_cut_off(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(json_line(at(3)).encode()[:50])
+
+    with HistoryFile(path) as again:
+        again.add(json_line(at(4)))
+
+    assert again.mended == f"{path}: the last line was cut off, and has been removed"
+    assert len(path.read_text().splitlines()) == 4
+    assert FilePlatform(path).observe() == at(4)
+
+
+def test_a_line_that_only_lacks_its_end_is_kept(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(json_line(at(3)).encode())
+
+    with HistoryFile(path) as again:
+        again.add(json_line(at(4)))
+
+    assert again.mended == ""
+    assert len(path.read_text().splitlines()) == 5
+
+
+def test_only_one_process_adds_to_a_history(path: Path) -> None:
+    with (
+        HistoryFile(path),
+        pytest.raises(InvalidFileError, match="another process adds to it"),
+    ):
+        HistoryFile(path)
+
+
+def test_a_history_is_replaced_when_there_is_something_to_replace_it_by(
+    path: Path,
+) -> None:
+    before = path.read_bytes()
+    with HistoryFile(path, replace=True) as file:
+        assert path.read_bytes() == before
+        file.add(json_line(at(9)))
+        file.add(json_line(at(10)))
+
+    assert len(path.read_text().splitlines()) == 2
