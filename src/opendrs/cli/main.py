@@ -165,7 +165,7 @@ def _lines(error: OpenDRSError) -> Sequence[str]:
 
 
 def _say(message: str, start: str = "opendrs: ") -> None:
-    line = escaped_line(message)
+    line = escaped_line(message[: LONGEST_LINE + 1])
     cut = "" if len(line) <= LONGEST_LINE else "..."
     sys.stderr.write(f"{start}{line[:LONGEST_LINE]}{cut}\n")
 

@@ -474,5 +474,6 @@ def test_an_unknown_source_is_told_with_the_platforms_there_are(
 
     assert answer.status == 2
     assert answer.err == (
+        "opendrs: using opendrs.toml, found in the working directory\n"
         'opendrs: "labor" is neither a file nor a configured platform (there is: lab)\n'
     )

@@ -122,6 +122,8 @@ def shown(value: object) -> str:
         return "a table"
     if isinstance(value, list) and len(value) > 3:
         return f"a list of {len(value)}"
+    if isinstance(value, str):
+        value = value[: 2 * _LONGEST_VALUE]  # to escape megabytes takes seconds
     try:
         text = escaped_line(json.dumps(value, default=str, ensure_ascii=False))
     except ValueError:  # more digits than Python writes
