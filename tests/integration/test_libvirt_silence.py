@@ -15,7 +15,7 @@ from threading import Event, Thread
 import pytest
 
 from integration.lab import MIB, Lab, eventually
-from opendrs.controller import Brake, Means, SystemClock, execute, settle
+from opendrs.controller import Brake, Means, SystemClock, execute, settle_in_flight
 from opendrs.controller.stores import MemoryStore
 from opendrs.model import GuestId, Limits, Migration, NodeId, Plan, Step, StepId
 from opendrs.platforms.libvirt import LibvirtPlatform
@@ -184,7 +184,7 @@ def test_a_lost_migration_counts_until_its_host_answers_again(
     platform, store = platform_over(line, lab), MemoryStore()
     given = means(platform, store, Copying(line.cut), patience=15)
     lost = execute(Plan((FIRST,)), given, run="first").records[0]
-    settle(platform.observe(), store, platform)
+    settle_in_flight(platform.observe(), store, platform)
 
     denied = execute(Plan((SECOND,)), given, run="second").records[0]
     line.mend()
@@ -201,5 +201,5 @@ def test_a_lost_migration_counts_until_its_host_answers_again(
 
 
 def _nothing_left(platform: LibvirtPlatform, store: Store) -> bool:
-    settle(platform.observe(), store, platform)
+    settle_in_flight(platform.observe(), store, platform)
     return not (store.load("in flight") or {}).get("migrations")

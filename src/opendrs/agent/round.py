@@ -109,11 +109,11 @@ class Agent:
         page, now = self.notebook.read(), self.clock.now()
         if page is None or page.sampled_at <= now:
             return page
-        told = (
+        message = (
             f"record: the last sample is in the future: {page.sampled_at}; it is "
             "treated as of now; check the clock of this machine"
         )
-        tell("times-in-future", told, level=WARNING)
+        tell("times-in-future", message, level=WARNING)
         return page.model_copy(update={"sampled_at": now})
 
     def _seen(self) -> Snapshot:

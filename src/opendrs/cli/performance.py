@@ -21,7 +21,7 @@ from opendrs.controller import (
     execute,
     remembered,
     resume,
-    settle,
+    settle_in_flight,
 )
 from opendrs.errors import PlatformError
 from opendrs.model import Snapshot
@@ -139,7 +139,7 @@ def _resume(task: Task, audience: Audience) -> tuple[StepRecord, ...]:
 def _decide(task: Task, resumed: tuple[StepRecord, ...]) -> Performance:
     """Return what is seen now, and what to do about it."""
     seen = observe(task.source)
-    settle(seen, task.store, task.source.platform)
+    settle_in_flight(seen, task.store, task.source.platform)
     snapshot = remembered(seen, task.policy, task.store)
     policy = task.policy
     if task.seconds is not None and isinstance(policy, Optimize):

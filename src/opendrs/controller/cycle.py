@@ -32,7 +32,7 @@ def remembered(snapshot: Snapshot, policy: Policy[MemoryT], store: Store) -> Sna
     return recalled(without_the_unsure(counted, store), known)
 
 
-def settle(seen: Snapshot, store: Store, platform: Platform) -> None:
+def settle_in_flight(seen: Snapshot, store: Store, platform: Platform) -> None:
     """Forget the lost migrations of which *seen* shows that they have ended.
 
     Raises:

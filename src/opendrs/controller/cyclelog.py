@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from opendrs.controller.documents import violation_documents
 from opendrs.controller.telling import tell
-from opendrs.model import Snapshot
+from opendrs.model import Action, Snapshot
 from opendrs.policies import Decision, Optimize, Policy
 from opendrs.policies.optimising.repairs import unresolved
 from opendrs.rules import Violation, ViolationChange, violation_change
@@ -61,7 +62,7 @@ class CycleLog:
         )
 
     def _log_rules(
-        self, policy: Policy[Any], snapshot: Snapshot, actions: list[Any]
+        self, policy: Policy[Any], snapshot: Snapshot, actions: Iterable[Action]
     ) -> None:
         change = violation_change(snapshot, snapshot.after(*actions))
         broken = change.strict_before, change.strict_after
@@ -83,23 +84,25 @@ class CycleLog:
         self, policy: Policy[Any], snapshot: Snapshot, change: ViolationChange
     ) -> list[str]:
         """Return how many strict rules are broken, which stay so, and the cure."""
-        count = _counted(len(change.strict_before), "violation")
-        repaired = len(change.repaired)
-        parts = [
-            f"rules: {count} of strict rules; this plan repairs {repaired or 'none'}"
-        ]
+        before, after = len(change.strict_before), len(change.strict_after)
         remaining = unresolved(
             change.strict_after[:_MOST_EXAMINED], snapshot, policy.limits
         )
-        told = [
-            f"{one.violation}{f' ({one.detail})' if one.detail else ''}"
+        shown = [
+            f"cannot be kept: {one.detail}"
+            if one.detail
+            else f"stays broken: {one.violation}"
             for one in remaining[:MOST_SHOWN]
         ]
-        more = len(change.strict_after) - len(told)
-        parts += [*told, f"and {more} more"] if more else told
+        parts = [
+            f"rules: broken strict rules: {before}; after this plan: {after}",
+            *shown,
+        ]
+        if after > len(shown):
+            parts.append(f"and {after - len(shown)} more")
         if policy.name != Optimize.name and any(one.repairable for one in remaining):
             parts.append(
-                f"to repair them, configure the policy {Optimize.name}, or stop this "
+                f"to repair, configure the policy {Optimize.name}, or stop this "
                 f"controller and run: opendrs apply {self._platform} --policy "
                 f"{Optimize.name}"
             )

@@ -67,7 +67,7 @@ class _Execution:
         self._standstill = Patience(0.0, means.limits.patience)
         self._in_flight = InFlight(means.store)
         self._past = past(means.store, means.limits, means.clock.now())
-        self._switches = power_failures(means.store, means.clock.now())
+        self._power_failures = power_failures(means.store, means.clock.now())
 
     def to_the_end(self) -> Report:
         """Go on until every step has an outcome."""
@@ -91,17 +91,17 @@ class _Execution:
         self._under_way = [pursuit for pursuit in self._under_way if pursuit.running]
 
     def _close(self, pursuit: Pursuit) -> None:
-        """Take note of how a step has ended that was to be started."""
+        """Record how a step has ended that was to be started."""
         self._ledger.close(pursuit.record)
         self._in_flight.end(pursuit.record)
         self._last_end = self._means.clock.monotonic()
-        self._look_up_switches((pursuit.step,))
+        self._refresh_power_failures((pursuit.step,))
 
-    def _look_up_switches(self, steps: Unit) -> None:
-        """Take note of the nodes that *steps* power on or off, if any does."""
+    def _refresh_power_failures(self, steps: Unit) -> None:
+        """Read the failures again if *steps* power a node on or off."""
         means = self._means
         if any(isinstance(step.action, PowerOn | PowerOff) for step in steps):
-            self._switches = power_failures(means.store, means.clock.now())
+            self._power_failures = power_failures(means.store, means.clock.now())
 
     def _start_what_may(self) -> None:
         if self._means.brake.stopping:
@@ -135,7 +135,7 @@ class _Execution:
             self._ledger.skip(waiting, f"the cluster cannot be seen: {error}")
             return None
         self._sight.succeeded()
-        sure = without(self._in_flight.counted(fresh), self._switches)
+        sure = without(self._in_flight.counted(fresh), self._power_failures)
         return recalled(sure, self._past)
 
     def _judge(self, fresh: Snapshot) -> None:
@@ -165,7 +165,7 @@ class _Execution:
             self._start(unit, fresh)
             for move in _moves(unit):
                 fresh = fresh.during(move)
-            return without(fresh, self._switches)
+            return without(fresh, self._power_failures)
         return fresh
 
     def _may_pass(self, against: Objection) -> bool:
@@ -199,7 +199,7 @@ class _Execution:
         if len(pursuits) > 1:
             self._bands.append(Band(pursuits, binding(unit, fresh.rules)))
         self._under_way += pursuits
-        self._look_up_switches(unit)
+        self._refresh_power_failures(unit)
         for position, pursuit in enumerate(pursuits):
             pursuit.start()
             if not pursuit.started_cleanly:

@@ -55,7 +55,7 @@ class InFlightMigration:
 
     @property
     def key(self) -> Key:
-        """Return what tells it from others."""
+        """Return the guest and both nodes, which identify it."""
         return _key(self.move)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from opendrs.controller.chronicle import cycle_record
-from opendrs.controller.cycle import remembered, settle
+from opendrs.controller.cycle import remembered, settle_in_flight
 from opendrs.controller.cyclelog import CycleLog
 from opendrs.controller.deciding import Decider
 from opendrs.controller.execution import execute
@@ -125,7 +125,7 @@ class Controller:
             return Report()
         seen = self._routine.observe()
         self._see_again()
-        settle(seen, means.store, means.platform)
+        settle_in_flight(seen, means.store, means.platform)
         snapshot = remembered(seen, decider.policy, means.store)
         judgement = decider.judge(snapshot)
         now = means.clock.now()

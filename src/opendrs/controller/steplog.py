@@ -27,7 +27,7 @@ class StepLog:
         self._why = ""
 
     def started(self, step: Step) -> None:
-        """Tell it, with the reason for which the policy wants it."""
+        """Log it, with the reason that the policy has for it."""
         self._running.add(step.id)
         _tell("step-started", step, "started", step.why)
 

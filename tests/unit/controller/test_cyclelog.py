@@ -113,9 +113,9 @@ def test_broken_strict_rules_are_logged_when_they_change(
 
     broken, kept = logged(caplog, "rules-broken", "rules-kept")
     assert broken.startswith(
-        "rules: 1 violation of strict rules; this plan repairs none; web apart: broken "
-        "by vm1, vm2 on a"
+        "rules: broken strict rules: 1; after this plan: 1; stays broken: "
     )
+    assert "broken by vm1, vm2 on a; to repair, configure the policy" in broken
     assert broken.endswith("and run: opendrs apply lab --policy optimize")
     assert kept == "rules: no strict rule is broken any more"
 
@@ -129,7 +129,7 @@ def test_a_plan_that_repairs_all_rules_is_no_warning(
     CycleLog("lab").decided(Optimize(limits=HASTY), repairing, level(APART), "run")
 
     assert logged(caplog, "rules-broken") == [
-        "rules: 1 violation of strict rules; this plan repairs 1"
+        "rules: broken strict rules: 1; after this plan: 0"
     ]
     assert logged(caplog, "rules-broken", least=logging.WARNING) == []
 
@@ -144,6 +144,7 @@ def test_rules_that_cannot_be_kept_have_no_cure(
     )
 
     (message,) = logged(caplog, "rules-broken")
+    assert "; cannot be kept: " in message
     assert "optimize" not in message
 
 

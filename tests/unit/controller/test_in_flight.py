@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from builders import guest
-from opendrs.controller.cycle import remembered, settle
+from opendrs.controller.cycle import remembered, settle_in_flight
 from opendrs.controller.in_flight import (
     InFlight,
     InFlightMigration,
@@ -45,7 +45,7 @@ from unit.controller.silent_hosts import (
 
 def settled(stage: Stage) -> int:
     """Let a cycle look; return how many lost migrations may still be running."""
-    settle(stage.world.observe(), stage.store, stage.world)
+    settle_in_flight(stage.world.observe(), stage.store, stage.world)
     return len(in_flight(stage.store))
 
 

@@ -146,7 +146,7 @@ def test_broken_strict_rules_are_logged_once(
     theatre.controller.keep_on()
 
     (message,) = events(caplog, "rules-broken")
-    assert "1 violation of strict rules" in message
+    assert "broken strict rules: 1; after this plan: 1" in message
     assert "opendrs apply simulation --policy optimize" in message
 
 
