@@ -148,6 +148,8 @@ def _end(record: StepRecord) -> str:
     if record.outcome is not Outcome.DONE or record.ended_at is None:
         return detail
     took = (record.ended_at - record.intended_at).total_seconds()
+    if took < 0:  # the clock was set back meanwhile
+        return detail
     return f", in {seconds(took)}{detail}"
 
 

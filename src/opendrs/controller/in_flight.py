@@ -37,7 +37,7 @@ Key = tuple[GuestId, NodeId, NodeId]
 
 
 @dataclass(frozen=True, slots=True)
-class InFlightMigration:
+class OpenMigration:
     """A migration that may be running.
 
     Attributes:
@@ -89,7 +89,7 @@ class InFlight:
         """
         for move in moves:
             migrating = replace(seen.guests[move.guest], migrating_to=move.target)
-            self._kept[_key(move)] = InFlightMigration(move, migrating)
+            self._kept[_key(move)] = OpenMigration(move, migrating)
             self._running.add(_key(move))
         if moves:
             self._save()
@@ -103,7 +103,7 @@ class InFlight:
             StoreError: It cannot be kept.
         """
         for move in moves:
-            unseen = InFlightMigration(move, _unknown(move))
+            unseen = OpenMigration(move, _unknown(move))
             self._kept.setdefault(_key(move), unseen)
             self._running.add(_key(move))
         self._save()
@@ -149,13 +149,13 @@ class InFlight:
         """Remember how the guests of all migrations are seen, and who else migrates."""
         for key, found in self._kept.items():
             if (guest := _on_source(found, seen)) is not None:
-                self._kept[key] = InFlightMigration(found.move, guest)
+                self._kept[key] = OpenMigration(found.move, guest)
         for guest in seen.guests.values():
             if guest.migrating_to is not None:
                 move = Migration(guest.id, guest.node, guest.migrating_to)
-                self._kept.setdefault(_key(move), InFlightMigration(move, guest))
+                self._kept.setdefault(_key(move), OpenMigration(move, guest))
 
-    def _counts(self, found: InFlightMigration, seen: Snapshot) -> bool:
+    def _counts(self, found: OpenMigration, seen: Snapshot) -> bool:
         return found.key in self._running or not is_over(found, seen)
 
     def _save(self) -> None:
@@ -163,7 +163,7 @@ class InFlight:
         self._store.save(KEY, value)
 
 
-def in_flight(store: Store) -> tuple[InFlightMigration, ...]:
+def in_flight(store: Store) -> tuple[OpenMigration, ...]:
     """Return the migrations that may be running, as the store has them.
 
     Raises:
@@ -187,7 +187,7 @@ def with_in_flight(seen: Snapshot, store: Store) -> Snapshot:
     return _with((m for m in in_flight(store) if not is_over(m, seen)), seen)
 
 
-def is_over(lost: InFlightMigration, seen: Snapshot) -> bool:
+def is_over(lost: OpenMigration, seen: Snapshot) -> bool:
     """Return whether *seen* shows that a migration of unknown outcome has ended.
 
     It has when its guest is seen on a node that answers, and is not migrating, or is
@@ -209,7 +209,7 @@ def is_over(lost: InFlightMigration, seen: Snapshot) -> bool:
     return known or runs_elsewhere
 
 
-def _has_failed(lost: InFlightMigration, seen: Snapshot, platform: Platform) -> bool:
+def _has_failed(lost: OpenMigration, seen: Snapshot, platform: Platform) -> bool:
     """Return whether the platform reports that a lost migration has failed.
 
     The source must answer and show the guest: then the answer is about this guest, and
@@ -224,7 +224,7 @@ def _has_failed(lost: InFlightMigration, seen: Snapshot, platform: Platform) -> 
     return status.state is TaskState.FAILED
 
 
-def _on_source(found: InFlightMigration, seen: Snapshot) -> Guest | None:
+def _on_source(found: OpenMigration, seen: Snapshot) -> Guest | None:
     """Return the guest as it is seen on the source, migrating; None if it is not."""
     guest = seen.guests.get(found.move.guest)
     if guest is None or guest.node != found.move.source or not guest.present:
@@ -236,7 +236,7 @@ def _on_source(found: InFlightMigration, seen: Snapshot) -> Guest | None:
     return replace(guest, migrating_to=guest.migrating_to or found.move.target)
 
 
-def _with(migrations: Iterable[InFlightMigration], seen: Snapshot) -> Snapshot:
+def _with(migrations: Iterable[OpenMigration], seen: Snapshot) -> Snapshot:
     """Return *seen* with *migrations*, each on both its nodes."""
     nodes, guests = dict(seen.nodes), dict(seen.guests)
     for found in migrations:
@@ -253,9 +253,7 @@ def _with(migrations: Iterable[InFlightMigration], seen: Snapshot) -> Snapshot:
     return replace(seen, nodes=nodes, guests=guests)
 
 
-def _burden(
-    found: InFlightMigration, seen: Snapshot, nodes: dict[NodeId, Node]
-) -> None:
+def _burden(found: OpenMigration, seen: Snapshot, nodes: dict[NodeId, Node]) -> None:
     """Let a guest that is not seen on its source burden both nodes.
 
     The target must be able to run it; the source, if it answers, to run it on. The
@@ -295,7 +293,7 @@ def _unknown(move: Move) -> Guest:
     )
 
 
-def _plain(found: InFlightMigration) -> dict[str, object]:
+def _plain(found: OpenMigration) -> dict[str, object]:
     limit, usage = found.guest.limit, found.guest.usage
     return {
         "action": json.loads(action_as_text(found.move)),
@@ -306,7 +304,7 @@ def _plain(found: InFlightMigration) -> dict[str, object]:
     }
 
 
-def _read(plain: Mapping[str, Any]) -> InFlightMigration:
+def _read(plain: Mapping[str, Any]) -> OpenMigration:
     move = action_from_text(json.dumps(plain["action"]))
     if isinstance(move, PowerOn | PowerOff):
         raise TypeError(move)
@@ -318,4 +316,4 @@ def _read(plain: Mapping[str, Any]) -> InFlightMigration:
         usage=Usage(*plain["usage"]),
         tags=frozenset(plain["tags"]),
     )
-    return InFlightMigration(move, guest)
+    return OpenMigration(move, guest)

@@ -1,6 +1,8 @@
 """What happens is told while it happens."""
 
 import io
+from dataclasses import replace
+from datetime import timedelta
 
 from builders import NOON
 from opendrs.cli.progress import Reporter
@@ -128,3 +130,12 @@ def test_a_terminal_shows_the_end_of_what_an_earlier_run_started() -> None:
         reporter.ended(MOVE, record(MOVE, Outcome.LOST, "gone"))
 
     assert "lost     1: vm a → b: gone" in text.getvalue()
+
+
+def test_a_step_that_ended_before_it_began_took_no_known_time() -> None:
+    console, text = screen()
+    set_back = replace(record(MOVE, Outcome.DONE), ended_at=NOON - timedelta(hours=1))
+    with Reporter(console, Brake()) as reporter:
+        reporter.ended(MOVE, set_back)
+
+    assert text.getvalue() == "done 1: vm a → b\n"

@@ -10,7 +10,7 @@ from builders import guest
 from opendrs.controller.cycle import remembered, settle_in_flight
 from opendrs.controller.in_flight import (
     InFlight,
-    InFlightMigration,
+    OpenMigration,
     in_flight,
     is_over,
 )
@@ -91,7 +91,7 @@ def test_a_lost_migration_is_over_once_the_source_says_so() -> None:
 
 
 def test_a_guest_that_is_not_seen_is_gone_when_both_nodes_answer() -> None:
-    move = InFlightMigration(migration("gone", "a", "b"), guest("gone", "a", 0.1))
+    move = OpenMigration(migration("gone", "a", "b"), guest("gone", "a", 0.1))
     seen = crowd()
     rest = {name: one for name, one in seen.nodes.items() if name != A}
 
@@ -102,7 +102,7 @@ def test_a_guest_that_is_not_seen_is_gone_when_both_nodes_answer() -> None:
 
 
 def test_a_migration_is_not_over_while_its_guest_stands_still_at_the_target() -> None:
-    move = InFlightMigration(migration("vm1", "a", "b"), guest("vm1", "a", 0.1))
+    move = OpenMigration(migration("vm1", "a", "b"), guest("vm1", "a", 0.1))
     arriving = guest("vm1", "b", None, state=GuestState.UNKNOWN)
     seen = crowd()
     hidden = Node(id=A)
