@@ -124,25 +124,26 @@ class InFlight:
     def counted(self, seen: Snapshot) -> Snapshot:
         """Return *seen* with every migration that may be running on both its nodes."""
         self._update(seen)
-        return _with([m for m in self._kept.values() if self._counts(m, seen)], seen)
+        counting = [m for m in self._kept.values() if self._counts(m, seen)]
+        return _with(counting, seen) if counting else seen
 
     def settle(self, seen: Snapshot, platform: Platform) -> None:
         """Keep the migrations that are seen, and forget those that are over.
 
-        The platform is asked again about a migration whose guest is seen on the
-        source, while its target does not answer.
+        The platform is asked again about a guest that is seen on its source and not
+        migrating, while the target does not answer.
 
         Raises:
             StoreError: It cannot be kept.
         """
-        before = set(self._kept)
+        before = dict(self._kept)
         self._update(seen)
         self._kept = {
             key: found
             for key, found in self._kept.items()
             if self._counts(found, seen) and not _has_failed(found, seen, platform)
         }
-        if set(self._kept) != before:
+        if self._kept != before:
             self._save()
 
     def _update(self, seen: Snapshot) -> None:
@@ -184,7 +185,8 @@ def with_in_flight(seen: Snapshot, store: Store) -> Snapshot:
     Raises:
         StoreError: They cannot be read.
     """
-    return _with((m for m in in_flight(store) if not is_over(m, seen)), seen)
+    counting = [found for found in in_flight(store) if not is_over(found, seen)]
+    return _with(counting, seen) if counting else seen
 
 
 def is_over(lost: OpenMigration, seen: Snapshot) -> bool:
@@ -212,10 +214,11 @@ def is_over(lost: OpenMigration, seen: Snapshot) -> bool:
 def _has_failed(lost: OpenMigration, seen: Snapshot, platform: Platform) -> bool:
     """Return whether the platform reports that a lost migration has failed.
 
-    The source must answer and show the guest: then the answer is about this guest, and
-    comes at once.
+    It is asked where the source answers and shows the guest, and not that it migrates:
+    then the answer is about this guest, and comes at once.
     """
-    if _on_source(lost, seen) is None:
+    shown = seen.guests.get(lost.move.guest)
+    if _on_source(lost, seen) is None or shown is None or shown.migrating_to:
         return False
     try:
         status = platform.status(platform.find(lost.move))

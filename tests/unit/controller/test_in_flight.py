@@ -82,6 +82,31 @@ def test_a_guest_seen_on_its_source_may_still_be_migrating_to_a_silent_node() ->
     assert settled(stage) == 1
 
 
+def test_the_platform_is_not_asked_about_what_it_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = lost(A)
+    stage.world.rejoin(A)
+    asked: list[object] = []
+    monkeypatch.setattr(stage.world, "status", asked.append)
+
+    assert settled(stage) == 1
+    assert asked == []
+
+
+def test_the_memory_that_was_seen_last_is_kept() -> None:
+    stage = lost(A)
+    stage.world.rejoin(A)
+    seen = stage.world.observe()
+    grown = replace(seen.guests[VM1], usage=Usage(5.0, 50 * GIB))
+
+    later = replace(seen, guests={**seen.guests, VM1: grown})
+    settle_in_flight(later, stage.store, stage.world)
+
+    (found,) = in_flight(stage.store)
+    assert found.guest.usage == grown.usage
+
+
 def test_a_lost_migration_is_over_once_the_source_says_so() -> None:
     stage = lost(B)
 
