@@ -7,16 +7,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.cli.drill_loss_tables import loss_document, print_each, print_loss
-from opendrs.cli.drill_output import JSON, LOG, Output, print_log, progress
+from opendrs.cli.drill_output import (
+    JSON,
+    LOG,
+    Output,
+    print_log,
+    progress,
+    progress_over,
+)
 from opendrs.cli.screen import console, print_json
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.errors import UnknownNodeError
 from opendrs.ha.documents import Datacenter, Scheduling
 from opendrs.model import Limits, NodeId, Snapshot
 from opendrs.platforms.file import shown, suggestion
-from opendrs.sim.drill.losing import loss_of
-from opendrs.sim.drill.losses import Loss
+from opendrs.sim.drill.losing import LossSimulation
 from opendrs.sim.drill.picture import Play
+from opendrs.sim.drill.processes import simulated_losses
 from opendrs.sim.drill.running import Watcher
 
 NOT_SURVIVED = 1
@@ -45,11 +52,10 @@ class _Cluster:
     limits: Limits
     options: LossOptions
 
-    def loss(self, nodes: Sequence[NodeId], watcher: Watcher) -> Loss:
-        """Return what follows when *nodes* die."""
-        return loss_of(
+    def losses(self, watcher: Watcher) -> LossSimulation:
+        """Return the simulation of losses of its nodes, up to the loss."""
+        return LossSimulation(
             self.snapshot,
-            nodes,
             limits=self.limits,
             everyone=self.options.everyone,
             datacenter=Datacenter(Scheduling(mode=self.options.scheduler)),
@@ -74,7 +80,8 @@ def lose_these(
     cluster = _observed(source, options)
     nodes = [_node(name, cluster.snapshot) for name in dict.fromkeys(failing)]
     with progress("drill") as watcher_of:
-        loss = cluster.loss(nodes, watcher_of(""))
+        watcher = watcher_of("")
+        loss = cluster.losses(watcher).loss_of(nodes, watcher)
     title = f"{', '.join(nodes)} lost"
     output.write(Play(title, loss.drill, loss.history, loss.stage.names))
     if output.form == JSON:
@@ -92,11 +99,16 @@ def lose_each(source: str, options: LossOptions, output: Output) -> int:
     nodes = [
         name for name, node in sorted(cluster.snapshot.nodes.items()) if node.online
     ]
-    with progress("drill") as watcher_of:
-        losses = [
-            cluster.loss([node], watcher_of(f", host {number} of {len(nodes)}"))
-            for number, node in enumerate(nodes, start=1)
-        ]
+    with progress("drill: before the losses") as watcher_of:
+        simulation = cluster.losses(watcher_of(""))
+    with (
+        simulated_losses(simulation, nodes) as found,
+        progress_over(len(nodes)) as show,
+    ):
+        losses = []
+        for node in nodes:
+            show(f"drill: loss of {node}")
+            losses.append(next(found))
     survived = bool(losses) and all(loss.survived for loss in losses)
     if output.form == JSON:
         print_json(

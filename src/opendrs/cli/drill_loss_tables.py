@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
 from opendrs.cli.figures import UNKNOWN, amount, arrow, counted, seconds
 from opendrs.cli.screen import Table, add_row, table, visible
+from opendrs.model import first_few
 from opendrs.sim.drill.losses import Casualty, Filled, Loss
 
 FEW = 20  # guests that are shown without being asked for
+MOST_NAMES = 10  # in a note on guests that are lost
 
 
 def print_loss(screen: Console, loss: Loss, *, everyone: bool) -> None:
@@ -37,7 +39,8 @@ def _worst_first(casualty: Casualty) -> tuple[bool, bool, int, str]:
 
 
 def _casualties(casualties: Sequence[Casualty]) -> Table:
-    made = table("guest", "from", "restarts on", "after", "memory", right=["memory"])
+    heads = ("guest", "from", "restarts on", "downtime", "memory")
+    made = table(*heads, right=["memory"])
     for one in casualties:
         style = "red" if one.target is None else ""
         add_row(
@@ -45,7 +48,7 @@ def _casualties(casualties: Sequence[Casualty]) -> Table:
             one.guest.id,
             one.source,
             Text(_fate(one), style=style),
-            "never" if one.down is None else seconds(one.down),
+            "lasting" if one.down is None else seconds(one.down),
             amount(one.guest.usage.memory),
         )
     return made
@@ -54,11 +57,13 @@ def _casualties(casualties: Sequence[Casualty]) -> Table:
 def _fate(casualty: Casualty) -> str:
     if casualty.target is not None:
         return visible(casualty.target)
-    return "no node" if casualty.managed else "not HA-managed"
+    if not casualty.managed:
+        return "not HA-managed"
+    return "cannot" if casualty.blocker else "no node"
 
 
 def _filled(filled: Sequence[Filled]) -> Table:
-    made = table("node", "memory left", "promisable", "", right=[])
+    made = table("node", "memory free", "uncommitted", "", right=[])
     for one in filled:
         words = {True: "fits", False: "does not fit", None: "not known"}[one.fits]
         add_row(
@@ -84,20 +89,39 @@ def _signed(size: float | None) -> str:
 def _remarks(loss: Loss) -> Iterator[str]:
     yield from loss.stage.remarks
     if not loss.quorate:
-        yield "the hosts that are left are no majority, so nothing is recovered"
+        yield "the nodes that are left are no majority, so nothing is recovered"
     elif loss.master:
         yield (
-            f"{min(loss.nodes)} is the HA master in this drill: that a new one is "
-            "needed takes a minute longer"
+            f"{min(loss.nodes)} is the HA master in this drill: to elect a new one "
+            "takes a minute longer"
         )
+    yield from _bound([loss])
     for rule in loss.broken:
         yield f"a strict rule is broken then: {rule}"
+    if loss.moved_before:
+        yield _moved_before(loss)
     if loss.displaced:
-        yield f"these move as well: {', '.join(loss.displaced)}"
+        yield f"the HA manager then also moves {', '.join(loss.displaced)}"
     if loss.unprotected:
         yield (
             f"{_unprotected(len(loss.unprotected))} down; --all takes all to be managed"
         )
+
+
+def _bound(losses: Iterable[Loss]) -> Iterator[str]:
+    """Yield which guests cannot be restarted elsewhere, in one sentence a reason."""
+    alike: dict[str, list[str]] = {}
+    for loss in losses:
+        for one in loss.bound:
+            alike.setdefault(str(one.blocker), []).append(one.guest.id)
+    for reason, guests in alike.items():
+        names = first_few(sorted(guests), MOST_NAMES)
+        yield f"{names} cannot be restarted on another node: {reason}"
+
+
+def _moved_before(loss: Loss) -> str:
+    names = first_few(loss.moved_before)
+    return f"the HA manager had moved {names} before the loss, so that rules hold"
 
 
 def _unprotected(count: int) -> str:
@@ -114,9 +138,10 @@ def _verdict(loss: Loss, who: str) -> str:
 
 def _survivor(losses: Sequence[Loss]) -> str:
     """Return who survives: what nobody brings back does not."""
-    if any(loss.unprotected for loss in losses):
-        return "All HA-managed guests survive"
-    return "The cluster survives"
+    managed = " HA-managed" if any(loss.unprotected for loss in losses) else ""
+    if any(loss.bound for loss in losses):
+        return f"All{managed} guests that can be restarted on another node survive"
+    return f"All{managed} guests survive" if managed else "The cluster survives"
 
 
 def _why(loss: Loss) -> str:
@@ -141,13 +166,14 @@ def _style(loss: Loss) -> str:
 def print_each(screen: Console, losses: Sequence[Loss]) -> None:
     """Print what follows from each loss, a line each, and whether all are survived."""
     made = table(
-        "host lost",
+        "node lost",
         "guests",
         "restarted",
-        "unprotected",
-        "longest down",
+        "cannot restart",
+        "unmanaged",
+        "max downtime",
         "",
-        right=["guests", "restarted", "unprotected"],
+        right=["guests", "restarted", "cannot restart", "unmanaged"],
     )
     for loss in losses:
         downs = [one.down for one in loss.recovered if one.down is not None]
@@ -156,6 +182,7 @@ def print_each(screen: Console, losses: Sequence[Loss]) -> None:
             loss.nodes[0],
             str(len(loss.casualties)),
             str(len(loss.recovered)),
+            str(len(loss.bound)),
             str(len(loss.unprotected)),
             seconds(max(downs)) if downs else "-",
             Text("survived" if loss.survived else _why(loss), style=_style(loss)),
@@ -164,6 +191,10 @@ def print_each(screen: Console, losses: Sequence[Loss]) -> None:
     screen.print()
     for remark in losses[0].stage.remarks if losses else ():
         screen.print(visible(f"Note: {remark}."))
+    for sentence in _bound(losses):
+        screen.print(visible(f"Note: {sentence}."))
+    if losses and losses[0].moved_before:
+        screen.print(visible(f"Note: {_moved_before(losses[0])}."))
     unprotected = sum(len(loss.unprotected) for loss in losses)
     if unprotected:
         words = f"{_unprotected(unprotected)} down; --all takes all to be managed"
@@ -172,9 +203,9 @@ def print_each(screen: Console, losses: Sequence[Loss]) -> None:
     if fatal:
         words = f"The cluster does not survive the loss of {', '.join(fatal)}."
     elif losses:
-        words = f"{_survivor(losses)} the loss of any one host."
+        words = f"{_survivor(losses)} the loss of any one node."
     else:
-        words = "No host is online."
+        words = "No node is online."
     screen.print(visible(words), style="red" if fatal or not losses else "green")
 
 
@@ -185,9 +216,11 @@ def loss_document(loss: Loss) -> dict[str, object]:
         "survived": loss.survived,
         "quorate": loss.quorate,
         "guests": [_casualty_document(one) for one in loss.casualties],
+        "cannot_restart": [one.guest.id for one in loss.bound],
         "targets": [_filled_document(one) for one in loss.filled],
         "broken_rules": [str(rule) for rule in loss.broken],
         "moved_as_well": list(loss.displaced),
+        "moved_before": list(loss.moved_before),
         "remarks": list(_remarks(loss)),
     }
 
@@ -199,6 +232,7 @@ def _casualty_document(one: Casualty) -> dict[str, object]:
         "ha_managed": one.managed,
         "target": one.target,
         "down": one.down,
+        "restart_blocker": one.blocker,
     }
 
 

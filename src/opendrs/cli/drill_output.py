@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -9,7 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.progress import SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from opendrs.cli.live import progress_bars
 from opendrs.cli.screen import visible
@@ -116,3 +123,26 @@ def progress(what: str) -> Iterator[Callable[[str], Watcher]]:
             return lambda time: bars.update(line, description=f"{words}: {time} s")
 
         yield watcher_of
+
+
+@contextmanager
+def progress_over(count: int) -> Iterator[Callable[[str], None]]:
+    """Show how many of *count* pieces of work are done, where someone looks.
+
+    Yields a function to call with a description of each piece before it begins.
+    """
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with progress_bars(*columns) as bars:
+        if bars is None:
+            yield lambda _: None
+            return
+        line = bars.add_task("", total=count)
+        begun = itertools.count()
+        yield lambda what: bars.update(
+            line, description=visible(what), completed=next(begun)
+        )

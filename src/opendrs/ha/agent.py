@@ -118,7 +118,8 @@ def _consider_activity(turn: LrmTurn) -> Jobs:
         turn.let_go()
         turn.pass_to(LrmState.WAIT_FOR_AGENT_LOCK)
     elif lrm.known.services_on(lrm.node):
-        turn.set(replace(lrm, idle_rounds=0))
+        if lrm.idle_rounds:
+            turn.set(replace(lrm, idle_rounds=0))
     else:
         yield from turn.work()
         _idle(turn)

@@ -32,6 +32,7 @@ class Crm:
         ending: Whether it was asked to end.
         manager: What it knows as master; None unless it is.
         form: How uneven loads become one number.
+        rechecks: Whether agents check in each round that services still run.
     """
 
     state: CrmState = CrmState.WAIT_FOR_QUORUM
@@ -41,11 +42,14 @@ class Crm:
     ending: bool = False
     manager: Manager | None = None
     form: ImbalanceForm = ImbalanceForm.RAW
+    rechecks: bool = True
 
 
-def start(form: ImbalanceForm = ImbalanceForm.RAW) -> Outcome[Crm]:
+def start(
+    form: ImbalanceForm = ImbalanceForm.RAW, *, rechecks: bool = True
+) -> Outcome[Crm]:
     """Return a process that has just started."""
-    crm = Crm(form=form)
+    crm = Crm(form=form, rechecks=rechecks)
     told = events.StatusChanged(CrmState.STARTUP, crm.state)
     return Outcome(crm, (told,))
 
@@ -169,7 +173,8 @@ class _CrmTurn(Turn):
         self.crm = replace(self.crm, state=state, manager=None)
         if state is CrmState.MASTER:
             left = self.seen.readable_files().status
-            manager = take_over(left, self, self.crm.form)
+            crm = self.crm
+            manager = take_over(left, self, crm.form, rechecks=crm.rechecks)
             self.crm = replace(self.crm, manager=manager)
 
     def _acquire(self) -> bool:

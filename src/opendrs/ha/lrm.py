@@ -113,7 +113,9 @@ class LrmTurn(Turn):
         except FilesUnreadableError as error:
             self.say(events.StatusNotUpdated(str(error)))
             return False
-        self.lrm = replace(self.lrm, known=known, mode=self._mode(known))
+        mode = self._mode(known)
+        if known is not self.lrm.known or mode is not self.lrm.mode:
+            self.lrm = replace(self.lrm, known=known, mode=mode)
         return True
 
     def report(self) -> bool:

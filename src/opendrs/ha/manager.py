@@ -40,13 +40,16 @@ FREEZABLE = frozenset(
 )
 
 
-def take_over(left: ManagerStatus, turn: Turn, form: ImbalanceForm) -> Manager:
+def take_over(
+    left: ManagerStatus, turn: Turn, form: ImbalanceForm, *, rechecks: bool = True
+) -> Manager:
     """Return the manager of a new master.
 
     Args:
         left: What the last master told.
         turn: The turn in which the process became master.
         form: How uneven loads become one number.
+        rechecks: Whether agents check in each round that services still run.
     """
     scheduling = turn.seen.datacenter.scheduling
     if scheduling.mode != BASIC:
@@ -56,6 +59,7 @@ def take_over(left: ManagerStatus, turn: Turn, form: ImbalanceForm) -> Manager:
         scheduling=scheduling,
         origin=f"{turn.seen.node}-{turn.now}",
         form=form,
+        rechecks=rechecks,
     )
 
 
@@ -148,8 +152,9 @@ def _count_services(round_: Round) -> None:
             round_.memory.form,
         )
     )
+    online, count = round_.online, round_.count
     for service, status in sorted(round_.services.items()):
-        round_.count(service, places_of(status, round_.online))
+        count(service, places_of(status, online))
     for service, config in sorted(round_.config.items()):
         if service not in round_.services and config.state == Requested.STARTED:
             here = config.node if config.node in round_.online else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from opendrs.ha.documents import ServiceStatus
 from opendrs.ha.states import MOVING, ServiceState
@@ -37,11 +38,20 @@ class Places:
     @property
     def nodes(self) -> tuple[NodeId, ...]:
         """Return the nodes on which it takes up room, the current one first."""
-        both = (self.current, self.target if self.target != self.current else None)
-        return tuple(node for node in both if node is not None)
+        current, target = self.current, self.target
+        if target is None or target == current:
+            return () if current is None else (current,)
+        return (target,) if current is None else (current, target)
 
 
 NOWHERE = Places()
+
+
+@lru_cache(maxsize=1 << 16)
+def _known_places(
+    current: NodeId | None, target: NodeId | None, *, running: bool
+) -> Places:
+    return Places(current, target, running)
 
 
 def places_of(status: ServiceStatus, is_online: Mapping[NodeId, object]) -> Places:
@@ -52,8 +62,11 @@ def places_of(status: ServiceStatus, is_online: Mapping[NodeId, object]) -> Plac
         is_online: The nodes that are online, as its keys.
     """
     state = status.state
+    if state is ServiceState.STARTED and status.target is None:
+        here = status.node if status.node in is_online else None
+        return _known_places(here, None, running=status.running)
     current = status.node if state in SETTLED and status.node in is_online else None
     target = status.target if state in ARRIVING and status.target in is_online else None
     if state is ServiceState.STARTED:
-        return Places(current, target, status.running)
+        return _known_places(current, target, running=status.running)
     return Places(current, target, current is not None)

@@ -48,6 +48,8 @@ class Manager:
         uids: How many uids it has given out.
         origin: When and where it took over; makes its uids unique.
         form: How uneven loads become one number.
+        rechecks: Whether agents check in each round that services still run, as
+            those of Proxmox VE do.
     """
 
     status: ManagerStatus
@@ -62,6 +64,7 @@ class Manager:
     uids: int = 0
     origin: str = ""
     form: ImbalanceForm = ImbalanceForm.RAW
+    rechecks: bool = True
 
 
 class Round:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -83,14 +82,14 @@ class Selector:
         foes = self.rules.apart.get(service)
         if not friends and not foes:
             return NO_COMPANY
-        together = Counter(
-            places.target or places.current
-            for friend in friends or ()
-            if (places := self._places(friend)).nodes
-        )
+        together: dict[NodeId, int] = {}
+        for friend in friends or ():
+            places = self._places(friend)
+            node = places.target or places.current
+            if node is not None:
+                together[node] = together.get(node, 0) + 1
         separate = frozenset(n for foe in foes or () for n in self._places(foe).nodes)
-        counts = {node: n for node, n in together.items() if node is not None}
-        return Company(counts, separate)
+        return Company(together, separate)
 
     def select(
         self,
@@ -131,6 +130,26 @@ class Selector:
         cost = (costs or self.usage.start_costs)(service)
         choice = _next if preference is Preference.TRY_NEXT else _best
         return choice(candidates, cost, here)
+
+    def certainly_stays(
+        self, service: ServiceId, here: NodeId, *, failback: bool
+    ) -> bool:
+        """Return whether a service without maintenance node certainly stays *here*.
+
+        It is the question that `select` answers without a preference, in a tenth
+        of the time for most services.
+        """
+        rules = self.rules
+        if service in rules.nodes:
+            allowed, preferred = self.choices(service)
+        else:
+            allowed = preferred = self.online
+        if here not in (preferred if failback else allowed):
+            return False
+        if service not in rules.together and service not in rules.apart:
+            return True
+        company = self.company(service)
+        return here in company.narrowed(preferred) if failback else company.allows(here)
 
     def _places(self, service: ServiceId) -> Places:
         if service not in self.services:

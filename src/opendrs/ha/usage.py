@@ -93,9 +93,11 @@ class BasicUsage:
         return 0.0
 
     def _count(self, places: Places, change: int) -> None:
-        for node in places.nodes:
-            if node in self._counts:
-                self._counts[node] += change
+        counts, current, target = self._counts, places.current, places.target
+        if current in counts:
+            counts[current] += change
+        if target in counts and target != current:
+            counts[target] += change
 
 
 @dataclass(frozen=True, slots=True)

@@ -231,8 +231,8 @@ def test_what_is_not_managed_stays_down_and_is_told(
     everyone = opendrs("drill", source, "--fail-each", "--all")
 
     assert "Note: 2 running guests are not HA-managed and stay down" in some.out
-    assert "All HA-managed guests survive the loss of any one host." in some.out
-    assert "The cluster survives the loss of any one host." in everyone.out
+    assert "All HA-managed guests survive the loss of any one node." in some.out
+    assert "The cluster survives the loss of any one node." in everyone.out
 
 
 def test_nothing_is_survived_where_nothing_is_managed(
@@ -265,7 +265,7 @@ def test_without_a_majority_nothing_is_recovered(
     answer = opendrs("drill", source, "--fail", "a", "--fail", "b")
 
     assert answer.status == 1
-    assert "Note: the hosts that are left are no majority" in answer.out
+    assert "Note: the nodes that are left are no majority" in answer.out
 
 
 def test_each_loss_is_told_and_the_fatal_ones_are_named(
@@ -284,7 +284,7 @@ def test_each_loss_is_told_and_the_fatal_ones_are_named(
     fatal = opendrs("drill", saved(crowded, tmp_path), "--fail-each")
 
     assert (answer.status, fatal.status) == (0, 1)
-    assert "The cluster survives the loss of any one host." in answer.out
+    assert "The cluster survives the loss of any one node." in answer.out
     assert "does not survive the loss of a, b, c." in fatal.out
 
 
@@ -301,6 +301,7 @@ def test_losses_as_json(opendrs: Opendrs, tmp_path: Path) -> None:
             "ha_managed": True,
             "target": "a",
             "down": 120,
+            "restart_blocker": None,
         }
     ]
     assert (one["survived"], one["targets"][0]["fits"]) == (False, False)
@@ -313,6 +314,22 @@ def test_the_demo_cluster_can_be_drilled(opendrs: Opendrs) -> None:
 
     assert answer.status == 0
     assert answer.out.count("survived\n") == 8
+    assert "archive-01, archive-02 cannot be restarted on another node" in answer.out
+    text = " ".join(answer.out.split())
+    assert "All guests that can be restarted on another node survive the loss" in text
+
+
+def test_losses_of_the_demo_cluster_count_what_cannot_be_restarted(
+    opendrs: Opendrs,
+) -> None:
+    answer = opendrs("drill", "demo", "--fail", "node2", "--all", "--format", "json")
+    loss = json.loads(answer.out)
+
+    guests = {each["guest"]: each for each in loss["guests"]}
+    assert loss["cannot_restart"] == ["render-02"]
+    assert guests["render-02"]["target"] is None
+    assert guests["render-02"]["restart_blocker"].startswith("a graphics card")
+    assert len([one for one in guests.values() if one["target"]]) == len(guests) - 1
 
 
 @pytest.mark.parametrize(

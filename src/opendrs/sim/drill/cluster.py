@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import singledispatchmethod
+from typing import Self
 
 from opendrs.ha import (
     AgentReport,
@@ -46,6 +48,21 @@ class Cluster:
         self._locks: dict[str, Lock] = {}
         self._members: Mapping[NodeId, bool] | None = None
         self._measurements: Measurements | None = None
+
+    def copy(self) -> Self:
+        """Return a cluster that is the same now and changes by itself."""
+        made = copy(self)
+        made.hosts, made.services = dict(self.hosts), dict(self.services)
+        made.limits, made.usages = dict(self.limits), dict(self.usages)
+        made.running = {node: set(here) for node, here in self.running.items()}
+        made.watchdogs = self.watchdogs.copy()
+        made.requests = list(self.requests)
+        vars(made).update(
+            _reports=dict(self._reports),
+            _locks=dict(self._locks),
+            _measurements=None,  # it refers to the dictionaries above
+        )
+        return made
 
     def change_host(self, node: NodeId, change: Callable[[Host], Host]) -> None:
         """Let the host *node* be another from now on."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Self
 
 from opendrs.ha import FAILING, ServiceId, kind_of
 from opendrs.model import NodeId
@@ -22,12 +24,14 @@ class Failures:
         moves: How many moves fail before one succeeds.
         never_stops: Whether it cannot be stopped.
         node: Where starts and moves fail; None for everywhere.
+        only_on: The only node on which it can start; None for any.
     """
 
     starts: int = 0
     moves: int = 0
     never_stops: bool = False
     node: NodeId | None = None
+    only_on: NodeId | None = None
 
 
 AS_NAMED: Mapping[ServiceId, Failures] = MappingProxyType({})
@@ -56,6 +60,16 @@ class Counters:
         self._starts: dict[ServiceId, int] = {}
         self._moves: dict[ServiceId, int] = {}
 
+    def copy(self) -> Self:
+        """Return the same counts for another cluster."""
+        made = copy(self)
+        vars(made).update(
+            _failures=dict(self._failures),
+            _starts=dict(self._starts),
+            _moves=dict(self._moves),
+        )
+        return made
+
     def of(self, service: ServiceId) -> Failures:
         """Return how *service* fails."""
         told = self._failures.get(service)
@@ -68,11 +82,15 @@ class Counters:
     def start_fails(self, service: ServiceId, node: NodeId) -> bool:
         """Return whether this attempt to start *service* on *node* fails."""
         failures = self.of(service)
+        if failures.only_on not in (None, node):
+            return True
         return _fails(self._starts, service, failures.starts, failures, node)
 
     def move_fails(self, service: ServiceId, node: NodeId) -> bool:
         """Return whether this attempt to move *service* from *node* fails."""
         failures = self.of(service)
+        if failures.only_on is not None:
+            return True
         return _fails(self._moves, service, failures.moves, failures, node)
 
 

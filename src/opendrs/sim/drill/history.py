@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import singledispatchmethod
+from typing import Self
 
 from opendrs.ha import events
 from opendrs.ha.events import Event
@@ -15,6 +17,7 @@ from opendrs.sim.drill.happenings import DrillEnded, Executed
 from opendrs.sim.drill.lives import Life, Mark
 from opendrs.sim.drill.log import Entry
 from opendrs.sim.drill.running import Drill
+from opendrs.sim.drill.scenario import Scenario
 
 WANTED: Mapping[ServiceState, bool] = {
     ServiceState.REQUEST_START: True,
@@ -85,21 +88,26 @@ class History:
 
 def history_of(drill: Drill) -> History:
     """Return what became of everything in *drill*."""
-    reader = _Reader(drill)
-    for entry in drill.entries:
-        reader.read(entry)
+    reader = HistoryReader(drill.scenario)
+    reader.read(drill.entries)
     return reader.history()
 
 
-class _Reader:
-    """Reads a log from its first entry to its last."""
+class HistoryReader:
+    """Reads a log, all at once or piece by piece.
 
-    def __init__(self, drill: Drill) -> None:
-        running = drill.scenario.running.items()
+    Args:
+        scenario: How everything was in the beginning.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        running = scenario.running.items()
         at = {service: node for node, services in running for service in services}
-        self._lives: dict[ServiceId, list[Mark]] = {
-            service: [Mark(0, at.get(service), _is_wanted(service, at, config.state))]
-            for service, config in drill.scenario.services.items()
+        self._lives = {
+            service: Life(
+                (Mark(0, at.get(service), _is_wanted(service, at, config.state)),)
+            )
+            for service, config in scenario.services.items()
         }
         self._residents: dict[NodeId, set[ServiceId]] = {
             node: set(services) for node, services in running
@@ -109,23 +117,38 @@ class _Reader:
         self._nodes: dict[NodeId, list[NodeMark]] = {}
         self._starts: dict[ServiceId, list[int]] = {}
         self._unrecovered: set[ServiceId] = set()
-        self._entry = drill.entries[0]
+        self._entry: Entry
         self._rest = self._end = 0
 
-    def read(self, entry: Entry) -> None:
-        """Take note of *entry*."""
-        self._entry = entry
-        self._end = max(self._end, entry.time)
-        if not isinstance(entry.event, DrillEnded):
-            self._rest = max(self._rest, entry.time)
-        self._note(entry.event)
+    def copy(self) -> Self:
+        """Return a reader that has read the same and reads on by itself."""
+        made = copy(self)
+        vars(made).update(
+            _lives=dict(self._lives),
+            _residents={node: set(here) for node, here in self._residents.items()},
+            _moves=list(self._moves),
+            _fencings={node: list(times) for node, times in self._fencings.items()},
+            _nodes={node: list(marks) for node, marks in self._nodes.items()},
+            _starts={name: list(times) for name, times in self._starts.items()},
+            _unrecovered=set(self._unrecovered),
+        )
+        return made
+
+    def read(self, entries: Iterable[Entry]) -> None:
+        """Read more of the log."""
+        for entry in entries:
+            self._entry = entry
+            self._end = max(self._end, entry.time)
+            if not isinstance(entry.event, DrillEnded):
+                self._rest = max(self._rest, entry.time)
+            self._note(entry.event)
 
     def history(self) -> History:
         """Return what was read."""
         return History(
             end=self._end,
             rest=self._rest,
-            lives={name: Life(tuple(marks)) for name, marks in self._lives.items()},
+            lives=dict(self._lives),
             moves=tuple(self._moves),
             fencings={name: tuple(times) for name, times in self._fencings.items()},
             nodes={name: tuple(marks) for name, marks in self._nodes.items()},
@@ -218,17 +241,18 @@ class _Reader:
         self._mark(service, replace(self._last(service), node=node))
 
     def _last(self, service: ServiceId) -> Mark:
-        return self._lives.setdefault(service, [ABSENT])[-1]
+        return self._lives.setdefault(service, Life((ABSENT,))).last
 
     def _mark(self, service: ServiceId, mark: Mark) -> None:
-        marks = self._lives[service]
-        last = marks[-1]
+        life = self._lives[service]
+        last = life.last
         if last.node is not None:
             self._residents[last.node].discard(service)
         if mark.node is not None:
             self._residents.setdefault(mark.node, set()).add(service)
         # A killed process tells its end by a clock that is a little behind.
-        marks.append(replace(mark, time=max(last.time, self._entry.time)))
+        told = replace(mark, time=max(last.time, self._entry.time))
+        self._lives[service] = Life((*life.marks, told))
 
 
 def _is_wanted(

@@ -21,6 +21,7 @@ class Casualty:
         managed: Whether the HA manager knows it.
         target: Where it runs again; None when it does not.
         down: Seconds until then; None when it does not run again.
+        blocker: Why it can start on no other node; None when it can.
     """
 
     guest: Guest
@@ -28,6 +29,7 @@ class Casualty:
     managed: bool
     target: NodeId | None
     down: int | None
+    blocker: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,8 @@ class Loss:
         filled: The nodes that took them over.
         broken: Strict rules that are newly broken then.
         displaced: Guests of other hosts that moved because of it.
+        moved_before: Guests that the HA manager moved before the loss already, so
+            that rules hold.
         master: Whether one of them was the HA master in this drill.
         stage: How it began.
         drill: What happened.
@@ -80,6 +84,7 @@ class Loss:
     filled: tuple[Filled, ...]
     broken: tuple[Violation, ...]
     displaced: tuple[GuestId, ...]
+    moved_before: tuple[GuestId, ...]
     master: bool
     stage: Stage
     drill: Drill
@@ -94,7 +99,18 @@ class Loss:
     def stranded(self) -> tuple[Casualty, ...]:
         """Return the guests that the HA manager should bring back and does not."""
         return tuple(
-            lost for lost in self.casualties if lost.managed and lost.target is None
+            lost
+            for lost in self.casualties
+            if lost.managed and lost.target is None and lost.blocker is None
+        )
+
+    @property
+    def bound(self) -> tuple[Casualty, ...]:
+        """Return the managed guests that can start on no other node."""
+        return tuple(
+            lost
+            for lost in self.casualties
+            if lost.managed and lost.target is None and lost.blocker is not None
         )
 
     @property
@@ -104,7 +120,7 @@ class Loss:
 
     @property
     def survived(self) -> bool:
-        """Return whether all managed guests run again, and fit where they do.
+        """Return whether all managed guests that can run again do, and fit there.
 
         That nothing is known of a node's memory does not mean that they fit, and
         a cluster in which no guest is managed survives nothing.

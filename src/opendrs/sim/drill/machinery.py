@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from opendrs.ha import Crm, Lrm, Observation, Outcome, PowerChange, agent, crm
 from opendrs.ha.events import Event
+from opendrs.ha.states import NodeState, ServiceState
 from opendrs.ha.wording import Level
 from opendrs.model import NodeId
 from opendrs.sim.drill.cluster import Cluster
@@ -25,6 +27,7 @@ from opendrs.sim.drill.watchdogs import WatchdogBittenError
 from opendrs.sim.drill.worker import Worker
 
 StatusT = TypeVar("StatusT", Crm, Lrm)
+AT_REST = frozenset({ServiceState.STOPPED, ServiceState.ERROR, ServiceState.FREEZE})
 
 
 class DrillError(Exception):
@@ -59,10 +62,24 @@ class Machinery:
         self.agents: dict[NodeId, Lrm] = {}
         self._timing = scenario.timing
         self._form = scenario.form
+        self._rechecks = scenario.rechecks
         self.counters = Counters(scenario.failures)
         self._clocks = {kind: dict.fromkeys(self.cluster.hosts, 0) for kind in Kind}
         self._stopping: set[NodeId] = set()
         self._restarting: set[NodeId] = set()
+
+    def copy(self) -> Self:
+        """Return processes that are the same now and go on by themselves."""
+        made = copy(self)
+        made.cluster, made.counters = self.cluster.copy(), self.counters.copy()
+        made.log = list(self.log)
+        made.managers, made.agents = dict(self.managers), dict(self.agents)
+        vars(made).update(
+            _clocks={kind: dict(clock) for kind, clock in self._clocks.items()},
+            _stopping=set(self._stopping),
+            _restarting=set(self._restarting),
+        )
+        return made
 
     def say(self, source: str, event: Event) -> None:
         """Tell that something happened to the hardware."""
@@ -73,6 +90,28 @@ class Machinery:
         for clock in self._clocks.values():
             for node in clock:
                 clock[node] = self.time
+
+    def is_settled(self) -> bool:
+        """Return whether nothing more happens unless something is done from outside.
+
+        The master knows the state of each node, and each service runs where the
+        master has it, does not run and is not to, or is left to the operator.
+        """
+        cluster, status = self.cluster, self.cluster.status
+        if status.master is None or not cluster.members.get(status.master):
+            return False
+        online = {n for n, state in status.nodes.items() if state is NodeState.ONLINE}
+        if online != {n for n, here in cluster.members.items() if here}:
+            return False
+        return NodeState.FENCE not in status.nodes.values() and all(
+            each.state in AT_REST
+            or (
+                each.state is ServiceState.STARTED
+                and each.running
+                and service in cluster.running[each.node]
+            )
+            for service, each in status.services.items()
+        )
 
     def run_manager(self, node: NodeId) -> None:
         """Let the manager process of *node* take its turn."""
@@ -91,8 +130,8 @@ class Machinery:
         work = agent.take_turn(self.agents[node], seen)
         try:
             job = next(work)
+            worker = Worker(self.cluster, self.counters, node)
             while True:
-                worker = Worker(self.cluster, self.counters, node)
                 job = work.send(worker.carry_out(job))
         except StopIteration as end:
             outcome: Outcome[Lrm] = end.value
@@ -135,7 +174,7 @@ class Machinery:
     def start_manager(self, node: NodeId) -> None:
         """Start the manager process of *node* unless it runs."""
         if node not in self.managers:
-            outcome = crm.start(self._form)
+            outcome = crm.start(self._form, rechecks=self._rechecks)
             self._bring_about(node, Kind.CRM, outcome)
             self.managers[node] = outcome.status
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Self
+
 from opendrs.errors import InvalidFileError
 from opendrs.sim.drill.actions import Delay, ImpossibleError, SkipRounds
 from opendrs.sim.drill.happenings import Executed, RoundSkipped
@@ -28,6 +31,12 @@ class Passes:
         self.next_command = 0
         self._timing = scenario.timing
         self._skips = dict.fromkeys(Kind, 0)
+
+    def copy(self) -> Self:
+        """Return passes that are the same so far and go on by themselves."""
+        made = copy(self)
+        vars(made).update(site=self.site.copy(), _skips=dict(self._skips))
+        return made
 
     def hold(self) -> int:
         """Let all processes take their turns, and return when the next pass is due.

@@ -67,15 +67,38 @@ def told(scenario: Scenario, passes: Passes, run: Callable[[], None]) -> Drill:
         passes: Where it is held.
         run: Holds it, until nothing happens any more.
     """
-    failure = None
+    return completed(scenario, passes, lambda: None, begun(passes, run))
+
+
+def begun(passes: Passes, run: Callable[[], None]) -> str | None:
+    """Begin a drill with *run*, and return why it cannot go on; None if it can."""
     passes.site.say(HARDWARE, DrillBegun())
+    return _failure_of(run)
+
+
+def completed(
+    scenario: Scenario, passes: Passes, run: Callable[[], None], failure: str | None
+) -> Drill:
+    """Return the drill that *run* brings to its end.
+
+    Args:
+        scenario: What it began with.
+        passes: What has happened so far.
+        run: Goes on, until nothing happens any more.
+        failure: Why it cannot go on after its beginning; None if it can.
+    """
+    failure = _failure_of(run) if failure is None else failure
+    end = DrillEnded() if failure is None else DrillFailed(failure)
+    passes.site.say(HARDWARE, end)
+    return Drill(scenario, tuple(passes.site.log), failure)
+
+
+def _failure_of(run: Callable[[], None]) -> str | None:
     try:
         run()
-        passes.site.say(HARDWARE, DrillEnded())
     except DrillError as error:
-        failure = str(error)
-        passes.site.say(HARDWARE, DrillFailed(failure))
-    return Drill(scenario, tuple(passes.site.log), failure)
+        return str(error)
+    return None
 
 
 def _run(scenario: Scenario, passes: Passes, watcher: Watcher) -> None:

@@ -56,6 +56,8 @@ class Scenario:
         failures: How services fail whose names do not say it.
         timing: How time passes.
         form: How uneven loads become one number.
+        rechecks: Whether agents check in each round that services still run. No
+            drill in which services only stop with their host differs without.
         origin: Where the commands stand, for complaints about them.
     """
 
@@ -72,4 +74,5 @@ class Scenario:
     failures: Mapping[ServiceId, Failures] = field(default_factory=dict)
     timing: Timing = LIKE_PROXMOX
     form: ImbalanceForm = ImbalanceForm.RAW
+    rechecks: bool = True
     origin: str = "cmdlist"

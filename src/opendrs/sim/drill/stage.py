@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opendrs.ha.documents import Datacenter
 from opendrs.ha.identifiers import ServiceId
 from opendrs.model import Guest, Node, NodeId, NodeState, Resources, Snapshot, Usage
 from opendrs.sim.drill import actions
 from opendrs.sim.drill.actions import Action
+from opendrs.sim.drill.failing import Failures
 from opendrs.sim.drill.hosts import Host
 from opendrs.sim.drill.naming import Names, names_for
 from opendrs.sim.drill.parsing import Step
+from opendrs.sim.drill.restarts import restart_blocker
 from opendrs.sim.drill.scenario import AT_ONCE, Scenario
 from opendrs.sim.drill.timetable import Appointment
 from opendrs.sim.drill.translation import Translation, translation_of
@@ -96,9 +98,9 @@ class _Scene:
             usages={services[guest.id]: guest.usage for guest in self.managed},
             running=self._running(),
             failures={
-                services[guest]: wish.fails
-                for guest, wish in wishes.items()
-                if wish.fails is not None
+                services[guest.id]: failures
+                for guest in self.managed
+                if (failures := self._failures(guest)) is not None
             },
             timing=AT_ONCE,
         )
@@ -113,6 +115,13 @@ class _Scene:
                 place = running.setdefault(self.names.nodes[guest.node], set())
                 place.add(self.names.services[guest.id])
         return running
+
+    def _failures(self, guest: Guest) -> Failures | None:
+        fails = self.wishes.wish(guest.id).fails
+        if restart_blocker(guest) is None:
+            return fails
+        home = self.names.nodes[guest.node]
+        return replace(fails or Failures(), only_on=home)
 
     def _limit(self, guest: Guest) -> Usage:
         limit = guest.limit

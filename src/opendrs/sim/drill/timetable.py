@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opendrs.sim.drill.parsing import Step
@@ -54,12 +54,35 @@ def keep_timetable(
     last = max((appointment.at for appointment in timetable), default=0)
     end = max(until, last + quiet)
     passes = Passes(scenario)
-    return told(scenario, passes, lambda: _keep(passes, timetable, end, watcher))
+
+    def run() -> None:
+        advance(passes, timetable, 0, end, watcher=watcher)
+        passes.go_to(end)
+
+    return told(scenario, passes, run)
 
 
-def _keep(passes: Passes, timetable: Timetable, end: int, watcher: Watcher) -> None:
+def advance(  # noqa: PLR0913 - all but the last are needed
+    passes: Passes,
+    timetable: Timetable,
+    begin: int,
+    end: int,
+    *,
+    watcher: Watcher,
+    is_over: Callable[[], bool] = lambda: False,
+) -> int:
+    """Go on with *passes* from *begin* to *end*; return when the next one is due.
+
+    Args:
+        passes: What has happened so far.
+        timetable: What is done meanwhile.
+        begin: When the first pass is due.
+        end: No pass begins after it.
+        watcher: Told the time before each pass.
+        is_over: Asked after each pass whether it was the last one.
+    """
     waiting = deque(sorted(timetable, key=lambda appointment: appointment.at))
-    due = 0
+    due = begin
     while due <= end:
         while waiting and waiting[0].at <= due:
             appointment = waiting.popleft()
@@ -68,4 +91,6 @@ def _keep(passes: Passes, timetable: Timetable, end: int, watcher: Watcher) -> N
         passes.go_to(due)
         watcher(due)
         due = passes.hold()
-    passes.go_to(end)
+        if not waiting and is_over():
+            break
+    return due

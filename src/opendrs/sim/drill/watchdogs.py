@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
+from itertools import takewhile
+from typing import Self
+
 from opendrs.model import NodeId
 
 WATCHDOG_TIMEOUT = 60  # seconds
@@ -23,6 +27,12 @@ class Watchdogs:
 
     def __init__(self) -> None:
         self._fed: dict[tuple[NodeId, str], int] = {}
+
+    def copy(self) -> Self:
+        """Return the same watchdogs for another cluster."""
+        made = copy(self)
+        vars(made).update(_fed=dict(self._fed))
+        return made
 
     def feed(self, node: NodeId, process: str, now: int) -> None:
         """Keep the watchdog of *process* on *node* from biting.
@@ -51,9 +61,10 @@ class Watchdogs:
     def bitten(self, now: int) -> list[NodeId]:
         """Return the nodes whose watchdogs bite, in order, and forget those."""
         nodes = set()
-        for key, fed in list(self._fed.items()):
-            if now - fed <= WATCHDOG_TIMEOUT:
-                break
+        hungry = takewhile(
+            lambda fed: now - fed[1] > WATCHDOG_TIMEOUT, self._fed.items()
+        )
+        for key, _ in list(hungry):
             nodes.add(key[0])
             del self._fed[key]
         return sorted(nodes)

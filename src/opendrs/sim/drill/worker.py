@@ -27,10 +27,11 @@ from opendrs.sim.drill.failing import Counters
 
 KINDS = frozenset({VIRTUAL_MACHINE, CONTAINER, FAILING})
 ACT_TIME = 2  # seconds to start, stop or move a service
+RUNS = JobEnd(ExitCode.SUCCESS)
 
 
 class Worker:
-    """Carries out one job on the node of an agent.
+    """Carries out jobs on the node of an agent.
 
     Args:
         cluster: Where the services are.
@@ -47,6 +48,9 @@ class Worker:
 
     def carry_out(self, job: Job) -> JobEnd:
         """Return how *job* ended."""
+        if job.command is ServiceState.STARTED and self._runs_here(job.service):
+            return RUNS
+        self._told, self._delay = [], 0
         code = self._execute(job)
         return JobEnd(code, tuple(self._told), self._delay)
 
@@ -156,6 +160,12 @@ class Worker:
             return False
         self._delay += ACT_TIME
         return True
+
+    def _runs_here(self, service: ServiceId) -> bool:
+        """Return whether a start finds nothing to do, as most do."""
+        config = self._cluster.services.get(service)
+        here = config is not None and config.node == self._node
+        return here and self._runs(service) and kind_of(service) in KINDS
 
     def _runs(self, service: ServiceId) -> bool:
         return service in self._cluster.running[self._node]
