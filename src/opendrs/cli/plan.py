@@ -70,7 +70,7 @@ def command(  # noqa: PLR0913 - one for each option
     Shows a summary first: what the plan costs, the highest loads and the broken
     strict rules before and after, and the command that repairs the rules that stay
     broken. Then the steps in a safe order with the reason of each, the load of the
-    nodes before and after, which guests were left alone and why, and what the
+    nodes before and after, which guests were skipped and why, and what the
     duration assumes. The bandwidth is that of [limits].
 
     Of more than ten steps, the ten most valuable are shown: first those that repair

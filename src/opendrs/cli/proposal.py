@@ -184,10 +184,10 @@ def print_loads(
 
     Of many nodes the most loaded are printed, before or after, the worst first.
     """
-    names = sorted(before.nodes)
+    names = sorted(before.nodes.keys() | after.nodes.keys())
     if len(names) > FEW_NODES and not everything:
-        names = most_loaded(MOST_NODES, before, after)
-        which = f"the {len(names)} most loaded of {len(before.nodes)} nodes; {SEE_ALL}"
+        total, names = len(names), most_loaded(MOST_NODES, before, after)
+        which = f"the {len(names)} most loaded of {total} nodes; {SEE_ALL}"
         screen.print(Text(which, style="dim"))
     heads = ["node"]
     for resource in RESOURCES:
@@ -203,7 +203,9 @@ def print_loads(
 
 
 def _drawn(snapshot: Snapshot, name: NodeId, resource: str, before: str = "") -> Cell:
-    node = snapshot.nodes[name]
+    node = snapshot.nodes.get(name)  # a platform may have lost it meanwhile
+    if node is None:
+        return bar(None, before=before)
     if node.state is NodeState.OFFLINE:
         state = node.state.value
         return Cell(Text(f"{before}{state}", style="dim"), state)

@@ -1,4 +1,4 @@
-"""Broken strict rules that a plan leaves, why, and the command that repairs them."""
+"""Strict rules that remain broken after a plan, and the command that repairs them."""
 
 from __future__ import annotations
 
@@ -108,6 +108,7 @@ def rule_report(
             change.after,
             snapshot,
             repair.policy.limits,
+            mode=repair.policy.mode,
             relocate=repair.policy.relocate,
         ),
         policy=str(getattr(policy, "name", "")),

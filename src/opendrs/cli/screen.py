@@ -71,7 +71,7 @@ class Screen(Console):
 def console(narrowest: int = NARROWEST) -> Screen:
     """Return the console to write to: what is in names is never markup.
 
-    What is no terminal has no width: no line wraps there, and none has colors.
+    A pipe or a file has no width: no line wraps there, and none has colors.
 
     Args:
         narrowest: Columns; a narrower window is written to as if it were that wide:

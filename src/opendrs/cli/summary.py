@@ -117,7 +117,7 @@ def _peak(loads: dict[NodeId, float]) -> Peak:
 def print_summary(
     screen: Console, summary: PlanSummary, most_rules: int | None = MOST_RULES
 ) -> None:
-    """Print why, what it costs, what it changes, and which rules stay broken.
+    """Print the reason, the cost, the loads before and after, and the broken rules.
 
     Args:
         screen: The console.
@@ -137,7 +137,8 @@ def print_summary(
 
 
 def _costs(summary: PlanSummary) -> Iterator[str]:
-    yield f"{counted(summary.moves, 'move')} of {amount(summary.memory)}"
+    if summary.moves:
+        yield f"{counted(summary.moves, 'move')} of {amount(summary.memory)}"
     if summary.power_on:
         yield f"{counted(summary.power_on, 'node')} powered on"
     if summary.power_off:

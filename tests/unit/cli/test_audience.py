@@ -76,6 +76,29 @@ def test_shows_waking_waiting_and_relocating(
     assert "2 ct (stop, start) a b ? ? 1 it is the largest" in lines
 
 
+def test_a_node_that_is_gone_afterwards_is_shown_as_unknown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    left = {name: node for name, node in PAIR.nodes.items() if name != "b"}
+
+    found = replace(performance(), after=replace(PAIR, nodes=left))
+    ScreenAudience(REPAIR).finished(found)
+
+    rows = told(capsys)
+    assert "a 80% 80% 80% 80%" in rows
+    assert "b 0% ? 0% ?" in rows
+
+
+def test_a_plan_of_power_actions_counts_no_moves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    wake = Decision(Reason.IMPROVES_BALANCE, None, Plan((WAKE,)), "because")
+
+    ScreenAudience(REPAIR).decided(replace(performance(), decision=wake))
+
+    assert told(capsys)[1] == "plan: 1 node powered on, at least 0 ms"
+
+
 def test_the_summary_beside_the_question_counts_broken_rules_and_names_none(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

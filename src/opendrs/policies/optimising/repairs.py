@@ -56,6 +56,7 @@ def unresolved(
     snapshot: Snapshot,
     limits: Limits,
     *,
+    mode: UsageMode = UsageMode.DYNAMIC,
     relocate: bool = False,
 ) -> tuple[Unresolved, ...]:
     """Return for each violation of a strict rule whether `optimize` can repair it.
@@ -67,16 +68,18 @@ def unresolved(
         remaining: The violations.
         snapshot: The cluster before the plan.
         limits: The operator's limits.
+        mode: What counts as load: it must be known of all nodes.
         relocate: Whether containers may be stopped, moved and started.
     """
     strict = [found for found in remaining if found.strict]
     if not strict:
         return ()
-    waiting = not_ready(snapshot, UsageMode.DYNAMIC)
+    waiting = not_ready(snapshot, mode)
     if waiting is not None:
-        return tuple(Unresolved(found, waiting[1]) for found in strict)
+        why = f"no plan is possible now: {waiting[1]}"
+        return tuple(Unresolved(found, f"{found.rule}: {why}") for found in strict)
     rules = compile_rules(snapshot)
-    selection = Selection(mode=UsageMode.DYNAMIC, relocate=relocate)
+    selection = Selection(mode=mode, relocate=relocate)
     skipped = parties(snapshot, rules, limits, selection).left_alone
     repairs = Repairs(snapshot, rules, Targets(snapshot, rules, limits), skipped)
     return tuple(repairs.of(found) for found in strict)

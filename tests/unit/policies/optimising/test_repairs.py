@@ -18,10 +18,12 @@ from opendrs.model import (
     Pin,
     Rule,
     Snapshot,
+    Usage,
 )
 from opendrs.policies import Optimize
 from opendrs.policies.optimising.repairs import Unresolved, unresolved
 from opendrs.rules import violations
+from opendrs.scoring import UsageMode
 
 APART = AntiAffinity(guests=guest_ids("x", "y"), name="apart")
 TOGETHER = Affinity(guests=guest_ids("x", "z"), name="together")
@@ -100,7 +102,27 @@ def test_nothing_is_repairable_while_nodes_are_not_measured() -> None:
         rules=[APART],
     )
 
-    assert [each.detail for each in found(blind)] == ["not measured: a"]
+    assert [each.detail for each in found(blind)] == [
+        "apart: no plan is possible now: not measured: a"
+    ]
+
+
+def test_limits_count_where_measured_use_does_not() -> None:
+    blind = cluster(
+        nodes={"a": None, "b": None},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2)},
+        rules=[APART],
+    )
+    nodes = {
+        name: replace(node, usage=Usage(memory=0)) for name, node in blind.nodes.items()
+    }
+    snapshot = replace(blind, nodes=nodes)
+
+    [result] = unresolved(
+        violations(snapshot), snapshot, DEFAULT_LIMITS, mode=UsageMode.STATIC
+    )
+
+    assert result.repairable
 
 
 def test_soft_rules_are_not_examined() -> None:
