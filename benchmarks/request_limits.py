@@ -131,7 +131,8 @@ def running() -> Iterator[Controller]:
         (place / "opendrs.toml").write_text(SETTINGS)
         trust = ssl.create_default_context()
         authority.configure_trust(trust)
-        words = ("run", "opendrs.toml", "--platform", "demo", "--format", "json")
+        words = ("run", "opendrs.toml", "--platform", "demo", "--format", "json",
+                 "--level", "debug")  # fmt: skip
         start = "from opendrs.cli.main import main; raise SystemExit(main())"
         log = place / "log"
         with log.open("wb") as errors:

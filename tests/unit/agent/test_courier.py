@@ -18,6 +18,7 @@ import trustme
 from builders import NOON
 from opendrs.agent import Courier
 from opendrs.agent.controller import RefusedError
+from opendrs.cli.logs import logged
 from opendrs.controller.requests.wire import (
     Request,
     RequestState,
@@ -25,6 +26,7 @@ from opendrs.controller.requests.wire import (
     Verdict,
 )
 from opendrs.controller.settings import AgentSettings
+from opendrs.controller.telling import tell
 from opendrs.errors import (
     ConfigurationError,
     PermissionDeniedError,
@@ -331,3 +333,20 @@ def test_no_error_shows_the_token(courier: Courier, server: Server) -> None:
 
     shown = f"{raised.value!r} {raised.value.__context__!r} {raised.value.__cause__!r}"
     assert TOKEN not in shown
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_the_token_is_masked_in_the_log_of_the_agent(
+    courier: Courier, server: Server, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    server.answers = [(422, {"detail": f"Authorization: Bearer {TOKEN}"})]
+
+    with logged(form, "info"):
+        try:
+            courier.deliver(REQUEST, 60)
+        except RefusedError as error:
+            tell("not-taken", str(error), guest=f"vm-{TOKEN}")
+
+    text = capsys.readouterr().err
+    assert "Authorization: Bearer [a secret]" in text
+    assert TOKEN not in text

@@ -159,7 +159,7 @@ def _taken(desk: Desk, tokens: Tokens, node: NodeId, body: bytearray) -> JSONRes
     except BodyError as error:
         answer = problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
     else:
-        answer = _named_like_a_token(request, tokens) or _response(
+        answer = _named_like_a_token(request, tokens, node) or _response(
             desk.take(request, node)
         )
     if answer.status_code >= HTTPStatus.BAD_REQUEST:
@@ -173,7 +173,9 @@ def _taken(desk: Desk, tokens: Tokens, node: NodeId, body: bytearray) -> JSONRes
     return answer
 
 
-def _named_like_a_token(request: wire.Request, tokens: Tokens) -> JSONResponse | None:
+def _named_like_a_token(
+    request: wire.Request, tokens: Tokens, node: NodeId
+) -> JSONResponse | None:
     """Return the answer to a request that would write a token into the record."""
     named = {
         "node": [request.node],
@@ -181,7 +183,7 @@ def _named_like_a_token(request: wire.Request, tokens: Tokens) -> JSONResponse |
         "samples.guests": request.samples.guests,
     }
     for field, names in named.items():
-        if tokens.any_in(names):
+        if tokens.any_in(names, node):
             detail = f"{field}: a name contains a token; replace this token"
             return problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
     return None

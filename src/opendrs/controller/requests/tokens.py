@@ -66,7 +66,8 @@ class Tokens:
 
     def __init__(self, hashes: Mapping[str, NodeId]) -> None:
         self._hashes = dict(hashes)
-        self._shown: frozenset[str] = frozenset()  # replaced as a whole: many threads
+        # Those that were shown; replaced as a whole, since several threads use it.
+        self._shown: Mapping[str, NodeId] = {}
 
     @property
     def nodes(self) -> frozenset[NodeId]:
@@ -82,14 +83,15 @@ class Tokens:
         for known, node in self._hashes.items():
             if hmac.compare_digest(known, presented):
                 found = node
-        if found is not None and len(token) >= _SHORTEST_MASKED:
-            self._shown |= {token}
+        if found and token not in self._shown and len(token) >= _SHORTEST_MASKED:
+            self._shown = {**self._shown, token: found}
         return found
 
-    def any_in(self, names: Iterable[str]) -> bool:
-        """Return whether a name is a token, or contains one that was shown before."""
+    def any_in(self, names: Iterable[str], node: NodeId) -> bool:
+        """Return whether a name is a token, or contains one that *node* has shown."""
+        own = [token for token, owner in self._shown.items() if owner == node]
         return any(
-            hash_of(name) in self._hashes or any(token in name for token in self._shown)
+            hash_of(name) in self._hashes or any(token in name for token in own)
             for name in names
         )
 
