@@ -6,6 +6,7 @@ Imported only where it is served: it takes a while.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated
@@ -47,6 +48,7 @@ from opendrs.controller.requests.gate import (
     rejection,
 )
 from opendrs.controller.requests.reading import BodyError, read_request
+from opendrs.controller.requests.seldom import Seldom
 from opendrs.controller.requests.tokens import Tokens
 from opendrs.controller.telling import tell
 from opendrs.errors import StoreError
@@ -94,7 +96,7 @@ def interface(
 
 
 def _add_routes(app: FastAPI, desk: Desk, tokens: Tokens) -> None:
-    limits = BodyLimits()
+    limits, seldom = BodyLimits(), Seldom()
 
     @app.post(
         wire.REQUESTS,
@@ -110,22 +112,19 @@ def _add_routes(app: FastAPI, desk: Desk, tokens: Tokens) -> None:
         It is written down before it is answered. The same request may be sent
         again, and is then told how it stands.
         """
-        rejected = rejected_by_its_head(http)
-        if rejected is not None:
-            return rejected
         node: NodeId = http.scope[NODE]
-        try:
-            with limits.reserved(node, declared_size(http)):
-                body = await body_of(http)
-                if isinstance(body, JSONResponse):
-                    return body
-                return await limits.run(partial(_taken, desk, tokens, node), body)
-        except NodeBusyError:
-            detail = f"{node}: another request is being processed; try again"
-            return busy(HTTPStatus.TOO_MANY_REQUESTS, detail)
-        except MemoryBusyError:
-            detail = "too many large requests at the same time; try again"
-            return busy(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+        process = partial(_processed, desk, tokens, node)
+        answer = await _received(http, limits, process)
+        status = answer.status_code
+        if status >= HTTPStatus.BAD_REQUEST and seldom.may(f"{node} {status}"):
+            tell(
+                "request-refused",
+                f"a request of {node} was answered with {status}",
+                level=logging.WARNING,
+                node=node,
+                status=status,
+            )
+        return answer
 
     @app.get(
         wire.REQUEST,
@@ -148,29 +147,42 @@ def _add_routes(app: FastAPI, desk: Desk, tokens: Tokens) -> None:
         return _response(desk.samples(GuestId(guest)))
 
     @app.get(wire.HEALTH, summary="See whether the controller answers")
-    def health() -> wire.Health:
+    async def health() -> wire.Health:
         """See whether the controller answers; needs no token."""
         return wire.Health()
 
 
-def _taken(desk: Desk, tokens: Tokens, node: NodeId, body: bytearray) -> JSONResponse:
+async def _received(
+    http: HttpRequest, limits: BodyLimits, process: Callable[[bytearray], JSONResponse]
+) -> JSONResponse:
+    """Return what *process* answers to the body, or why that is not received."""
+    rejected = rejected_by_its_head(http)
+    if rejected is not None:
+        return rejected
+    node: NodeId = http.scope[NODE]
+    try:
+        with limits.reserved(node, declared_size(http)):
+            body = await body_of(http)
+            if isinstance(body, JSONResponse):
+                return body
+            return await limits.run(process, body)
+    except NodeBusyError:
+        detail = f"{node}: another request is being processed; try again"
+        return busy(HTTPStatus.TOO_MANY_REQUESTS, detail)
+    except MemoryBusyError:
+        detail = "too many large requests at the same time; try again"
+        return busy(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+
+
+def _processed(
+    desk: Desk, tokens: Tokens, node: NodeId, body: bytearray
+) -> JSONResponse:
     try:
         request = read_request(body, tokens.mask)
     except BodyError as error:
-        answer = problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-    else:
-        answer = _named_like_a_token(request, tokens, node) or _response(
-            desk.take(request, node)
-        )
-    if answer.status_code >= HTTPStatus.BAD_REQUEST:
-        tell(
-            "request-refused",
-            f"a request of {node} was answered with {answer.status_code}",
-            level=logging.WARNING,
-            node=node,
-            status=answer.status_code,
-        )
-    return answer
+        return problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+    rejected = _named_like_a_token(request, tokens, node)
+    return rejected or _response(desk.take(request, node))
 
 
 def _named_like_a_token(

@@ -25,11 +25,11 @@ class MemoryBusyError(Exception):
 
 
 class BodyLimits:
-    """One body of each node at a time, few in all, and one that is processed.
+    """One body of each node at a time, and few large ones, of which one is processed.
 
-    It is used by the thread of the event loop, and has another one that parses bodies
-    and writes the requests into the record. So the memory of a large request is needed
-    once. Small bodies have a thread of their own: they do not wait for large ones.
+    It is used by the thread of the event loop. Another thread parses large bodies and
+    writes the requests into the record, so that the memory for that is needed once.
+    Small bodies have a thread of their own: they do not wait for large ones.
     """
 
     def __init__(self) -> None:

@@ -20,9 +20,11 @@ from opendrs.model import (
     Snapshot,
     Step,
 )
+from opendrs.model.listing import first_few
 from opendrs.policies import Decision
 from opendrs.ports import Outcome, RequestRecord, RequestState, StepRecord
 
+MOST_NAMED = 20  # guests of a request in one sentence
 _CHANGES = (Outcome.DONE, Outcome.LOST)
 
 
@@ -129,6 +131,7 @@ def _remarks(
     }
     staying = [guest for guest in case.leaving if guest not in moved]
     if staying and steps:
-        yield f"no place was found for {', '.join(staying)}"
+        yield f"no place was found for {first_few(staying, MOST_NAMED)}"
     if case.gone:
-        yield f"not there any more, and left out: {', '.join(case.gone)}"
+        gone = first_few(case.gone, MOST_NAMED)
+        yield f"not there any more, and left out: {gone}"

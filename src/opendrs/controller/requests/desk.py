@@ -6,12 +6,13 @@ import json
 import logging
 import struct
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
 
+from opendrs.controller.requests.cases import MOST_NAMED
 from opendrs.controller.requests.settings import Freshness
 from opendrs.controller.requests.standing import standing
 from opendrs.controller.requests.wire import (
@@ -23,9 +24,9 @@ from opendrs.controller.requests.wire import (
 )
 from opendrs.controller.telling import tell
 from opendrs.model import GuestId, NodeId
+from opendrs.model.listing import first_few
 from opendrs.ports import Clock, GuestHistory, Inbox, RequestRecord, Store
 
-MOST_LOGGED = 20  # names in one line of the log
 KEPT = 100  # of the newest requests of each node, so that none fills the disk
 AnswerBody = Standing | GuestSamples | Problem
 
@@ -162,7 +163,8 @@ class Desk:
 
     def _announce(self, taken: RequestRecord) -> None:
         calm = taken.verdict == Verdict.CALM
-        who = f": {_first_of(taken.leaving)} should leave" if taken.leaving else ""
+        named = first_few(taken.leaving, MOST_NAMED)
+        who = f": {named} should leave" if named else ""
         tell(
             "request-accepted",
             f"{taken.node}: {taken.verdict}{who}",
@@ -170,7 +172,7 @@ class Desk:
             node=taken.node,
             id=taken.id,
             verdict=taken.verdict,
-            leaving=list(taken.leaving[:MOST_LOGGED]),
+            leaving=list(taken.leaving[:MOST_NAMED]),
             leaving_count=len(taken.leaving),
         )
         if not calm:
@@ -192,12 +194,6 @@ class Desk:
             node=taken.node,
             interval=theirs,
         )
-
-
-def _first_of(names: Sequence[str]) -> str:
-    rest = len(names) - MOST_LOGGED
-    more = [f"and {rest} more"] if rest > 0 else []
-    return ", ".join([*names[:MOST_LOGGED], *more])
 
 
 def _problem(

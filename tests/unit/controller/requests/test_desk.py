@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -228,3 +229,22 @@ def test_what_cannot_be_written_down_is_not_accepted(hall: Hall) -> None:
     assert not hall.bell.heard()
     hall.store.__enter__()
     assert hall.send(request).status == 202
+
+
+def test_of_many_guests_that_should_leave_the_first_are_named(
+    hall: Hall, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    names = [f"gone{number}" for number in range(50)]
+
+    asked = hall.ask("h1", Verdict.OVERLOADED, names)
+    hall.cycle()
+
+    assert f"{', '.join(names[:20])} and 30 more" in hall.standing(asked).detail
+    assert "gone19 and 30 more should leave" in caplog.text
+    assert "gone20" not in caplog.text
+    (taken,) = (
+        r for r in caplog.records if getattr(r, "event", "") == "request-accepted"
+    )
+    assert vars(taken)["about"]["leaving_count"] == 50
+    assert hall.record(asked).leaving == tuple(names)

@@ -181,6 +181,16 @@ def test_a_body_that_is_no_request_does_not_fit(h1: httpx.Client, body: bytes) -
     assert h1.post(REQUESTS, content=body).status_code == 422
 
 
+def test_what_does_not_fit_again_and_again_is_logged_once(
+    h1: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Another test of the same interface may have brought it about just before.
+    answers = {h1.post(REQUESTS, content=b"{").status_code for _ in range(5)}
+
+    assert answers == {422}
+    assert caplog.messages.count("a request of h1 was answered with 422") <= 1
+
+
 def test_many_complaints_are_cut_short(h1: httpx.Client) -> None:
     fields = {f"further{number}": 1 for number in range(100)}
 
