@@ -7,6 +7,9 @@ its step is started, and the name of its task right after.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from opendrs.controller.band import Band
 from opendrs.controller.history import past, recalled
 from opendrs.controller.in_flight import InFlight
@@ -19,7 +22,7 @@ from opendrs.controller.switches import power_failures, without
 from opendrs.controller.units import Unit, binding, units
 from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.guard import Objection, Refusal, objection, room_for
-from opendrs.model import Move, Plan, PowerOff, PowerOn, Snapshot
+from opendrs.model import Action, Move, Plan, PowerOff, PowerOn, Snapshot
 from opendrs.ports import Outcome
 
 # What may pass once the moves of this plan that are under way have ended.
@@ -159,8 +162,13 @@ class _Execution:
         against = objection(actions, fresh, limits)
         if against is not None and not self._may_pass(against):
             self._ledger.refuse(unit, against.detail)
-        elif (hindrance := against or room_for(actions, fresh, limits)) is not None:
-            self._put_off(unit, hindrance)
+        elif against is not None:
+            self._put_off(unit, against)
+        elif (busy := room_for(actions, fresh, limits)) is not None:
+            if self._may_stay_busy(actions, fresh):
+                self._ledger.refuse(unit, busy.detail)
+            else:
+                self._put_off(unit, busy)
         else:
             self._start(unit, fresh)
             for move in _moves(unit):
@@ -176,6 +184,17 @@ class _Execution:
             return True
         now = self._means.clock.monotonic()
         return self._last_end is not None and now - self._last_end < SETTLING
+
+    def _may_stay_busy(self, actions: Sequence[Action], fresh: Snapshot) -> bool:
+        """Return whether only migrations that cannot be waited for prevent *actions*.
+
+        Nothing shows when a migration ends of which a node does not answer.
+        """
+        limits = self._means.limits
+        return (
+            not self._under_way
+            and room_for(actions, _with_seen_migrations(fresh), limits) is None
+        )
 
     def _put_off(self, unit: Unit, why: Objection) -> None:
         """Let *unit* wait: for what runs here, or else until patience ends."""
@@ -206,6 +225,17 @@ class _Execution:
                 for rest in pursuits[position + 1 :]:
                     rest.end(Outcome.SKIPPED, f"{pursuit.step.id}, bound to it, failed")
                 return
+
+
+def _with_seen_migrations(fresh: Snapshot) -> Snapshot:
+    """Return *fresh* without the migrations of which a node does not answer."""
+    guests = {
+        name: replace(guest, migrating_to=None)
+        if not all(fresh.nodes[place].reachable for place in guest.locations)
+        else guest
+        for name, guest in fresh.guests.items()
+    }
+    return replace(fresh, guests=guests)
 
 
 def _moves(unit: Unit) -> list[Move]:

@@ -188,6 +188,25 @@ def test_a_lost_migration_counts_in_later_executions(host: NodeId) -> None:
     )
 
 
+def test_a_step_does_not_wait_for_a_host_that_may_stay_away() -> None:
+    stage = lost(A, moves_per_node=1, memory_overbooking=10)
+    before = stage.elapsed
+
+    report = stage.play(step("2", migration("small", "c", "b")), run="second")
+
+    assert outcomes(report) == [REFUSED]
+    assert stage.elapsed == before
+
+
+def test_a_step_waits_for_a_migration_that_is_seen() -> None:
+    stage = stage_of(crowd(), moves_per_node=1)
+    stage.world.start(ONE.action)
+
+    report = stage.play(step("2", migration("small", "c", "b")))
+
+    assert outcomes(report) == [DONE]
+
+
 @pytest.mark.parametrize("host", [A, B])
 def test_a_lost_migration_counts_in_the_snapshot_that_policies_get(
     host: NodeId,
