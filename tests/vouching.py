@@ -39,6 +39,8 @@ class Vouched:
             blob.write_to_path(self.settings.certificate, append=True)
         lines = [f'{node} = "{hash_of(token_of(node))}"\n' for node in NODES]
         self.settings.tokens.write_text("".join(lines))
+        for secret in (self.settings.key, self.settings.tokens):
+            secret.chmod(0o600)  # or each start would warn of it
 
     @property
     def ca(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import as_of, file_source, load_settings, observe, open_source
+from opendrs.controller.exposure import INLINE, exposures, inline_passwords
 from opendrs.controller.plausibility import implausible
 from opendrs.controller.settings import RESERVED
 from opendrs.errors import ConfigurationError
@@ -70,7 +71,8 @@ def command(*, source: str, at: datetime | None, config: Path | None, form: str)
 
     A number that cannot be is an error, such as 59 of 16 cores in use; one that
     is improbable, such as a node with 64 MiB, is a warning. Both are written to
-    standard error; with --format json they are listed as diagnostics.
+    standard error; with --format json they are listed as diagnostics. So are files
+    with a secret, and records, that other users can read or change.
 
     \b
       opendrs check opendrs.toml
@@ -121,11 +123,22 @@ def _examined(source: str, config: Path | None, at: datetime | None) -> Examined
             observe(as_of(file_source(path), at))  # refuses a time before it
         name = shown_path(path)
         document = parse(read_text(path), name, path.suffix)
-        return examined(document, name, path.parent)
+        found = examined(document, name, path.parent)
+        return replace(found, complaints=(*found.complaints, *_exposed(path, found)))
     snapshot = observe(open_source(source, load_settings(config), at=at))
     # What a platform measured is as it is: nobody can write it otherwise.
     odd = (replace(each, severity=Severity.WARNING) for each in implausible(snapshot))
     return Examined("a cluster", tuple(odd), snapshot=snapshot)
+
+
+def _exposed(path: Path, found: Examined) -> Iterator[Complaint]:
+    """Yield what other users can read or change, and must not."""
+    if found.settings is None:
+        return
+    for each in exposures(path, found.settings):
+        yield Complaint(each.at, each.message, severity=Severity.WARNING)
+    for at in inline_passwords(found.settings):
+        yield Complaint(at, INLINE, severity=Severity.WARNING)
 
 
 def _examined_history(path: Path, at: datetime | None) -> Examined:

@@ -19,11 +19,11 @@ from opendrs.platforms.connect import Connection
 from opendrs.platforms.file import (
     Complaint,
     FileForm,
+    FilePlatform,
     FileSettings,
     Location,
     Severity,
     form_of,
-    read_snapshot,
     shown,
     snapshot_and_complaints,
 )
@@ -196,7 +196,7 @@ def _about_snapshot(
     at: Location, path: Path, settings: Settings
 ) -> Iterator[Complaint]:
     try:
-        snapshot = read_snapshot(path)
+        snapshot = FilePlatform(path).observe()
     except ConfigurationError as error:
         yield from (Complaint((*at, "path"), line) for line in error.complaints)
         return

@@ -14,6 +14,7 @@ from opendrs.cli.performance import exit_status
 from opendrs.cli.signals import pulled_by_signals
 from opendrs.cli.sources import open_source, require_changeable
 from opendrs.controller import Brake
+from opendrs.controller.exposure import tell_exposures
 from opendrs.controller.settings import Settings, read_settings
 from opendrs.errors import UnknownPlatformError
 from opendrs.platforms.file import shown_path
@@ -42,6 +43,9 @@ def command(
     reason, and, when they change, the broken strict rules and the reason why nothing
     is done. --level debug logs the decision of every cycle.
 
+    At the start it warns of keys, tokens, passwords and records that other users
+    can read or change.
+
     Ctrl-C or SIGTERM starts nothing more and follows what runs to its end; a second
     one gives up what runs. After a crash, what was under way is followed first.
 
@@ -56,6 +60,7 @@ def command(
     settings = read_settings(config)
     name = platform or _only(settings, config)
     with logged(form, level), ExitStack() as stack:
+        tell_exposures(config, settings)
         brake = Brake()
         stack.enter_context(pulled_by_signals(brake))
         source = open_source(name, settings, pace=0.0 if once else 1.0)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from builders import cluster, guest_ids
 from opendrs.model import AntiAffinity
@@ -171,3 +172,45 @@ def test_rules_in_json_are_rules_too(opendrs: Opendrs) -> None:
 
 def test_a_file_that_is_not_there_is_bad_input(opendrs: Opendrs) -> None:
     assert opendrs("check", "none.toml").status == 2
+
+
+def test_secrets_that_others_can_read_are_warnings(
+    opendrs: Opendrs, tmp_path: Path
+) -> None:
+    settings = Vouched(tmp_path).settings
+    for path in (settings.key, settings.tokens):
+        path.chmod(0o644)
+    document = {
+        "requests": {
+            "certificate": settings.certificate.name,
+            "key": settings.key.name,
+            "tokens": settings.tokens.name,
+        },
+        "policy": {"name": "consolidate"},
+    }
+    Path("c.toml").write_text(tomli_w.dumps(document))
+
+    answer = opendrs("check", "c.toml")
+    listed = json.loads(opendrs("check", "c.toml", "--format", "json").out)
+
+    key = "controller.key has mode 0644; run chmod o-r controller.key"
+    assert answer.status == 0
+    assert (
+        f"opendrs: warning: c.toml: requests.key: others can read it: {key}"
+        in answer.err
+    )
+    assert "requests.tokens: others can read it" in answer.err
+    assert {each["field"] for each in listed["diagnostics"]} == {
+        "requests.key",
+        "requests.tokens",
+    }
+    for path in (settings.key, settings.tokens):
+        path.chmod(0o600)
+    assert opendrs("check", "c.toml").err == ""
+
+
+def test_a_platform_in_a_history_is_checked(opendrs: Opendrs) -> None:
+    opendrs("record", "demo", "-o", "h.jsonl", "--every", "60", "--count", "2")
+    Path("c.toml").write_text('[platform.old]\nkind = "file"\npath = "h.jsonl"\n')
+
+    assert opendrs("check", "c.toml").status == 0

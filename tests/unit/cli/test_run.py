@@ -267,3 +267,21 @@ def test_a_demo_that_is_killed_leaves_nothing_behind(
 
     assert process.returncode == -signal.SIGKILL
     assert {*tmp_path.rglob("*")} == before
+
+
+def test_secrets_that_others_can_read_are_told_at_the_start(
+    opendrs: Opendrs, document: Document, vouched: Vouched
+) -> None:
+    key = vouched.settings.key
+    key.chmod(0o604)
+    options = ("--platform", "demo", "--once", "--format", "json")
+    try:
+        answer = told(opendrs, document, *options)
+    finally:
+        key.chmod(0o600)
+
+    first = json.loads(answer.err.splitlines()[0])
+    assert answer.status == 0
+    assert (first["event"], first["level"]) == ("file-exposed", "warning")
+    assert (first["path"], first["mode"]) == (str(key), "0604")
+    assert first["message"].endswith(f"run chmod o-r {key}")
