@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
+from opendrs.model.quantities import TIME, Quantity, QuantityError
+
 TABLE, JSON = "table", "json"
+
+
+class AmountRange(click.FloatRange):
+    """A number in a range, or a text with a number and a unit.
+
+    Args:
+        quantity: What a number counts, and which units there are.
+        least: The least it may be.
+        most: The most it may be.
+        above: Whether it must be more than the least.
+    """
+
+    def __init__(
+        self,
+        quantity: Quantity,
+        least: float | None = None,
+        most: float | None = None,
+        *,
+        above: bool = False,
+    ) -> None:
+        super().__init__(least, most, min_open=above)
+        self._quantity = quantity
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number that *value* is."""
+        with suppress(QuantityError):  # a plain number, or what is told below
+            value = self._quantity.number(value)
+        found: float = super().convert(value, param, ctx)
+        return found
 
 
 def a_number(
@@ -92,10 +130,11 @@ budget_option = click.option(
 time_option = click.option(
     "--time",
     "seconds",
-    type=click.FloatRange(0, 86400, min_open=True),
+    type=AmountRange(TIME, 0, 86400, above=True),
     callback=a_number,
     metavar="SECONDS",
-    help="For how long optimize searches; the best so far at Ctrl-C.",
+    help="For how long optimize searches, also such as '10 min'; the best so far at "
+    "Ctrl-C.",
 )
 seed_option = click.option(
     "--seed",

@@ -12,6 +12,7 @@ import click
 from opendrs.cli.figures import counted
 from opendrs.cli.options import (
     JSON,
+    AmountRange,
     a_number,
     config_option,
     format_option,
@@ -25,6 +26,7 @@ from opendrs.errors import (
     PlatformUnavailableError,
 )
 from opendrs.model import Snapshot
+from opendrs.model.quantities import TIME
 from opendrs.platforms.file import (
     HistoryFile,
     json_line,
@@ -48,10 +50,10 @@ LONGEST_PAUSE = 1e7  # seconds between two snapshots: some four months
 )
 @click.option(
     "--every",
-    type=click.FloatRange(0, LONGEST_PAUSE, min_open=True),
+    type=AmountRange(TIME, 0, LONGEST_PAUSE, above=True),
     callback=a_number,
     metavar="SECONDS",
-    help="Go on, and add one snapshot a line (JSON Lines) each time.",
+    help="Go on, and add one snapshot a line (JSON Lines) each time; also '5 min'.",
 )
 @click.option(
     "--count",

@@ -15,7 +15,7 @@ from rich.progress import (
 )
 
 from opendrs.cli.live import progress_bars
-from opendrs.cli.options import JSON, format_option, set_option
+from opendrs.cli.options import JSON, AmountRange, format_option, set_option
 from opendrs.cli.screen import add_row, console, print_json, table, visible
 from opendrs.cli.simulated import (
     Outputs,
@@ -27,6 +27,8 @@ from opendrs.cli.simulated import (
 )
 from opendrs.controller.selection import parse_assignments
 from opendrs.errors import ConfigurationError
+from opendrs.model.limits import LONGEST_TIME
+from opendrs.model.quantities import MEBIBYTES, TIME
 from opendrs.sim.consolidation.hardware import HOSTS
 from opendrs.sim.consolidation.readers import READERS
 from opendrs.sim.consolidation.scenario.asked import Asked, changed, scenario_asked
@@ -78,8 +80,10 @@ holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
 )
 @click.option(
     "--memory",
-    type=click.FloatRange(1, 10**9),
-    help="MB of each host; 65536 unless said, so that CPU is what is short.",
+    type=AmountRange(MEBIBYTES, 1, 10**9),
+    metavar="MB",
+    help="Memory of each host, also '64 GiB'; 65536 unless said, so that CPU is what "
+    "is short.",
 )
 @click.option(
     "--apart",
@@ -97,13 +101,16 @@ holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
     help="For how long; whole days of synthetic load.",
 )
 @click.option(
-    "--start", type=float, metavar="SECONDS", help="Where to begin in a trace."
+    "--start",
+    type=AmountRange(TIME, 0, LONGEST_TIME),
+    metavar="SECONDS",
+    help="Where to begin in a trace; also '1 d'.",
 )
 @click.option(
     "--interval",
-    type=float,
+    type=AmountRange(TIME, 0, LONGEST_TIME),
     metavar="SECONDS",
-    help="From one sample of a trace to the next, if not as it was recorded.",
+    help="From one sample of a trace to the next, also '10 min', if not as recorded.",
 )
 @click.option(
     "--seed",

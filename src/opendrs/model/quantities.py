@@ -119,10 +119,11 @@ SIZE = Quantity("bytes", "64 GiB", BYTES, whole=True)
 TIME = Quantity("seconds", "10 min", SECONDS)
 RATE = Quantity("bytes a second", "1 Gbit/s", RATES, whole=True)
 _MIB = 2.0**20
+MEBIBYTES = Quantity("MB", "64 GiB", BYTES, one=_MIB)
 
 Seconds = Annotated[float, TIME]
 BytesPerSecond = Annotated[float, RATE]
-Megabytes = Annotated[float, Quantity("MB", "64 GiB", BYTES, one=_MIB)]
+Megabytes = Annotated[float, MEBIBYTES]
 MegabytesPerSecond = Annotated[
     float, Quantity("MB a second", "1 Gbit/s", RATES, one=_MIB)
 ]

@@ -245,3 +245,24 @@ def test_a_secret_in_place_of_a_time_is_not_shown(opendrs: Opendrs) -> None:
     assert answer.status == 2
     assert "hunter2" not in answer.err
     assert answer.err.endswith("found a text\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (("record", "demo", "-o", "-", "--every", "100 ms", "--count", "2"), 0, ""),
+        (("record", "demo", "-o", "-", "--every", "-1 s"), 2, "'-1 s' is not a valid"),
+        (("plan", "demo", "--policy", "optimize", "--time", "200 ms"), 0, ""),
+        (("plan", "demo", "--policy", "optimize", "--time", "2 d"), 2, "172800"),
+        (("plan", "demo", "--policy", "optimize", "--time", "nan"), 2, "nan is not"),
+        (("simulate", "synthetic", "--memory", "64 GB"), 2, "'64 GB' is not a valid"),
+        (("simulate", "csv", "none.csv", "--interval", "10 min"), 2, "none.csv: No"),
+    ],
+)
+def test_options_take_units_too(
+    opendrs: Opendrs, arguments: tuple[str, ...], status: int, told: str
+) -> None:
+    answer = opendrs(*arguments)
+
+    assert answer.status == status
+    assert told in answer.err
