@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opendrs.model import GIB, Guest, Limits, Node, Resources, Snapshot
+from opendrs.model.resources import most_cpu, most_memory
 from opendrs.platforms.file import Complaint, Location, Severity
 
 MIB = 1 << 20
@@ -118,20 +119,20 @@ def _of_node_usage(
     cpu, memory = node.usage.cpu, node.usage.memory
     if cpu is not None and cpu > capacity.cpu:
         told = f"{cpu:g} of {capacity.cpu:g} cores in use"
-        if 1.5 * capacity.cpu + 1 < cpu <= 100:
+        if most_cpu(capacity) < cpu <= 100:
             told += f"; {cpu:g} % of them are {cpu * capacity.cpu / 100:g}"
         yield from _beyond(
             (*at, "usage", "cpu"),
             told,
             odd=cpu > 1.02 * capacity.cpu + 0.1,
-            impossible=cpu > 1.5 * capacity.cpu + 1,
+            impossible=cpu > most_cpu(capacity),
         )
     if memory is not None and memory > capacity.memory:
         yield from _beyond(
             (*at, "usage", "memory"),
             f"{_size(memory)} of {_size(capacity.memory)} in use",
             odd=True,
-            impossible=memory > 1.1 * capacity.memory,
+            impossible=memory > most_memory(capacity),
         )
     if node.ksm_shared is not None and node.ksm_shared > 10 * capacity.memory:
         yield _odd(
@@ -172,7 +173,7 @@ def _of_guest_cpu(
     cpu, limit = guest.usage.cpu, guest.limit
     if cpu is None:
         return
-    if capacity is not None and cpu > 1.5 * capacity.cpu + 1:
+    if capacity is not None and cpu > most_cpu(capacity):
         yield _impossible(
             at, f"{cpu:g} cores in use, on a node that has {capacity.cpu:g}"
         )
@@ -190,7 +191,7 @@ def _of_guest_memory(
     if memory is None:
         return
     told = f"{_size(memory)} in use"
-    if capacity is not None and memory > 1.1 * capacity.memory:
+    if capacity is not None and memory > most_memory(capacity):
         yield _impossible(at, f"{told}, on a node of {_size(capacity.memory)}")
     elif limit is not None and limit.memory > 0:
         yield from _beyond(

@@ -65,6 +65,19 @@ class Resources:
 NOTHING = Resources(0.0, 0)
 
 
+def most_cpu(capacity: Resources) -> float:
+    """Return how many cores may be measured to be busy on a node with *capacity*.
+
+    A little more than it has: nodes and guests are sampled at different instants.
+    """
+    return 1.5 * capacity.cpu + 1
+
+
+def most_memory(capacity: Resources) -> float:
+    """Return how much memory may be measured to be used on a node with *capacity*."""
+    return 1.1 * capacity.memory
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What was measured of each resource; None where nothing was.

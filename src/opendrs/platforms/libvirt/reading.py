@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
@@ -18,6 +19,7 @@ from opendrs.model import (
     Resources,
     Usage,
 )
+from opendrs.model.resources import LARGEST_AMOUNT, most_cpu, most_memory
 from opendrs.platforms.libvirt.answers import (
     DomainAnswer,
     HostAnswer,
@@ -27,6 +29,7 @@ from opendrs.platforms.libvirt.answers import (
 from opendrs.platforms.libvirt.mobility import needs_same_processor, obstacles
 from opendrs.platforms.libvirt.places import Place
 
+T = TypeVar("T", int, float)
 KIB = 1 << 10
 NANOSECOND = 1e-9
 TAGS = "metadata/{urn:opendrs}tags"
@@ -43,17 +46,16 @@ def node_of(name: NodeId, answer: HostAnswer | None, labels: tuple[str, ...]) ->
     if answer is None:
         return Node(id=name, labels=frozenset(labels))
     host = _xml(answer.capabilities, name)
-    cores = _cores(answer)
-    memory = answer.memory.get("total")
+    cores, memory = _cores(answer), _known(_total(answer.memory))
     return Node(
         id=name,
-        capacity=Resources(cores, memory * KIB) if cores and memory else None,
-        usage=Usage(_busy_cores(answer, cores), _memory_in_use(answer.memory)),
+        capacity=Resources(cores, memory) if cores and memory else None,
+        usage=Usage(_busy_cores(answer, cores), _known(_memory_in_use(answer.memory))),
         state=NodeState.ONLINE,
         architecture=host.findtext("host/cpu/arch"),
         cpu_model=host.findtext("host/cpu/model"),
         labels=frozenset(labels),
-        ksm_shared=_merged_memory(answer, host),
+        ksm_shared=_known(_merged_memory(answer, host)),
     )
 
 
@@ -84,12 +86,26 @@ def guest_of(
         kind=_kind(xml),
         state=_state(place),
         limit=_limit(domain, xml),
-        usage=Usage(_processor_use(domain.uuid, answer), _memory_of(domain)),
+        usage=_usage(domain, answer, node),
         moves=Mobility.NEVER if why else Mobility.LIVE,
         obstacle=why,
         tags=_tags(xml),
         cpu_model=node.cpu_model if bound else None,
         migrating_to=place.migrating_to,
+    )
+
+
+def _known(amount: T | None, most: float = LARGEST_AMOUNT) -> T | None:
+    """Return *amount*, or None where it cannot be: a counter that has gone astray."""
+    return None if amount is None or not 0 <= amount <= most else amount
+
+
+def _usage(domain: DomainAnswer, answer: HostAnswer, node: Node) -> Usage:
+    """Return what a guest uses; unknown where it is more than its node has."""
+    capacity = node.capacity or Resources(LARGEST_AMOUNT, LARGEST_AMOUNT)
+    return Usage(
+        _known(_processor_use(domain.uuid, answer), most_cpu(capacity)),
+        _known(_memory_of(domain), most_memory(capacity)),
     )
 
 
@@ -117,6 +133,10 @@ def _busy_cores(answer: HostAnswer, cores: int) -> float | None:
     grown.pop("utilization", None)  # a percentage, of other hypervisors
     passed = idle + sum(grown.values())
     return cores * sum(grown.values()) / passed if passed else None
+
+
+def _total(memory: Mapping[str, int]) -> int | None:
+    return memory["total"] * KIB if "total" in memory else None
 
 
 def _memory_in_use(memory: Mapping[str, int]) -> int | None:
@@ -156,9 +176,10 @@ def _state(place: Place) -> GuestState:
 def _limit(domain: DomainAnswer, xml: Element) -> Resources | None:
     processors = domain.number("vcpu.current")
     memory = domain.number("balloon.maximum")
-    if processors is None or memory is None:
+    size = None if memory is None else _known(memory * KIB)
+    if processors is None or processors < 0 or size is None:
         return None
-    return Resources(processors * _share(xml), memory * KIB)
+    return Resources(processors * _share(xml), size)
 
 
 def _share(xml: Element) -> float:

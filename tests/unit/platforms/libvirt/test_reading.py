@@ -231,3 +231,26 @@ def test_a_container_is_a_container() -> None:
 
     assert seen.kind is GuestKind.CONTAINER
     assert seen.moves is Mobility.NEVER
+
+
+def test_counters_that_have_gone_astray_are_unknown() -> None:
+    # The node has 2 cores and 2 GiB. A container without a limit has 2^53 - 4 KiB.
+    before = domain(cpu__time=0)
+    after = domain(
+        cpu__time=59 * SECOND,
+        balloon__maximum=9007199254740988,
+        balloon__rss=2**53,
+    )
+    answer = host(sample(0.0, [before]), sample(1.0, [after]))
+    answer = replace(
+        answer,
+        memory={"total": 2**60, "free": 0},
+        sharing={**SHARING, "shm_pages_sharing": 2**60},
+    )
+
+    astray = node_of(NODE, answer, ())
+    seen = guest(after, answer, node_of(NODE, host(), ()))
+
+    assert (astray.capacity, astray.usage.memory) == (None, None)
+    assert astray.ksm_shared is None
+    assert (seen.limit, seen.usage) == (None, Usage())
