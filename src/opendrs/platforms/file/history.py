@@ -7,7 +7,6 @@ Only its last line may be damaged, by a process that was killed while it wrote.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import stat
@@ -151,10 +150,15 @@ def _place(path: Path, line: _Line) -> str:
 
 
 def _is_whole(content: bytes) -> bool:
+    return isinstance(_parsed(content), dict)
+
+
+def _parsed(content: bytes) -> object:
+    """Return the values of a line; None if it is no JSON, or too large."""
     try:
-        return isinstance(json.loads(content), dict)
-    except (ValueError, RecursionError):
-        return False
+        return parse_json(content.decode(), "a line")
+    except (UnicodeDecodeError, InvalidFileError):
+        return None
 
 
 def _taken_at(content: bytes) -> datetime | None:
@@ -162,10 +166,11 @@ def _taken_at(content: bytes) -> datetime | None:
     if content[-1:] != b"}":  # it was cut off
         return None
     found = _TAKEN_AT.search(content[:_BEGINNING])
+    document = None if found else _parsed(content)
     try:
-        text = found[1].decode() if found else json.loads(content)["taken_at"]
+        text = found[1].decode() if found else document["taken_at"]  # type: ignore[index]
         time = datetime.fromisoformat(text)
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError):
         return None
     return time if time.tzinfo else None
 
