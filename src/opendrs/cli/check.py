@@ -168,7 +168,7 @@ def _diagnostic(source: str, complaint: Complaint) -> dict[str, str | None]:
     return {
         "severity": complaint.severity.value,
         "file": source,
-        "field": dotted(complaint.at) or None,
+        "field": dotted((*complaint.at, *complaint.within)) or None,
         "message": complaint.text,
     }
 

@@ -97,9 +97,15 @@ class Table(Generic[T]):
         try:
             self.value = self._kind(**self._values, **self._given)
         except ConfigurationError as error:
-            yield from (Complaint(self._at, line) for line in error.complaints)
+            yield from (self._about(line) for line in error.complaints)
         except ValueError as error:
-            yield Complaint(self._at, str(error))
+            yield self._about(str(error))
+
+    def _about(self, line: str) -> Complaint:
+        """Return the complaint *line*; most begin with the field they are about."""
+        name = line.partition(" ")[0].rstrip(":")
+        within = (name,) if name in self._settable() else ()
+        return Complaint(self._at, line, within=within)
 
 
 def no_such(what: str, name: str, known: Collection[str]) -> str:

@@ -116,14 +116,20 @@ def test_warnings_are_shown_and_leave_the_status_alone(opendrs: Opendrs) -> None
 
 
 def test_json_lists_errors_too(opendrs: Opendrs) -> None:
-    Path("opendrs.toml").write_text('[limits]\ncooldown = "soon"\n[[rules]]\n')
+    Path("opendrs.toml").write_text(
+        '[limits]\ncooldown = "soon"\n[[rules]]\n[policy.balance]\nthreshold = 15\n'
+    )
 
     answer = opendrs("check", "opendrs.toml", "--format", "json")
 
     found = json.loads(answer.out)
     assert (answer.status, answer.err, found["in_order"]) == (2, "", False)
     told = {(each["severity"], each["field"]) for each in found["diagnostics"]}
-    assert told == {("error", "limits.cooldown"), ("error", "rules[0].kind")}
+    assert told == {
+        ("error", "limits.cooldown"),
+        ("error", "rules[0].kind"),
+        ("error", "policy.balance.threshold"),
+    }
 
 
 def test_json_tells_that_a_file_cannot_be_read(opendrs: Opendrs) -> None:

@@ -67,6 +67,7 @@ class Complaint:
         word: A name that is not known; None where there is none to guess at.
         known: The names it may be meant to be.
         severity: Whether what it is about can be used.
+        within: The field below *at* that the message itself names.
     """
 
     at: Location
@@ -74,6 +75,7 @@ class Complaint:
     word: str | None = None
     known: Collection[str] = field(default=(), compare=False, repr=False)
     severity: Severity = Severity.ERROR
+    within: Location = ()
 
     @property
     def text(self) -> str:
