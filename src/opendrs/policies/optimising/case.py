@@ -9,6 +9,7 @@ from opendrs.policies.optimising.budget import Budget
 from opendrs.policies.optimising.parties import Parties
 from opendrs.policies.optimising.repairs import Repairs
 from opendrs.policies.optimising.scene import Scene
+from opendrs.policies.optimising.searches import SearchKind
 from opendrs.policies.optimising.standing import Standing, standing
 from opendrs.policies.optimising.worth import Goal, Worth
 from opendrs.rules import CompiledRules
@@ -32,6 +33,7 @@ class Case:
         limits: What the operator allows.
         mode: What counts as load.
         seed: Where the random numbers begin.
+        search: Which search plans it, if it is large.
         notes: What the operator should know besides.
     """
 
@@ -47,6 +49,7 @@ class Case:
     limits: Limits
     mode: UsageMode
     seed: int
+    search: SearchKind
     notes: tuple[str, ...]
 
     @property

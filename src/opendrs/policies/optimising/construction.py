@@ -7,6 +7,8 @@ first, with 1 those that gain most for what is transferred.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from opendrs.policies.optimising.descent import Descent, is_small
@@ -14,6 +16,7 @@ from opendrs.policies.optimising.emptiest import emptiest
 from opendrs.policies.optimising.engine import cost
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.packing import packed
+from opendrs.policies.optimising.plain import Plain
 from opendrs.policies.optimising.problem import Problem
 
 POWER = 0.25  # that serves most clusters well
@@ -22,18 +25,23 @@ TARGETS = 20  # nodes that units of other classes look at, of each kind
 ROUND = 16  # moves after which these are chosen anew
 
 
-def begun(problem: Problem, power: float = POWER) -> Indices:
+def begun(problem: Problem, power: float = POWER, *, plain: bool) -> Indices:
     """Return a plan to begin with, in which nodes may have been emptied too.
 
     Args:
         problem: What is to be solved.
-        power: How much the price of a move counts.
+        power: How much the price of a move counts; the plain search does without.
+        plain: Whether large problems are solved without compiled code.
     """
     if not problem.units:
         return problem.origin
     if is_small(problem):
         return Descent(problem, problem.origin).settle().assignment
-    best = constructed(problem, power)
+    if plain:
+        free = replace(problem, use_cost=np.zeros_like(problem.use_cost))
+        best = Plain(free, problem.origin).settle().assignment
+    else:
+        best = constructed(problem, power)
     if not problem.use_cost.any():
         return best
     return min(best, packed(problem, best), key=lambda each: cost(problem, each))

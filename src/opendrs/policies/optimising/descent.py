@@ -54,7 +54,8 @@ class Descent:
     the same problem, start, seed and calls give the same.
 
     Args:
-        problem: What is to be solved; `is_small`.
+        problem: What is to be solved, of the kind of which `is_small` is. What it costs
+            to use nodes is passed over.
         start: A feasible assignment to begin with.
         seed: Where the random numbers begin.
 
@@ -73,6 +74,7 @@ class Descent:
         self._margin = self._worse()
         self._top = self._base = self._grid.copied()  # the best, and what is kicked
         self._looked = 0
+        self._swaps = problem.units**2 <= PAIRS
 
     @property
     def best(self) -> Solution:
@@ -102,9 +104,14 @@ class Descent:
     def _step(self) -> bool:
         """Make a move that gains; return whether there is one.
 
-        All swaps take long to look at: that is done only near the best.
+        All swaps take long to look at: that is done only near the best, and not where
+        there are many units.
         """
-        return self._shift() or self._replace() or (self._near() and self._swap())
+        return (
+            self._shift()
+            or self._replace()
+            or (self._swaps and self._near() and self._swap())
+        )
 
     def _shift(self, barred: Sequence[int] = ()) -> bool:
         """Make the best shift of who is not *barred*, if it gains."""

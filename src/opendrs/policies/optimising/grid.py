@@ -69,8 +69,11 @@ class Grid:
         self.load = loads(problem, node_of)
         self.cost = np.zeros(problem.nodes)
         self.paid = np.zeros(problem.nodes)
-        self.count = self.member.T @ on
-        self._strangers = self.member.T @ (on * self.away[:, None])
+        items = groups.members.items
+        self.count = np.zeros((len(groups), problem.nodes))
+        np.add.at(self.count, (owner, node_of[items]), 1.0)
+        self._strangers = np.zeros_like(self.count)
+        np.add.at(self._strangers, (owner, node_of[items]), self.away[items])
         self._received = (on * self.away[:, None]).sum(axis=0)
         self.spent: Floats = problem.measures[:, self.away].sum(axis=1)
         self._joining = np.zeros((problem.nodes, problem.units))

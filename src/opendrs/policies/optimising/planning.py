@@ -27,9 +27,11 @@ from opendrs.policies.optimising.exchange import Exchange
 from opendrs.policies.optimising.formulation import problem_of
 from opendrs.policies.optimising.grid import SLACK
 from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.plain import Plain, is_divided
 from opendrs.policies.optimising.pricing import NEAR, Pricing, begun_search
 from opendrs.policies.optimising.problem import Problem
 from opendrs.policies.optimising.scene import Scene
+from opendrs.policies.optimising.searches import SearchKind, chosen_search
 from opendrs.policies.optimising.worth import Worth
 
 SWEEPS = (20, 200)  # corners of what can be reached that are looked at for the bound
@@ -41,6 +43,7 @@ PRECISION = 0.005  # of the bound, as a part of the unevenness at first
 TURNS = 5  # exchanges are looked at as if each who moves were so many units
 FEW_TURNS = 3  # and in small clusters as if there were so many times the units,
 EACH = 0.3  # or so many times for each who moves, where that is less
+PLAIN_PART = 0.25  # of the units, for the plain search: more brings little
 GIB, MOVES = range(2)  # what budgets count
 KNEE = 0.5  # of the average gain: what a move must gain to be made without a budget
 
@@ -54,12 +57,14 @@ class Task:
         worth: What things are worth.
         budget: How much may be moved.
         seed: Where the random numbers begin.
+        search: Which search plans it, if it is large.
     """
 
     scene: Scene
     worth: Worth
     budget: Budget
     seed: int
+    search: SearchKind = SearchKind.AUTO
 
     @cached_property
     def measures(self) -> Floats:
@@ -83,17 +88,22 @@ class Planning:
 
     Attributes:
         problem: What is to be solved, within the budgets.
+        search: Which search plans it; `auto` where it is small.
     """
 
     def __init__(
         self, task: Task, at_home: Sequence[int] = (), start: Indices | None = None
     ) -> None:
-        self._task = task
         self._whole = problem_of(task.scene, task.worth)
+        self.search = SearchKind.AUTO
+        if not is_small(self._whole):
+            self.search = chosen_search(task.search)
+        self._task = replace(task, search=self.search)
+        self._plain = self.search is SearchKind.PLAIN
         self._at_home = frozenset(at_home)
         self._free = closed(self._whole, sorted(self._at_home))
         if task.budget.knee:
-            self._free = self._at_knee(begun(self._free))
+            self._free = self._at_knee(begun(self._free, plain=self._plain))
         self._finite = np.flatnonzero(np.isfinite(task.budgets))
         self.problem = replace(
             self._free,
@@ -116,13 +126,13 @@ class Planning:
             return min(units, TURNS * moved)
         if isinstance(self._search, Descent) and self._few:
             return int(units * min(FEW_TURNS, EACH * moved))
-        return units
+        return int(units * PLAIN_PART) if self._plain else units
 
     @property
     def exhausted(self) -> bool:
         """Whether nothing more can be found, however long it is looked for."""
         return not self._open or (
-            isinstance(self._search, Descent) and self._search.exhausted
+            isinstance(self._search, Descent | Plain) and self._search.exhausted
         )
 
     def improve(self, iterations: int, progress: float) -> None:
@@ -203,21 +213,23 @@ class Planning:
         affordable = (problem.measures <= budgets[:, None]).all(axis=0)
         return problem.nodes > 1 and bool(affordable.any())
 
-    def _begun(self, start: Indices | None) -> Search | Descent | Exchange | Pricing:
+    def _begun(
+        self, start: Indices | None
+    ) -> Search | Descent | Plain | Exchange | Pricing:
         """Return the search that suits what bounds the plan."""
         problem, seed = self.problem, self._task.seed
         # Who stays at home may also be in the way of who came there.
         if start is None or faults(problem, start):
-            first = begun(problem)
+            first = begun(problem, plain=self._plain)
             moved = self._moved(first)[self._finite]
             bounded = np.flatnonzero(moved > NEAR * problem.budgets)
             few = MOVES in self._finite[bounded]
-            if few and not is_small(problem):
+            if few and not (self._plain or is_small(problem)):
                 return Exchange(problem, first, seed)
-            if len(bounded) and not few:
-                return Pricing(problem, first, seed)
+            if len(bounded) and not few and not (self._plain and is_divided(problem)):
+                return Pricing(problem, first, seed, plain=self._plain)
             start = first
-        return begun_search(problem, start, seed)
+        return begun_search(problem, start, seed, plain=self._plain)
 
     def _at_knee(self, everything: Indices) -> Problem:
         """Return the problem with the price of the knee."""

@@ -23,6 +23,7 @@ from opendrs.policies.optimising.case import Case
 from opendrs.policies.optimising.lack import lack
 from opendrs.policies.optimising.parties import Parties, parties
 from opendrs.policies.optimising.scene import Scene
+from opendrs.policies.optimising.searches import SearchKind
 from opendrs.policies.optimising.spare import fill_for, no_room
 from opendrs.policies.optimising.standing import Standing, standing
 from opendrs.policies.optimising.work import Work
@@ -62,6 +63,9 @@ class Optimize:
         effort: How many moves are looked at for each guest, or for some of them where
             few may move; in all, 40 million at most.
         seed: Where the random numbers begin.
+        search: Which search plans large clusters: compiled; plain, which needs no
+            compiled code and whose plans are a little worse; or auto, which is
+            compiled where compiled code is available. A note says where it was plain.
         limits: What the operator allows.
 
     Raises:
@@ -84,6 +88,7 @@ class Optimize:
     relocate: bool = False
     effort: int = 1000
     seed: int = 0
+    search: SearchKind = SearchKind.AUTO
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
@@ -202,6 +207,7 @@ class Optimize:
             limits=self.limits,
             mode=self.mode,
             seed=self.seed,
+            search=self.search,
             notes=notes,
         )
 

@@ -17,6 +17,7 @@ from opendrs.policies.optimising.descent import Descent, is_small
 from opendrs.policies.optimising.engine import Search, Solution, cost, cost_parts
 from opendrs.policies.optimising.exchange import Exchange
 from opendrs.policies.optimising.groups import Floats, Indices
+from opendrs.policies.optimising.plain import Plain
 from opendrs.policies.optimising.problem import Problem
 
 WARMTH = 0.1  # the first temperature, in what is left to be mended of a node
@@ -39,15 +40,19 @@ class Pricing:
         problem: What is to be solved.
         start: A feasible assignment to begin with.
         seed: Where the random numbers begin.
+        plain: Whether large problems are solved without compiled code.
     """
 
-    def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
+    def __init__(
+        self, problem: Problem, start: Indices, seed: int = 0, *, plain: bool = False
+    ) -> None:
         self.problem = problem
         self._seed = seed
+        self._plain = plain
         none = np.zeros((0, problem.units))
         self._free = replace(problem, measures=none, budgets=np.zeros(0))
         self._best = Solution(start.copy(), cost(problem, start))
-        everything = begun(self._free, POWER)
+        everything = begun(self._free, POWER, plain=plain)
         before, after = (
             cost_parts(problem, each).even for each in (problem.origin, everything)
         )
@@ -58,8 +63,9 @@ class Pricing:
         self._prices = bounded * max(before - after, 1e-9) / moved * left
         self._from, self._end = 0.0, SOUGHT
         priced = self._priced()
-        self._search: Search | Descent | Exchange
-        self._search = begun_search(priced, begun(priced, POWER), seed)
+        self._search: Search | Descent | Plain | Exchange
+        start = begun(priced, POWER, plain=plain)
+        self._search = begun_search(priced, start, seed, plain=plain)
 
     @property
     def best(self) -> Solution:
@@ -86,12 +92,12 @@ class Pricing:
         self._keep(self._search.best.assignment)
         return self._best
 
-    def _bound_search(self, end: float) -> Search | Descent | Exchange:
+    def _bound_search(self, end: float) -> Search | Descent | Plain | Exchange:
         """Return the search that keeps within the budgets until *end* of the work."""
         start = self._best.assignment
-        if end < 1.0 and not is_small(self.problem):
+        if end < 1.0 and not (self._plain or is_small(self.problem)):
             return Exchange(self.problem, start, self._seed, heat=HEAT)
-        return begun_search(self.problem, start, self._seed)
+        return begun_search(self.problem, start, self._seed, plain=self._plain)
 
     def _adjust(self) -> None:
         """Keep what was found if it is better, and go on with other prices."""
@@ -102,7 +108,9 @@ class Pricing:
         budgets = np.maximum(self.problem.budgets, 1e-9)
         over = np.maximum(moved, 1e-3 * budgets) / (AIM * budgets)
         self._prices *= np.clip(over, 0.3, 3.0) ** STEEPNESS
-        self._search = begun_search(self._priced(), found, self._seed)
+        self._search = begun_search(
+            self._priced(), found, self._seed, plain=self._plain
+        )
 
     def _keep(self, found: Indices) -> None:
         """Take *found* over as the best, if it is."""
@@ -122,10 +130,14 @@ class Pricing:
         return replace(self._free, move_cost=self._free.move_cost + prices)
 
 
-def begun_search(problem: Problem, start: Indices, seed: int) -> Search | Descent:
+def begun_search(
+    problem: Problem, start: Indices, seed: int, *, plain: bool
+) -> Search | Descent | Plain:
     """Return the search that goes on from *start*, a good assignment."""
     if is_small(problem):
         return Descent(problem, start, seed)
+    if plain:
+        return Plain(problem, start, seed)
     parts = cost_parts(problem, start)
     left = WARMTH * (parts.even + parts.excess) / max(problem.nodes, 1)
     return Search(problem, seed=seed, start=start, temperature=max(left, 1e-12))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.planning import Planning, Task
 from opendrs.policies.optimising.remains import remains
 from opendrs.policies.optimising.scene import Scene
+from opendrs.policies.optimising.searches import SearchKind
 from opendrs.policies.optimising.standing import Standing, change, improved
 from opendrs.policies.optimising.valuation import distance, worth_of_each
 from opendrs.policies.optimising.words import (
@@ -30,6 +31,10 @@ MENDING = 100  # moves looked at for each unit when that is done
 SHORTER = 5  # times a plan that takes too long is made anew
 SHORTENED = 0.9  # of what time would allow for, what is transferred then
 PORTIONS = 10  # in which that is searched for
+PLAIN = "search: plain"
+NOT_COMPILED = (
+    f"{PLAIN}: compiled code not found; run opendrs compile once for better plans"
+)
 ASIDE = 0.5  # of what is transferred at the knee, what detours may cost besides
 REASONS = {
     Goal.REPAIR: Reason.MENDS_RULES,
@@ -62,11 +67,21 @@ class Work:
     """
 
     def __init__(self, case: Case) -> None:
-        self._case = case
         task = Task(
-            scene=case.scene, worth=case.worth, budget=case.budget, seed=case.seed
+            scene=case.scene,
+            worth=case.worth,
+            budget=case.budget,
+            seed=case.seed,
+            search=case.search,
         )
         self._planning = Planning(task)
+        self._case = case
+        if self._planning.search is SearchKind.PLAIN:
+            # All of the decision is made by the search that was chosen now.
+            why = PLAIN if case.search is SearchKind.PLAIN else NOT_COMPILED
+            told = any(each.startswith(PLAIN) for each in case.notes)
+            notes = case.notes if told else (*case.notes, why)
+            self._case = replace(case, search=SearchKind.PLAIN, notes=notes)
 
     @property
     def units(self) -> int:
