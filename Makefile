@@ -105,6 +105,8 @@ $(VENV)/ready: pyproject.toml requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "opendrs compile: the search of optimize, once, for about 20 s"
+	$(BIN)/opendrs compile
 	touch $@
 
 clean:

@@ -45,10 +45,12 @@ Json = dict[str, Any]
 def planned(path: Path, budget: str, answer: Path) -> Json:
     """Plan in this process; write the plan, and return what it took."""
     # The parent process, which loads nothing else, starts one of these after another.
+    from opendrs.controller.compiled_code import supply_always  # noqa: PLC0415
     from opendrs.controller.documents import plan_document  # noqa: PLC0415
     from opendrs.platforms.file import snapshot_from  # noqa: PLC0415
     from opendrs.policies import Optimize  # noqa: PLC0415
 
+    supply_always(print)
     snapshot = snapshot_from(json.loads(path.read_text()), path.name)
     reading = _peak()
     wall, cpu = time.perf_counter(), time.process_time()

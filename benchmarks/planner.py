@@ -34,6 +34,7 @@ from time import process_time
 from typing import Any
 
 from least_variation import least_sum
+from opendrs.controller.compiled_code import supply_always
 from opendrs.controller.documents import plan_document
 from opendrs.model import Snapshot
 from opendrs.platforms.file import snapshot_from
@@ -223,6 +224,7 @@ def main() -> None:
     parser.add_argument("--no-chains", action="store_true")
     parser.add_argument("--no-bounds", action="store_true")
     asked = parser.parse_args()
+    supply_always(print)
     folder = SHARED / "data" / "clusters"
     paths = asked.snapshots or [
         path for name in USUAL for path in sorted(folder.glob(f"{name}.*.json*"))

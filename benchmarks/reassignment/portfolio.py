@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+from opendrs.controller.compiled_code import require
 from opendrs.policies.optimising.engine import Search
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
@@ -29,7 +30,8 @@ DRIFTS = (None, 1.0)
 
 def solve(problem: Problem, *, seconds: float, seed: int, threads: int) -> Indices:
     """Return the best assignment found in so many seconds, loading code apart."""
-    Search(problem).run(1, 1.0)  # loads compiled code, or compiles it
+    require(print)  # loads compiled code, or compiles it
+    Search(problem).run(1, 1.0)
     end = time.monotonic() + seconds
     pace = _pace(problem)
     moves = threads * pace * (end - time.monotonic()) / max(problem.units, 1)

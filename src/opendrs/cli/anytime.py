@@ -23,12 +23,6 @@ FIRST = 20_000  # moves that are looked at to learn how long that takes
 MOST = 10**8  # at once, where they seem to take no time
 
 
-def introduced(policy: Policy[Any]) -> str:
-    """Return the name of *policy*, and why it may take long this once."""
-    once = " (the first time its search is compiled, which takes half a minute)"
-    return f"{policy.name}{once}" if isinstance(policy, Optimize) else policy.name
-
-
 def chosen_policy(
     settings: Settings,
     name: str | None,
@@ -119,7 +113,7 @@ def decided_within(
     require_time(policy)
     assert isinstance(policy, Optimize)  # noqa: S101 - for the type checker
     begun = monotonic()
-    with _shown(introduced(policy)) as bar:
+    with _shown(policy.name) as bar:
         work = policy.work(snapshot)
         if isinstance(work, Decision):
             return work

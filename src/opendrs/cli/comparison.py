@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Any
 
-from opendrs.cli.anytime import introduced
 from opendrs.controller.settings import Settings
 from opendrs.model import GIB, Migration, Plan, Relocation, Snapshot, Step
 from opendrs.policies import BUILT_IN, Decision, Optimize, Policy
@@ -104,7 +103,7 @@ def rows(
     """
     for name in names or sorted(BUILT_IN):
         policy = settings.chosen_policy(name, dict(AT_ONCE.get(name, {})))
-        told(introduced(policy))
+        told(policy.name)
         if isinstance(policy, Optimize):  # what is compiled once is not its work
             replace(policy, effort=1).decide(snapshot, None)
         yield _row(name, policy, snapshot)

@@ -43,6 +43,7 @@ COMMANDS = {
     "token": "Make a new token for the agent of a node.",
     "record": "Write a snapshot, or a history, to a file.",
     "check": "Find everything wrong in a file, at once.",
+    "compile": "Compile the search of optimize, once for this machine.",
     "simulate": "Say what policies cost over recorded load.",
     "sweep": "Simulate policies, settings, loads and seeds in every combination.",
     "drill": "Let hosts fail, and see what the HA manager does.",
@@ -80,6 +81,10 @@ class Commands(click.Group):
             return None
         command = import_module(f"opendrs.cli.{cmd_name}").command
         assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
+        if "opendrs.policies.optimising" in sys.modules:
+            from opendrs.cli.compile import supply_compiled_code  # noqa: PLC0415
+
+            supply_compiled_code(background=cmd_name == "run")
         return command
 
     def resolve_command(

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from opendrs.cli.anytime import chosen_policy, decided_within, introduced
+from opendrs.cli.anytime import chosen_policy, decided_within
 from opendrs.cli.live import planning
 from opendrs.cli.options import (
     JSON,
@@ -127,7 +127,7 @@ def _decided(
     if seconds is not None:
         return decided_within(policy, snapshot, seconds)
     with planning() as told:
-        told(introduced(policy))
+        told(policy.name)
         return policy.decide(snapshot, policy.initial_memory())
 
 

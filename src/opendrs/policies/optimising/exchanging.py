@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opendrs.policies.optimising.engine.annealing import keep_best
-from opendrs.policies.optimising.engine.compiled import compiled, inlined
+from opendrs.policies.optimising.engine.compiled import compiled, part
 from opendrs.policies.optimising.engine.costs import (
     node_after,
     sharing_cost,
@@ -88,7 +88,7 @@ class Change(NamedTuple):
     chained: bool
 
 
-@inlined
+@part
 def drawn_change(tables: Tables, state: State, who: Travellers) -> Change:
     """Return a change drawn at random."""
     kind = draw(state)
@@ -114,7 +114,7 @@ def drawn_change(tables: Tables, state: State, who: Travellers) -> Change:
     return Change(fresh, target, unit, home, False)  # noqa: FBT003
 
 
-@inlined
+@part
 def neighbour(tables: Tables, state: State, home: int) -> int:
     """Return a unit that is at *home* and belongs there; NONE where the draw fails."""
     if state.units_on[home] == 0:
@@ -123,7 +123,7 @@ def neighbour(tables: Tables, state: State, home: int) -> int:
     return int(unit) if tables.origin[unit] == home else NONE
 
 
-@inlined
+@part
 def is_possible(state: State, change: Change) -> bool:
     """Return whether *change* is one, and its nodes have a place for their units."""
     unit, target, other, third, chained = change
@@ -138,7 +138,7 @@ def is_possible(state: State, change: Change) -> bool:
     return chained or not (there in (here, target) or third in (here, target))
 
 
-@inlined
+@part
 def is_open(tables: Tables, state: State, change: Change) -> bool:
     """Return whether classes and strict groups let *change* be made."""
     unit, target, other, third, chained = change
@@ -152,7 +152,7 @@ def is_open(tables: Tables, state: State, change: Change) -> bool:
     return True
 
 
-@inlined
+@part
 def is_affordable(tables: Tables, state: State, change: Change) -> bool:
     """Return whether the budgets let *change* be made."""
     for b in range(len(tables.budgets)):
@@ -164,7 +164,7 @@ def is_affordable(tables: Tables, state: State, change: Change) -> bool:
     return True
 
 
-@inlined
+@part
 def change_delta(tables: Tables, state: State, change: Change) -> tuple[float, float]:
     """Return how cost and overfill change with *change*."""
     unit, target, other, third, chained = change
@@ -199,7 +199,7 @@ def change_delta(tables: Tables, state: State, change: Change) -> tuple[float, f
     return delta, over
 
 
-@inlined
+@part
 def travel(tables: Tables, state: State, who: Travellers, change: Change) -> None:
     """Make *change*, and keep account of who is away."""
     unit, node = change.unit, change.target

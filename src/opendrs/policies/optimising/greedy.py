@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opendrs.policies.optimising.engine.compiled import compiled, inlined
+from opendrs.policies.optimising.engine.compiled import compiled, part
 from opendrs.policies.optimising.engine.moves import (
     may_be,
     may_join,
@@ -39,7 +39,7 @@ class Wishes(NamedTuple):
     narrow: Mask
 
 
-@inlined
+@part
 def best_shift(
     tables: Tables, state: State, unit: int, wishes: Wishes
 ) -> tuple[float, int]:
@@ -57,7 +57,7 @@ def best_shift(
     return gain, where
 
 
-@inlined
+@part
 def refresh(score: Floats, top: Floats, block: int) -> None:
     """Find the best score of a block anew."""
     best = 0.0
@@ -66,7 +66,7 @@ def refresh(score: Floats, top: Floats, block: int) -> None:
     top[block] = best
 
 
-@inlined
+@part
 def best_block(top: Floats) -> int:
     """Return the block with the best score; the first of equals."""
     best = 0

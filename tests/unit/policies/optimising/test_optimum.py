@@ -15,6 +15,7 @@ from opendrs.policies.optimising.engine.tables import tables_of
 from opendrs.policies.optimising.problem import Problem
 from oracles.drawn_problems import drawn_problem
 from oracles.reassignment import is_feasible, plain_cost
+from parts import called
 
 SEEDS = st.integers(0, 10_000)
 
@@ -62,10 +63,10 @@ def test_a_chain_costs_beforehand_what_it_costs_afterwards(
     after = [*before]
     after[unit], after[other] = before[other], third
 
-    delta, over = moves.chain_delta(tables, state, unit, other, third, np.inf)
-    meet = moves.may_join(tables, state, unit, after[unit], other)
-    meet = meet and moves.may_join(tables, state, other, third, unit)
-    may = meet and moves.may_be(tables, state, unit, after[unit], other, third)
+    delta, over = called(moves.chain_delta)(tables, state, unit, other, third, np.inf)
+    meet = called(moves.may_join)(tables, state, unit, after[unit], other)
+    meet = meet and called(moves.may_join)(tables, state, other, third, unit)
+    may = meet and called(moves.may_be)(tables, state, unit, after[unit], other, third)
 
     assert delta == pytest.approx(
         plain_cost(problem, after) - plain_cost(problem, before)

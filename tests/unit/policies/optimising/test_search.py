@@ -13,6 +13,7 @@ from opendrs.policies.optimising.groups import Groups
 from opendrs.policies.optimising.problem import Problem
 from oracles.drawn_problems import drawn_problem
 from oracles.reassignment import is_feasible, plain_cost
+from parts import called
 
 SEEDS = st.integers(0, 10_000)
 
@@ -77,10 +78,10 @@ def test_a_move_costs_beforehand_what_it_costs_afterwards(
         before = state.node_of.tolist()
         if before[unit] == target:
             continue
-        delta, over = moves.shift_delta(tables, state, unit, target, np.inf)
-        may = moves.may_join(tables, state, unit, target, NONE) and moves.may_be(
-            tables, state, unit, target, NONE, NONE
-        )
+        delta, over = called(moves.shift_delta)(tables, state, unit, target, np.inf)
+        may = called(moves.may_join)(tables, state, unit, target, NONE) and called(
+            moves.may_be
+        )(tables, state, unit, target, NONE, NONE)
         after = [*before[:unit], target, *before[unit + 1 :]]
 
         assert delta == pytest.approx(
@@ -88,7 +89,7 @@ def test_a_move_costs_beforehand_what_it_costs_afterwards(
         )
         if may and over <= 0:
             assert is_feasible(problem, after)
-            moves.relocate(tables, state, unit, target)
+            called(moves.relocate)(tables, state, unit, target)
         elif is_feasible(problem, before):
             assert not is_feasible(problem, after)
 
@@ -239,7 +240,7 @@ def test_nobody_is_where_it_is_said_not_to_fit(seed: int, data: st.DataObject) -
     places = [data.draw(st.integers(0, problem.nodes - 1)) for _ in problem.origin]
 
     for unit, node in enumerate(places):
-        if not moves.may_go(tables, unit, node):
+        if not called(moves.may_go)(tables, unit, node):
             assert not is_feasible(problem, places)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opendrs.policies.optimising.engine.compiled import compiled, inlined, part
+from opendrs.policies.optimising.engine.compiled import compiled, part
 from opendrs.policies.optimising.engine.costs import node_after
 from opendrs.policies.optimising.engine.drawing import (
     Habits,
@@ -58,7 +58,7 @@ class Leg(NamedTuple):
     cheaper: float
 
 
-@inlined
+@part
 def farther(tables: Tables, state: State, move: Move) -> int:
     """Return how many more units are away from their origin after *move*."""
     origin = tables.origin[move.unit]
@@ -69,7 +69,7 @@ def farther(tables: Tables, state: State, move: Move) -> int:
     return away
 
 
-@inlined
+@part
 def may_meet(tables: Tables, state: State, move: Move) -> bool:
     """Return whether classes and strict groups let *move* be made."""
     unit, target, other, third = move
@@ -105,7 +105,7 @@ def reprice(tables: Tables, state: State, leg: Leg) -> None:
             _, state.overfill[node] = node_after(tables, state, node, NONE, NONE)
 
 
-@inlined
+@part
 def change_of(
     tables: Tables, state: State, move: Move, most: float
 ) -> tuple[float, float]:
@@ -116,7 +116,7 @@ def change_of(
     return chain_delta(tables, state, unit, other, third, most)
 
 
-@inlined
+@part
 def stands(tables: Tables, state: State, move: Move, source: int, bound: float) -> bool:
     """Return whether *move* is still one from *source* that changes *bound* at most.
 
@@ -135,7 +135,7 @@ def stands(tables: Tables, state: State, move: Move, source: int, bound: float) 
     return delta + over <= bound
 
 
-@inlined
+@part
 def make(tables: Tables, state: State, move: Move) -> bool:
     """Make *move* if groups and budgets let it, and say whether; keep the best."""
     unit, target, other, third = move

@@ -1,7 +1,11 @@
-"""Functions compiled to machine code, once for a machine where that can be kept.
+"""Functions compiled to machine code.
 
 None of them may allocate: counting references to a hundred arrays at each call took
-nine tenths of the time.
+nine tenths of the time. Parts do not get what Python would need to call them: that took
+a third of the time of compiling. Nor are they forced into their callers; the compiler
+does so where it pays.
+
+Nothing is kept on disk here. `opendrs.controller.compiled_code` does that.
 """
 
 from __future__ import annotations
@@ -9,54 +13,69 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 from types import FunctionType, MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from numba import njit
+from numpy import integer
 
-# Of an option of Numba that its types do not tell of.
-UNCOUNTED = MappingProxyType[str, Any]({"_nrt": False})
+from opendrs.policies.optimising.engine.packed import packed, type_of
+
+# Options that the types of Numba do not name.
+BARE = MappingProxyType[str, Any]({"_nrt": False, "no_cfunc_wrapper": True})
+INNER = MappingProxyType[str, Any]({**BARE, "no_cpython_wrapper": True})
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return *function* compiled when it is first called, for callers that are not.
+class CompiledFunction(Generic[Parameters, Result]):
+    """A function that is compiled when it is first called, for any caller.
 
-    The code is kept beside the module, or in the user's cache directory where that
-    cannot be written; where neither can be, each process compiles for itself. While it
-    runs, other threads of Python go on. What is
-    kept bears the fingerprint of all it was made of: Numba itself would only notice
-    that the file of *function* changed.
+    Named tuples are handed over as packs, so that it is compiled for one signature
+    only. While it runs, other threads of Python go on.
+
+    Attributes:
+        name: The name of the function.
+        py_func: The function as Python runs it.
+        dispatcher: The function as Numba calls it.
+        fingerprint: A text that differs when the function, or what it uses, differs.
     """
-    function.__qualname__ += "_" + fingerprint(function)
-    try:
-        return njit(cache=True, nogil=True, **UNCOUNTED)(function)  # type: ignore[no-any-return]
-    except RuntimeError:  # no place to keep it
-        return njit(nogil=True, **UNCOUNTED)(function)  # type: ignore[no-any-return]
+
+    def __init__(self, function: Callable[Parameters, Result]) -> None:
+        self.name = function.__name__
+        self.py_func = function
+        self.dispatcher: Any = njit(nogil=True, **BARE)(function)
+        self.fingerprint = fingerprint(function)
+
+    def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        """Call the function; arguments have no keywords."""
+        return cast("Result", self.dispatcher(*map(packed, args), **kwargs))
+
+    def compile_for(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        """Compile the function for such arguments, without calling it."""
+        del kwargs
+        self.dispatcher.compile(tuple(map(type_of, args)))
+
+
+def compiled(
+    function: Callable[Parameters, Result],
+) -> CompiledFunction[Parameters, Result]:
+    """Return *function* for callers that are not compiled."""
+    return CompiledFunction(function)
 
 
 def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Return *function* compiled for compiled functions to call."""
-    return njit(**UNCOUNTED)(function)  # type: ignore[no-any-return]
-
-
-def inlined(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return *function* compiled as part of the compiled functions that call it.
-
-    A call hands over each field of tables and state by itself, some hundred words:
-    more than most of these functions do.
-    """
-    return njit(forceinline=True, **UNCOUNTED)(function)  # type: ignore[no-any-return]
+    return njit(**INNER)(function)  # type: ignore[no-any-return]
 
 
 def vectorised(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return *function* inlined, its sums in whatever order the machine adds fastest.
+    """Return *function* as a part, its sums in whatever order the machine adds fastest.
 
     On a node with 12 resources that takes a fifth of the time. No value may be NaN.
     """
     return njit(  # type: ignore[no-any-return]
-        forceinline=True, fastmath={"reassoc", "nsz", "nnan", "contract"}, **UNCOUNTED
+        fastmath={"reassoc", "nsz", "nnan", "contract"}, **INNER
     )(function)
 
 
@@ -85,4 +104,4 @@ def fingerprint(function: Callable[..., object]) -> str:
 
 
 def _is_plain(value: object) -> bool:
-    return isinstance(value, int | float | str | bool | None)
+    return isinstance(value, int | integer | float | str | bool | None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opendrs.policies.optimising.engine.compiled import inlined, vectorised
+from opendrs.policies.optimising.engine.compiled import part, vectorised
 from opendrs.policies.optimising.engine.state import MOST_MOVED, State
 from opendrs.policies.optimising.engine.tables import NONE, Tables
 
@@ -60,7 +60,7 @@ def node_after(
     return cost, over if received > 0 else 0.0
 
 
-@inlined
+@part
 def standing_cost(tables: Tables, unit: int, node: int) -> float:
     """Return what *unit* costs on *node* by itself: its place and its move."""
     cost = 0.0
@@ -74,7 +74,7 @@ def standing_cost(tables: Tables, unit: int, node: int) -> float:
     return cost
 
 
-@inlined
+@part
 def sharing_cost(
     tables: Tables, state: State, unit: int, node: int, leaves: int
 ) -> float:
@@ -91,7 +91,7 @@ def sharing_cost(
     return cost
 
 
-@inlined
+@part
 def more_moved(tables: Tables, state: State, unit: int, change: int) -> int:
     """Return how much more is moved of the group with most moved."""
     most = state.numbers[MOST_MOVED]

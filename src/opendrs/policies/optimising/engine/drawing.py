@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opendrs.policies.optimising.engine.compiled import inlined
+from opendrs.policies.optimising.engine.compiled import part
 from opendrs.policies.optimising.engine.feasibility import may_go
 from opendrs.policies.optimising.engine.state import State
 from opendrs.policies.optimising.engine.tables import NONE, Tables
@@ -45,7 +45,7 @@ class Move(NamedTuple):
     third: int
 
 
-@inlined
+@part
 def draw(state: State) -> float:
     """Return a random number in [0, 1): xorshift64*."""
     x = state.dice[0]
@@ -56,13 +56,13 @@ def draw(state: State) -> float:
     return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
 
 
-@inlined
+@part
 def one_of(state: State, count: int) -> int:
     """Return a random number below *count*."""
     return int(draw(state) * count)
 
 
-@inlined
+@part
 def one_alike(tables: Tables, state: State, unit: int) -> int:
     """Return another unit, more often than not one of about the size of *unit*."""
     way = 2.0 * draw(state) - 1.0
@@ -72,13 +72,13 @@ def one_alike(tables: Tables, state: State, unit: int) -> int:
     return int(tables.order[at])
 
 
-@inlined
+@part
 def has_place(state: State, node: int) -> bool:
     """Return whether the list of *node* has room for a unit more."""
     return bool(state.units_on[node] + 1 < state.standing.shape[1])
 
 
-@inlined
+@part
 def one_open(tables: Tables, state: State, unit: int) -> int:
     """Return another node where *unit* can be; NONE where none is found soon."""
     for _ in range(TRIES):
@@ -88,7 +88,7 @@ def one_open(tables: Tables, state: State, unit: int) -> int:
     return NONE
 
 
-@inlined
+@part
 def drawn_swap(tables: Tables, state: State, unit: int) -> Move:
     """Return *unit* and another that can change places with it."""
     source = state.node_of[unit]
@@ -104,7 +104,7 @@ def drawn_swap(tables: Tables, state: State, unit: int) -> Move:
     return Move(unit, NONE, NONE, NONE)
 
 
-@inlined
+@part
 def drawn_move(tables: Tables, state: State, habits: Habits) -> Move:
     """Return a move drawn at random."""
     unit = int(tables.movable[one_of(state, len(tables.movable))])

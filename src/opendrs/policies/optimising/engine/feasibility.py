@@ -6,19 +6,19 @@ move overfills is told along with what it costs.
 
 from __future__ import annotations
 
-from opendrs.policies.optimising.engine.compiled import inlined
+from opendrs.policies.optimising.engine.compiled import part
 from opendrs.policies.optimising.engine.state import MOST_MOVED, State
 from opendrs.policies.optimising.engine.tables import NONE, Tables
 
 
-@inlined
+@part
 def may_go(tables: Tables, unit: int, node: int) -> bool:
     """Return whether *unit* can be on *node*, whatever else is there."""
     home = node == tables.origin[unit]
     return bool(home or tables.fits[tables.fit_row[unit], node])
 
 
-@inlined
+@part
 def may_join(tables: Tables, state: State, unit: int, node: int, leaves: int) -> bool:
     """Return whether class, size and strict groups let *unit* onto *node*."""
     if not may_go(tables, unit, node):
@@ -38,7 +38,7 @@ def may_join(tables: Tables, state: State, unit: int, node: int, leaves: int) ->
     return True
 
 
-@inlined
+@part
 def count_move(
     tables: Tables, state: State, unit: int, source: int, target: int
 ) -> None:
@@ -67,7 +67,7 @@ def count_move(
             state.near[row, new_near] += 1
 
 
-@inlined
+@part
 def stands_well(tables: Tables, state: State, unit: int, before: int, now: int) -> bool:
     """Return whether the groups of *unit* are spread and near as they must be.
 
@@ -98,7 +98,7 @@ def stands_well(tables: Tables, state: State, unit: int, before: int, now: int) 
     return True
 
 
-@inlined
+@part
 def more_spent(
     tables: Tables, state: State, budget: int, unit: int, target: int
 ) -> float:
@@ -108,7 +108,7 @@ def more_spent(
     return float(change * tables.measures[budget, unit])
 
 
-@inlined
+@part
 def affordable(
     tables: Tables, state: State, unit: int, target: int, other: int, third: int
 ) -> bool:
@@ -122,7 +122,7 @@ def affordable(
     return True
 
 
-@inlined
+@part
 def may_be(
     tables: Tables, state: State, unit: int, target: int, other: int, third: int
 ) -> bool:

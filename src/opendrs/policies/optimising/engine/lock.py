@@ -13,7 +13,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from opendrs.policies.optimising.engine.compiled import inlined
+from opendrs.policies.optimising.engine.compiled import part
 from opendrs.policies.optimising.groups import Indices
 
 
@@ -32,14 +32,14 @@ def _exchange(_typing: Any, cell: Any, _value: Any) -> Any:  # noqa: ANN401 - Nu
 exchange = cast("Callable[[Indices, int], int]", _exchange)
 
 
-@inlined
+@part
 def take(lock: Indices) -> None:
     """Wait until nobody has the lock, and take it."""
     while exchange(lock, 1) != 0:
         pass
 
 
-@inlined
+@part
 def give_back(lock: Indices) -> None:
     """Let somebody else take the lock."""
     exchange(lock, 0)

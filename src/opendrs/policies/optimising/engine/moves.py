@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opendrs.policies.optimising.engine.compiled import inlined, part
+from opendrs.policies.optimising.engine.compiled import part
 from opendrs.policies.optimising.engine.costs import (
     more_moved,
     node_after,
@@ -28,7 +28,7 @@ from opendrs.policies.optimising.engine.state import (
 from opendrs.policies.optimising.engine.tables import NONE, Tables
 
 
-@inlined
+@part
 def shift_alone(tables: Tables, state: State, unit: int, target: int) -> float:
     """Return how cost changes when *unit* goes to *target*, but for that of nodes."""
     source = state.node_of[unit]
@@ -45,7 +45,7 @@ def shift_alone(tables: Tables, state: State, unit: int, target: int) -> float:
     return delta
 
 
-@inlined
+@part
 def shift_delta(
     tables: Tables, state: State, unit: int, target: int, most: float
 ) -> tuple[float, float]:
@@ -66,7 +66,7 @@ def shift_delta(
     return delta + cost_here, over + over_here
 
 
-@inlined
+@part
 def chain_alone(
     tables: Tables, state: State, unit: int, other: int, third: int
 ) -> float:
@@ -93,7 +93,7 @@ def chain_alone(
     return delta
 
 
-@inlined
+@part
 def chain_delta(
     tables: Tables, state: State, unit: int, other: int, third: int, most: float
 ) -> tuple[float, float]:
@@ -125,7 +125,7 @@ def chain_delta(
     return delta, over
 
 
-@inlined
+@part
 def stand(state: State, unit: int, node: int) -> None:
     """Put *unit* on the list of *node*."""
     at = state.units_on[node]
@@ -134,7 +134,7 @@ def stand(state: State, unit: int, node: int) -> None:
     state.units_on[node] = at + 1
 
 
-@inlined
+@part
 def leave(state: State, unit: int, node: int) -> None:
     """Take *unit* off the list of *node*."""
     last = state.units_on[node] - 1

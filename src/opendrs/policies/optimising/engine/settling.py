@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from opendrs.policies.optimising.engine.compiled import inlined
+from opendrs.policies.optimising.engine.compiled import part
 from opendrs.policies.optimising.engine.costs import node_after, standing_cost
 from opendrs.policies.optimising.engine.moves import stand
 from opendrs.policies.optimising.engine.state import COST, MOST_MOVED, OVERFULL, State
 from opendrs.policies.optimising.engine.tables import NONE, Tables
 
 
-@inlined
+@part
 def settle_unit(tables: Tables, state: State, unit: int) -> None:
     """Add *unit* to the sums of its node and its groups."""
     node = state.node_of[unit]
@@ -42,7 +42,7 @@ def settle_unit(tables: Tables, state: State, unit: int) -> None:
             state.near[row, near] += 1
 
 
-@inlined
+@part
 def settle(tables: Tables, state: State) -> None:
     """Work out all sums anew from `node_of`."""
     for node in range(len(state.units_on)):

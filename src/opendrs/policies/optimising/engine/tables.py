@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from opendrs.policies.optimising.problem import Problem
 
 SLACK = 1e-12  # relative; sums of the same amounts in another order differ by less
 ROUNDING = 1e-9  # relative; of sums of many, where too little room would be too strict
-NONE = -1
+# A constant of this type, not of its value, or each function that is given it as an
+# argument would be compiled once more for it.
+NONE = cast("int", np.int64(-1))
 MOST_PAIRS = 64_000_000  # of units and nodes; a byte each
 
 

@@ -1,0 +1,399 @@
+"""Compiled code of the search of `optimize`, kept in a directory for other processes.
+
+A directory may hold folders for several versions of opendrs, Numba and Python, and for
+several processors. A folder is complete or absent: it is written under another name,
+then renamed. So a process that is killed while it compiles leaves nothing to repair.
+
+Compiled code is loaded only from folders that other users cannot write to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pickle
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import opendrs
+from opendrs.errors import StoreError
+from opendrs.policies.optimising.searches import register
+
+CACHE = "OPENDRS_CACHE"  # the only directory for compiled code, if it is set
+NUMBA_CACHE = "NUMBA_CACHE_DIR"  # otherwise that of Numba comes first
+FOLDER = "compiled-"
+MANIFEST = "manifest.json"
+NOT_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+COMMAND = "opendrs compile"
+PROGRAM = [sys.executable, "-m", "opendrs.controller.compiled_code"]  # for DIR
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What compiled code is made for.
+
+    Attributes:
+        opendrs: Fingerprint of the functions.
+        numba: Version of Numba.
+        python: Version of Python.
+        processor: Instruction set.
+    """
+
+    opendrs: str
+    numba: str
+    python: str
+    processor: str
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder for this version."""
+        return FOLDER + sha256(repr(asdict(self)).encode()).hexdigest()[:16]
+
+    @classmethod
+    def of_this_process(cls) -> Version:
+        """Return the version that this process can load."""
+        import numba  # noqa: PLC0415 - takes half a second
+        from numba.core.registry import cpu_target  # noqa: PLC0415
+
+        from opendrs.policies.optimising.compilation import FUNCTIONS  # noqa: PLC0415
+
+        prints = "".join(each.fingerprint for each in FUNCTIONS)
+        target: Any = cpu_target
+        processor = repr(target.target_context.codegen().magic_tuple())
+        return cls(
+            opendrs=sha256(prints.encode()).hexdigest()[:12],
+            numba=numba.__version__,
+            python=sys.implementation.cache_tag,
+            processor=sha256(processor.encode()).hexdigest()[:12],
+        )
+
+
+def directories(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """Return where compiled code is looked for, the first choice first."""
+    if environment.get(CACHE):
+        return (Path(environment[CACHE]).absolute(),)
+    found = [Path(opendrs.__file__).parent / "__pycache__"]
+    if environment.get(NUMBA_CACHE):
+        found.insert(0, Path(environment[NUMBA_CACHE]).absolute())
+    with suppress(RuntimeError):  # no home directory
+        home = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        found.append(Path(home) / "opendrs")
+    return tuple(found)
+
+
+def found_in(directory: Path) -> Path | None:
+    """Return the folder in *directory* that this process can load, if there is one."""
+    if not _folders(directory):  # Numba need not be loaded to know
+        return None
+    folder = directory / Version.of_this_process().folder
+    return folder if (folder / MANIFEST).is_file() and _is_safe(folder) else None
+
+
+def found() -> Path | None:
+    """Return the first folder that this process can load, if there is one."""
+    candidates = (found_in(directory) for directory in directories())
+    return next((each for each in candidates if each is not None), None)
+
+
+def unsuitable() -> str | None:
+    """Return why folders with compiled code cannot be used; None if there are none."""
+    for directory in directories():
+        for folder in _folders(directory):
+            if not _is_safe(folder):
+                return f"{folder}: other users can write to it"
+            with suppress(OSError, ValueError):
+                made_for = json.loads((folder / MANIFEST).read_text())["version"]
+                here = asdict(Version.of_this_process())
+                other = [name for name in here if made_for.get(name) != here[name]]
+                return f"{folder}: made for another version of: {', '.join(other)}"
+    return None
+
+
+def load(folder: Path) -> bool:
+    """Load what *folder* holds; return False where it is damaged."""
+    from numba.core.compiler import CompileResult  # noqa: PLC0415
+
+    from opendrs.policies.optimising.compilation import FUNCTIONS  # noqa: PLC0415
+
+    contents = _read(folder)
+    if contents is None or len(contents) < len(FUNCTIONS):
+        return False
+    rebuild: Any = CompileResult._rebuild  # noqa: SLF001 - as Numba's own cache does
+    for function in FUNCTIONS:
+        dispatcher = function.dispatcher
+        if dispatcher.signatures:
+            continue
+        context = dispatcher.targetctx
+        context.refresh()
+        reduced = pickle.loads(contents[function.name])  # noqa: S301 - see _is_safe
+        result = rebuild(context, *reduced)
+        context.insert_user_function(
+            result.entry_point, result.fndesc, [result.library]
+        )
+        dispatcher.add_overload(result)
+    return True
+
+
+def compile_all(told: Told) -> None:
+    """Compile all functions in this process, and tell which one, after how long."""
+    from opendrs.policies.optimising.compilation import (  # noqa: PLC0415
+        FUNCTIONS,
+        compilations,
+    )
+
+    begun = monotonic()
+    for number, (function, run) in enumerate(compilations(), 1):
+        told(
+            f"compiling the search: {number} of {len(FUNCTIONS)}, {function.name} "
+            f"(after {monotonic() - begun:.0f} s)"
+        )
+        run()
+
+
+def kept(told: Told, directory: Path | None = None) -> tuple[Path, bool]:
+    """Return the folder with compiled code; copy or compile it if there is none.
+
+    Args:
+        told: Told which function is compiled.
+        directory: Where; None for the first directory that can be written.
+
+    Returns:
+        The folder, and whether it was written now.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    place = writable() if directory is None else directory
+    if place is None:
+        tried = ", ".join(map(str, directories()))
+        raise StoreError(
+            f"compiled code: no directory can be written: {tried}; "
+            f"choose one: {COMMAND} --to DIR, and set {CACHE}=DIR"
+        )
+    try:
+        with _locked(place):
+            folder = found_in(place)
+            if folder is not None and _read(folder) is not None:
+                return folder, False
+            other = found()
+            contents = None if other is None else _read(other)
+            if contents is None:
+                compile_all(told)
+                contents = _compiled()
+            return _save(contents, place), True
+    except OSError as error:
+        raise StoreError(
+            f"compiled code: {place}: {error.strerror or error}"
+        ) from error
+
+
+def supply_always(told: Told) -> None:
+    """Let all policies of this process use the compiled search, compiled if need be."""
+    supply = Supply(told)
+    register(lambda _required: supply(True))  # noqa: FBT003 - see `Provision`
+
+
+def require(told: Told) -> None:
+    """Load compiled code, or compile in this process, and keep that if possible."""
+    folder = found()
+    if folder is not None and load(folder):
+        return
+    place = writable()
+    if place is not None:
+        load(kept(told, place)[0])
+    else:
+        told(
+            "compiled code: no directory can be written, so each process "
+            f"compiles; choose one: {COMMAND} --to DIR, and set {CACHE}=DIR"
+        )
+        compile_all(told)
+
+
+def writable() -> Path | None:
+    """Return the first directory that can be written, made if necessary."""
+    for directory in directories():
+        with suppress(OSError):
+            directory.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=directory).close()
+            return directory
+    return None
+
+
+class Supply:
+    """Makes compiled code available to the searches of this process.
+
+    Args:
+        told: Told what happens, in a line each.
+        background: Whether another process compiles meanwhile, if there is none.
+    """
+
+    def __init__(self, told: Told, *, background: bool = False) -> None:
+        self._told = told
+        self._background = background
+        self._available: bool | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._place: Path | None = None
+        self._temporary: Path | None = None
+
+    def __call__(self, required: bool) -> bool:  # noqa: FBT001 - see `Provision`
+        """Return whether compiled code is available; where it is required, make it."""
+        if self._available is None:
+            folder = found()
+            self._available = folder is not None and load(folder)
+            if not self._available:
+                self._explain(folder)
+        if self._available:
+            return True
+        if required:
+            require(self._told)
+            self._available = True
+        elif self._background:
+            self._look_after()
+        return self._available
+
+    def close(self) -> None:
+        """End the process that compiles, if there is one, and clean up after it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _explain(self, folder: Path | None) -> None:
+        damaged = None if folder is None else f"{folder}: damaged"
+        why = damaged or unsuitable()
+        if why is not None:
+            self._told(f"compiled code: {why}; compile again: {COMMAND}")
+
+    def _look_after(self) -> None:
+        """Begin to compile in another process, or load what it has compiled."""
+        if self._place is None:
+            self._begin()
+        elif self._process is not None and self._process.poll() is not None:
+            _, error = self._process.communicate()
+            self._process = None
+            folder = found_in(self._place)
+            if folder is not None and load(folder):
+                self._available = True
+                self._told(f"compiled code: ready: {folder}; it is used from now on")
+            else:
+                last = error.strip().splitlines()[-1:] or ["no error was written"]
+                self._told(f"compiled code: not compiled: {last[0]}; run {COMMAND}")
+
+    def _begin(self) -> None:
+        place = writable()
+        if place is None:
+            place = self._temporary = Path(tempfile.mkdtemp(prefix="opendrs-compiled-"))
+        self._place = place
+        self._process = subprocess.Popen(  # noqa: S603 - this program
+            [*PROGRAM, str(place)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._told(
+            "compiled code: none found; compiling in the background for about 20 s "
+            f"of one processor: {place}; planning with the plain search until then"
+        )
+
+
+def _folders(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.glob(FOLDER + "*"))
+    except OSError:
+        return []
+
+
+def _is_safe(folder: Path) -> bool:
+    """Return whether only this user, or root, can have written to *folder*."""
+    try:
+        about = folder.stat()
+    except OSError:
+        return False
+    return about.st_uid in (0, os.geteuid()) and not about.st_mode & NOT_OTHERS
+
+
+def _compiled() -> dict[str, bytes]:
+    """Return the code of all functions, which this process has compiled."""
+    from numba.core.serialize import dumps  # noqa: PLC0415
+
+    from opendrs.policies.optimising.compilation import FUNCTIONS  # noqa: PLC0415
+
+    dump: Any = dumps
+    code = {}
+    for function in FUNCTIONS:
+        (result,) = function.dispatcher.overloads.values()
+        code[function.name] = dump(result._reduce())  # noqa: SLF001 - as in `load`
+    return code
+
+
+def _read(folder: Path) -> dict[str, bytes] | None:
+    """Return the code of all functions that *folder* holds; None if it is damaged."""
+    try:
+        sums = json.loads((folder / MANIFEST).read_text())["sha256"]
+        code = {name: (folder / f"{name}.bin").read_bytes() for name in sums}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    sound = all(_sum(content) == sums[name] for name, content in code.items())
+    return code if sound else None
+
+
+def _save(code: Mapping[str, bytes], directory: Path) -> Path:
+    """Write *code* to the folder of this version, and return it."""
+    version = Version.of_this_process()
+    for old in directory.glob(".new-*"):  # of a process that was killed
+        shutil.rmtree(old, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=".new-", dir=directory))
+    for name, content in code.items():
+        (new / f"{name}.bin").write_bytes(content)
+    sums = {name: _sum(content) for name, content in code.items()}
+    about = {"version": asdict(version), "sha256": sums}
+    (new / MANIFEST).write_text(json.dumps(about, indent=2) + "\n")
+    for file in new.iterdir():
+        file.chmod(0o644)
+    new.chmod(0o755)
+    folder = directory / version.folder
+    shutil.rmtree(folder, ignore_errors=True)  # it is damaged
+    new.rename(folder)
+    return folder
+
+
+def _sum(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Keep other processes from compiling for *directory* at the same time."""
+    directory.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    lock = os.open(directory / ".compiled.lock", flags, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _main() -> None:
+    os.nice(19)
+    kept(lambda _: None, Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,239 @@
+"""Compiled code is kept for other processes, and only sound code is loaded."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from opendrs.controller import compiled_code
+from opendrs.controller.compiled_code import MANIFEST, Supply, found_in, kept, load
+from opendrs.errors import StoreError
+from opendrs.policies.optimising.searches import SearchKind, chosen_search
+
+
+def silent(_line: str) -> None:
+    pass
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the only directory where compiled code is looked for; it holds some."""
+    chosen_search(SearchKind.COMPILED)  # loaded in this process
+    place = tmp_path / "cache"
+    kept(silent, place)
+    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    return place
+
+
+def folder_in(directory: Path) -> Path:
+    folder = found_in(directory)
+    assert folder is not None
+    return folder
+
+
+def test_what_is_kept_is_found_and_loaded(directory: Path) -> None:
+    lines: list[str] = []
+
+    assert load(folder_in(directory))
+    assert Supply(lines.append)(False)  # noqa: FBT003 - a provision takes one argument
+    assert lines == []
+
+
+def test_a_second_compilation_changes_nothing(directory: Path) -> None:
+    before = {each: each.stat().st_mtime_ns for each in directory.rglob("*.bin")}
+
+    folder, new = kept(silent, directory)
+
+    assert (folder, new) == (folder_in(directory), False)
+    after = {each: each.stat().st_mtime_ns for each in directory.rglob("*.bin")}
+    assert after == before
+
+
+@pytest.mark.parametrize("content", [b"", b"not machine code"])
+def test_damaged_code_is_not_loaded_and_is_named(
+    directory: Path, content: bytes
+) -> None:
+    folder = folder_in(directory)
+    (folder / "anneal.bin").write_bytes(content)
+    lines: list[str] = []
+
+    assert not Supply(lines.append)(False)  # noqa: FBT003
+    (line,) = lines
+    assert f"{folder}: damaged" in line
+    assert "opendrs compile" in line
+
+
+def test_damaged_code_is_replaced_by_what_another_directory_holds(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_in(directory)
+    other = tmp_path / "other"
+    kept(silent, other)
+    (folder / "anneal.bin").write_bytes(b"")
+    monkeypatch.setattr(compiled_code, "directories", lambda: (other, directory))
+
+    assert kept(silent, directory) == (folder, True)
+    assert load(folder)
+
+
+@pytest.mark.parametrize("part", ["opendrs", "numba", "python", "processor"])
+def test_code_of_another_version_is_not_loaded_and_its_difference_is_named(
+    directory: Path, part: str
+) -> None:
+    folder = folder_in(directory)
+    about = json.loads((folder / MANIFEST).read_text())
+    about["version"][part] = "another"
+    (folder / MANIFEST).write_text(json.dumps(about))
+    folder.rename(directory / "compiled-0123456789abcdef")
+    lines: list[str] = []
+
+    assert not Supply(lines.append)(False)  # noqa: FBT003
+    (line,) = lines
+    assert f"made for another version of: {part}" in line
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_code_that_others_can_write_is_not_loaded(directory: Path, mode: int) -> None:
+    folder = folder_in(directory)
+    folder.chmod(mode)
+    lines: list[str] = []
+
+    assert not Supply(lines.append)(False)  # noqa: FBT003
+    assert "other users can write to it" in lines[0]
+
+
+def test_without_compiled_code_nothing_is_told_and_none_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled_code, "directories", lambda: (tmp_path / "none",))
+    lines: list[str] = []
+
+    assert not Supply(lines.append)(False)  # noqa: FBT003
+    assert lines == []
+
+
+def test_compiled_code_is_refused_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setattr(compiled_code, "directories", lambda: (file / "below",))
+
+    with pytest.raises(StoreError, match="no directory can be written"):
+        kept(silent)
+
+
+def test_the_environment_names_the_directories() -> None:
+    home = {"XDG_CACHE_HOME": "/c"}
+    beside = Path(compiled_code.__file__).parents[1] / "__pycache__"
+
+    assert compiled_code.directories(home) == (beside, Path("/c/opendrs"))
+    assert compiled_code.directories(home | {"NUMBA_CACHE_DIR": "/b"}) == (
+        Path("/b"),
+        beside,
+        Path("/c/opendrs"),
+    )
+    assert compiled_code.directories(home | {"OPENDRS_CACHE": "/a"}) == (Path("/a"),)
+
+
+def environment(directory: Path, tmp_path: Path) -> dict[str, str]:
+    """Return the environment of a process that finds code in *directory* only."""
+    path = str(Path(compiled_code.__file__).parents[2])
+    beside = {name: os.environ[name] for name in ("PATH",)}
+    return beside | {
+        "PYTHONPATH": path,
+        "OPENDRS_CACHE": str(directory),
+        "XDG_CACHE_HOME": str(tmp_path / "home"),
+    }
+
+
+COMPILE = [sys.executable, "-m", "opendrs.controller.compiled_code"]
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_in_the_way(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "cache"
+    process = subprocess.Popen(  # noqa: S603 - this program
+        [*COMPILE, str(directory)], env=environment(directory, tmp_path)
+    )
+    while not directory.exists():
+        time.sleep(0.05)  # noqa: TID251 - another process
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+    assert found_in(directory) is None
+    (directory / ".new-killed").mkdir()  # as if it had been killed while it wrote
+    folder, new = kept(silent, directory)
+
+    assert new
+    assert load(folder)
+    assert not list(directory.glob(".new-*"))
+
+
+@pytest.mark.slow
+def test_a_process_in_the_background_compiles_what_is_then_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "cache"
+    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    lines: list[str] = []
+    supply = Supply(lines.append, background=True)
+
+    assert not supply(False)  # noqa: FBT003
+    while not supply(False):  # noqa: FBT003
+        time.sleep(0.2)  # noqa: TID251 - another process
+    supply.close()
+
+    assert "in the background" in lines[0]
+    assert "ready" in lines[1]
+    assert len(lines) == 2
+    assert found_in(place) is not None
+
+
+def test_a_background_process_that_fails_is_told_once_and_not_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "cache"
+    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    monkeypatch.setattr(
+        compiled_code,
+        "PROGRAM",
+        [sys.executable, "-c", "raise SystemExit('no memory')"],
+    )
+    lines: list[str] = []
+    supply = Supply(lines.append, background=True)
+
+    assert not supply(False)  # noqa: FBT003
+    while len(lines) < 2:
+        assert not supply(False)  # noqa: FBT003
+        time.sleep(0.05)  # noqa: TID251 - another process
+    for _ in range(3):
+        assert not supply(False)  # noqa: FBT003
+
+    assert "not compiled: no memory" in lines[1]
+    assert len(lines) == 2
+
+
+def test_closing_ends_the_process_and_removes_its_temporary_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled_code, "directories", lambda: ())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lines: list[str] = []
+    supply = Supply(lines.append, background=True)
+
+    supply(False)  # noqa: FBT003
+    assert list(tmp_path.glob("opendrs-compiled-*"))
+    supply.close()
+
+    assert not list(tmp_path.glob("opendrs-compiled-*"))
