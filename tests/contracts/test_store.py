@@ -149,6 +149,18 @@ def test_tells_only_what_was_intended_since(store: Store) -> None:
     assert [record.step for record in found] == ["then", "after"]
 
 
+def test_tells_what_ended_since_however_long_before_it_was_intended(
+    store: Store,
+) -> None:
+    ended = replace(record("1", 0), outcome=Outcome.DONE)
+    store.write(replace(ended, ended_at=NOON + timedelta(hours=5)))
+    store.write(replace(ended, step=StepId("2"), ended_at=NOON + timedelta(hours=3)))
+
+    found = store.recent(NOON + timedelta(hours=4))
+
+    assert [record.step for record in found] == ["1"]
+
+
 def test_compares_times_and_not_their_zones(store: Store) -> None:
     east = timezone(timedelta(hours=5))
     store.write(replace(record("1"), intended_at=NOON.astimezone(east)))

@@ -91,7 +91,4 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 def _recent(store: Store, limits: Limits, now: datetime) -> Iterator[StepRecord]:
     """Yield the steps that may have ended within the cooldown."""
-    # Such a step may have begun long before it, and to give one up takes as long
-    # again.
-    since = now - timedelta(seconds=limits.cooldown + 2 * limits.patience)
-    yield from store.recent(since)
+    yield from store.recent(now - timedelta(seconds=limits.cooldown))

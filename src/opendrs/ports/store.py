@@ -83,7 +83,11 @@ class Store(Protocol):
         """Return the records without an outcome, the oldest first."""
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
-        """Return the records intended at or after *since*, the oldest first."""
+        """Return the records intended or ended at or after *since*.
+
+        The oldest come first, by when they were intended. A step that was recovered
+        after a restart may end long after it was intended.
+        """
 
     def correct_times(self, now: datetime) -> int:
         """Set the recorded times that are after *now* to *now*.

@@ -121,5 +121,15 @@ def test_the_later_of_what_record_and_platform_know_of_a_wake_counts() -> None:
     assert recalled(seen, past(store, LIMITS, NOON)) == seen
 
 
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.LOST])
+def test_a_move_counts_that_was_recovered_long_after_it_was_intended(
+    outcome: Outcome,
+) -> None:
+    # The controller was down for a day, or its clock was set forward meanwhile.
+    recovered = replace(record(5, outcome), intended_at=NOON - timedelta(days=1))
+
+    assert moves(recovered) == {"vm1": 5}
+
+
 def test_what_is_long_past_is_not_looked_at() -> None:
     assert moves(record(600, Outcome.DONE)) == {}

@@ -42,8 +42,13 @@ class MemoryStore:
         return tuple(r for r in self._oldest_first() if r.outcome is None)
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
-        """Return the records intended at or after *since*, the oldest first."""
-        return tuple(r for r in self._oldest_first() if r.intended_at >= since)
+        """Return the records intended or ended at or after *since*."""
+        return tuple(
+            r
+            for r in self._oldest_first()
+            if r.intended_at >= since
+            or (r.ended_at is not None and r.ended_at >= since)
+        )
 
     def correct_times(self, now: datetime) -> int:
         """Set the recorded times that are after *now* to *now*."""

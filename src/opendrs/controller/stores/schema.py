@@ -56,6 +56,8 @@ CREATE TABLE cycles (
     document BLOB NOT NULL
 );
 """
+# Needs no new version: older programs use the tables as before.
+_INDEX = "CREATE INDEX IF NOT EXISTS records_by_end ON records (ended_at)"
 _STEPS = (_RECORDS, _REQUESTS)  # from each version to the next, from 0 on
 VERSION = len(_STEPS)
 
@@ -84,14 +86,16 @@ def prepare(database: sqlite3.Connection, name: str, *, reading: bool) -> None:
             f"{name} was written by a newer opendrs: version {version}, "
             f"and this one knows version {VERSION}"
         )
-    if version == VERSION or (reading and version > 0):
+    if reading and version > 0:
         return
     if version == 0 and _tables(database):
         raise StoreError(f"{name} is a database, but not one of opendrs")
-    changes = "".join(_STEPS[version:])
-    database.executescript(
-        f"BEGIN IMMEDIATE; {changes} PRAGMA user_version = {VERSION}; COMMIT;"
-    )
+    if version < VERSION:
+        changes = "".join(_STEPS[version:])
+        database.executescript(
+            f"BEGIN IMMEDIATE; {changes} PRAGMA user_version = {VERSION}; COMMIT;"
+        )
+    database.execute(_INDEX)
 
 
 def _tables(database: sqlite3.Connection) -> int:

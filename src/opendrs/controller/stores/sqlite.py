@@ -43,7 +43,10 @@ ON CONFLICT (run, step) DO UPDATE SET
 """
 _SAVE = "INSERT OR REPLACE INTO saved VALUES (?, ?)"
 _UNFINISHED = "SELECT * FROM records WHERE outcome IS NULL ORDER BY intended_at, rowid"
-_RECENT = "SELECT * FROM records WHERE intended_at >= ? ORDER BY intended_at, rowid"
+_RECENT = """
+SELECT * FROM records WHERE intended_at >= ? OR ended_at >= ?
+ORDER BY intended_at, rowid
+"""
 
 _OF_RUN = "SELECT * FROM records WHERE run = ? ORDER BY intended_at, rowid"
 _NOTE_CYCLE = "INSERT OR REPLACE INTO cycles VALUES (?, ?, ?)"
@@ -154,8 +157,9 @@ class SqliteStore:
         return self._records(_UNFINISHED)
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
-        """Return the records intended at or after *since*, the oldest first."""
-        return self._records(_RECENT, time_as_text(since))
+        """Return the records intended or ended at or after *since*."""
+        time = time_as_text(since)
+        return self._records(_RECENT, time, time)
 
     def correct_times(self, now: datetime) -> int:
         """Set the recorded times that are after *now* to *now*."""
