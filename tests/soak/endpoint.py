@@ -1,0 +1,185 @@
+"""The other end of a controller: it answers, records all it hears of, and kills."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from opendrs.errors import OpenDRSError, StoreError
+from soak.cluster import Cluster
+from soak.interface import Interface
+from soak.judge import Judge
+from soak.process import KilledError
+
+STUCK = 100_000  # calls without a cycle; the longest outage takes some 10,000
+_OF_INTERFACE = ("observe", "start", "find", "status", "abort", "now", "monotonic")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """When a controller dies, or is stopped.
+
+    Attributes:
+        method: It dies at a call of this method; empty for any.
+        times: It dies at the last of so many calls; 0 for none.
+        before: Whether it dies before the call takes effect, or after.
+        delay: Real seconds after the call at which it is killed; None for at once.
+        dies_after: Cycles after which it dies in any case.
+        stop_after: Cycles after which it is stopped.
+        signals: Number of signals that stop it; with 2 it aborts what runs.
+    """
+
+    method: str = ""
+    times: int = 0
+    before: bool = True
+    delay: float | None = None
+    dies_after: int = 1000
+    stop_after: int = 1000
+    signals: int = 1
+
+    def __str__(self) -> str:
+        if not self.times:
+            return f"stopped by {self.signals} signals after {self.stop_after} cycles"
+        when = "before" if self.before else "after"
+        return f"dies {when} call {self.times} of {self.method or 'any'}"
+
+
+def draw_ending(draw: random.Random, *, forked: bool) -> Ending:
+    """Draw how a controller ends; only a forked one can be killed at any instant."""
+    cycles = draw.randint(2, 16)
+    if draw.random() < 0.08:
+        return Ending(stop_after=cycles, signals=draw.choice([1, 1, 2]))
+    method = ""
+    times = int(draw.expovariate(1 / 2000)) + 1
+    if draw.random() < 0.6:  # where it matters most
+        often, rarely = ["start", "writing", "written"], ["abort", "find", "observe"]
+        method = draw.choice([*often, *often, *often, *rarely])
+        times = draw.randint(1, 8)
+    return Ending(
+        method=method,
+        times=times,
+        before=draw.random() < 0.5,
+        delay=draw.uniform(0, 0.004) if forked and draw.random() < 0.5 else None,
+        dies_after=cycles,
+    )
+
+
+class Endpoint:
+    """Answers controllers, and lets each end as drawn.
+
+    Args:
+        cluster: The truth.
+        interface: The part of it that can be seen.
+        judge: Follows what is recorded.
+        draw: Draws failures of the disk.
+
+    Attributes:
+        cycles: Cycles in which controllers decided.
+        outcomes: Outcomes that were recorded, and intentions.
+    """
+
+    def __init__(
+        self, cluster: Cluster, interface: Interface, judge: Judge, draw: random.Random
+    ) -> None:
+        self._cluster = cluster
+        self._interface = interface
+        self._judge = judge
+        self._draw = draw
+        self._ending = Ending()
+        self._calls_left = 0
+        self._first_cycle = 0
+        self._calls = 0
+        self._delay: float | None = None
+        self._aborting = False
+        self.cycles = 0
+        self.outcomes: Counter[str] = Counter()
+
+    def begin(self, ending: Ending) -> None:
+        """Answer a new controller."""
+        self._ending = ending
+        self._calls_left = ending.times
+        self._first_cycle = self.cycles
+        self._calls = 0
+        self._delay = None
+        self._aborting = False
+
+    def answer(self, method: str, *arguments: Any) -> Any:  # noqa: ANN401
+        """Return what *method* returns, or the error it raises.
+
+        Raises:
+            KilledError: The controller dies now.
+        """
+        self._calls += 1
+        if self._calls > STUCK:
+            self._cluster.note("stuck", calls=STUCK)
+            raise KilledError("stuck")
+        dies = self._dies(method)
+        if dies and self._ending.before:
+            self._kill(method)
+        found: object
+        try:
+            found = self._answer(method, *arguments)
+        except OpenDRSError as error:
+            found = error
+        self._judge.tick(self._cluster.now)
+        if dies and not self._ending.before:
+            self._kill(method)
+        return found
+
+    def delay(self) -> float | None:
+        """Return after how many real seconds to kill a process; None to let it live."""
+        return self._delay
+
+    def _dies(self, method: str) -> bool:
+        if method == "log":
+            return False
+        if self.cycles - self._first_cycle >= self._ending.dies_after:
+            return True
+        if self._ending.method not in ("", method) or not self._calls_left:
+            return False
+        self._calls_left -= 1
+        return not self._calls_left
+
+    def _kill(self, method: str) -> None:
+        if self._ending.delay is None:
+            raise KilledError(
+                f"{'before' if self._ending.before else 'after'} {method}"
+            )
+        self._delay = self._ending.delay
+
+    def _answer(self, method: str, *arguments: Any) -> object:  # noqa: ANN401
+        if method in _OF_INTERFACE:
+            return getattr(self._interface, method)(*arguments)
+        return getattr(self, "_" + method)(*arguments)
+
+    def _sleep(self, seconds: float) -> int:
+        """Let time pass, and return the number of signals that arrived so far."""
+        self._interface.sleep(seconds)
+        if self.cycles - self._first_cycle < self._ending.stop_after:
+            return 0
+        if self._ending.signals > 1 and not self._aborting:
+            self._aborting = True
+            self._cluster.note("abort-all")
+        return self._ending.signals
+
+    def _writing(self, run: str, step: str, outcome: str | None, *_: str) -> None:
+        if self._draw.random() < self._interface.errors / 20:
+            raise StoreError("disk full")
+        self._cluster.note("writing", run=run, step=step, outcome=outcome)
+
+    def _written(self, run: str, step: str, outcome: str | None, *action: str) -> None:
+        facts = dict(zip(("kind", "guest", "source", "target"), action, strict=True))
+        self._cluster.note("written", run=run, step=step, outcome=outcome, **facts)
+        self.outcomes[outcome or "open"] += 1
+
+    def _saving(self, key: str) -> None:
+        """Do nothing: it is an opportunity to die."""
+
+    def _cycle(self) -> None:
+        self.cycles += 1
+        self._calls = 0
+
+    def _log(self, message: str) -> None:
+        self._cluster.note("log", message=message)

@@ -1,0 +1,278 @@
+"""The production controller as a process that can be killed, here or for real.
+
+Everything that it does beyond its own memory goes through one function: platform,
+clock, log, and notice of what it is about to record. In a process of its own, that
+function asks the cluster over a pipe, and the process dies by SIGKILL.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Protocol
+
+from opendrs.cli.assembly import Sight
+from opendrs.cli.sources import Source
+from opendrs.controller import Brake, Means
+from opendrs.controller.deciding import PolicyAlone
+from opendrs.controller.loop import Bell, Controller, Routine
+from opendrs.controller.steplog import StepLog
+from opendrs.controller.stores import SqliteStore
+from opendrs.controller.telling import LOGGER
+from opendrs.errors import OpenDRSError
+from opendrs.model import Action, Rule, Snapshot
+from opendrs.policies import Policy
+from opendrs.ports import CycleRecord, StepRecord, TaskId, TaskStatus
+from soak.interface import plain
+
+Ask = Callable[..., Any]
+EXPECTED = "PermissionDeniedError", "UnsupportedError", "StoreError"
+CRASHED, ENDED, KILLED = "crashed", "ended", "killed"
+
+
+class KilledError(BaseException):
+    """The controller dies here; nothing in it catches this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """All that a controller is started with.
+
+    Attributes:
+        policy: Its policy, with the limits.
+        interval: Seconds from one cycle to the next.
+        database: Its record.
+        rules: The rules that the platform has.
+    """
+
+    policy: Policy[Any]
+    interval: float
+    database: Path
+    rules: tuple[Rule, ...]
+
+
+class Answers(Protocol):
+    """Answers a controller, and decides when it dies."""
+
+    def answer(self, method: str, *arguments: Any) -> Any:  # noqa: ANN401
+        """Return what *method* returns, or the error it raises.
+
+        Raises:
+            KilledError: The controller dies now.
+        """
+
+    def delay(self) -> float | None:
+        """Return after how many real seconds to kill a process; None to let it live."""
+
+
+class _Platform:
+    """The cluster on the other side, as `opendrs.ports.Platform`."""
+
+    name = "soak"
+
+    def __init__(self, ask: Ask, rules: tuple[Rule, ...]) -> None:
+        self._ask = ask
+        self._rules = rules  # which do not go through a pipe
+
+    def observe(self) -> Snapshot:
+        found: Snapshot = self._ask("observe")
+        return replace(found, rules=self._rules)
+
+    def start(self, action: Action) -> TaskId:
+        return TaskId(self._ask("start", action))
+
+    def find(self, action: Action) -> TaskId:
+        return TaskId(self._ask("find", action))
+
+    def status(self, task: TaskId) -> TaskStatus:
+        found: TaskStatus = self._ask("status", task)
+        return found
+
+    def abort(self, task: TaskId) -> None:
+        self._ask("abort", task)
+
+
+class _Clock:
+    """The clock on the other side; while it sleeps, signals arrive."""
+
+    def __init__(self, ask: Ask, brake: Brake) -> None:
+        self._ask = ask
+        self._brake = brake
+        self._signals = 0
+
+    def now(self) -> datetime:
+        found: datetime = self._ask("now")
+        return found
+
+    def monotonic(self) -> float:
+        found: float = self._ask("monotonic")
+        return found
+
+    def sleep(self, seconds: float) -> None:
+        signals = self._ask("sleep", seconds)
+        for _ in range(signals - self._signals):
+            self._brake.pull()
+        self._signals = signals
+
+
+class _Store(SqliteStore):
+    """The record on the disk; the other side is notified before and after a write."""
+
+    def __init__(self, path: Path, ask: Ask) -> None:
+        super().__init__(path)
+        self._ask = ask
+
+    def write(self, record: StepRecord) -> None:
+        facts = (record.run, record.step, record.outcome, *plain(record.action))
+        self._ask("writing", *facts)
+        super().write(record)
+        self._ask("written", *facts)
+
+    def save(self, key: str, value: Any) -> None:  # noqa: ANN401 - as the port has it
+        self._ask("saving", key)
+        super().save(key, value)
+
+    def note_cycle(self, cycle: CycleRecord) -> None:
+        self._ask("cycle")
+        super().note_cycle(cycle)
+
+
+class _Log(logging.Handler):
+    """Sends log lines to the other side."""
+
+    def __init__(self, ask: Ask) -> None:
+        super().__init__(logging.INFO)
+        self._ask = ask
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._ask("log", record.getMessage())
+
+
+def control(setup: Setup, ask: Ask) -> None:
+    """Run the controller until it is stopped, or dies.
+
+    Raises:
+        OpenDRSError: It gives up.
+        KilledError: It dies.
+    """
+
+    def call(method: str, *arguments: object) -> Any:  # noqa: ANN401
+        found = ask(method, *arguments)
+        if isinstance(found, OpenDRSError):
+            raise found
+        return found
+
+    brake = Brake()
+    platform, clock = _Platform(call, setup.rules), _Clock(call, brake)
+    with _logged(call), _Store(setup.database, call) as store:
+        means = Means(
+            platform=platform,
+            clock=clock,
+            store=store,
+            limits=setup.policy.limits,
+            watcher=StepLog(brake),
+            brake=brake,
+        )
+        routine = Routine(
+            interval=setup.interval,
+            gathering=0.0,
+            observe=Sight(Source(platform=platform, clock=clock)).look,
+            require_alive=lambda: None,
+        )
+        decider = PolicyAlone(setup.policy, store)
+        Controller(routine, means, decider, Bell()).keep_on()
+
+
+@contextmanager
+def _logged(ask: Ask) -> Iterator[None]:
+    handler = _Log(ask)
+    level = LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(level)
+
+
+def run_here(setup: Setup, answers: Answers) -> tuple[str, str]:
+    """Run a controller in this process; return how it ended, and why."""
+    try:
+        control(setup, answers.answer)
+    except KilledError as death:
+        return KILLED, str(death)
+    except Exception as error:  # noqa: BLE001 - nothing may end it but what is expected
+        return _ending(error), traceback.format_exc()
+    return ENDED, "stopped"
+
+
+def run_forked(setup: Setup, answers: Answers) -> tuple[str, str]:
+    """Run a controller in a process of its own, and kill that with SIGKILL."""
+    ours, theirs = Pipe()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _live(setup, theirs)
+    theirs.close()
+    try:
+        return _serve(pid, ours, answers)
+    finally:
+        ours.close()
+        os.kill(pid, signal.SIGKILL)  # also when it has ended: it is not reaped yet
+        os.waitpid(pid, 0)
+
+
+def _live(setup: Setup, line: Connection[Any, Any]) -> None:
+    """Be the controller, in the process that was just forked; never return."""
+
+    def ask(*request: object) -> object:
+        line.send(request)
+        return line.recv()
+
+    try:
+        ending = (ENDED, "stopped")
+        try:
+            control(setup, ask)
+        except Exception as error:  # noqa: BLE001 - as above
+            ending = (_ending(error), traceback.format_exc())
+        line.send(("ending", *ending))
+    finally:
+        os._exit(0)
+
+
+def _serve(pid: int, line: Connection[Any, Any], answers: Answers) -> tuple[str, str]:
+    """Answer process *pid* until it ends, or is killed."""
+    while True:
+        request = line.recv()
+        if request[0] == "ending":
+            return request[1], request[2]
+        try:
+            line.send(answers.answer(*request))
+        except KilledError as death:
+            return KILLED, str(death)
+        delay = answers.delay()
+        if delay is not None:
+            threading.Event().wait(delay)
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            with suppress(EOFError, OSError, KilledError):
+                # What it asked for in its last moment is done all the same.
+                if line.poll() and (last := line.recv())[0] != "ending":
+                    answers.answer(*last)
+            return KILLED, f"after {1000 * delay:.1f} ms"
+
+
+def _ending(error: Exception) -> str:
+    expected = any(kind.__name__ in EXPECTED for kind in type(error).__mro__)
+    return ENDED if expected else CRASHED

@@ -1,0 +1,152 @@
+"""Clusters, limits, rules and policies, drawn."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from opendrs.controller.selection import build_policy
+from opendrs.model import Limits, Network, NodeId
+from opendrs.policies import Policy
+from soak.cluster import GIB, Cluster, Guest, Host, Rule
+from soak.interface import ARRIVING, HIDDEN, UNKNOWN, Interface
+
+HOUR = 3600.0
+POLICIES: dict[str, dict[str, object]] = {
+    "balance": {"threshold": 0.05},
+    "optimize": {"effort": 50},
+    "consolidate": {
+        "power": True,
+        "detector": "last-n-average",
+        "last_n": 2,
+        "history": 12,
+    },
+    "pressure": {"cpu_pressure": 0.3, "memory": 0.6, "uptime": 60.0},
+    "auto-rebalance": {"hold": 1, "threshold": 0.1, "margin": 0.02},
+    "threshold-rebalance": {"threshold": 0.1, "batch": 3, "cooldown": 300.0},
+}
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything that is drawn for one episode, besides faults.
+
+    Attributes:
+        limits: The limits of the operator.
+        policy: The name of the policy.
+        interval: Seconds from one cycle to the next.
+        pause: Mean seconds from one fault to the next.
+    """
+
+    limits: Limits
+    policy: str
+    interval: float
+    pause: float
+
+    def build_policy(self, limits: Limits) -> Policy[Any]:
+        """Return the policy, with these limits."""
+        settings = POLICIES[self.policy]
+        if self.policy in ("consolidate", "pressure"):
+            settings = {**settings, "interval": self.interval}
+        return build_policy(self.policy, settings, limits)
+
+
+def draw_scenario(
+    draw: random.Random, cluster: Cluster, policy: str | None
+) -> tuple[Scenario, Interface]:
+    """Draw a scenario, fill *cluster*, and return what can be seen of it."""
+    hosts = _hosts(draw)
+    cluster.hosts.update({host.name: host for host in hosts})
+    limits = _limits(draw, list(cluster.hosts))
+    for guest in _guests(draw, hosts):
+        cluster.add(guest)
+    cluster.rules = _rules(draw, cluster)
+    scenario = Scenario(
+        limits,
+        policy or draw.choice(sorted(POLICIES)),
+        interval=draw.choice([60.0, 120.0, 300.0]),
+        pause=draw.choice([40.0, 120.0, 400.0]),
+    )
+    errors = draw.choice([0.0, 0.02, 0.08])
+    return scenario, Interface(
+        cluster=cluster,
+        draw=random.Random(draw.random()),  # noqa: S311 - no secret
+        errors=errors,
+        slow=errors / 2,
+        silent=draw.choice([HIDDEN, UNKNOWN, ARRIVING]),
+        lag=draw.choice([0.0, 0.0, 3.0]),
+        period=draw.choice([0.0, 0.0, 10.0, 30.0]),
+    )
+
+
+def _hosts(draw: random.Random) -> list[Host]:
+    return [
+        Host(
+            f"h{number}",
+            cpu=draw.choice([8.0, 16.0]),
+            memory=draw.choice([48, 64, 96]) * GIB,
+            own=2 * GIB,
+        )
+        for number in range(1, draw.randint(3, 6) + 1)
+    ]
+
+
+def _limits(draw: random.Random, hosts: list[str]) -> Limits:
+    half = tuple(map(NodeId, hosts[: len(hosts) // 2]))
+    networks = (Network(name="uplink", nodes=half, moves=draw.randint(1, 2)),)
+    return Limits(
+        memory_headroom=draw.choice([0.0, 0.05, 0.2]),
+        memory_overbooking=draw.choice([1.0, 1.0, 1.2, 1.5]),
+        moves_per_node=draw.choice([1, 1, 2, 3]),
+        moves_at_once=draw.randint(1, 4),
+        cooldown=draw.choice([120.0, 300.0, 900.0]),
+        quiet_time=draw.choice([0.0, 60.0, 300.0]),
+        patience=draw.choice([90.0, 300.0, 600.0]),
+        networks=networks if draw.random() < 0.5 else (),
+    )
+
+
+def _guests(draw: random.Random, hosts: list[Host]) -> list[Guest]:
+    """Draw guests; as few hosts as possible are full, and the others empty."""
+    free = {host.name: 0.95 * host.memory - host.own for host in hosts}
+    guests: list[Guest] = []
+    for number in range(1, draw.randint(8, 24) + 1):
+        memory = draw.choice([2, 4, 8, 16]) * GIB
+        fitting = [name for name in free if free[name] >= memory]
+        if not fitting:
+            continue
+        host = draw.choice(fitting[:2])
+        free[host] -= memory
+        cores = draw.choice([1.0, 2.0, 4.0])
+        guests.append(
+            Guest(
+                f"v{number}",
+                host,
+                cores,
+                memory,
+                used=int(memory * draw.uniform(0.3, 1.0)),
+                load=cores * draw.random(),
+                since=-HOUR,
+                live=draw.random() < 0.9,
+                tags=("fixed",) if draw.random() < 0.1 else (),
+            )
+        )
+    return guests
+
+
+def _rules(draw: random.Random, cluster: Cluster) -> tuple[Rule, ...]:
+    guests, hosts = sorted(cluster.guests), sorted(cluster.hosts)
+    rules = [Rule("tag-exclusion", tag="fixed")]
+    kinds = ["affinity", "anti-affinity", "anti-affinity", "node-affinity", "pin"]
+    for kind in draw.choices(kinds, k=4):
+        some = tuple(draw.sample(guests, draw.choice([2, 2, 3])))
+        rules.append(
+            Rule(
+                kind,
+                guests=some[:1] if kind == "pin" else some,
+                hosts=tuple(draw.sample(hosts, 2)) if kind == "node-affinity" else (),
+                strict=draw.random() < 0.8,
+            )
+        )
+    return tuple(rules)
