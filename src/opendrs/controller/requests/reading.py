@@ -120,7 +120,7 @@ class _Reader:
                 values[name] = self._scalar(at, adapters[name])
             elif name not in model.model_fields:
                 self._add(at, "Extra inputs are not permitted")
-                self._scalar(at, None)
+                self._pass_over(at)
             elif name == "samples":
                 values[name] = self._samples(at)
             elif name == "guests":
@@ -199,13 +199,20 @@ class _Reader:
             raise _StoppedError
         return name
 
-    def _scalar(self, path: Location, adapter: TypeAdapter[Any] | None) -> object:
-        """Return a single value, or None when it is wrong, or there is no *adapter*."""
+    def _scalar(self, path: Location, adapter: TypeAdapter[Any]) -> object:
+        """Return a single value, or None when it is wrong."""
         form = _STRING if self._next() == b'"' else _SCALAR
         start, end = self._span(form, path, "a single value")
         if form is _SCALAR and end - start > LONGEST_NUMBER:
             self._stop(path, f"expected a number of up to {LONGEST_NUMBER} characters")
-        return adapter and self._validated(self._body[start:end], path, adapter)
+        return self._validated(self._body[start:end], path, adapter)
+
+    def _pass_over(self, path: Location) -> None:
+        """Pass over a single value; a list or an object ends the reading."""
+        if self._next() in (b"{", b"["):
+            raise _StoppedError
+        form = _STRING if self._next() == b'"' else _SCALAR
+        self._span(form, path, "a value")
 
     def _validated(
         self, text: bytes | bytearray, path: Location, adapter: TypeAdapter[ValueT]

@@ -165,6 +165,12 @@ def test_says_what_is_wrong(body: str, expected: str) -> None:
     assert expected in problems(body)
 
 
+def test_a_list_that_is_not_wanted_ends_reading_with_one_problem() -> None:
+    expected = "more: Extra inputs are not permitted"
+
+    assert problems('{"more": [[1], {}], "less": 0}') == expected
+
+
 def test_stops_at_the_fifth_problem() -> None:
     guests = {f"v{number}": [-1] for number in range(1000)}
 
