@@ -251,7 +251,10 @@ class _Reader:
             include_url=False, include_input=False, include_context=False
         )
         for each in found:
-            self._add((*path, *each["loc"]), each["msg"])
+            # Line and column would be of a part of the body.
+            invalid = each["type"] == "json_invalid"
+            message = "Invalid JSON" if invalid else each["msg"]
+            self._add((*path, *each["loc"]), message)
 
     def _add(self, path: Location, message: str) -> None:
         # Long names are cut, after which no secret could be found in them.

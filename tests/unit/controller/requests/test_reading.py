@@ -132,6 +132,7 @@ def test_what_is_no_json_is_never_taken_and_never_fails(
         (with_samples().replace('"vm1": [', '"vm1": [], "vm1": ['), "only once"),
         (changed() + "{}", "expected nothing after the request"),
         (changed(node="n" * 256), "node: String should have at most 255 characters"),
+        ('{"node": "\\ud800"}', "node: Invalid JSON; id: Field required"),
         (changed(leaving="vm1"), "leaving: expected a list"),
         (changed(leaving=[["vm1"]]), "leaving[0]: expected a string"),
         (changed(verdict=["calm"]), "verdict: expected a single value"),
