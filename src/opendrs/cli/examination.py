@@ -11,7 +11,12 @@ from shutil import which
 
 from opendrs.cli.figures import counted
 from opendrs.cli.sources import misfits
-from opendrs.controller.plausibility import implausible, odd_bandwidth, odd_limits
+from opendrs.controller.plausibility import (
+    implausible,
+    impossible,
+    odd_bandwidth,
+    odd_limits,
+)
 from opendrs.controller.settings import Settings, settings_and_complaints
 from opendrs.errors import ConfigurationError
 from opendrs.model import NodeAffinity, Rule, Snapshot
@@ -25,6 +30,7 @@ from opendrs.platforms.file import (
     Severity,
     form_of,
     shown,
+    shown_path,
     snapshot_and_complaints,
 )
 from opendrs.platforms.libvirt import LibvirtSettings
@@ -189,7 +195,7 @@ def _about_agent(settings: Settings) -> Iterator[Complaint]:
         for node in connection.settings.nodes
     }
     if known and agent.node not in known:
-        yield _unknown_node(("agent", "node"), agent.node, known, "platform")
+        yield _unknown_node(("agent", "node"), agent.node, known, "any platform")
 
 
 def _about_snapshot(
@@ -200,6 +206,8 @@ def _about_snapshot(
     except ConfigurationError as error:
         yield from (Complaint((*at, "path"), line) for line in error.complaints)
         return
+    for complaint in impossible(snapshot):
+        yield Complaint((*at, "path"), f"{shown_path(path)}: {complaint}")
     name = str(at[-1])
     for complaint in misfits(settings.rules, settings.limits.networks, snapshot):
         yield Complaint(complaint.at, f"{complaint.message} on platform {name}")

@@ -18,18 +18,20 @@ from opendrs.platforms.file.wire import (
     FIELDS,
     SNAPSHOT,
     GuestEntry,
+    Name,
     NodeEntry,
     RuleEntries,
     SnapshotEntry,
 )
 
-PORTION = 1000  # entries
+PORTION = 1000  # nodes or guests
 MOST_FOUND = 1000  # complaints
-MOST_FIELDS = 1000  # of an entry, without the nodes of a rule
+MOST_FIELDS = 1000  # of a node or a guest
+MOST_IN_RULE = 100_000  # of a rule, which may have a priority for each node
 
 _TABLES: Mapping[str, TypeAdapter[Any]] = {
-    "nodes": TypeAdapter(dict[str, NodeEntry]),
-    "guests": TypeAdapter(dict[str, GuestEntry]),
+    "nodes": TypeAdapter(dict[Name, NodeEntry]),
+    "guests": TypeAdapter(dict[Name, GuestEntry]),
 }
 _RULES = TypeAdapter(RuleEntries)
 
@@ -45,7 +47,11 @@ def check_snapshot(document: object) -> tuple[SnapshotEntry | None, list[Complai
 
 
 class _Checking:
-    """Attributes: entry: What has been found to be right."""
+    """The checking of one document.
+
+    Attributes:
+        entry: What has been found to be right.
+    """
 
     def __init__(self) -> None:
         self.entry: Any = None
@@ -85,29 +91,33 @@ class _Checking:
                 yield from translated(error, (name,), FIELDS)
 
     def _rules(self, rules: list[object]) -> Iterator[Complaint]:
-        for start in range(0, len(rules), PORTION):
+        for index, rule in enumerate(rules):
+            wide = _too_wide(rule, ("rules", index), MOST_IN_RULE)
+            if wide is not None:
+                yield wide
+                continue
             try:
-                found = _RULES.validate_python(rules[start : start + PORTION])
-                self.entry["rules"].extend(found)
+                self.entry["rules"] += _RULES.validate_python([rule])
             except ValidationError as error:
                 for complaint in translated(error, ("rules",), FIELDS):
-                    _, index, *rest = complaint.at
-                    assert isinstance(index, int)  # noqa: S101 - it is in a list
-                    yield replace(complaint, at=("rules", start + index, *rest))
+                    place = ("rules", index, *complaint.at[2:])
+                    yield replace(complaint, at=place)
 
 
 def _empty(name: str) -> object:
     return [] if name == "rules" else {}
 
 
-def _too_wide(value: object, at: Location = ()) -> Complaint | None:
-    fields = _fields_in(value)
-    if fields <= MOST_FIELDS:
-        return None
-    return Complaint(at, f"expected some {len(FIELDS)} fields, found {fields:,}")
-
-
-def _fields_in(value: object) -> int:
-    if not isinstance(value, dict):
-        return 0
-    return len(value) + sum(map(_fields_in, value.values()))
+def _too_wide(
+    value: object, at: Location = (), most: int = MOST_FIELDS
+) -> Complaint | None:
+    """Return a complaint if there are more than *most* fields in *value* in all."""
+    fields, left = 0, [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            fields += len(part)
+            left += [each for each in part.values() if isinstance(each, dict)]
+        if fields > most:
+            return Complaint(at, f"expected at most {most:,} fields, found more")
+    return None

@@ -456,3 +456,29 @@ def test_control_characters_do_not_reach_the_terminal(complaint_about: Read) -> 
 
     assert "\x1b" not in found
     assert all(line.startswith("FILE: ") for line in found.splitlines())
+
+
+@pytest.mark.parametrize("table", ["nodes", "guests"])
+def test_a_name_is_not_empty(complaint_about: Read, table: str) -> None:
+    wrong = document()
+    wrong[table][""] = wrong[table].popitem()[1]
+
+    assert f'FILE: {table}."": expected a name that is not empty' in complaint_about(
+        wrong
+    )
+
+
+def test_the_place_of_a_rule_is_told(complaint_about: Read) -> None:
+    rules = [{"kind": "pin", "guests": ["vm:101"]}] * 3
+    rules.append({"kind": "pin", "guests": []})
+
+    assert complaint_about(document(rules=rules)) == (
+        "FILE: rules[3].guests: expected at least 1, found []"
+    )
+
+
+def test_what_is_nested_deeply_is_told(complaint_about: Read) -> None:
+    deep = '{"x":' * 900 + "1" + "}" * 900
+    text = json.dumps(document()).replace('"node2": {}', f'"node2": {deep}')
+
+    assert "nodes.node2.x: no such field" in complaint_about(text.encode())
