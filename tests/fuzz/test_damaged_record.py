@@ -19,11 +19,13 @@ import pytest
 
 from lasting import AWAY, NAME, make_lasting
 from opendrs.agent import Notebook
+from opendrs.agent.notebook import Page, still_holds
 from opendrs.cli.main import run
 from opendrs.controller.clock import SystemClock
-from opendrs.controller.stores import SqliteInbox, SqliteStore
+from opendrs.controller.stores import MemoryStore, SqliteInbox, SqliteStore
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, Migration, NodeId, PowerOff, Step, StepId
+from opendrs.policies import Consolidate
 from opendrs.ports import (
     CycleRecord,
     GuestHistory,
@@ -195,6 +197,7 @@ def test_random_bytes_in_each_page(words: Words, path: Path, sound: Path) -> Non
         require_answers(words, path)
 
 
+@pytest.mark.slow
 def test_some_random_bytes_anywhere(words: Words, path: Path, sound: Path) -> None:
     content, draw = sound.read_bytes(), Random(2)  # noqa: S311
     for _ in range(30):
@@ -225,10 +228,12 @@ def _changed(draw: Random, text: str) -> str:
     holder = draw.choice([each for each in holders if each] or [{"a": 1}])
     key = draw.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
     odd: list[object] = [None, [], {}, -1, 1e300, "", "x\n\u202e", ["a"], True, 10**400]
+    odd += ["2026-11-22T00:00:00", "0001-01-01T00:00:00+00:00", float("nan")]
     holder[key] = draw.choice(odd)
     return json.dumps(document)
 
 
+@pytest.mark.slow
 def test_other_values_in_each_column(words: Words, path: Path, sound: Path) -> None:
     draw = Random(3)  # noqa: S311
     connection = sqlite3.connect(sound)
@@ -254,6 +259,35 @@ def test_other_values_in_each_column(words: Words, path: Path, sound: Path) -> N
                         continue
             connection.close()
             require_answers(words, path)
+
+
+@pytest.mark.parametrize("key", ["platform", "nodes", "memory of auto-rebalance"])
+def test_other_values_in_what_is_saved(
+    words: Words, path: Path, sound: Path, key: str
+) -> None:
+    draw = Random(5)  # noqa: S311
+    for _ in range(25):
+        shutil.copy(sound, path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            query = "SELECT value FROM saved WHERE key = ?"
+            ((text,),) = connection.execute(query, (key,)).fetchall()
+            change = "UPDATE saved SET value = ? WHERE key = ?"
+            connection.execute(change, (_changed(draw, text), key))
+        for command in ("show",), ("run", "--once"):
+            require_one_line(*words(*command))
+
+
+def test_other_values_in_the_notebook_of_an_agent() -> None:
+    memory = Consolidate().initial_memory()
+    page = Page(node="a", sampled_at=NOW, sequence=1, memory=memory)
+    text, draw = page.model_dump_json(), Random(6)  # noqa: S311
+    for _ in range(300):
+        store = MemoryStore()
+        store.save("agent", {"page": _changed(draw, text)})
+        with one_short_error():
+            found = Notebook(store, "a").read()
+            assert found is not None
+            still_holds(found, NOW, 300.0)
 
 
 @pytest.mark.parametrize("version", [-1, 0, 3, 99, 2**31 - 1])

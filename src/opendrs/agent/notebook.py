@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from opendrs.controller.requests.wire import Request
 from opendrs.errors import StoreError
+from opendrs.escapes import escaped_line
 from opendrs.policies.consolidation.memories import Memory
 from opendrs.ports import Store
 
@@ -30,7 +31,7 @@ class Page(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     node: str
-    sampled_at: datetime
+    sampled_at: AwareDatetime
     sequence: int
     memory: Memory
     request: Request | None = None
@@ -60,14 +61,15 @@ class Notebook:
             return None
         try:
             page = Page.model_validate_json(str(saved["page"]))
-        except (KeyError, ValidationError) as error:
+        except (KeyError, ValueError) as error:
             raise StoreError(
                 "what the agent has written down cannot be read; move its record away "
                 "and it begins anew"
             ) from error
         if page.node != self._node:
             raise StoreError(
-                f"this is the record of the agent of {page.node}, not of {self._node}"
+                f"this is the record of the agent of {escaped_line(page.node[:80])}, "
+                f"not of {self._node}"
             )
         return page
 

@@ -21,6 +21,7 @@ from rich.progress import (
 from opendrs.cli.live import progress_bars
 from opendrs.cli.screen import visible
 from opendrs.errors import ConfigurationError, InvalidFileError
+from opendrs.escapes import escaped
 from opendrs.platforms.file import shown_path
 from opendrs.sim.drill.log import log_text
 from opendrs.sim.drill.picture import Play, draw, require_picture
@@ -80,7 +81,7 @@ def write_log(path: Path, drill: Drill) -> None:
         InvalidFileError: It cannot be written.
     """
     try:
-        path.write_text(drill.log(), encoding="utf-8")
+        path.write_text(escaped(drill.log()), encoding="utf-8")
     except OSError as error:
         raise InvalidFileError(
             f"cannot write {shown_path(path)}: {error.strerror}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from opendrs.controller.stores.encoding import time_from_text
 from opendrs.errors import StoreError
 from opendrs.model import (
     Node,
@@ -109,7 +110,7 @@ def known_nodes(store: Store) -> dict[NodeId, KnownNode]:
     saved = store.load(KEY) or {}
     try:
         return {NodeId(name): _read(plain) for name, plain in saved.items()}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, StoreError) as error:
         raise StoreError(f"the record of nodes is not readable: {error!r}") from error
 
 
@@ -159,8 +160,14 @@ def _plain(node: KnownNode) -> dict[str, object]:
 
 def _read(plain: Any) -> KnownNode:  # noqa: ANN401 -- as it was saved
     return KnownNode(
-        seen_at=datetime.fromisoformat(plain["seen_at"]),
+        seen_at=time_from_text(plain["seen_at"]),
         capacity=Resources(plain["cpu"], plain["memory"]),
-        architecture=plain["architecture"],
-        cpu_model=plain["cpu_model"],
+        architecture=_text(plain["architecture"]),
+        cpu_model=_text(plain["cpu_model"]),
     )
+
+
+def _text(plain: Any) -> str | None:  # noqa: ANN401 -- as above
+    if plain is None or isinstance(plain, str):
+        return plain
+    raise TypeError(plain)

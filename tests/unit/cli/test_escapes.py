@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import logging
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from rich.text import Text
 
+import opendrs as package
 from builders import cluster, guest_ids
 from opendrs.cli.live import progress_bars
 from opendrs.cli.main import run
@@ -220,3 +222,15 @@ def test_run_closes_nothing_it_has_not_opened() -> None:
     run(["--version"])
 
     assert (sys.stdout, sys.stderr) == before
+
+
+def test_only_a_screen_writes_to_the_terminal_past_the_escapes() -> None:
+    sources = Path(package.__file__).parent.rglob("*.py")
+    calls = [
+        path.name
+        for path in sources
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Console"
+    ]
+
+    assert calls == []

@@ -174,8 +174,21 @@ def test_an_empty_record_changes_nothing() -> None:
     assert with_known_nodes(offline, MemoryStore()) == offline
 
 
-def test_a_record_that_cannot_be_understood_is_an_error(store: Store) -> None:
-    store.save("nodes", {"b": {"cpu": "many"}})
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cpu": "many"},
+        {"seen_at": "2026-11-21T12:00:00"},
+        {"cpu_model": 5},
+        {"cpu": -1},
+    ],
+)
+def test_a_record_that_cannot_be_understood_is_an_error(
+    store: Store, change: dict[str, object]
+) -> None:
+    known = {"seen_at": NOON.isoformat(), "cpu": 1, "memory": 1}
+    known |= {"architecture": None, "cpu_model": None}
+    store.save("nodes", {"b": {**known, **change}})
 
     with pytest.raises(StoreError, match="the record of nodes is not readable"):
         with_known_nodes(with_b(NodeState.OFFLINE), store)
