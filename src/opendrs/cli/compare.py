@@ -52,7 +52,8 @@ FIGURES = ("cpu cv", "memory cv", "broken", "moves", "GiB", "cpu s")
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw the variation over the memory moved to FILE.svg, .png or .pdf.",
+    help="Draw the load of the fullest node over the memory that each plan migrates to "
+    "FILE.svg, .png or .pdf.",
 )
 @all_option
 @at_option
@@ -107,7 +108,7 @@ def command(  # noqa: PLR0913 - one for each option
         _print(screen, outcome(snapshot), compared)
         _print_rules(screen, found, report, everything=everything)
     if plot is not None:
-        draw(plot, source, found, by_budget)
+        draw(plot, source, outcome(snapshot), found, by_budget)
 
 
 def _document(

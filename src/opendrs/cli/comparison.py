@@ -35,6 +35,7 @@ class Outcome:
         cpu: The coefficient of variation of processor load.
         memory: That of memory load.
         both: That of the mean of the two.
+        highest: The largest load of a node, of cpu or of memory.
         broken: Breaches of strict rules.
         moves: Guests that were moved.
         gib: Memory that was transferred, in GiB.
@@ -43,6 +44,7 @@ class Outcome:
     cpu: float
     memory: float
     both: float
+    highest: float
     broken: int
     moves: int
     gib: float
@@ -81,6 +83,7 @@ def outcome(snapshot: Snapshot, moves: int = 0, gib: float = 0.0) -> Outcome:
         cpu=found["cpu_imbalance"],
         memory=found["memory_imbalance"],
         both=found["imbalance"],
+        highest=max(found["highest_cpu"], found["highest_memory"]),
         broken=sum(each.strict for each in violations(snapshot)),
         moves=moves,
         gib=gib,

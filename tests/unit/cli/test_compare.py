@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from builders import cluster, guest_ids
+from opendrs.cli.plot_labels import Label, place_labels
 from opendrs.model import AntiAffinity
 from opendrs.platforms.file import write_snapshot
 from opendrs.policies import BUILT_IN
@@ -54,6 +61,7 @@ def test_what_is_shown_of_a_plan_is_what_it_leaves_and_takes(
         "cpu": 0,
         "memory": 0,
         "both": 0,
+        "highest": pytest.approx(0.4),
         "broken": 0,
         "moves": 1,
         "gib": 40,
@@ -99,12 +107,51 @@ def test_a_policy_that_moves_nothing_says_why(opendrs: Opendrs) -> None:
     assert answer.out.splitlines()[-1] == "balance moves nothing: balanced"
 
 
-def test_the_curve_is_drawn(opendrs: Opendrs, lopsided: str) -> None:
+def test_the_picture_has_axes_that_operators_know(
+    opendrs: Opendrs, lopsided: str
+) -> None:
     opendrs("compare", lopsided, "--policy", "optimize", "--plot", "curve.svg")
 
     drawn = Path("curve.svg").read_text()
-    assert "memory moved (GiB)" in drawn
+    assert "memory migrated (GiB)" in drawn
+    assert "load of the fullest node, cpu or memory (%)" in drawn
     assert "optimize, by budget" in drawn
+    assert "rules broken" not in drawn
+
+
+def test_the_picture_says_of_each_plan_how_many_rules_are_broken(
+    opendrs: Opendrs,
+) -> None:
+    apart = AntiAffinity(guests=guest_ids("one", "two"))
+    write_snapshot(replace(LOPSIDED, rules=(apart,)), Path("rules.json"))
+
+    opendrs("compare", "rules.json", "--policy", "pressure", "--plot", "curve.svg")
+
+    drawn = Path("curve.svg").read_text()
+    assert "now; no migration: pressure" in drawn
+    assert "1 rule broken" in drawn
+
+
+def test_no_label_covers_another() -> None:
+    near = [
+        Label(x, y, f"policy {number}\n3 rules broken", "black")
+        for number, (x, y) in enumerate(
+            [(0, 9), (0.1, 9), (0.2, 8.9), (5, 5), (5.1, 5)]
+        )
+    ]
+    figure = Figure(figsize=(8, 5))
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.add_subplot(xlim=(-1, 10), ylim=(0, 10))
+
+    place_labels(axes, near, [(5.2, 5)], canvas.get_renderer())  # type: ignore[no-untyped-call]
+
+    boxes = [Text.get_window_extent(text) for text in axes.texts]
+    assert len(boxes) == len(near)
+    for one, other in combinations(boxes, 2):
+        assert Bbox.intersection(one, other) is None
+    for box in boxes:
+        assert axes.bbox.containsx(box.x0)
+        assert axes.bbox.containsx(box.x1)
 
 
 @pytest.mark.parametrize(
