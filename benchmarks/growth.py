@@ -37,7 +37,7 @@ HEADS = (
     "nodes x guests", "budget", "wall s", "CPU s", "MiB", "reading MiB", "moves",
     "GiB", "rules broken", "unevenness", "bound", "overfull", "unsafe",
 )  # fmt: skip
-BOUND = re.compile(r"^bound: .* (?:unevenness|distance from even) of ([0-9.]+);")
+BOUND = re.compile(r"^bound: .*, lower bound ([0-9.]+)$")
 SEED = 1
 Json = dict[str, Any]
 

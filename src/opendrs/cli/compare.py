@@ -22,6 +22,7 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
+from opendrs.cli.reasons import reason_text
 from opendrs.cli.repair import (
     MOST_RULES,
     RuleReport,
@@ -120,7 +121,8 @@ def _document(
         "policies": [
             {
                 "name": row.name,
-                "reason": row.reason,
+                "reason": row.reason.value,
+                "detail": row.detail,
                 "after": asdict(row.after),
                 "violations": {
                     "before": violation_documents(row.rules.before),
@@ -145,7 +147,8 @@ def _print(screen: Console, before: Outcome, compared: Sequence[Row]) -> None:
     if idle:
         screen.print()
     for row in idle:
-        screen.print(visible(f"{row.name} moves nothing: {row.reason}"))
+        told = f"{row.name} moves nothing: {reason_text(row.reason)} - {row.detail}"
+        screen.print(visible(told))
 
 
 def _print_rules(

@@ -9,7 +9,7 @@ from typing import Any
 
 from opendrs.controller.settings import Settings
 from opendrs.model import GIB, Migration, Plan, Relocation, Snapshot, Step
-from opendrs.policies import BUILT_IN, Decision, Optimize, Policy
+from opendrs.policies import BUILT_IN, Decision, Optimize, Policy, Reason
 from opendrs.policies.measures import measures
 from opendrs.rules import ViolationChange, violation_change, violations
 from opendrs.scoring import ImbalanceForm, node_loads
@@ -57,6 +57,7 @@ class Row:
     Attributes:
         name: The policy, and its budget if that is not its own.
         reason: Why it decided as it did.
+        detail: The reason in a sentence.
         rules: The violations of rules before and after its plan.
         after: What its plan leaves.
         seconds: Processor time it took.
@@ -64,7 +65,8 @@ class Row:
     """
 
     name: str
-    reason: str
+    reason: Reason
+    detail: str
     rules: ViolationChange
     after: Outcome
     seconds: float
@@ -134,7 +136,8 @@ def _row(name: str, policy: Policy[Any], snapshot: Snapshot) -> Row:
     curve = tuple(_curve(snapshot, decision.plan))
     return Row(
         name=name,
-        reason=decision.reason.value,
+        reason=decision.reason,
+        detail=decision.detail,
         rules=violation_change(
             snapshot, snapshot.after(*(step.action for step in decision.plan.steps))
         ),

@@ -87,7 +87,8 @@ def _is_affected(figures: GuestFigures) -> bool:
 
 
 def _guests(figures: Sequence[GuestFigures]) -> Table:
-    shown = table("guest", "node", "moves", "down", "", right=["moves", "down"])
+    heads = ("guest", "node", "moves", "downtime", "")
+    shown = table(*heads, right=["moves", "downtime"])
     for one in figures:
         add_row(
             shown,
@@ -130,8 +131,8 @@ def _end_line(summary: Summary) -> str:
     if summary.failure is not None:
         return f"The drill could not go on at {summary.end} s: {summary.failure}"
     if summary.at_rest:
-        return f"At rest after {summary.rest} s; watched until {summary.end} s."
-    return f"Not at rest when the drill ended, at {summary.end} s."
+        return f"Settled after {summary.rest} s; simulated until {summary.end} s."
+    return f"Not settled when the drill ended, at {summary.end} s."
 
 
 def summary_document(summary: Summary) -> dict[str, object]:

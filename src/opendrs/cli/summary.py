@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from opendrs.cli.figures import UNKNOWN, amount, counted, percent, seconds
+from opendrs.cli.reasons import reason_text
 from opendrs.cli.repair import MOST_RULES, RuleReport, print_rules, rules_document
 from opendrs.cli.screen import Table, add_row, table, visible
 from opendrs.controller.documents import plan_document
@@ -125,7 +126,7 @@ def print_summary(
         most_rules: How many broken rules are named; all when None.
     """
     decision = summary.decision
-    reason = Text(f"{summary.policy}: {decision.reason.value}", style="bold")
+    reason = Text(f"{summary.policy}: {reason_text(decision.reason)}", style="bold")
     screen.print(reason.append(f" - {visible(decision.detail)}", style="not bold"))
     if decision.plan.steps:
         screen.print(f"plan: {', '.join(_costs(summary))}")

@@ -12,6 +12,8 @@ from opendrs.cli.screen import visible
 from opendrs.model import Limits, first_few
 from opendrs.scoring import Certainty, Schedule, Span
 
+MOST_STEPS = 5  # of a critical path that are named
+
 
 def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
     """Print the longest chain of steps, what was assumed, and what will not end."""
@@ -19,8 +21,12 @@ def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
         return
     screen.print()
     if len(schedule.chain) > 1:
-        told = f"one after another: steps {first_few(schedule.chain)}, "
-        screen.print(Text(told + seconds(schedule.chain_seconds)))
+        took = seconds(schedule.chain_seconds)
+        chain = f"step {', then '.join(schedule.chain)}"
+        if len(schedule.chain) > MOST_STEPS:
+            first, last = schedule.chain[0], schedule.chain[-1]
+            chain = f"{len(schedule.chain)} steps, from step {first} to step {last}"
+        screen.print(Text(visible(f"critical path: {chain}; {took}")))
     assumed = "; ".join(_assumed(schedule))
     if assumed:
         screen.print(Text(f"assumed: {assumed}", style="dim"))

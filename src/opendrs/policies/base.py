@@ -27,7 +27,7 @@ class Reason(StrEnum):
     GAIN_BELOW_MARGIN = "gain-below-margin"
     LIMIT_REACHED = "limit-reached"
     IMPROVES_BALANCE = "improves-balance"
-    PACKED = "packed"
+    ALREADY_CONSOLIDATED = "already-consolidated"
     RELIEVES_OVERLOAD = "relieves-overload"
     SAVES_POWER = "saves-power"
     NO_PRESSURE = "no-pressure"

@@ -132,7 +132,7 @@ def _why_not(
 def _unfit(guest: Guest, snapshot: Snapshot) -> str | None:
     node = snapshot.nodes[guest.node]
     if guest.state is not GuestState.RUNNING:
-        return f"it is {guest.state}"
+        return f"guest state {guest.state}"
     if guest.migrating_to is not None:
         for name in guest.locations:
             if not snapshot.nodes[name].reachable:

@@ -116,7 +116,7 @@ def test_the_summary_beside_the_question_counts_broken_rules_and_names_none(
     assert len([line for line in first if line.startswith("cannot be kept")]) == 3
     assert again == [
         "",
-        "balance: no-candidate - because",
+        "balance: no feasible move - because",
         "",
         "broken strict rules: 10 of 10 remain: balance does not repair rules",
     ]

@@ -126,7 +126,7 @@ def test_files_that_hold_no_snapshot_are_told(
     [
         (each_node(state="offline"), "not-measured - no node is online"),
         (lambda found: found.update(nodes={}, guests={}), "not-measured - no node"),
-        (at("guests", value={}), "no-candidate - no guest may be moved"),
+        (at("guests", value={}), "no feasible move - no guest may be moved"),
         (lambda found: found["nodes"].pop("b"), "balanced - unevenness 0.000"),
         (at("nodes", "b", "usage", value={}), "not-measured - not measured: b"),
     ],

@@ -74,7 +74,7 @@ def test_a_drill_file_gives_its_log_and_a_summary(opendrs: Opendrs, file: Path) 
     assert "emai    220    node1/crm: SUCCEED: fencing: acknowledged" in answer.out
     assert "\nvm:2\tnode3 → node2\t1\t2 min 0 s\t" in answer.out
     assert "2 guests, 1 of them down for up to 2 min 0 s. 1 move, 1 to" in answer.out
-    assert "Fenced: node3 at 220 s.\nAt rest after 220 s; watched until" in answer.out
+    assert "Fenced: node3 at 220 s.\nSettled after 220 s; simulated until" in answer.out
     assert "Note: no guest says whether it is HA-managed" in answer.out
 
 

@@ -58,7 +58,7 @@ def told(
 
 def test_tells_the_longest_chain(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, CHAIN, pair(0.0), FAST) == (
-        "one after another: steps 1, 2, 40 s"
+        "critical path: step 1, then 2; 40 s"
     )
 
 

@@ -117,7 +117,7 @@ def test_soft_affinity_makes_no_bundle() -> None:
     ("changes", "why"),
     [
         ({"state": GuestState.PAUSED}, "it is paused"),
-        ({"state": GuestState.UNKNOWN}, "it is unknown"),
+        ({"state": GuestState.UNKNOWN}, "guest state unknown"),
         ({"migrating_to": NODE}, "it is on the move"),
         ({"moves": Mobility.NEVER}, "it cannot move"),
         (

@@ -200,7 +200,7 @@ class Proposal:
             relieves = bool(self._moves.relief)
             return Reason.RELIEVES_OVERLOAD if relieves else Reason.SAVES_POWER
         overloaded = bool(self._moves.overloaded.any())
-        return Reason.NO_CANDIDATE if overloaded else Reason.PACKED
+        return Reason.NO_CANDIDATE if overloaded else Reason.ALREADY_CONSOLIDATED
 
     def _detail(self, before: dict[str, float], after: dict[str, float]) -> str:
         overloaded = [

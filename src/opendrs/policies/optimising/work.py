@@ -30,6 +30,7 @@ ROUNDS = 3  # times a plan is made anew without who cannot travel
 MENDING = 100  # moves looked at for each unit when that is done
 SHORTER = 5  # times a plan that takes too long is made anew
 SHORTENED = 0.9  # of what time would allow for, what is transferred then
+SHOWN = 0.05  # percent that a plan may be improved by from which that is shown
 PORTIONS = 10  # in which that is searched for
 PLAIN = "search: plain"
 NOT_COMPILED = (
@@ -259,10 +260,12 @@ def _gap(draft: Draft) -> Iterator[str]:
         load = case.scene.taken_in(draft.snapshot)
         least = planning.bound() / math.sqrt(scale)
         here = distance(planning.problem, load) / math.sqrt(scale)
-        measure = "an unevenness" if _alike(case) else "a distance from even"
+        measure = "imbalance" if _alike(case) else "distance from an even load"
+        better = 100 * max(0.0, here - least) / here if here > 0 else 0.0
+        limit = f"more than {better:.1f} % better" if better >= SHOWN else "better"
         yield (
-            f"bound: no plan that moves as much can come below {measure} of "
-            f"{least:.4f}; this comes to {here:.4f}"
+            f"bound: no plan that moves as much is {limit}: {measure} {here:.4f}, "
+            f"lower bound {least:.4f}"
         )
 
 

@@ -131,7 +131,7 @@ def test_a_host_that_does_not_ask_is_not_emptied() -> None:
 
     decision = POLICY.answer(snapshot, memory({"a": CALM, "b": CALM}))
 
-    assert decision.reason is Reason.PACKED
+    assert decision.reason is Reason.ALREADY_CONSOLIDATED
     assert not decision.plan.steps
 
 

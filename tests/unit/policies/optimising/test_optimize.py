@@ -352,8 +352,8 @@ def test_the_bound_is_told_with_the_plan() -> None:
 
     # By hand: 10 of the 40 GiB that should go are moved: 30 of 40 are left.
     assert (
-        "bound: no plan that moves as much can come below an unevenness of 0.7500; "
-        "this comes to 0.7500"
+        "bound: no plan that moves as much is better: imbalance 0.7500, "
+        "lower bound 0.7500"
     ) in decision.notes
 
 
@@ -366,8 +366,8 @@ def test_the_bound_is_no_unevenness_where_nodes_are_not_of_one_size() -> None:
     # By hand: all would have 0.16; a has 0.7 of the 0.8, and b 0.025 of the 0.
     assert decision.after["cpu_imbalance"] == pytest.approx((0.7 - 0.025) / 0.725)
     assert (
-        "bound: no plan that moves as much can come below a distance from even of "
-        "2.4599; this comes to 2.4599"
+        "bound: no plan that moves as much is better: distance from an even load "
+        "2.4599, lower bound 2.4599"
     ) in decision.notes
 
 
@@ -375,8 +375,8 @@ def test_the_bound_is_no_unevenness_where_one_resource_counts_more() -> None:
     notes = Optimize(budget="10 GiB", cpu=2.0).decide(LOPSIDED, None).notes
 
     assert (
-        "bound: no plan that moves as much can come below a distance from even of "
-        "0.7500; this comes to 0.7500"
+        "bound: no plan that moves as much is better: distance from an even load "
+        "0.7500, lower bound 0.7500"
     ) in notes
 
 

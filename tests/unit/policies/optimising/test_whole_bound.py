@@ -37,8 +37,8 @@ def test_the_bound_of_one_move_is_of_a_whole_guest() -> None:
     ]
 
     assert bound == (
-        "bound: no plan that moves as much can come below an unevenness of 0.1768; "
-        "this comes to 0.2500"
+        "bound: no plan that moves as much is more than 29.3 % better: "
+        "imbalance 0.2500, lower bound 0.1768"
     )
 
 
