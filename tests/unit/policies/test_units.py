@@ -116,7 +116,7 @@ def test_soft_affinity_makes_no_bundle() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"state": GuestState.PAUSED}, "it is paused"),
+        ({"state": GuestState.PAUSED}, "guest state paused"),
         ({"state": GuestState.UNKNOWN}, "guest state unknown"),
         ({"migrating_to": NODE}, "it is on the move"),
         ({"moves": Mobility.NEVER}, "it cannot move"),
