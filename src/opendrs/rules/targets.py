@@ -78,6 +78,10 @@ class Targets:
         """
         return self._misfit(unit, node) is None
 
+    def allows(self, unit: Unit, node: Node) -> bool:
+        """Return whether *node* may take *unit*, even where others are preferred."""
+        return self._prohibition(unit, node) is None
+
     def preferred(self, guest: GuestId) -> frozenset[NodeId]:
         """Return the online nodes that rules rank highest for *guest*."""
         allowed = self._rules.nodes.get(guest, self._online) & self._online
@@ -128,6 +132,17 @@ class Targets:
 
     def _misfit(self, unit: Unit, node: Node) -> Callable[[], str] | None:
         """Return what tells why *node* can never take *unit*; or None."""
+        leader = unit[0].id
+        found = self._prohibition(unit, node)
+        if found is not None:
+            return found
+        if leader in self._rules.rankings and node.id not in self.preferred(leader):
+            ranking = self._rules.rankings[leader]
+            return lambda: f"other nodes are preferred: {'; '.join(map(str, ranking))}"
+        return None
+
+    def _prohibition(self, unit: Unit, node: Node) -> Callable[[], str] | None:
+        """Return what tells why *node* must not take *unit*; or None."""
         source, leader = self._snapshot.nodes[unit[0].node], unit[0].id
         if not node.online:
             return lambda: f"it is {node.state}"
@@ -140,9 +155,6 @@ class Targets:
                 return partial("its processor is not {}".format, guest.cpu_model)
         if node.id not in self._rules.nodes.get(leader, (node.id,)):
             return lambda: f"a rule forbids it: {self._forbidding(leader, node.id)}"
-        if leader in self._rules.rankings and node.id not in self.preferred(leader):
-            ranking = self._rules.rankings[leader]
-            return lambda: f"other nodes are preferred: {'; '.join(map(str, ranking))}"
         return None
 
     def _forbidding(self, guest: GuestId, node: NodeId) -> NodeAffinity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from opendrs.model import (
     Affinity,
@@ -18,12 +19,16 @@ from opendrs.model import (
 )
 from opendrs.policies.optimising.parties import OVER_BUDGET, parties
 from opendrs.policies.outlook import by_reason, not_ready
-from opendrs.policies.units import Selection
+from opendrs.policies.units import Selection, obstacles
 from opendrs.rules import (
+    NOBODY,
     CompiledRules,
+    Room,
     Targets,
     Violation,
     compile_rules,
+    need,
+    room_when_empty,
 )
 from opendrs.rules.crowds import Crowd, crowd_around
 from opendrs.scoring import UsageMode
@@ -47,7 +52,7 @@ class Unresolved:
 
     @property
     def repairable(self) -> bool:
-        """Return whether a guest of it has a node where the rule holds."""
+        """Return whether nothing is known to prevent its repair."""
         return not self.detail
 
 
@@ -61,8 +66,9 @@ def unresolved(
 ) -> tuple[Unresolved, ...]:
     """Return for each violation of a strict rule whether `optimize` can repair it.
 
-    Each violation is examined by itself, on the cluster as it is now. The memory and
-    the order of all repairs together are examined only by the search.
+    Each violation is examined by itself. Whether the memory suffices for all repairs
+    together, and in which order they are safe, only the search finds out: what is said
+    to be impossible is so, what seems possible may not be.
 
     Args:
         remaining: The violations.
@@ -79,10 +85,98 @@ def unresolved(
         why = f"no plan is possible now: {waiting[1]}"
         return tuple(Unresolved(found, f"{found.rule}: {why}") for found in strict)
     rules = compile_rules(snapshot)
+    targets = Targets(snapshot, rules, limits)
     selection = Selection(mode=mode, relocate=relocate)
+    immovable = obstacles(snapshot, rules, limits, selection)
+    feasibility = _Feasibility(snapshot, rules, targets, immovable, limits)
     skipped = parties(snapshot, rules, limits, selection).left_alone
-    repairs = Repairs(snapshot, rules, Targets(snapshot, rules, limits), skipped)
-    return tuple(repairs.of(found) for found in strict)
+    repairs = Repairs(snapshot, rules, targets, skipped)
+    return tuple(
+        Unresolved(found, "" if feasibility.of(found) else repairs.detail(found))
+        for found in strict
+    )
+
+
+class _Feasibility:
+    """Answer for violations of strict rules whether a plan might repair them.
+
+    A plan may move others away first. So a node can receive a guest that it allows, for
+    which it has the memory once all have left that may move, and from which no guest
+    must be apart that stays there.
+
+    Args:
+        snapshot: The cluster before a plan.
+        rules: Its rules.
+        targets: The nodes where guests may go.
+        immovable: The reason of each guest that may not be moved by itself.
+        limits: The operator's limits.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        rules: CompiledRules,
+        targets: Targets,
+        immovable: Mapping[GuestId, str],
+        limits: Limits,
+    ) -> None:
+        self._snapshot = snapshot
+        self._rules = rules
+        self._targets = targets
+        self._immovable = immovable
+        self._limits = limits
+
+    def of(self, found: Violation) -> bool:
+        """Return whether a plan might repair *found*."""
+        if isinstance(found.rule, Affinity):
+            names = sorted(found.guests)
+            guests = [self._snapshot.guests[name] for name in names]
+            return any(self._can_gather(guests, node) for node in self._snapshot.nodes)
+        if isinstance(found.rule, AntiAffinity) and (
+            crowd_around(found.rule, self._snapshot, self._rules) is not None
+        ):
+            return False
+        return any(self._can_leave(name) for name in sorted(found.guests))
+
+    def _can_gather(self, guests: Sequence[Guest], node: NodeId) -> bool:
+        strays = [guest for guest in guests if guest.node != node]
+        movable = not any(guest.id in self._immovable for guest in strays)
+        return movable and self._can_receive(strays, node)
+
+    def _can_leave(self, name: GuestId) -> bool:
+        unit = group_of(name, self._snapshot, self._rules)
+        here = self._snapshot.guests[name].node
+        nodes = (node for node in self._snapshot.nodes if node != here)
+        return any(self._can_gather(unit, node) for node in nodes)
+
+    def _can_receive(self, unit: Sequence[Guest], node: NodeId) -> bool:
+        left = self._vacated[node].minus(need(unit))
+        if min(left.used or 0.0, left.promised or 0.0) < 0:
+            return False
+        if not self._targets.allows(unit, self._snapshot.nodes[node]):
+            return False
+        apart = frozenset[GuestId]().union(
+            *(self._rules.apart.get(guest.id, NOBODY) for guest in unit)
+        )
+        return not any(
+            name in self._immovable and node in self._snapshot.guests[name].locations
+            for name in apart
+        )
+
+    @cached_property
+    def _vacated(self) -> dict[NodeId, Room]:
+        """The memory of each node once all have left it that may move."""
+        leaving: defaultdict[NodeId, list[Guest]] = defaultdict(list)
+        for guest in self._snapshot.guests.values():
+            if guest.present and guest.id not in self._immovable:
+                leaving[guest.node].append(guest)
+        return {
+            name: left.plus(
+                need(leaving[name]),
+                room_when_empty(self._snapshot.nodes[name], self._limits),
+            )
+            for name, left in self._targets.room.items()
+        }
 
 
 class Repairs:
@@ -107,12 +201,9 @@ class Repairs:
         self._targets = targets
         self._skipped = skipped
 
-    def of(self, found: Violation) -> Unresolved:
-        """Return whether *found* can be repaired, or what prevents it."""
-        prevented = self._prevented(found)
-        if prevented is None and self._is_repairable(found):
-            return Unresolved(found)
-        return Unresolved(found, prevented or self._by_guest(found)[0])
+    def detail(self, found: Violation) -> str:
+        """Return what prevents the repair of *found*, with its rule."""
+        return self._prevented(found) or self._by_guest(found)[0]
 
     def explain(self, found: Violation) -> str:
         """Return why *found* remains, with its rule, and whether it has to."""
@@ -126,7 +217,7 @@ class Repairs:
         """Return what keeps the guest *name* where it is."""
         if name in self._skipped:
             return f"left alone: {self._skipped[name]}"
-        unit = self._group(name)
+        unit = group_of(name, self._snapshot, self._rules)
         closed = self._targets.excluded(unit)
         open_ = [
             each
@@ -163,25 +254,6 @@ class Repairs:
         repairable = any(FEASIBLE in why or OVER_BUDGET in why for why in reasons)
         return f"{found.rule}: {reported}", repairable
 
-    def _is_repairable(self, found: Violation) -> bool:
-        free = sorted(found.guests - self._skipped.keys())
-        if isinstance(found.rule, Affinity):  # they have a node in common
-            return bool(free)
-        return any(map(self._can_move, free))
-
-    def _can_move(self, name: GuestId) -> bool:
-        unit = self._group(name)
-        return any(
-            self._targets.obstacle(unit, node) is None
-            for node in sorted(self._snapshot.nodes)
-            if node != unit[0].node
-        )
-
-    def _group(self, name: GuestId) -> Sequence[Guest]:
-        together = self._rules.together.get(name, frozenset({name}))
-        everybody = [self._snapshot.guests[each] for each in sorted(together)]
-        return [each for each in everybody if each.present]
-
     def _nowhere_together(self, found: Violation) -> Mapping[NodeId, str]:
         """Return why each node is closed to all of them; nothing if one is not."""
         if any(name in self._skipped for name in found.guests):
@@ -195,6 +267,15 @@ class Repairs:
                 return {}
             closed[name] = why
         return closed
+
+
+def group_of(
+    name: GuestId, snapshot: Snapshot, rules: CompiledRules
+) -> Sequence[Guest]:
+    """Return the active guests that must be together with *name*, and itself."""
+    together = rules.together.get(name, frozenset({name}))
+    everybody = [snapshot.guests[each] for each in sorted(together)]
+    return [each for each in everybody if each.present]
 
 
 def _crowded(crowd: Crowd) -> str:

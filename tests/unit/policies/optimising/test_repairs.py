@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import event, given
 
 from builders import cluster, guest_ids
 from opendrs.model import (
@@ -22,11 +23,14 @@ from opendrs.model import (
 )
 from opendrs.policies import Optimize
 from opendrs.policies.optimising.repairs import Unresolved, unresolved
-from opendrs.rules import violations
+from opendrs.policies.optimising.worth import Goal
+from opendrs.rules import violation_change, violations
 from opendrs.scoring import UsageMode
+from strategies import snapshots
 
 APART = AntiAffinity(guests=guest_ids("x", "y"), name="apart")
 TOGETHER = Affinity(guests=guest_ids("x", "z"), name="together")
+REPAIR = Optimize(priorities=(Goal.REPAIR,), budget="unlimited")
 ON_B = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 0}, name="on b")
 
 
@@ -84,6 +88,73 @@ def test_what_prevents_a_repair_is_named_and_optimize_does_not_do_it(
     assert not result.repairable
     assert result.detail.startswith(detail)
     assert len(violations(snapshot.after(*actions))) == 1
+
+
+def test_a_rule_is_repairable_where_others_make_way() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.85, "c": 0.0},
+        guests={"x": ("a", 0.2), "big": ("b", 0.8)},
+        rules=[ON_B],
+    )
+
+    [result] = found(snapshot)
+
+    actions = (step.action for step in REPAIR.decide(snapshot, None).plan.steps)
+    assert result.repairable
+    assert violations(snapshot.after(*actions)) == ()
+
+
+def test_a_rule_is_repairable_where_another_node_is_only_preferred() -> None:
+    liked = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, strict=False)
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.0, "c": 0.0},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2)},
+        rules=[APART, liked, Pin(guests=guest_ids("y"), name="stay")],
+    )
+    other = {NodeId("a"): "x86_64", NodeId("b"): "x86_64", NodeId("c"): "aarch64"}
+    nodes = {
+        name: replace(node, architecture=other[name])
+        for name, node in snapshot.nodes.items()
+    }
+
+    [result] = found(replace(snapshot, nodes=nodes))
+
+    assert result.repairable
+
+
+def test_a_rule_is_repairable_where_a_group_gathers_elsewhere() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.1},
+        guests={"x": ("a", 0.2), "z": ("b", 0.1)},
+        rules=[ON_B, TOGETHER, Pin(guests=guest_ids("z"), name="stay")],
+    )
+
+    assert [each.repairable for each in found(snapshot)] == [True, True]
+
+
+def test_a_guest_that_may_not_move_bars_the_node_for_others() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.1},
+        guests={"x": ("a", 0.2), "y": ("b", 0.1)},
+        rules=[ON_B, APART, Pin(guests=guest_ids("y"), name="stay")],
+    )
+
+    [result] = found(snapshot)
+
+    assert result.detail == "on b: x: nowhere to go: b: x must be apart from y"
+
+
+@given(snapshots(measured=True, settled=True))
+def test_what_is_said_to_be_impossible_is_done_by_no_plan(snapshot: Snapshot) -> None:
+    impossible = [each.violation for each in found(snapshot) if not each.repairable]
+
+    plan = REPAIR.decide(snapshot, None).plan
+
+    event(f"{len(impossible)} impossible, {len(plan.steps)} steps")
+    change = violation_change(
+        snapshot, snapshot.after(*(step.action for step in plan.steps))
+    )
+    assert not [each for each in change.repaired if each in impossible]
 
 
 def test_a_guest_that_cannot_move_waits_for_the_other() -> None:
