@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-growth bench-planner bench-roadef lock schema pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-growth bench-planner bench-requests bench-roadef lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -65,6 +65,10 @@ bench-planner: $(VENV)/ready
 SIZES ?= 10x200,30x600,100x2000,300x6000,1000x20000,3000x60000,10000x200000
 bench-growth: $(VENV)/ready
 	$(BIN)/python benchmarks/growth.py --sizes $(SIZES)
+
+# The controller while its request interface is attacked; some ten minutes.
+bench-requests: $(VENV)/ready
+	$(BIN)/python benchmarks/request_limits.py
 
 # Two cores for 300 s an instance, an hour and a half in all; goes on where it was
 # stopped. Fewer seconds: make bench-roadef TIME=30.
