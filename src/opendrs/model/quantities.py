@@ -37,7 +37,7 @@ class QuantityError(ValueError):
 
 
 def amount(text: str, units: Mapping[str, float]) -> float | None:
-    """Return the amount that *text* is, or None if it is none.
+    """Return the amount that *text* is, infinite if too large, or None if it is none.
 
     Args:
         text: A number and a unit, in capital or small letters.
@@ -48,8 +48,7 @@ def amount(text: str, units: Mapping[str, float]) -> float | None:
         return None
     sizes = {name.lower(): size for name, size in units.items()}
     size = sizes.get(found[2].lower())
-    value = math.inf if size is None else float(found[1]) * size
-    return value if math.isfinite(value) else None
+    return None if size is None else float(found[1]) * size
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class Quantity:
         if not isinstance(value, str):
             return value
         found = amount(value, self.units)
-        if found is None:
+        if found is None or math.isinf(found):
             units = ", ".join(self.units)
             raise QuantityError(
                 f'a number of {self.name}, or a text such as "{self.example}" '

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 
 from opendrs.model import GIB
-from opendrs.model.quantities import BYTES, SECONDS
+from opendrs.model.quantities import BYTES, SECONDS, amount
 
 MINUTE = 60  # seconds
 KNEE, UNLIMITED = "knee", "unlimited"
-_PART = re.compile(r"([0-9.]+(?:e[0-9]+)?)\s*([a-z]+)", re.IGNORECASE)
-_UNITS = {
-    **{unit.lower(): ("gib", size / GIB) for unit, size in BYTES.items()},
-    **{unit.lower(): ("minutes", size / MINUTE) for unit, size in SECONDS.items()},
-    "minutes": ("minutes", 1.0),
-    "move": ("moves", 1.0),
-    "moves": ("moves", 1.0),
-}
+_KINDS = (
+    ("gib", BYTES, GIB),
+    ("minutes", {**SECONDS, "minutes": MINUTE}, MINUTE),
+    ("moves", {"move": 1, "moves": 1}, 1),
+)
+"""What may be limited, with its units and the size of what is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,20 +71,16 @@ class Budget:
 
 
 def _amount(part: str, text: str) -> tuple[str, float]:
-    found = _PART.fullmatch(part)
-    unit = found[2].lower() if found else ""
-    if found is None or unit not in _UNITS:
-        raise ValueError(
-            f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB, "
-            f"40 moves or 30 min (MiB, GiB, TiB, moves, s, min, h, d), not {text!r}"
-        )
-    try:
-        amount = float(found[1])
-    except ValueError as error:
-        raise ValueError(f"budget {text!r}: {found[1]} is not a number") from error
-    if not math.isfinite(amount):
-        raise ValueError(f"budget {text!r}: {found[1]} is too large a number")
-    name, size = _UNITS[unit]
-    if name == "moves" and not amount.is_integer():
-        raise ValueError(f"budget {text!r}: {found[1]} is no whole number of moves")
-    return name, amount * size
+    for name, units, one in _KINDS:
+        found = amount(part, units)
+        if found is None:
+            continue
+        if math.isinf(found):
+            raise ValueError(f"budget {text!r}: {part} is too large a number")
+        if name == "moves" and not found.is_integer():
+            raise ValueError(f"budget {text!r}: {found:g} is no whole number of moves")
+        return name, found / one
+    raise ValueError(
+        f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB, "
+        f"40 moves or 30 min (MiB, GiB, TiB, moves, s, min, h, d), not {text!r}"
+    )
