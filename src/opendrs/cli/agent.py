@@ -20,7 +20,7 @@ from opendrs.cli.options import format_option
 from opendrs.cli.signals import pulled_by_signals
 from opendrs.controller import Brake
 from opendrs.controller.clock import SystemClock
-from opendrs.controller.exposure import tell_exposures
+from opendrs.controller.exposure import log_exposures
 from opendrs.controller.settings import AgentSettings, Settings, read_settings
 from opendrs.controller.stores import SqliteStore
 from opendrs.errors import ConfigurationError
@@ -64,7 +64,7 @@ def command(*, config: Path, once: bool, level: str, form: str) -> int:
         pulled_by_signals(brake),
         suppress(StoppedError),
     ):
-        tell_exposures(config, settings)
+        log_exposures(config, settings)
         agent = Agent(
             settings=about,
             policy=_policy(settings, about),

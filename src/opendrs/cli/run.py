@@ -14,7 +14,7 @@ from opendrs.cli.performance import exit_status
 from opendrs.cli.signals import pulled_by_signals
 from opendrs.cli.sources import open_source, require_changeable
 from opendrs.controller import Brake
-from opendrs.controller.exposure import tell_exposures
+from opendrs.controller.exposure import log_exposures
 from opendrs.controller.settings import Settings, read_settings
 from opendrs.errors import UnknownPlatformError
 from opendrs.platforms.file import shown_path
@@ -60,7 +60,7 @@ def command(
     settings = read_settings(config)
     name = platform or _only(settings, config)
     with logged(form, level), ExitStack() as stack:
-        tell_exposures(config, settings)
+        log_exposures(config, settings)
         brake = Brake()
         stack.enter_context(pulled_by_signals(brake))
         source = open_source(name, settings, pace=0.0 if once else 1.0)

@@ -81,7 +81,7 @@ def exposures(config: Path, settings: Settings) -> tuple[Exposure, ...]:
     return tuple(found.values())
 
 
-def tell_exposures(config: Path, settings: Settings) -> None:
+def log_exposures(config: Path, settings: Settings) -> None:
     """Log the permissions that are too wide, and passwords in the configuration."""
     for exposure in exposures(config, settings):
         tell(
@@ -93,8 +93,9 @@ def tell_exposures(config: Path, settings: Settings) -> None:
             mode=f"{exposure.mode:04o}",
         )
     for at in inline_passwords(settings):
-        told = f"{dotted(at)}: {INLINE}"
-        tell("password-inline", told, level=logging.WARNING, setting=dotted(at))
+        setting = dotted(at)
+        message = f"{setting}: {INLINE}"
+        tell("password-inline", message, level=logging.WARNING, setting=setting)
 
 
 def inline_passwords(settings: Settings) -> Iterator[Location]:
@@ -170,7 +171,7 @@ def _holds_password(driver: CommandSettings) -> bool:
 
 
 def _of_file(at: Location, path: Path, kind: Guarded) -> Iterator[Exposure]:
-    """Yield the exposure of the file itself; whoever reads it says that it is absent.
+    """Yield the exposure of the file itself; one that is absent is not exposed.
 
     Of a secret that root owns, the group may read it: as PostgreSQL has it for its
     key (libpq, "ssl_key_file"), since a service reads it by its group.
@@ -187,13 +188,14 @@ def _of_file(at: Location, path: Path, kind: Guarded) -> Iterator[Exposure]:
         wide &= ~_GROUP
     if wide:
         actions = {_READ: "read", _WRITE: "change"}
-        told = " and ".join(verb for bits, verb in actions.items() if wide & bits)
-        yield _exposure(at, path, found.st_mode, f"can {told} it", wide)
+        verbs = " and ".join(verb for bits, verb in actions.items() if wide & bits)
+        yield _exposure(at, path, found.st_mode, f"can {verbs} it", wide)
 
 
 def _of_directories(at: Location, path: Path, kind: Guarded) -> Iterator[Exposure]:
     """Yield the directories above in which another user can replace what is there."""
-    for directory in dict.fromkeys((*_above(path.absolute()), *_above(path.resolve()))):
+    above = (*path.absolute().parents, *path.resolve().parents)
+    for directory in dict.fromkeys(above):
         found = _status(directory)
         if found is None:
             continue
@@ -212,10 +214,6 @@ def _of_directories(at: Location, path: Path, kind: Guarded) -> Iterator[Exposur
                 "others can put a file in its place before it is made",
                 "keep it in a directory that only its owner may write",
             )
-
-
-def _above(path: Path) -> tuple[Path, ...]:
-    return tuple(path.parents)
 
 
 def _status(path: Path) -> os.stat_result | None:

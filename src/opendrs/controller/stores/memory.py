@@ -1,4 +1,4 @@
-"""The record in memory: for the simulator, dry runs and tests."""
+"""The record in memory without a database: for dry runs and tests."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def is_history(path: Path) -> bool:
         with open_ordinary(path) as file:
             first = file.readline(LARGEST_FILE).strip()
             second = file.readline(_BLOCK).strip()
-    except (OSError, ValueError):  # whoever reads it says what is wrong
+    except (OSError, ValueError):  # reading it reports the error
         return False
     return first[:1] == b"{" and first[-1:] == b"}" and second[:1] == b"{"
 
@@ -222,7 +222,7 @@ class HistoryFile:
         replace: Whether what is in it gives way to the first snapshot that is added.
 
     Attributes:
-        mended: What was done to its end if that was damaged; empty for nothing.
+        mended: What was done to a damaged end; empty for nothing.
 
     Raises:
         InvalidFileError: It holds something else, or another process adds to it.
