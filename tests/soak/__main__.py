@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from opendrs.ports import Outcome
 from soak.episode import Episode, Result
 from soak.truth import Violation
 
@@ -40,25 +41,38 @@ def play(seed: int, place: Path) -> Result:
     return Episode(seed, place, forked=seed % FORKED == 0).play()
 
 
-def _soak(seed: int, cycles: int, place: Path) -> int:
+def _soak(first: int, cycles: int, place: Path) -> int:
     total: Counter[str] = Counter()
-    failed = 0
+    seed = first
     while total["cycles"] < cycles:
         found = play(seed, place)
+        total += found.counts
         total["cycles"] += found.cycles
         total["kills"] += found.kills
-        total["of them by SIGKILL"] += found.kills if seed % FORKED == 0 else 0
-        total += found.counts
+        total["SIGKILL"] += found.kills if seed % FORKED == 0 else 0
+        total["episodes that failed"] += found.failed
         if found.failed:
-            failed += 1
-            print(describe(found))
+            print(describe(found), flush=True)
         elif sys.stderr.isatty():
-            print(f"\r{total['cycles']} cycles", end="", file=sys.stderr)
+            print(f"\r{total['cycles']:,} cycles", end="", file=sys.stderr)
         seed += 1
-    for name, count in sorted(total.items()):
-        print(f"{name:32} {count:9,}")
-    print(f"{'episodes that failed':32} {failed:9,}")
+    failed = total["episodes that failed"]
+    print(f"seeds {first} to {seed - 1}: {failed} of {seed - first} failed")
+    print(_summary(total))
     return 1 if failed else 0
+
+
+def _summary(total: Counter[str]) -> str:
+    """Return how often what happened; a line for each kind."""
+    outcomes = ", ".join(f"{each.value} {total[each]:,}" for each in Outcome)
+    return f"""\
+{total["cycles"]:,} cycles, {total["kills"]:,} kills, {total["SIGKILL"]:,} by SIGKILL
+{total["start"]:,} starts, {total["abort"]:,} aborts; outcomes: {outcomes}
+hosts: {total["silent"]:,} times silent, {total["crash"]:,} times failed
+platform: {total["down"]:,} outages, {total["unanswered"]:,} unanswered questions \
+about tasks, {total["task-unknown"]:,} about tasks that it had lost
+clock: set {total["clock"]:,} times, cut {total["cooldown cut short by the clock"]:,} \
+cooldowns short"""
 
 
 def describe(result: Result) -> str:

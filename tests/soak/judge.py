@@ -450,8 +450,9 @@ class Judge:
         for number, rule in enumerate(self.rules):
             if not rule.strict or name not in rule.guests:
                 continue
-            if rule.kind == "affinity" and self._are_together(rule):
-                kept.append(number)
+            if rule.kind == "affinity":
+                if self._are_together(map(self._places, self._members(rule))):
+                    kept.append(number)
             elif rule.kind == "node-affinity":
                 if source in rule.hosts and target not in rule.hosts:
                     self._violated(Promise.RULE, f"{name} on {target}: {rule}", name)
@@ -471,20 +472,30 @@ class Judge:
         moving = job is not None and self._counts(job)
         return {guest.host, *([job.action[3]] if job is not None and moving else [])}
 
-    def _are_together(self, rule: Any) -> bool:  # noqa: ANN401 - see `rules`
-        members = [self._guests[g] for g in rule.guests if g in self._guests]
-        places = [self._places(g) for g in members if g.running]
-        return not places or bool(set.intersection(*places))
+    def _are_together(self, places: Iterable[set[str]]) -> bool:
+        """Return whether guests, each in some *places*, share one."""
+        found = list(places)
+        return not found or bool(set.intersection(*found))
+
+    def _members(self, rule: Any) -> list[TrueGuest]:  # noqa: ANN401 - see `rules`
+        found = [self._guests[name] for name in rule.guests if name in self._guests]
+        return [guest for guest in found if guest.running]
 
     def _require_together(self, job: TrueJob) -> None:
         """Require that guests stay together, unless others disturbed them."""
         name = job.action[1]
         for number in job.kept:
             rule = self.rules[number]
-            members = [g for g in rule.guests if g in self._guests and g != name]
-            disturbed = any(self._guests[m].disturbed >= job.looked for m in members)
-            if not disturbed and not self._are_together(rule):
+            members = self._members(rule)
+            others = [guest for guest in members if guest is not self._guests[name]]
+            if any(guest.disturbed >= job.looked for guest in others):
+                continue
+            if not self._are_together(map(self._true_places, members)):
                 self._violated(Promise.RULE, f"{name} arrived: {rule}", *rule.guests)
+
+    def _true_places(self, guest: TrueGuest) -> set[str]:
+        job = self._jobs[guest.job] if guest.job is not None else None
+        return {guest.host} if job is None else {guest.host, job.action[3]}
 
     # Power.
 

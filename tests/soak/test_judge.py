@@ -15,6 +15,7 @@ import pytest
 
 from opendrs.controller import loop
 from opendrs.controller.history import Past
+from opendrs.controller.in_flight import InFlight
 from opendrs.controller.ledger import Ledger
 from opendrs.controller.pursuit import Pursuit
 from opendrs.controller.stores import SqliteStore
@@ -307,6 +308,23 @@ def test_guests_that_a_migration_separates_are_found(tmp_path: Path) -> None:
     assert story.broken == {Promise.RULE}
 
 
+def test_guests_that_arrive_together_while_no_controller_looks_break_nothing(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, Rule("affinity", ("a", "b")))
+    story.guest("a", "h2")
+    story.guest("b", "h2")
+    story.look(1)
+    story.start(2, "run.1", "a h2 h3")
+    story.start(2, "run.2", "b h2 h3")
+    story.say(3, "process-end")
+    story.say(4, "process")
+    story.end(9, "run.1", "a h2 h3")
+    story.end(10, "run.2", "b h2 h3")
+
+    assert story.broken == set()
+
+
 def test_a_start_that_is_not_recorded_is_found(story: Story) -> None:
     story.start_again(2, "job-1", "a h2 h3")
 
@@ -457,8 +475,10 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
     ("seed", "promise", "changed"),
     [
         (3, Promise.PER_NODE, limit(moves_per_node=9)),
+        (14, Promise.PER_CLUSTER, limit(moves_at_once=9)),
         (10, Promise.PER_NETWORK, limit(networks=())),
         (3, Promise.COOLDOWN, limit(cooldown=0.0)),
+        (25, Promise.OVERCOMMIT, limit(memory_overbooking=9.0)),
         (1, Promise.EARLY_ABORT, limit(patience=5.0)),
         (4, Promise.LATE_ABORT, limit(patience=1e5)),
     ],
@@ -493,6 +513,16 @@ def test_a_controller_that_forgets_what_it_moved_is_found(
     result = Episode(3, tmp_path).play()
 
     assert result.broken == {Promise.COOLDOWN}
+
+
+def test_a_controller_that_counts_only_what_it_sees_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(InFlight, "counted", lambda _, seen: seen)
+
+    result = Episode(10, tmp_path).play()
+
+    assert Promise.PER_NODE in result.broken
 
 
 def test_a_controller_that_starts_before_it_records_is_found(
