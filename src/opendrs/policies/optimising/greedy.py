@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from opendrs.policies.optimising.engine.compiled import compiled, part
+from opendrs.policies.optimising.engine.costs import node_after
 from opendrs.policies.optimising.engine.moves import (
+    arrival_delta,
     may_be,
     may_join,
     relocate,
-    shift_delta,
 )
 from opendrs.policies.optimising.engine.state import State
 from opendrs.policies.optimising.engine.tables import NONE, Tables
@@ -47,12 +46,15 @@ def best_shift(
     gain, where = 0.0, NONE
     everywhere = wishes.narrow[tables.class_of[unit]]
     count = len(state.units_on) if everywhere else len(wishes.targets)
+    source = state.node_of[unit]
+    cost_here, over_here = node_after(tables, state, source, NONE, unit)
     for i in range(count):
         node = i if everywhere else wishes.targets[i]
-        if node == state.node_of[unit] or not may_join(tables, state, unit, node, NONE):
+        if node == source or not may_join(tables, state, unit, node, NONE):
             continue
-        delta, over = shift_delta(tables, state, unit, node, np.inf)
-        if over <= 0.0 and -delta > gain:
+        delta, over = arrival_delta(tables, state, unit, node)
+        delta += cost_here
+        if over + over_here <= 0.0 and -delta > gain:
             gain, where = -delta, node
     return gain, where
 

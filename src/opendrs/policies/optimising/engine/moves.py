@@ -46,6 +46,22 @@ def shift_alone(tables: Tables, state: State, unit: int, target: int) -> float:
 
 
 @part
+def arrival_delta(
+    tables: Tables, state: State, unit: int, target: int
+) -> tuple[float, float]:
+    """Return how cost and overfill change when *unit* goes to *target*.
+
+    What its source costs afterwards is left out.
+    """
+    source = state.node_of[unit]
+    delta = shift_alone(tables, state, unit, target)
+    delta -= state.node_cost[target] + state.node_cost[source]
+    cost_there, over_there = node_after(tables, state, target, unit, NONE)
+    over = over_there - state.overfill[target] - state.overfill[source]
+    return delta + cost_there, over
+
+
+@part
 def shift_delta(
     tables: Tables, state: State, unit: int, target: int, most: float
 ) -> tuple[float, float]:
@@ -54,14 +70,10 @@ def shift_delta(
     Where both together are more than *most*, infinity may be told instead: no node
     costs less than nothing, so what the target costs may tell enough.
     """
-    source = state.node_of[unit]
-    delta = shift_alone(tables, state, unit, target)
-    delta -= state.node_cost[target] + state.node_cost[source]
-    cost_there, over_there = node_after(tables, state, target, unit, NONE)
-    delta += cost_there
-    over = over_there - state.overfill[target] - state.overfill[source]
+    delta, over = arrival_delta(tables, state, unit, target)
     if delta + over > most:
         return np.inf, np.inf
+    source = state.node_of[unit]
     cost_here, over_here = node_after(tables, state, source, NONE, unit)
     return delta + cost_here, over + over_here
 
