@@ -52,6 +52,7 @@ def constructed(problem: Problem, power: float = POWER) -> Indices:
     # Compiled code is loaded by those who search only.
     from opendrs.policies.optimising import greedy  # noqa: PLC0415
     from opendrs.policies.optimising.engine.annealing import start  # noqa: PLC0415
+    from opendrs.policies.optimising.engine.packed import packed  # noqa: PLC0415
     from opendrs.policies.optimising.engine.state import empty_state  # noqa: PLC0415
     from opendrs.policies.optimising.engine.tables import tables_of  # noqa: PLC0415
 
@@ -68,7 +69,8 @@ def constructed(problem: Problem, power: float = POWER) -> Indices:
         targets=emptiest(problem, state.load, TARGETS),
         narrow=open_nodes < NARROW,
     )
-    while greedy.improve(tables, state, wishes, ROUND) == ROUND:
+    columns = packed(tables), packed(state)
+    while greedy.improve(*columns, wishes, ROUND) == ROUND:
         wishes = wishes._replace(targets=emptiest(problem, state.load, TARGETS))
     return state.node_of
 

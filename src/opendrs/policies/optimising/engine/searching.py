@@ -12,7 +12,7 @@ import numpy as np
 
 from opendrs.policies.optimising.engine.evaluation import cost, faults
 from opendrs.policies.optimising.engine.state import COST, State, empty_state
-from opendrs.policies.optimising.engine.tables import tables_of
+from opendrs.policies.optimising.engine.tables import Tables, tables_of
 from opendrs.policies.optimising.groups import Indices
 from opendrs.policies.optimising.problem import Problem
 
@@ -84,19 +84,22 @@ class Search:
     ) -> None:
         # Compiled code is loaded by those who search only: it takes half a second.
         from opendrs.policies.optimising.engine import annealing, drawing  # noqa: PLC0415
+        from opendrs.policies.optimising.engine.packed import packed  # noqa: PLC0415
 
         self.problem = problem
         self.iterations = 0
         self._annealing = annealing
+        self._packed = packed
         self._progress = 0.0
         self._lock = np.zeros(1, dtype=np.int64)
         self._cooling = min(COOLING, COLD / max(problem.units, 1))
         drift = _drift(problem) if drift is None else drift
         self._habits = drawing.Habits(0.5, 0.1, 0.3, drift)
-        self._tables = tables_of(problem)
+        tables = tables_of(problem)
+        self._tables = packed(tables)
         first = problem.origin if start is None else start
         _require_feasible(problem, first)
-        self._state = self._settled(first, seed)
+        self._state = self._settled(tables, first, seed)
         self._best = Solution(first.copy(), cost(problem, first))
         change = self._priced()
         self._hot = change if temperature is None else temperature
@@ -131,16 +134,20 @@ class Search:
         if self.iterations == 0:
             self._adapt(iterations / (progress or 1.0))
         self._widen()
+        state = self._packed(self._state)
         portions = max(1, iterations // (PORTION if threads == 1 else SHARED))
         begun = self._progress
         for portion in range(portions):
             now = begun + (progress - begun) * (portion + 1) / portions
-            self._anneal(iterations // portions, max(now, self._progress), threads)
+            end = max(now, self._progress)
+            self._anneal(state, iterations // portions, end, threads)
         self.iterations += iterations
         self._collect()
         return self._best
 
-    def _anneal(self, iterations: int, progress: float, threads: int) -> None:
+    def _anneal(
+        self, state: State, iterations: int, progress: float, threads: int
+    ) -> None:
         gone = progress - self._progress
         step = STEP + 2 * self.problem.nodes
         growth = min(STEEP, GROWTH * gone * min(1.0, step / max(iterations, 1)))
@@ -153,7 +160,7 @@ class Search:
             cheaper=exp(-growth * EASE * (1.0 - progress)),
         )
         if threads == 1:
-            self._work(leg, self._annealing.ALONE, self._state)
+            self._work(leg, self._annealing.ALONE, state)
         else:
             self._together(leg, threads)
         self._progress = progress
@@ -195,9 +202,9 @@ class Search:
         long = moves > LONG * problem.nodes
         self._state.price[:] *= LENIENT if long else STRICT
 
-    def _settled(self, first: Indices, seed: int) -> State:
+    def _settled(self, tables: Tables, first: Indices, seed: int) -> State:
         most = int(np.bincount(first, minlength=1).max(initial=0))
-        state = empty_state(self._tables, seed, 3 * most + 16)
+        state = empty_state(tables, seed, 3 * most + 16)
         state.node_of[:] = first
         state.best[:] = first  # of the best only what has moved since is told
         self._annealing.start(self._tables, state)
