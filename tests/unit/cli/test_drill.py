@@ -319,6 +319,18 @@ def test_the_demo_cluster_can_be_drilled(opendrs: Opendrs) -> None:
     assert "All guests that can be restarted on another node survive the loss" in text
 
 
+def test_a_guest_that_was_moved_before_the_loss_restarts_nowhere(
+    opendrs: Opendrs, tmp_path: Path
+) -> None:
+    away = NodeAffinity(guests=guest_ids("vm:1"), nodes={NodeId("b"): 1})
+    source = saved(replace(ROOMY, rules=(away,)), tmp_path)
+
+    answer = opendrs("drill", source, "--fail", "a")
+
+    assert "0 ms" not in answer.out
+    assert "the HA manager had moved vm:1 before the loss" in answer.out
+
+
 def test_losses_of_the_demo_cluster_count_what_cannot_be_restarted(
     opendrs: Opendrs,
 ) -> None:

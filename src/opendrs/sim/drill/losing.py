@@ -123,6 +123,7 @@ class LossSimulation:
         self._reader = HistoryReader(self._scenario)
         self._reader.read(self._passes.site.log)
         self._before = self._reader.history()
+        self._at_loss = self._where_guests_run()
 
     @property
     def service_count(self) -> int:
@@ -172,7 +173,7 @@ class LossSimulation:
 
     def _judged(self, lost: tuple[NodeId, ...], drill: Drill, history: History) -> Loss:
         stage, snapshot = self._stage, self._stage.snapshot
-        at_loss = self._at_loss()
+        at_loss = self._at_loss
         casualties = tuple(_casualties(stage, lost, at_loss, history))
         displaced = _displaced(stage, lost, at_loss, history)
         moved_before = {
@@ -198,7 +199,7 @@ class LossSimulation:
             history=history,
         )
 
-    def _at_loss(self) -> dict[GuestId, NodeId]:
+    def _where_guests_run(self) -> dict[GuestId, NodeId]:
         """Return where each guest that runs is when the nodes are lost."""
         names = self._stage.names
         found: dict[GuestId, NodeId] = {}

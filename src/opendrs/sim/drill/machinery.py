@@ -27,6 +27,7 @@ from opendrs.sim.drill.watchdogs import WatchdogBittenError
 from opendrs.sim.drill.worker import Worker
 
 StatusT = TypeVar("StatusT", Crm, Lrm)
+OPERATIONAL = frozenset({NodeState.ONLINE, NodeState.MAINTENANCE})
 AT_REST = frozenset({ServiceState.STOPPED, ServiceState.ERROR, ServiceState.FREEZE})
 
 
@@ -100,8 +101,8 @@ class Machinery:
         cluster, status = self.cluster, self.cluster.status
         if status.master is None or not cluster.members.get(status.master):
             return False
-        online = {n for n, state in status.nodes.items() if state is NodeState.ONLINE}
-        if online != {n for n, here in cluster.members.items() if here}:
+        seen = {node for node, state in status.nodes.items() if state in OPERATIONAL}
+        if seen != {node for node, online in cluster.members.items() if online}:
             return False
         return NodeState.FENCE not in status.nodes.values() and all(
             each.state in AT_REST

@@ -20,6 +20,7 @@ from opendrs.model import (
     Mobility,
     NodeAffinity,
     NodeId,
+    NodeState,
     Rule,
     Snapshot,
 )
@@ -69,6 +70,10 @@ def clusters(draw: st.DrawFn) -> Snapshot:
                 NodeAffinity(guests=members, nodes=nodes, strict=draw(st.booleans()))
             )
     drawn = cluster(nodes=dict.fromkeys("abcd", 0.2), guests=guests, rules=rules)
+    resting = draw(st.sampled_from([None, *NODES]))
+    if resting is not None:
+        node = replace(drawn.nodes[resting], state=NodeState.MAINTENANCE)
+        drawn = replace(drawn, nodes={**drawn.nodes, resting: node})
     for name in draw(st.sets(st.sampled_from(NAMES), max_size=2)):
         drawn = altered(
             drawn, name, moves=Mobility.NEVER, obstacle="a passed-through device"
