@@ -194,6 +194,8 @@ def _of_file(at: Location, path: Path, kind: Guarded) -> Iterator[Exposure]:
 
 def _of_directories(at: Location, path: Path, kind: Guarded) -> Iterator[Exposure]:
     """Yield the directories above in which another user can replace what is there."""
+    if "\0" in str(path):  # no file has that name, as whoever opens it says
+        return
     above = (*path.absolute().parents, *path.resolve().parents)
     for directory in dict.fromkeys(above):
         found = _status(directory)

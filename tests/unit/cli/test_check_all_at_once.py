@@ -248,3 +248,12 @@ def test_settings_of_policies_are_in_range(
 
     assert answer.status == 2
     assert told in answer.err
+
+
+def test_a_path_that_no_file_can_have_is_answered(opendrs: Opendrs) -> None:
+    Path("opendrs.toml").write_text('[store]\npath = "a\\u0000b"\n')
+
+    answer = opendrs("check", "opendrs.toml")
+
+    assert answer.status in (0, 2)
+    assert "bug in opendrs" not in answer.err
