@@ -32,7 +32,7 @@ NOT_FOUND = 1
 def command(*, directory: Path | None, check: bool) -> int:
     """Compile the search of the policy optimize, once for this machine.
 
-    It takes about 20 s and 220 MiB. `make` and packages do it at set-up. Without it
+    It takes about 20 s and 250 MiB. `make` and packages do it at set-up. Without it
     optimize plans clusters above 400 guests with a plain search: its plans are good,
     those of the compiled search are better. `run` compiles in the background.
 
