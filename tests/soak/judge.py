@@ -260,7 +260,7 @@ class Judge:
         run = found.record.key[0] if found.record is not None else ""
         if kind in MOVES:
             self._end_move(found, self._guests[name], run)
-        elif kind == "power-on" and found.own and not error:
+        elif kind == "power-on" and found.own and not error and not found.lost:
             self._powered_on[target] = Moved(self._now, run, self._now)
 
     def _end_move(self, job: TrueJob, guest: TrueGuest, run: str) -> None:
@@ -269,6 +269,7 @@ class Judge:
             guest.disturbed = self._now
             return
         guest.host = job.action[3]
+        guest.arrived = self._now
         if job.action[0] == "relocate":
             guest.since = self._now
         if not job.own:
@@ -340,9 +341,10 @@ class Judge:
         if kind in MOVES and guest is not None and outcome in ("done", "lost"):
             at = min(guest.moved.at, self._now) if guest.moved else self._now
             guest.moved = Moved(at, record.key[0], self._now)
-        elif kind == "power-on" and target in self._powered_on:
-            powered_on = self._powered_on[target]
-            self._powered_on[target] = Moved(powered_on.at, record.key[0], self._now)
+        elif kind == "power-on" and outcome in ("done", "lost"):
+            known = self._powered_on.get(target)
+            at = known.at if known is not None and outcome == "done" else self._now
+            self._powered_on[target] = Moved(at, record.key[0], self._now)
 
     def _require_patience(self, job: TrueJob) -> None:
         """Require that *job* was asked after, or aborted, for long without success."""
@@ -421,19 +423,27 @@ class Judge:
             self._violated(promise, detail, *names)
 
     def _judge_memory(self, name: str, target: str) -> None:
-        there = {name}
+        """Require memory for a guest, by limits and by use as it was measured.
+
+        A guest that arrived since the loads were measured is not in use there yet.
+        """
+        there, measured = {name}, {name}
         for other, guest in self._guests.items():
-            bound = guest.job is not None and self._counts(self._jobs[guest.job])
-            arriving = bound and self._jobs[guest.job or ""].action[3] == target
-            present = guest.host == target and guest.changed <= self._look.taken
-            if guest.running and (present or arriving):
+            if not guest.running:
+                continue
+            job = self._jobs[guest.job] if guest.job is not None else None
+            arriving = job is not None and self._counts(job) and job.action[3] == target
+            if arriving or (guest.host == target and guest.changed <= self._look.taken):
                 there.add(other)
+                if arriving or guest.arrived <= self._look.measured:
+                    measured.add(other)
         (memory, own), terms = self.hosts[target], self.terms
-        used = own + sum(self._used(self._guests[g]) for g in there)
+        used = own + sum(self._used(self._guests[g]) for g in measured)
         limits = sum(self._guests[g].memory for g in there)
         if used > memory * (1 - terms.headroom) + 1:
-            detail = f"{used / 2**30:.2f} GiB in use on {target} with {sorted(there)}"
-            self._violated(Promise.HEADROOM, detail, target, *there)
+            names = sorted(measured)
+            detail = f"{used / 2**30:.2f} GiB in use on {target} with {names}"
+            self._violated(Promise.HEADROOM, detail, target, *names)
         if limits > memory * terms.overcommit + 1:
             detail = f"{limits / 2**30:.2f} GiB of limits on {target}: {sorted(there)}"
             self._violated(Promise.OVERCOMMIT, detail, target, *there)

@@ -66,11 +66,16 @@ class Story:
         self.say(at, "look", taken=at, measured=at, silent=silent)
 
     def record(
-        self, at: float, step: str, path: str, outcome: str | None = None
+        self,
+        at: float,
+        step: str,
+        path: str,
+        outcome: str | None = None,
+        kind: str = "",
     ) -> None:
         """Record a step of a run; *path* is like "a h1 h2", or "h1" for a switch."""
         run, number = step.split(".")
-        facts = _facts(path)
+        facts = _facts(path, kind)
         self.say(at, "writing", run=run, step=number, outcome=outcome)
         with closing(sqlite3.connect(self.database)) as database, database:
             database.execute(
@@ -80,16 +85,14 @@ class Story:
             database.execute("INSERT INTO records VALUES (?, ?, ?, ?)", row)
         self.say(at, "written", run=run, step=number, outcome=outcome, **facts)
 
-    def start(self, at: float, step: str, path: str, kind: str = "migrate") -> None:
+    def start(self, at: float, step: str, path: str, kind: str = "") -> None:
         """Start a job that is called as its step, which is recorded."""
-        self.record(at, step, path)
+        self.record(at, step, path, kind=kind)
         self.start_again(at, step, path, kind)
 
-    def start_again(
-        self, at: float, job: str, path: str, kind: str = "migrate"
-    ) -> None:
+    def start_again(self, at: float, job: str, path: str, kind: str = "") -> None:
         """Start a job whose step is recorded already, or is not."""
-        facts = {**_facts(path), "kind": kind}
+        facts = _facts(path, kind)
         self.say(at, "start", **facts)
         self.say(at, "job", job=job, by="controller", **facts)
 
@@ -108,9 +111,9 @@ class Story:
         return {violation.promise for violation in self.judge.violations}
 
 
-def _facts(path: str) -> dict[str, str]:
+def _facts(path: str, kind: str = "") -> dict[str, str]:
     guest, source, target = path.split() if " " in path else ("", path, path)
-    kind = "migrate" if guest else "power-off"
+    kind = kind or ("migrate" if guest else "power-off")
     return {"kind": kind, "guest": guest, "source": source, "target": target}
 
 
@@ -267,6 +270,23 @@ def test_memory_that_is_promised_twice_is_found(story: Story) -> None:
     assert story.broken == {Promise.HEADROOM, Promise.OVERCOMMIT}
 
 
+def test_memory_in_use_counts_as_it_was_measured(tmp_path: Path) -> None:
+    story = Story(tmp_path, terms=replace(TERMS, overcommit=2.0))
+    for name, host in (("large", "h2"), ("larger", "h1")):
+        story.guest(name, host, memory=16)
+    story.look(2)
+    story.move(3, 9, "run.1", "large h2 h3")
+    story.say(10, "look", taken=10, measured=8, silent=())
+    story.start(11, "run.2", "larger h1 h3")
+    before = story.broken
+    story.end(12, "run.2", "larger h1 h3", "failed")
+    story.look(13)
+    story.start(14, "run.3", "larger h1 h3")
+
+    assert before == set()
+    assert story.broken == {Promise.HEADROOM}
+
+
 def test_memory_of_guests_that_appeared_since_the_look_does_not_count(
     story: Story,
 ) -> None:
@@ -365,13 +385,26 @@ def test_a_node_that_a_guest_is_migrating_to_and_is_powered_off_is_found(
 def test_a_node_that_is_powered_off_right_after_it_was_powered_on_is_found(
     story: Story,
 ) -> None:
-    story.start_again(2, "on", "h4", "power-on")
-    story.judge.violations.clear()  # it is not recorded
-    story.say(90, "job-end", job="on", error="")
+    story.start(2, "run.1", "h4", "power-on")
+    story.say(90, "job-end", job="run.1", error="")
+    story.record(91, "run.1", "h4", "done", kind="power-on")
     story.look(100)
     story.start(101, "run.2", "h4", "power-off")
 
     assert story.broken == {Promise.STAYS_ON}
+
+
+def test_a_node_that_came_on_after_it_was_recorded_as_lost_may_be_powered_off(
+    story: Story,
+) -> None:
+    story.start(2, "run.1", "h4", "power-on")
+    story.say(3, "unanswered", job="run.1")
+    story.record(200, "run.1", "h4", "lost", kind="power-on")
+    story.say(300, "job-end", job="run.1", error="")
+    story.look(510)
+    story.start(511, "run.2", "h4", "power-off")
+
+    assert story.broken == set()
 
 
 def test_an_abort_before_the_timeout_is_found(story: Story) -> None:

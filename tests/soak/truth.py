@@ -97,6 +97,7 @@ class TrueGuest:
     since: float
     uses: list[tuple[float, int]]
     changed: float  # when others changed it last
+    arrived: float = -math.inf  # when it migrated last
     job: str | None = None
     moved: Moved | None = None
     disturbed: float = -math.inf  # when a migration of it failed, or others changed it
