@@ -123,7 +123,7 @@ def _guarded(
         yield from _guarded_by_power(connection)
     for record in _records(settings):
         for ending in _BESIDE_RECORD:
-            beside = record.with_name(record.name + ending)
+            beside = record.parent / f"{record.name}{ending}"
             yield ("store", "path"), beside, Guarded.RECORD
 
 

@@ -250,8 +250,10 @@ def test_settings_of_policies_are_in_range(
     assert told in answer.err
 
 
-def test_a_path_that_no_file_can_have_is_answered(opendrs: Opendrs) -> None:
-    Path("opendrs.toml").write_text('[store]\npath = "a\\u0000b"\n')
+@pytest.mark.parametrize("path", ["a\\u0000b", "", "."])
+def test_a_path_that_no_file_can_have_is_answered(opendrs: Opendrs, path: str) -> None:
+    platform = '[platform.lab]\nkind = "libvirt"\nnodes = {a = "test:///default"}\n'
+    Path("opendrs.toml").write_text(f'[store]\npath = "{path}"\n{platform}')
 
     answer = opendrs("check", "opendrs.toml")
 
