@@ -19,11 +19,13 @@ from typing import BinaryIO, Self
 
 from opendrs.errors import InvalidFileError
 from opendrs.platforms.file.documents import LARGEST_FILE, parse_json, shown_path
+from opendrs.platforms.file.wire import FORMAT
 from opendrs.platforms.ordinary_files import open_ordinary
 
 SUFFIXES = (".jsonl", ".ndjson")
 _BLOCK = 1 << 20  # bytes that are read at once, from the end
 _BEGINNING = 300  # bytes of a line in which the time of the snapshot usually is
+_START = f'{{"format": "{FORMAT}"'.encode()  # of each line that is written
 _TAKEN_AT = re.compile(rb'"taken_at":\s*"([^"\\]{1,60})"')
 
 
@@ -153,6 +155,15 @@ def _is_whole(content: bytes) -> bool:
     return isinstance(_parsed(content), dict)
 
 
+def _is_snapshot(content: bytes) -> bool:
+    """Return whether a line is a snapshot, or the beginning of one that was cut off."""
+    document = _parsed(content)
+    if isinstance(document, dict):
+        return document.get("format") == FORMAT
+    cut_off = not content.endswith(b"\n")
+    return cut_off and content[: len(_START)] == _START[: len(content)]
+
+
 def _parsed(content: bytes) -> object:
     """Return the values of a line; None if it is no JSON, or too large."""
     try:
@@ -278,7 +289,7 @@ def _mended(file: BinaryIO, path: Path) -> str:
         return ""
     file.seek(0)
     first = file.readline(LARGEST_FILE)
-    if not _is_whole(first) and first.endswith(b"\n"):
+    if not _is_snapshot(first):
         raise InvalidFileError(
             f"{shown_path(path)}: it is there, and is no history to add to; "
             "--force replaces it"

@@ -189,6 +189,42 @@ def test_adding_goes_on_after_an_end_that_was_cut_off(path: Path) -> None:
     assert FilePlatform(path).observe() == at(4)
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "my notes, without a line break",
+        "notes\nof two lines",
+        '{"a": 1}',
+        '{"a": 1}\n{"a":',
+        '{"format": "opendrs-configuration/1", "platform',
+        "[1, 2]",
+    ],
+)
+def test_a_file_that_is_no_history_is_neither_cut_nor_added_to(
+    tmp_path: Path, content: str
+) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text(content)
+
+    with pytest.raises(InvalidFileError, match="no history to add to"):
+        HistoryFile(path)
+
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("size", [1, 20, 50, 300])
+def test_a_history_whose_only_line_was_cut_off_begins_again(
+    tmp_path: Path, size: int
+) -> None:
+    path = tmp_path / "history.jsonl"
+    path.write_text(json_line(at(0))[:size])
+
+    with HistoryFile(path) as file:
+        file.add(json_line(at(1)))
+
+    assert path.read_text() == f"{json_line(at(1))}\n"
+
+
 def test_a_line_that_only_lacks_its_end_is_kept(path: Path) -> None:
     with path.open("ab") as file:
         file.write(json_line(at(3)).encode())
