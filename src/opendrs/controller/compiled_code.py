@@ -36,6 +36,7 @@ FOLDER = "compiled-"
 MANIFEST = "manifest.json"
 NOT_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 COMMAND = "opendrs compile"
+CHOOSE = f"choose another: {COMMAND} --to DIR, and set {CACHE}=DIR"
 PROGRAM = [sys.executable, "-m", "opendrs.controller.compiled_code"]  # for DIR
 
 Told = Callable[[str], None]
@@ -113,7 +114,7 @@ def unsuitable() -> str | None:
     for directory in directories():
         for folder in _folders(directory):
             if not _is_safe(folder):
-                return f"{folder}: other users can write to it"
+                return f"{folder}: a link, or other users can write to it"
             with suppress(OSError, ValueError):
                 made_for = json.loads((folder / MANIFEST).read_text())["version"]
                 here = asdict(Version.of_this_process())
@@ -156,6 +157,8 @@ def compile_all(told: Told) -> None:
 
     begun = monotonic()
     for number, (function, run) in enumerate(compilations(), 1):
+        if function.dispatcher.signatures:
+            continue
         told(
             f"compiling the search: {number} of {len(FUNCTIONS)}, {function.name} "
             f"(after {monotonic() - begun:.0f} s)"
@@ -180,8 +183,7 @@ def kept(told: Told, directory: Path | None = None) -> tuple[Path, bool]:
     if place is None:
         tried = ", ".join(map(str, directories()))
         raise StoreError(
-            f"compiled code: no directory can be written: {tried}; "
-            f"choose one: {COMMAND} --to DIR, and set {CACHE}=DIR"
+            f"compiled code: no directory can be written: {tried}; {CHOOSE}"
         )
     try:
         with _locked(place):
@@ -196,7 +198,7 @@ def kept(told: Told, directory: Path | None = None) -> tuple[Path, bool]:
             return _save(contents, place), True
     except OSError as error:
         raise StoreError(
-            f"compiled code: {place}: {error.strerror or error}"
+            f"compiled code: {place}: {error.strerror or error}; {CHOOSE}"
         ) from error
 
 
@@ -211,14 +213,10 @@ def require(told: Told) -> None:
     folder = found()
     if folder is not None and load(folder):
         return
-    place = writable()
-    if place is not None:
-        load(kept(told, place)[0])
-    else:
-        told(
-            "compiled code: no directory can be written, so each process "
-            f"compiles; choose one: {COMMAND} --to DIR, and set {CACHE}=DIR"
-        )
+    try:
+        load(kept(told)[0])
+    except StoreError as error:
+        told(f"{error}; until then each process compiles")
         compile_all(told)
 
 
@@ -320,12 +318,16 @@ def _folders(directory: Path) -> list[Path]:
 
 
 def _is_safe(folder: Path) -> bool:
-    """Return whether only this user, or root, can have written to *folder*."""
+    """Return whether only this user, or root, can have written to *folder*.
+
+    A symbolic link is not followed: it could lead elsewhere when the code is read.
+    """
     try:
-        about = folder.stat()
+        about = folder.lstat()
     except OSError:
         return False
-    return about.st_uid in (0, os.geteuid()) and not about.st_mode & NOT_OTHERS
+    own = about.st_uid in (0, os.geteuid())
+    return own and stat.S_ISDIR(about.st_mode) and not about.st_mode & NOT_OTHERS
 
 
 def _compiled() -> dict[str, bytes]:

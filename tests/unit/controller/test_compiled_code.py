@@ -110,6 +110,29 @@ def test_code_that_others_can_write_is_not_loaded(directory: Path, mode: int) ->
     assert "other users can write to it" in lines[0]
 
 
+def test_code_behind_a_link_that_another_user_could_turn_is_not_loaded(
+    directory: Path, tmp_path: Path
+) -> None:
+    folder = folder_in(directory)
+    folder.rename(tmp_path / "elsewhere")
+    folder.symlink_to(tmp_path / "elsewhere")
+
+    assert found_in(directory) is None
+
+
+def test_code_that_cannot_be_kept_is_used_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen_search(SearchKind.COMPILED)  # loaded in this process
+    place = tmp_path / "cache"
+    (place / ".compiled.lock").mkdir(parents=True)  # cannot be opened for writing
+    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    lines: list[str] = []
+
+    assert Supply(lines.append)(True)  # noqa: FBT003
+    assert f"compiled code: {place}: Is a directory" in lines[0]
+
+
 def test_without_compiled_code_nothing_is_told_and_none_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
