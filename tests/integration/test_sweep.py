@@ -25,6 +25,8 @@ RESULTS, JOURNAL = Path("grid.parquet"), Path("grid.parquet.journal")
 RUNS = 12
 PATIENCE = 120.0  # s, on a machine that is busy with other tests
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def fixture_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

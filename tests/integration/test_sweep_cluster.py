@@ -26,6 +26,8 @@ OTHER = "import opendrs; opendrs.__version__ = '0.0.0'"
 NONE = "raise ModuleNotFoundError"
 MANY = list(range(100))
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", name="two")
 def fixture_two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:

@@ -23,7 +23,7 @@ EVERY_DAY = {"npa", "dvfs", "lr-mmt"}
 
 Row = Mapping[str, str]
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 
 def name_of(row: Row) -> str:

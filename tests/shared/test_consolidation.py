@@ -46,7 +46,7 @@ THR_MMT = Consolidate(
     limits=Limits(cooldown=0),
 )
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 
 @cache

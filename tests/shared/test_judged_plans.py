@@ -17,12 +17,14 @@ from opendrs.platforms.file import snapshot_from
 from opendrs.policies import BUILT_IN, Balance, Decision, Optimize
 from opendrs.policies.measures import Method
 from opendrs.policies.optimising.budget import Budget
+from opendrs.policies.optimising.searches import SearchKind
 
 BESIDE = Path(__file__).parents[3] / "shared"
 SHARED = Path(os.environ.get("OPENDRS_SHARED") or BESIDE)
 JUDGE = SHARED / "tools" / "judge_plan.py"
 LARGEST = 200_000  # nodes times guests; more take minutes to read and judge
 BUDGETS = ("knee", "unlimited", "40 moves", "500 GiB")
+SEARCHES = (SearchKind.AUTO, SearchKind.PLAIN)
 
 pytestmark = [
     pytest.mark.shared,
@@ -41,9 +43,10 @@ def size(path: Path) -> int:
     return int(nodes) * int(guests)
 
 
-def clusters() -> list[Path]:
+def clusters(*, large: bool = False) -> list[Path]:
+    """Return the recorded clusters up to `LARGEST`, or the larger ones."""
     every = sorted((SHARED / "data" / "clusters").glob("*.json*"))
-    return [path for path in every if size(path) <= LARGEST]
+    return [path for path in every if (size(path) > LARGEST) is large]
 
 
 def judged(document: object, name: str, decision: Decision[Any], folder: Path) -> Any:  # noqa: ANN401 -- as JSON is
@@ -92,15 +95,17 @@ def test_the_plan_of_balance_evens_the_load(
     assert verdict["after"]["both"] < verdict["before"]["both"]
 
 
+@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
 def test_optimize_is_safe_and_keeps_to_its_budget(
-    path: Path, budget: str, tmp_path: Path
+    path: Path, budget: str, search: SearchKind, tmp_path: Path
 ) -> None:
     document = read(path)
     snapshot = snapshot_from(document, path.name)
+    policy = Optimize(budget=budget, effort=200, search=search)
 
-    decision = Optimize(budget=budget, effort=200).decide(snapshot, None)
+    decision = policy.decide(snapshot, None)
 
     verdict = judged(document, "optimize", decision, tmp_path)
     most = Budget.parsed(budget)
@@ -122,3 +127,19 @@ def test_optimize_mends_every_rule_and_evens_both_resources(
     assert verdict["rules_broken_after"] == 0
     assert verdict["after"]["memory"] < 0.1 * verdict["before"]["memory"]
     assert verdict["after"]["cpu"] < 0.1 * verdict["before"]["cpu"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", clusters(large=True), ids=lambda path: path.name)
+def test_a_large_cluster_is_planned_safely_without_compiled_code(
+    path: Path, tmp_path: Path
+) -> None:
+    document = read(path)
+    policy = Optimize(search=SearchKind.PLAIN)
+
+    decision = policy.decide(snapshot_from(document, path.name), None)
+
+    verdict = judged(document, "optimize", decision, tmp_path)
+    assert verdict["migrations"] > 0
+    assert verdict["rules_broken_after"] == 0
+    assert verdict["after"]["both"] < verdict["before"]["both"]

@@ -86,6 +86,7 @@ def sums(
     return found
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 3), st.integers(0, 60), st.integers(0, 2))
 @settings(max_examples=8, deadline=None)
 def test_no_plan_has_a_smaller_sum(

@@ -93,6 +93,7 @@ def test_compiled_code_leaves_no_note(opendrs: Opendrs, tmp_path: Path) -> None:
     assert "search:" not in planned.out
 
 
+@pytest.mark.slow
 def test_compile_keeps_code_in_a_directory_and_says_where(
     opendrs: Opendrs, tmp_path: Path
 ) -> None:

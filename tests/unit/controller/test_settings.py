@@ -210,7 +210,10 @@ def test_records_are_kept_in_the_state_directory(
         ),
         (
             "[policy.balance]\nmargin = 2",
-            "policy.balance: margin must be a finite number in [0, 1], not 2.0",
+            (
+                "policy.balance: margin must be a finite number in [0, 1], not 2.0; "
+                "2 % is 0.02"
+            ),
         ),
         (
             "[policy.balance]\nlimits = {}",
