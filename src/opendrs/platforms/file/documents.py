@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -13,11 +14,23 @@ from opendrs.escapes import escaped_line
 from opendrs.platforms.file.complaints import Complaint, Location
 from opendrs.platforms.ordinary_files import MIB, read_ordinary
 
-DEEPEST_KEY = 100  # parts; tomllib takes time in the square of their number
+DEEPEST_KEY = 100  # parts; tomllib takes time and memory in the square of their number
 GZIP = b"\x1f\x8b"  # RFC 1952, 2.3.1
 LARGEST_FILE = 256 * MIB  # a snapshot of 200,000 guests has some 60 million bytes
 LARGEST_TOML = 32 * MIB  # tomllib reads some 1 MB a second
 MOST_VALUES = 1 << 24  # in JSON; a snapshot of 200,000 guests has some 4 million
+
+# Strings and comments of TOML, also those that lack their end: text is passed once.
+_OPAQUE = re.compile(
+    r'''"""(?:[^"\\]|\\.|"{1,2}+(?!"))*+"{0,5}+'''
+    r"""|'{3}(?:[^']|'{1,2}+(?!'))*+'{0,5}+"""
+    r"""|"(?:[^"\\\n]|\\[^\n])*+"?"""
+    r"""|'[^'\n]*+'?|\#[^\n]*+""",
+    re.DOTALL,
+)
+_DEEP_KEY = re.compile(
+    rf"(?<![\w.-])[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]++){{{DEEPEST_KEY}}}", re.ASCII
+)
 
 
 class RepeatedKeys(dict[str, object]):
@@ -112,7 +125,7 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
     if len(text) > LARGEST_TOML:
         limit = f"{LARGEST_TOML // MIB} MiB of TOML"
         raise InvalidFileError(f"{source} is larger than {limit}; write it as JSON")
-    if any(_key_depth(line) > DEEPEST_KEY for line in text.splitlines()):
+    if _DEEP_KEY.search(_OPAQUE.sub("_", text)):  # in a table in a line, too
         raise InvalidFileError(f"{source} is nested too deeply")
     try:
         return tomllib.loads(text)
@@ -122,10 +135,6 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
         raise InvalidFileError(f"{source} is nested too deeply") from error
     except ValueError as error:  # an integer of thousands of digits
         raise InvalidFileError(f"{source} holds too long a number") from error
-
-
-def _key_depth(line: str) -> int:
-    return line.partition("#")[0].partition("=")[0].count(".")
 
 
 def repeated_keys(value: object, at: Location = ()) -> Iterator[Complaint]:

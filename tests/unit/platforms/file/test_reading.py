@@ -396,6 +396,12 @@ def test_says_in_one_line_that_a_file_is_not_json(
         ("a = 1\nb == 2", "is not TOML: Invalid value (at line 2, column 4)"),
         ("a = " + "[" * 100_000, "is nested too deeply"),
         ("a." * 100_000 + "a = 1", "is nested too deeply"),
+        ("x = {" + "a." * 2000 + "a = 1}", "is nested too deeply"),
+        ("x = {y = 'z', " + "a . " * 2000 + "a = 1}", "is nested too deeply"),
+        ('x = {y = """z"""", ' + "a." * 2000 + "a = 1}", "is nested too deeply"),
+        ('"=".' + "a." * 2000 + "a = 1", "is nested too deeply"),
+        ('"#".' + '\'a\'.a."\\"".' * 2000 + "a = 1", "is nested too deeply"),
+        ("x = '" + "a." * 2000, 'is not TOML: Expected "\'" (at end of document)'),
         ("a = " + "9" * 5000, "holds too long a number"),
     ],
 )
