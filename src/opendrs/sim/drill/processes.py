@@ -8,10 +8,12 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection
 
+from opendrs.errors import OpenDRSError
 from opendrs.model import NodeId
 from opendrs.sim.drill.losing import AfterLoss, LossSimulation
 from opendrs.sim.drill.losses import Loss
@@ -34,6 +36,9 @@ def simulated_losses(
         nodes: The nodes.
         processes: How many simulate losses; None for as many as there are cores, or
             this one alone where the cluster is small or the platform is not Linux.
+
+    Raises:
+        OpenDRSError: One of the processes was killed.
     """
     count = _usual_count(simulation) if processes is None else processes
     if min(count, len(nodes)) < 2:
@@ -49,6 +54,11 @@ def simulated_losses(
             simulation.loss_from([node], end)
             for node, end in zip(nodes, ends, strict=True)
         )
+    except BrokenProcessPool as error:
+        raise OpenDRSError(
+            "drill: a process that simulates losses was killed, probably for lack of "
+            "memory; try again, or simulate the loss of one node: --fail NODE"
+        ) from error
     finally:
         pool.shutdown(cancel_futures=True)
         kept.close()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from multiprocessing import active_children
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import cluster, guest_ids
+from opendrs.errors import OpenDRSError
 from opendrs.ha.documents import Datacenter, Scheduling
 from opendrs.model import (
     Affinity,
@@ -124,6 +126,22 @@ def test_losses_by_several_processes_are_those_by_one() -> None:
 
     assert one == two
     assert len(set(one)) == len(NODES)
+
+
+def lose_while_processes_are_killed(nodes: tuple[NodeId, ...]) -> None:
+    simulation = LossSimulation(SMALL, limits=LIMITS)
+    with simulated_losses(simulation, nodes, 2) as losses:
+        next(losses)
+        for process in active_children():
+            process.kill()
+        list(losses)
+
+
+def test_a_process_that_is_killed_is_an_error_with_what_to_do() -> None:
+    with pytest.raises(OpenDRSError, match="was killed"):
+        lose_while_processes_are_killed(NODES * 50)
+
+    assert active_children() == []
 
 
 @pytest.mark.parametrize(
