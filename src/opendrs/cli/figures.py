@@ -5,15 +5,11 @@ from __future__ import annotations
 from rich.text import Text
 
 from opendrs.cli.screen import Cell, speaks_unicode
+from opendrs.model.listing import counted as counted
 
 UNKNOWN = "?"
 BUSY, FULL = 0.7, 0.9  # parts of a capacity from which a bar changes its colour
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-
-
-def counted(count: int, noun: str) -> str:
-    """Return as many of *noun* as there are, as in `1 guest` and `2 guests`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def amount(size: float | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from opendrs.controller.documents import violation_documents
 from opendrs.controller.telling import tell
 from opendrs.model import Action, Snapshot
+from opendrs.model.listing import counted
 from opendrs.policies import Decision, Optimize, Policy
 from opendrs.policies.optimising.repairs import unresolved
 from opendrs.rules import Violation, ViolationChange, violation_change
@@ -40,7 +41,7 @@ class CycleLog:
         steps = decision.plan.steps
         actions = [step.action for step in steps]
         self._log_rules(policy, snapshot, actions)
-        what = _counted(len(steps), "step") if steps else "nothing to do"
+        what = counted(len(steps), "step") if steps else "nothing to do"
         reasons = [decision.reason.value, decision.detail]
         text = f"{policy.name}: {what}; {', '.join(filter(None, reasons))}"
         if not steps:
@@ -112,8 +113,4 @@ class CycleLog:
 def _first(texts: tuple[str, ...], what: str) -> list[str]:
     """Return the first of *texts*, and how many more there are."""
     shown, more = list(texts[:MOST_SHOWN]), len(texts) - MOST_SHOWN
-    return [*shown, f"and {_counted(more, what)} more"] if more > 0 else shown
-
-
-def _counted(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"
+    return [*shown, f"and {counted(more, what)} more"] if more > 0 else shown

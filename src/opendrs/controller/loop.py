@@ -27,6 +27,7 @@ from opendrs.errors import (
     UnsupportedError,
 )
 from opendrs.model import Snapshot
+from opendrs.model.listing import counted
 
 FIRST_PAUSE = 5.0  # seconds after which a platform that did not answer is asked again
 
@@ -151,7 +152,8 @@ class Controller:
         if left:
             tell(
                 "resuming",
-                f"an earlier process left {_counted(len(left))} under way; following",
+                f"an earlier process left {counted(len(left), 'step')} under way; "
+                "following",
                 steps=len(left),
             )
             resume(self._means)
@@ -192,7 +194,3 @@ class Controller:
         if self._told:
             tell("seen-again", "the cluster can be seen again")
         self._told = ""
-
-
-def _counted(steps: int) -> str:
-    return "1 step" if steps == 1 else f"{steps} steps"

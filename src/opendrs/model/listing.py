@@ -1,10 +1,15 @@
-"""Names in a sentence: a few of them, and how many more there are."""
+"""Names in a sentence, a few of them and how many more there are; and counts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 MOST_NAMED = 3  # guests, nodes or rules in one list
+
+
+def counted(count: int, noun: str) -> str:
+    """Return as many of *noun* as there are, as in `1 guest` and `2 guests`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def first_few(names: Sequence[str], most: int = MOST_NAMED, joint: str = ", ") -> str:
