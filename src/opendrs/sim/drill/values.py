@@ -107,6 +107,8 @@ def read_value(path: Path) -> Value | None:
         ) from error
     except RecursionError as error:
         raise InvalidFileError(f"{path}: nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidFileError(f"{path}: holds too long a number") from error
 
 
 def read_text(path: Path) -> str | None:

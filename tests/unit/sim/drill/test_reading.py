@@ -60,6 +60,8 @@ def test_three_nodes_and_six_services_are_usual(tmp_path: Path) -> None:
         ({"service_config": {"101": {"node": "node1"}}}, "a service is called vm:100"),
         ({"service_config": "[1,"}, "line 1, column 4"),
         ({"service_config": "[]"}, "must be an object"),
+        ({"service_config": "[" * 100_000}, "nested too deeply"),
+        ({"service_config": f"[{'9' * 5000}]"}, "holds too long a number"),
         ({"hardware_status": {"node1": {"power": "up"}}}, "power: must be on or off"),
         ({"hardware_status": {"node1": {"maxcpu": []}}}, "maxcpu: must be a number"),
         ({"hardware_status": {"node1": {"maxcpu": -1}}}, "0 or more"),
