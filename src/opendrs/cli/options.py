@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,8 +42,13 @@ class AmountRange(click.FloatRange):
         ctx: click.Context | None,
     ) -> float:
         """Return the number that *value* is."""
-        with suppress(QuantityError):  # a plain number, or what is told below
+        try:
             value = self._quantity.number(value)
+        except QuantityError as error:
+            try:
+                value = float(value)
+            except ValueError:
+                self.fail(f"expected {error}, got {value!r}", param, ctx)
         found: float = super().convert(value, param, ctx)
         return found
 

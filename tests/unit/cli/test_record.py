@@ -110,6 +110,8 @@ def test_a_history_goes_on_when_the_platform_was_away(
         (["-o", "c.json", "--every", "0"], "not in the range"),
         (["-o", "c.json", "--every", "1e300"], "not in the range"),
         (["-o", "c.json", "--every", "nan"], "nan is not a number"),
+        (["-o", "c.json", "--every", "5 parsecs"], 'such as "10 min" (units: ms, s'),
+        (["-o", "c.json", "--every", "often"], "got 'often'"),
         ([], "Missing option"),
     ],
 )
