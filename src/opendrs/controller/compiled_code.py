@@ -170,7 +170,7 @@ def kept(told: Told, directory: Path | None = None) -> tuple[Path, bool]:
     """Return the folder with compiled code; copy or compile it if there is none.
 
     Args:
-        told: Told which function is compiled.
+        told: Told which function is compiled, or that another process compiles.
         directory: Where; None for the first directory that can be written.
 
     Returns:
@@ -186,7 +186,7 @@ def kept(told: Told, directory: Path | None = None) -> tuple[Path, bool]:
             f"compiled code: no directory can be written: {tried}; {CHOOSE}"
         )
     try:
-        with _locked(place):
+        with _locked(place, told):
             folder = found_in(place)
             if folder is not None and _read(folder) is not None:
                 return folder, False
@@ -380,13 +380,19 @@ def _sum(content: bytes) -> str:
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def _locked(directory: Path, told: Told) -> Iterator[None]:
     """Keep other processes from compiling for *directory* at the same time."""
     directory.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     lock = os.open(directory / ".compiled.lock", flags, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            told(
+                f"compiled code: waiting for another process that compiles: {directory}"
+            )
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
         os.close(lock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -55,6 +56,21 @@ def test_a_second_compilation_changes_nothing(directory: Path) -> None:
     assert (folder, new) == (folder_in(directory), False)
     after = {each: each.stat().st_mtime_ns for each in directory.rglob("*.bin")}
     assert after == before
+
+
+def test_waiting_for_another_process_that_compiles_is_told(directory: Path) -> None:
+    lines: list[str] = []
+    with (directory / ".compiled.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        def release(line: str) -> None:
+            lines.append(line)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+
+        kept(release, directory)
+
+    place = f"compiled code: waiting for another process that compiles: {directory}"
+    assert lines == [place]
 
 
 @pytest.mark.parametrize("content", [b"", b"not machine code"])
