@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 
 from rich.console import RenderableType
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
 from rich.text import Text
 
+from opendrs.cli.echo import echo_off
 from opendrs.cli.screen import Screen, visible
 
 REFRESH_INTERVAL = 0.1  # seconds
@@ -43,10 +44,12 @@ class LiveProgress(Progress):
             redirect_stderr=sys.stderr.isatty(),
         )
         self._stopped = Event()
+        self._modes = ExitStack()  # of the terminal, while the lines are shown
         self._ticker = Thread(target=self._tick, daemon=True)
 
     def start(self) -> None:
         """Show the lines, and keep them up to date."""
+        self._modes.enter_context(echo_off(self._screen.file))
         with self._screen:
             super().start()
         self._ticker.start()
@@ -56,7 +59,7 @@ class LiveProgress(Progress):
         self._stopped.set()
         if self._ticker.is_alive():
             self._ticker.join()
-        with self._screen:
+        with self._modes, self._screen:
             super().stop()
 
     def refresh(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pseudo_terminal import Finished, Terminal, run_in_terminal
+from pseudo_terminal import CTRL_C, Finished, Terminal, run_in_terminal
 
 OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 SIZES = [(80, 24), (200, 50), (60, 10)]
@@ -60,6 +60,15 @@ with progress_bars(TextColumn("bar"), BarColumn()) as bars:
         bars.add_task("", total=None)
     for number in range(500):
         print(f"line {number}", file=sys.stderr)
+"""
+
+ASKS_AFTER_BARS = """
+from rich.progress import TextColumn
+from opendrs.cli.live import progress_bars
+
+with progress_bars(TextColumn("bar")) as bars:
+    bars.add_task("", total=None)
+input("Name? ")
 """
 
 
@@ -138,6 +147,33 @@ def test_ctrl_c_in_the_middle_shows_what_ended_and_what_was_not_started(
     result = re.search(r"Result: (\d+) done, (\d+) skipped", text)
     assert result is not None
     assert sum(ends(finished).values()) == len(ends(finished)) == int(result[1])
+
+
+@pytest.mark.parametrize("typed", [CTRL_C, CTRL_C * 2, "a\r", "x" * 100])
+def test_what_is_typed_while_bars_are_shown_leaves_no_bar_behind(
+    typed: str, environment: dict[str, str]
+) -> None:
+    command = [OPENDRS, "apply", "demo", "--policy", "optimize", "--yes"]
+
+    finished = run_in_terminal(
+        command, reply=("GiB left", typed), environment=environment
+    )
+
+    text = "\n".join(finished.lines)
+    assert re.search("^Result: ", text, re.MULTILINE)
+    assert not [line for line in finished.lines if "GiB left" in line or "━" in line]
+
+
+def test_keys_are_shown_again_once_the_bars_are_gone(
+    environment: dict[str, str],
+) -> None:
+    finished = run_in_terminal(
+        (sys.executable, "-c", ASKS_AFTER_BARS),
+        reply=("Name?", "alpha\r"),
+        environment=environment,
+    )
+
+    assert finished.lines == ["Name? alpha"]
 
 
 def test_lines_written_to_standard_error_stay_above_the_bars(
