@@ -232,7 +232,7 @@ def with_sleepers(snapshot: Snapshot, source: Source, settings: Settings) -> Sna
 
 
 def _may_be_there(path: Path) -> bool:
-    """Return whether there is a file *path*, or nobody may look whether there is."""
+    """Return whether there is a file *path*, or that cannot be found out."""
     try:
         return path.exists()
     except (OSError, ValueError):  # the store says what is wrong

@@ -147,7 +147,7 @@ class InFlight:
             self._save()
 
     def _update(self, seen: Snapshot) -> None:
-        """Remember how the guests of all migrations are seen, and who else migrates."""
+        """Remember the guests of migrations as they are seen, and new migrations."""
         for key, found in self._kept.items():
             if (guest := _on_source(found, seen)) is not None:
                 self._kept[key] = OpenMigration(found.move, guest)

@@ -1,4 +1,4 @@
-"""Who is let in: whoever shows the token of a node, with no more than fits.
+"""Requests that are let in: those with the token of a node, if they are not too large.
 
 An answer that is given before the request was read ends the connection. So does every
 answer to a peer without a token.
@@ -36,9 +36,9 @@ class Gate:
     """Lets requests with a known token through, and notes whose it is.
 
     Args:
-        app: To whom.
+        app: What answers them.
         tokens: The tokens that are known.
-        connections: The connections that are open; None if somebody else keeps them.
+        connections: The connections that are open; None if they are not counted here.
     """
 
     def __init__(
