@@ -25,6 +25,7 @@ from opendrs.cli.repair import repair_command
 from opendrs.cli.sources import (
     load_settings,
     open_source,
+    pace_for,
     record_of,
     require_changeable,
 )
@@ -56,9 +57,9 @@ def command(  # noqa: PLR0913 - one for each option
     """Plan, ask, and do it step by step.
 
     Shows the plan as plan does, and its summary once more before the question. Each
-    step is judged once more on a fresh look at the cluster before it starts. Ctrl-C
-    starts nothing more and follows what runs to its end; a second Ctrl-C gives up
-    what runs. When this process is killed, the next apply first follows what it had
+    step is judged once more on a fresh look at the cluster before it starts. After
+    Ctrl-C no step starts and running migrations finish; Ctrl-C again aborts them.
+    When this process is killed, the next apply first follows what it had
     started.
 
     \b
@@ -72,7 +73,7 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
     chosen = chosen_policy(settings, policy, assignments, budget, seconds)
-    opened = open_source(source, settings)
+    opened = open_source(source, settings, pace=pace_for(form))
     require_changeable(opened.platform)
     _require_an_answer(yes=yes, form=form)
     with record_of(opened, settings) as store:

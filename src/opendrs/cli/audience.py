@@ -9,12 +9,14 @@ from opendrs.cli.cluster import print_nodes, title
 from opendrs.cli.deeds import deed
 from opendrs.cli.performance import Performance
 from opendrs.cli.progress import Reporter, record_document
-from opendrs.cli.proposal import measure_table, print_decision, print_loads
-from opendrs.cli.repair import RepairCommand, rule_report
+from opendrs.cli.proposal import print_decision, print_loads, print_measures
+from opendrs.cli.repair import MOST_RULES, RepairCommand, rule_report
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.summary import (
     PlanSummary,
+    cluster_load,
     decision_document,
+    print_change,
     print_summary,
     summarize,
 )
@@ -22,6 +24,7 @@ from opendrs.cli.timing import print_schedule
 from opendrs.controller import Brake, SilentWatcher, Watcher
 from opendrs.model import Snapshot, first_few
 from opendrs.ports import Outcome, StepRecord
+from opendrs.rules import violation_change
 from opendrs.scoring import schedule
 
 
@@ -32,15 +35,22 @@ class ScreenAudience:
         repair: The command that repairs broken rules.
         everything: Whether to show all steps, nodes and notes, however many.
         cluster: Whether to show the nodes before the plan.
+        brief: Whether to show only summaries: no steps, nodes and notes.
     """
 
     def __init__(
-        self, repair: RepairCommand, *, everything: bool = False, cluster: bool = False
+        self,
+        repair: RepairCommand,
+        *,
+        everything: bool = False,
+        cluster: bool = False,
+        brief: bool = False,
     ) -> None:
         self._screen = console()
         self._repair = repair
         self._everything = everything
         self._cluster = cluster
+        self._brief = brief
         self._summary: PlanSummary | None = None
 
     def interrupted(self, records: Sequence[StepRecord]) -> None:
@@ -55,12 +65,17 @@ class ScreenAudience:
     def decided(self, performance: Performance) -> None:
         """Show the cluster, if wanted, and the plan."""
         task, before = performance.task, performance.before
+        self._summary = summary = _summary(performance, self._repair)
+        if self._brief:
+            print_summary(
+                self._screen, summary, None if self._everything else MOST_RULES
+            )
+            return
         if self._cluster:
             self._screen.print(title(before, task.source.platform.name))
             self._screen.print()
             print_nodes(self._screen, before, everything=self._everything)
             self._screen.print()
-        self._summary = summary = _summary(performance, self._repair)
         print_decision(self._screen, summary, before, everything=self._everything)
         print_schedule(self._screen, summary.schedule, task.policy.limits)
 
@@ -85,20 +100,22 @@ class ScreenAudience:
         if after is None:
             self._screen.print("The cluster cannot be seen now.")
         else:
-            self._show_nodes(performance, after)
+            self._show_change(performance, after)
         self._screen.print()
         self._screen.print(f"Result: {report.summary}.")
         for line in _undone(report.records):
             self._screen.print(line)
 
-    def _show_nodes(self, performance: Performance, after: Snapshot) -> None:
-        print_loads(
-            self._screen, performance.before, after, everything=self._everything
-        )
-        measures = measure_table(performance.decision.before, performance.measures)
-        if measures is not None:
-            self._screen.print()
-            self._screen.print(measures)
+    def _show_change(self, performance: Performance, after: Snapshot) -> None:
+        screen, before = self._screen, performance.before
+        if not self._brief:
+            print_loads(screen, before, after, everything=self._everything)
+        if self._everything:
+            print_measures(screen, performance.decision.before, performance.measures)
+        if not self._brief:
+            screen.print()
+        rules = violation_change(before, after)
+        print_change(screen, cluster_load(before), cluster_load(after), rules)
 
 
 def _undone(records: Iterable[StepRecord]) -> Iterator[str]:

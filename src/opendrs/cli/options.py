@@ -105,6 +105,12 @@ all_option = click.option(
     help="Show everything, however much; without it, of long lists the part that "
     "matters most.",
 )
+summary_option = click.option(
+    "--summary",
+    "brief",
+    is_flag=True,
+    help="Show only the summary: cost, highest loads, imbalance, broken rules.",
+)
 at_option = click.option(
     "--at",
     type=Time(),

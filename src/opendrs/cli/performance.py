@@ -170,9 +170,10 @@ def _means(task: Task, watcher: Watcher, brake: Brake) -> Means:
 def _seen_again(decided: Performance, report: Report) -> Performance:
     policy = decided.task.policy
     try:
-        after = decided.task.source.platform.observe()
+        seen = decided.task.source.platform.observe()
     except PlatformError:  # what was done must be told all the same
         return replace(decided, report=report)
+    after = replace(seen, rules=decided.before.rules)
     measures = policy.decide(after, policy.initial_memory()).before
     return replace(decided, report=report, after=after, measures=measures)
 

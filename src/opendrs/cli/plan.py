@@ -22,6 +22,7 @@ from opendrs.cli.options import (
     policy_option,
     set_option,
     source_argument,
+    summary_option,
     time_option,
 )
 from opendrs.cli.proposal import print_decision
@@ -42,12 +43,7 @@ from opendrs.scoring import schedule
 @set_option
 @budget_option
 @time_option
-@click.option(
-    "--summary",
-    "brief",
-    is_flag=True,
-    help="Show only the summary: cost, highest loads, imbalance, broken rules.",
-)
+@summary_option
 @all_option
 @at_option
 @config_option
@@ -75,7 +71,8 @@ def command(  # noqa: PLR0913 - one for each option
 
     Of more than ten steps, the ten most valuable are shown: first those that repair
     a broken strict rule, then those that free most of their node. Of more than 20
-    nodes, the ten most loaded. --all shows all; JSON has all.
+    nodes, the five most loaded. --all shows all, and the measures of the policy
+    itself; JSON has all.
 
     Through a pipe or into a file each row is one line, with a tab between columns.
 

@@ -109,10 +109,10 @@ class Reporter:
         if pulls > self._said:
             self._said = pulls
             self._screen.print(
-                "Giving up what runs."
+                "Aborting running migrations."
                 if self._brake.aborting
-                else "Starting nothing more; what runs goes on to its end. "
-                "Ctrl-C once more gives it up."
+                else "Starting nothing more. Running migrations finish; "
+                "Ctrl-C again aborts them."
             )
 
 

@@ -19,7 +19,7 @@ from opendrs.cli.figures import (
     percent,
 )
 from opendrs.cli.repair import MOST_RULES, infeasible_lines
-from opendrs.cli.screen import Cell, Table, add_row, table, visible
+from opendrs.cli.screen import Cell, add_row, table, visible
 from opendrs.cli.summary import PlanSummary, print_summary
 from opendrs.cli.value import most_valuable, repaired_rules
 from opendrs.controller.documents import KINDS
@@ -61,10 +61,8 @@ def print_decision(
         screen.print()
         after = outcome(snapshot, decision.plan)
         print_loads(screen, snapshot, after, everything=everything)
-        measures = measure_table(decision.before, decision.after)
-        if measures is not None and (everything or len(snapshot.nodes) <= FEW_NODES):
-            screen.print()
-            screen.print(measures)
+        if everything:
+            print_measures(screen, decision.before, decision.after)
     reported = {*infeasible_lines(summary.rules)}
     notes = [note for note in decision.notes if note not in reported]
     if notes:
@@ -212,14 +210,15 @@ def _drawn(snapshot: Snapshot, name: NodeId, resource: str, before: str = "") ->
     return bar(node_load(node, resource), before=before)
 
 
-def measure_table(
-    before: Mapping[str, float], after: Mapping[str, float]
-) -> Table | None:
-    """Return a policy's own measures before and after; None without any."""
+def print_measures(
+    screen: Console, before: Mapping[str, float], after: Mapping[str, float]
+) -> None:
+    """Print a policy's own measures before and after, if it has any."""
     if not before:
-        return None
+        return
     made = table("measure", "before", "after", right=["before", "after"])
     for name, value in before.items():
         then = f"{after[name]:.3f}" if name in after else UNKNOWN
         add_row(made, name.replace("_", " "), f"{value:.3f}", then)
-    return made
+    screen.print()
+    screen.print(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from opendrs.cli.options import JSON
 from opendrs.cli.screen import warn
 from opendrs.controller import remembered
 from opendrs.controller.clock import SystemClock
@@ -159,6 +161,11 @@ def simulation(*, seed: int, pace: float = 0.0) -> Source:
     clock = real if pace == 1 else SimulatedClock(pace=pace, real=real)
     platform = SimulatedPlatform(draw_cluster(seed), clock, name="demo", seed=seed)
     return Source(platform=platform, clock=clock, lasting=False)
+
+
+def pace_for(form: str) -> float:
+    """Return the real seconds for each simulated one: on a terminal, people watch."""
+    return 0.05 if form != JSON and sys.stdout.isatty() else 0.0
 
 
 def require_changeable(platform: Platform) -> None:

@@ -17,6 +17,7 @@ from opendrs.controller.documents import plan_document
 from opendrs.model import GIB, NodeId, PowerOff, PowerOn, Snapshot
 from opendrs.policies import Decision
 from opendrs.policies.measures import measures
+from opendrs.rules import ViolationChange
 from opendrs.scoring import ImbalanceForm, Schedule, UsageMode, node_loads
 
 
@@ -131,7 +132,7 @@ def print_summary(
     if decision.plan.steps:
         screen.print(f"plan: {', '.join(_costs(summary))}")
         screen.print()
-        _print_change(screen, summary)
+        print_change(screen, summary.before, summary.after, summary.rules.change)
     if summary.rules.unresolved:
         screen.print()
     print_rules(screen, summary.rules, most_rules)
@@ -150,9 +151,11 @@ def _costs(summary: PlanSummary) -> Iterator[str]:
         yield f"up to {summary.schedule.most_at_once} at once"
 
 
-def _print_change(screen: Console, summary: PlanSummary) -> None:
+def print_change(
+    screen: Console, before: ClusterLoad, after: ClusterLoad, rules: ViolationChange
+) -> None:
+    """Print the highest loads, the imbalance and the broken rules, before and after."""
     made = table("measure", "before", "on node", "after", "on node")
-    before, after, rules = summary.before, summary.after, summary.rules.change
     _add_peak(made, "highest cpu load", before.cpu, after.cpu)
     _add_peak(made, "highest memory load", before.memory, after.memory)
     even = (_figure(before.imbalance), "", _figure(after.imbalance), "")

@@ -46,6 +46,37 @@ def test_demo_shows_the_cluster_first(opendrs: Opendrs) -> None:
     assert told[0].startswith("demo: 8 nodes, 60 guests")
 
 
+def test_demo_shows_the_most_valuable_steps_and_ends_with_a_summary(
+    opendrs: Opendrs,
+) -> None:
+    told = lines(opendrs("demo").out)
+
+    assert "the 10 most valuable of 19 steps; --all shows all" in told
+    assert "measure before on node after on node" in told[-8:]
+    assert told[-1] == "Result: 19 done."
+
+
+def test_demo_all_shows_all_steps_and_the_measures_of_the_policy(
+    opendrs: Opendrs,
+) -> None:
+    brief, told = lines(opendrs("demo").out), lines(opendrs("demo", "--all").out)
+
+    assert not any("most valuable" in line for line in told)
+    assert told.count("measure before after") == 2
+    assert "measure before after" not in brief
+
+
+def test_demo_summary_shows_no_steps_and_no_nodes_but_what_changed(
+    opendrs: Opendrs,
+) -> None:
+    told = lines(opendrs("demo", "--summary").out)
+
+    assert told[0].startswith("balance: improves-balance")
+    assert told.count("measure before on node after on node") == 2
+    assert not any(line.startswith(("step ", "node ", "left alone")) for line in told)
+    assert told[-1] == "Result: 19 done."
+
+
 def test_demo_draws_another_cluster_for_another_seed(opendrs: Opendrs) -> None:
     one = opendrs("demo", "--format", "json").out
     same = opendrs("demo", "--format", "json", "--seed", "1").out

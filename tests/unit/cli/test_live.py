@@ -134,6 +134,19 @@ def test_apply_shows_the_end_of_each_step_exactly_once(
     assert ends(finished) == Counter(range(1, count + 1))
 
 
+def test_apply_on_a_simulated_cluster_shows_how_far_migrations_are(
+    environment: dict[str, str],
+) -> None:
+    """Ctrl-C at a line that says so ends with an answer: there was time to read it."""
+    command = [OPENDRS, "apply", "demo", "--yes", "--set", "moves=1"]
+
+    finished = run_in_terminal(
+        command, reply=("downtime", CTRL_C), environment=environment
+    )
+
+    assert "Starting nothing more." in "\n".join(finished.lines)
+
+
 def test_ctrl_c_in_the_middle_shows_what_ended_and_what_was_not_started(
     environment: dict[str, str],
 ) -> None:
@@ -143,7 +156,7 @@ def test_ctrl_c_in_the_middle_shows_what_ended_and_what_was_not_started(
 
     assert finished.status == 1
     text = "\n".join(finished.lines)
-    assert text.count("Ctrl-C once more") == 1
+    assert text.count("Ctrl-C again") == 1
     result = re.search(r"Result: (\d+) done, (\d+) skipped", text)
     assert result is not None
     assert sum(ends(finished).values()) == len(ends(finished)) == int(result[1])

@@ -477,3 +477,10 @@ def test_an_unknown_source_is_told_with_the_platforms_there_are(
         "opendrs: using opendrs.toml, found in the working directory\n"
         'opendrs: "labor" is neither a file nor a configured platform (there is: lab)\n'
     )
+
+
+def test_the_measures_of_the_policy_itself_are_shown_with_all(opendrs: Opendrs) -> None:
+    heads = "measure\tbefore\tafter"
+
+    assert heads not in opendrs("plan", "demo").out
+    assert heads in opendrs("plan", "demo", "--all").out

@@ -93,11 +93,8 @@ def test_tells_once_what_each_pull_of_the_brake_means() -> None:
             reporter.progressed(MOVE, status)
 
     assert text.getvalue().splitlines() == [
-        (
-            "Starting nothing more; what runs goes on to its end. "
-            "Ctrl-C once more gives it up."
-        ),
-        "Giving up what runs.",
+        ("Starting nothing more. Running migrations finish; Ctrl-C again aborts them."),
+        "Aborting running migrations.",
     ]
 
 
