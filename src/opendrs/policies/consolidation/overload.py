@@ -41,6 +41,8 @@ from opendrs.policies.consolidation.loess import (
     robust_loess_lines,
 )
 
+MOST_PREDICTED = 2.0  # times the capacity; Neat's thresholds of trends go above 1
+
 
 @dataclass(frozen=True, kw_only=True)
 class Never(Memoryless):
@@ -179,7 +181,8 @@ class Loess(Memoryless):
     """LR: the trend reaches *threshold* before a guest could have left.
 
     Attributes:
-        threshold: The load that must not be reached.
+        threshold: The load that the prediction, multiplied by `safety`, must not
+            reach; it may exceed the capacity.
         safety: By how much the prediction is multiplied.
         length: How many samples the trend is found in.
     """
@@ -192,7 +195,7 @@ class Loess(Memoryless):
     lines = staticmethod(loess_lines)
 
     def __post_init__(self) -> None:
-        require_ratio("threshold", self.threshold, 1.0)
+        require_ratio("threshold", self.threshold, MOST_PREDICTED)
         require_ratio("safety", self.safety, MOST_SAFETY)
         require_samples("length", self.length, LEAST)
 

@@ -186,7 +186,8 @@ def test_prices_that_were_found_are_a_good_beginning() -> None:
 
     again = bound(ground, 2, start=found.prices)
 
-    assert again.cost >= found.cost - 1e-12
+    # Rounding differs between processors: one millionth of the cost is none.
+    assert again.cost >= found.cost * (1 - 1e-6)
 
 
 def test_three_resources_are_too_many() -> None:

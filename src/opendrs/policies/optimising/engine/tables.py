@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -93,12 +93,12 @@ def tables_of(problem: Problem) -> Tables:
     row, fits = _fits(problem)
     elsewhere = fits.sum(axis=1)[row] > fits[row, problem.origin]
     order = np.argsort(problem.demand @ scale, kind="stable")
-    return Tables(
-        capacity=np.ascontiguousarray(problem.capacity),
-        base=np.ascontiguousarray(problem.base),
+    tables = Tables(
+        capacity=problem.capacity,
+        base=problem.base,
         limit=problem.capacity + SLACK * np.abs(problem.capacity),
-        safety=np.ascontiguousarray(problem.safety),
-        excess_weight=np.ascontiguousarray(problem.excess_weight),
+        safety=problem.safety,
+        excess_weight=problem.excess_weight,
         overload_weight=problem.overload_weight,
         overfill_scale=scale,
         even_slope=_inverse(problem.capacity),
@@ -136,7 +136,7 @@ def tables_of(problem: Problem) -> Tables:
         needed_by=needed.items,
         location=problem.location,
         neighbourhood=problem.neighbourhood,
-        measures=np.ascontiguousarray(problem.measures),
+        measures=problem.measures,
         budgets=problem.budgets + SLACK * np.abs(problem.budgets),
         group_move_weight=float(problem.group_move_weight),
         has_goals=bool(
@@ -148,6 +148,12 @@ def tables_of(problem: Problem) -> Tables:
         has_pair=problem.pair_cost is not None,
         has_apart=bool(groups.apart_weight.any()),
     )
+    return Tables(*map(_in_order, tables))
+
+
+def _in_order(value: Any) -> Any:  # noqa: ANN401 - a field of the tables
+    """Return an array in C order, as compiled functions take it."""
+    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
 
 
 def _column(values: list[int]) -> Indices:
@@ -155,7 +161,7 @@ def _column(values: list[int]) -> Indices:
 
 
 def _or_nothing(values: Floats | None) -> Floats:
-    return np.zeros((1, 1)) if values is None else np.ascontiguousarray(values)
+    return np.zeros((1, 1)) if values is None else values
 
 
 def _inverse(capacity: Floats) -> Floats:
