@@ -86,7 +86,7 @@ def examined(document: object, source: str, directory: Path) -> Examined:
         odd = () if snapshot is None else implausible(snapshot)
         return Examined("a snapshot", (*complaints, *odd), snapshot=snapshot)
     settings, errors = settings_and_complaints(document, source, directory)
-    found = (*errors, *_about(settings))
+    found = (*errors, *_about(settings), *_about_libraries(document))
     return Examined("a configuration", found, settings=settings)
 
 
@@ -216,15 +216,30 @@ def _about_snapshot(
 def _about_libvirt(
     at: Location, libvirt: LibvirtSettings, settings: Settings
 ) -> Iterator[Complaint]:
-    from opendrs.platforms.libvirt.library import library  # noqa: PLC0415 - slow
-
-    yield from _caught(library, (*at, "kind"))
     if libvirt.bandwidth is not None:
         yield from odd_bandwidth((*at, "bandwidth"), libvirt.bandwidth)
     where = f"platform {at[-1]}"
     for place, nodes in _named_nodes(settings):
         for node in sorted(set(nodes) - libvirt.nodes.keys()):
             yield _unknown_node(place, node, libvirt.nodes, where)
+
+
+def _about_libraries(document: object) -> Iterator[Complaint]:
+    """Yield which library is missing, once for all platforms that need it."""
+    platforms = document.get("platform") if isinstance(document, Mapping) else None
+    if not isinstance(platforms, Mapping):
+        return
+    for name, table in platforms.items():
+        if isinstance(table, Mapping) and table.get("kind") == "libvirt":
+            from opendrs.platforms.libvirt.library import (  # noqa: PLC0415 - slow
+                library,
+            )
+
+            try:
+                library()
+            except ConfigurationError as error:
+                yield Complaint(("platform", name, "kind"), "; ".join(error.complaints))
+            return
 
 
 def _named_nodes(settings: Settings) -> Iterator[tuple[Location, Iterable[str]]]:

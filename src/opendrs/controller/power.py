@@ -90,7 +90,7 @@ class PowerTable:
         rest = {key: value for key, value in table.items() if key != "driver"}
         checked = Table(DRIVERS[name], rest, at, show=kind_of)
         self._found += checked.complaints
-        return self._placed(checked.value)
+        return self._placed(checked.usable)
 
     def _placed(self, settings: DriverSettings | None) -> DriverSettings | None:
         """Return *settings* with paths as seen from the directory of the file."""

@@ -310,7 +310,7 @@ class _Reading:
     ) -> T | None:
         table = Table(kind, tables.get(at[-1], {}), at)
         self.complaints += table.complaints
-        return table.value
+        return table.usable
 
     def _store(self, tables: Mapping[str, object]) -> Path | None:
         if "store" not in tables:
@@ -381,7 +381,7 @@ class _Reading:
     def _power(
         self, at: Location, table: Mapping[str, object], settings: object
     ) -> PowerSettings | None:
-        if "power" not in table or settings is None:
+        if "power" not in table:
             return None
         nodes: Mapping[str, str] | None = getattr(settings, "nodes", None)
         power = PowerTable(table["power"], at, nodes, self._directory)

@@ -96,9 +96,6 @@ class Limits:
             if getattr(self, name) > LONGEST_TIME:
                 raise ModelError(f"{name} must be at most {LONGEST_TIME:.0e} seconds")
         _require_bandwidth(self.bandwidth)
-        names = [each.name for each in self.networks]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ModelError(f"there are two networks called {twice[0]}")
         if not 0 <= self.memory_headroom < 1:
             raise ModelError(
                 f"memory_headroom must be in [0, 1), not {self.memory_headroom}"
@@ -108,6 +105,9 @@ class Limits:
                 raise ModelError(
                     f"{name} must be at least 1, not {getattr(self, name)}"
                 )
+        names = [each.name for each in self.networks]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ModelError(f"there are two networks called {twice[0]}")
 
     def over(self, source: NodeId, target: NodeId) -> tuple[Network, ...]:
         """Return the networks that a move from *source* to *target* goes over."""

@@ -99,6 +99,77 @@ def test_mistakes_of_all_sections_and_all_that_is_missing_are_listed(
         )
 
 
+TWO_LABS = """
+[limits]
+memory_headroom = 10
+moves_at_once = 0
+bandwidth = "1 Gbps"
+[agent]
+node = "h 1"
+controller = "http://drs"
+timeout = 0
+[platform.lab]
+kind = "libvirt"
+nodes = {h1 = "test:///default"}
+auto_converge = "yes"
+sample = -1
+[platform.lab.power]
+driver = "command"
+on = 5
+off = []
+[platform.broken]
+kind = "libvirt"
+nodes = 5
+timeout = -1
+labels = {h1 = ["ssd"]}
+[[rules]]
+kind = "node-affinity"
+guests = ["web"]
+nodes = {gamma = 1}
+"""
+ALL_OF_THEM = {
+    ("limits.memory_headroom", "memory_headroom must be in [0, 1), not 10.0"),
+    ("limits.moves_at_once", "moves_at_once must be at least 1, not 0"),
+    ("limits.bandwidth", "expected a number of bytes a second"),
+    ("agent.node", "node: expected the name of this node"),
+    ("agent.controller", "controller: expected an address like https://HOST:PORT"),
+    ("agent.timeout", "timeout: expected seconds above 0"),
+    ("agent.token_file", "is missing"),
+    ("platform.lab.auto_converge", 'expected true or false, found "yes"'),
+    ("platform.lab.sample", "sample: must be more than 0 seconds, not -1.0"),
+    ("platform.lab.power.nodes.h1.on", "expected a list, found a number"),
+    ("platform.lab.power.nodes.h1.off", "off: name a program"),
+    ("platform.lab.kind", "the libvirt platform needs libvirt-python"),
+    ("platform.broken.nodes", "expected a table of named values, found 5"),
+    ("platform.broken.timeout", "timeout: must be more than 0 seconds, not -1.0"),
+    ("rules[0].nodes", 'there is no node "gamma" on platform lab'),
+}
+
+
+def test_a_wrong_value_hides_no_other_mistake_and_a_library_is_missing_once(
+    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from opendrs.platforms.libvirt import library  # noqa: PLC0415 - only its cache
+
+    monkeypatch.setitem(sys.modules, "libvirt", None)  # as if not installed
+    library.library.cache_clear()
+    Path("opendrs.toml").write_text(TWO_LABS)
+
+    answer = opendrs("check", "opendrs.toml", "--format", "json")
+    library.library.cache_clear()
+
+    errors = [
+        (each["field"], each["message"])
+        for each in json.loads(answer.out)["diagnostics"]
+        if each["severity"] == "error"
+    ]
+    assert len(errors) == len(ALL_OF_THEM), errors
+    for field, begin in ALL_OF_THEM:
+        assert any(
+            found == field and message.startswith(begin) for found, message in errors
+        ), (field, errors)
+
+
 def test_warnings_are_shown_and_leave_the_status_alone(opendrs: Opendrs) -> None:
     Path("opendrs.toml").write_text("[limits]\nbandwidth = 1000\n")
 

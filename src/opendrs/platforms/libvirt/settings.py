@@ -99,7 +99,7 @@ def _complaints_about_nodes(settings: LibvirtSettings) -> Iterator[str]:
         yield from _complaints_about_uri(f"migration_uris.{node}", uri)
     for name in ("migration_uris", "labels"):
         for node in sorted(getattr(settings, name).keys() - settings.nodes.keys()):
-            yield f"{name}.{node}: no node has this name"
+            yield f"{name}.{node}: nodes has no such name"
 
 
 def _complaints_about_uri(where: str, uri: str) -> Iterator[str]:

@@ -53,9 +53,9 @@ def test_peers_use_the_connection_uri_unless_another_is_given() -> None:
         ),
         (
             {"migration_uris": {"h3": "qemu+tcp://h3/system"}},
-            "migration_uris.h3: no node has this name",
+            "migration_uris.h3: nodes has no such name",
         ),
-        ({"labels": {"h3": ("ssd",)}}, "labels.h3: no node has this name"),
+        ({"labels": {"h3": ("ssd",)}}, "labels.h3: nodes has no such name"),
         (
             {"bandwidth": 1000},
             (
