@@ -173,8 +173,10 @@ def test_a_password_that_cannot_be_read_is_told_before_anything(config: Path) ->
                 ),
                 "platform.lab.power.nodes.h1.off: is missing",
                 "platform.lab.power.nodes.h1.on: expected a list, found a text",
-                "platform.lab.power.nodes.h1: timeout: must be more than 0 seconds and "
-                "at most 3600, not 0.0",
+                (
+                    "platform.lab.power.nodes.h1: timeout: must be more than 0 "
+                    "seconds and at most 3600, not 0.0"
+                ),
             ],
         ),
         (
