@@ -22,7 +22,7 @@ from opendrs.cli.options import (
 from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import as_of, file_source, load_settings, observe, open_source
 from opendrs.controller.exposure import INLINE, exposures, inline_passwords
-from opendrs.controller.plausibility import implausible
+from opendrs.controller.plausibility import implausible, incomplete
 from opendrs.controller.settings import RESERVED
 from opendrs.errors import ConfigurationError
 from opendrs.model import (
@@ -127,7 +127,8 @@ def _examined(source: str, config: Path | None, at: datetime | None) -> Examined
         return replace(found, complaints=(*found.complaints, *_exposed(path, found)))
     snapshot = observe(open_source(source, load_settings(config), at=at))
     # What a platform measured is as it is: nobody can write it otherwise.
-    odd = (replace(each, severity=Severity.WARNING) for each in implausible(snapshot))
+    doubts = (*implausible(snapshot), *incomplete(snapshot))
+    odd = (replace(each, severity=Severity.WARNING) for each in doubts)
     return Examined("a cluster", tuple(odd), snapshot=snapshot)
 
 

@@ -34,7 +34,7 @@ from opendrs.cli.screen import add_row, console, print_json, table, visible
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.controller.documents import violation_documents
 from opendrs.errors import ConfigurationError
-from opendrs.model import EMPTY_PLAN, first_few
+from opendrs.model import EMPTY_PLAN
 from opendrs.policies import Optimize
 
 FIGURES = ("cpu cv", "memory cv", "broken", "moves", "GiB", "cpu s")
@@ -91,7 +91,7 @@ def command(  # noqa: PLR0913 - one for each option
     snapshot = observe(open_source(source, settings, at=at))
     missing = comparable(snapshot)
     if missing:
-        raise ConfigurationError(f"{source}: not measured: {first_few(missing)}")
+        raise ConfigurationError(f"{source}: {missing}; a comparison needs it of all")
     with planning() as told:
         found = [*rows(snapshot, settings, tuple(dict.fromkeys(policies)), told)]
         by_budget = (

@@ -13,7 +13,7 @@ from opendrs.policies import BUILT_IN, Decision, Optimize, Policy, Reason
 from opendrs.policies.measures import measures
 from opendrs.rules import ViolationChange, violation_change, violations
 from opendrs.scoring import ImbalanceForm, node_loads
-from opendrs.scoring.usage import UsageMode, unmeasured
+from opendrs.scoring.usage import UsageMode, without_figures
 
 AT_ONCE: Mapping[str, Mapping[str, object]] = {
     "auto-rebalance": {"hold": 1},
@@ -73,9 +73,9 @@ class Row:
     curve: tuple[Outcome, ...]
 
 
-def comparable(snapshot: Snapshot) -> tuple[str, ...]:
+def comparable(snapshot: Snapshot) -> str:
     """Return what must be known of *snapshot* and is not; nothing is best."""
-    return unmeasured(snapshot, UsageMode.DYNAMIC)
+    return without_figures(snapshot, UsageMode.DYNAMIC)
 
 
 def outcome(snapshot: Snapshot, moves: int = 0, gib: float = 0.0) -> Outcome:

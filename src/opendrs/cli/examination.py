@@ -14,6 +14,7 @@ from opendrs.cli.sources import misfits
 from opendrs.controller.plausibility import (
     implausible,
     impossible,
+    incomplete,
     odd_bandwidth,
     odd_limits,
 )
@@ -83,8 +84,9 @@ def examined(document: object, source: str, directory: Path) -> Examined:
         )
     if form is FileForm.SNAPSHOT or _looks_like_snapshot(document):
         snapshot, complaints = snapshot_and_complaints(document, source)
-        odd = () if snapshot is None else implausible(snapshot)
-        return Examined("a snapshot", (*complaints, *odd), snapshot=snapshot)
+        if snapshot is not None:
+            complaints = (*complaints, *implausible(snapshot), *incomplete(snapshot))
+        return Examined("a snapshot", complaints, snapshot=snapshot)
     settings, errors = settings_and_complaints(document, source, directory)
     found = (*errors, *_about(settings), *_about_libraries(document))
     return Examined("a configuration", found, settings=settings)

@@ -16,7 +16,12 @@ from opendrs.controller.documents import violation_documents
 from opendrs.controller.settings import Settings
 from opendrs.model import Plan, Snapshot
 from opendrs.policies import Optimize
-from opendrs.policies.optimising.repairs import INFEASIBLE, Unresolved, unresolved
+from opendrs.policies.optimising.repairs import (
+    INFEASIBLE,
+    UNJUDGED,
+    Unresolved,
+    unresolved,
+)
 from opendrs.policies.optimising.worth import Goal
 from opendrs.rules import ViolationChange, violation_change
 
@@ -163,9 +168,12 @@ def print_unresolved(
 
 
 def infeasible_lines(report: RuleReport) -> list[str]:
-    """Return a line for each rule that no plan can repair."""
-    found = report.unresolved
-    return [f"{INFEASIBLE}: {each.detail}" for each in found if each.detail]
+    """Return a line for each rule that no plan can repair, or that is not judged."""
+    return [
+        f"{INFEASIBLE if each.judged else UNJUDGED}: {each.detail}"
+        for each in report.unresolved
+        if each.detail
+    ]
 
 
 def rules_document(report: RuleReport) -> dict[str, object]:

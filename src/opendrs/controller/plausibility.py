@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opendrs.model import GIB, Guest, Limits, Node, Resources, Snapshot
+from opendrs.model import GIB, Guest, GuestState, Limits, Node, Resources, Snapshot
 from opendrs.model.resources import most_cpu, most_memory
 from opendrs.platforms.file import Complaint, Location, Severity
+from opendrs.scoring import UsageMode
+from opendrs.scoring.usage import lacking, nodes_without_figures
 
 MIB = 1 << 20
 KIB = 1 << 10
@@ -32,6 +34,22 @@ def implausible(snapshot: Snapshot) -> Iterator[Complaint]:
     for guest in snapshot.guests.values():
         capacity = snapshot.nodes[guest.node].capacity
         yield from _of_guest(("guests", guest.id), guest, capacity)
+
+
+def incomplete(snapshot: Snapshot) -> Iterator[Complaint]:
+    """Yield a warning about what a plan needs and *snapshot* does not say."""
+    nodes = (node for _, node in sorted(snapshot.nodes.items()) if node.online)
+    for line in nodes_without_figures(nodes, UsageMode.DYNAMIC):
+        yield _odd(("nodes",), f"{line}; there is no plan without it")
+    guests = [guest for _, guest in sorted(snapshot.guests.items())]
+    unknown = [each.id for each in guests if each.state is GuestState.UNKNOWN]
+    dark = [
+        guest.id
+        for guest in guests
+        if guest.state is GuestState.RUNNING and guest.usage.known is None
+    ]
+    for line in lacking("guest", {"state": unknown, "usage": dark}):
+        yield _odd(("guests",), f"{line}; no plan moves what lacks it")
 
 
 def impossible(snapshot: Snapshot) -> Iterator[Complaint]:

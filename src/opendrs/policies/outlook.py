@@ -11,7 +11,7 @@ from opendrs.policies.base import Reason
 from opendrs.policies.board import Board
 from opendrs.policies.units import summary
 from opendrs.rules import CompiledRules
-from opendrs.scoring.usage import UsageMode, unmeasured
+from opendrs.scoring.usage import UsageMode, without_figures
 
 MOST_REASONS = 3  # for which nodes are closed
 MOST_TOLD = 5  # guests of which it is told why they may go nowhere
@@ -22,9 +22,9 @@ def not_ready(snapshot: Snapshot, mode: UsageMode) -> tuple[Reason, str] | None:
     moving = under_way(snapshot)
     if moving is not None:
         return moving
-    missing = unmeasured(snapshot, mode)
+    missing = without_figures(snapshot, mode)
     if missing:
-        return Reason.NOT_MEASURED, f"not measured: {first_few(missing)}"
+        return Reason.NOT_MEASURED, f"{missing}; a plan needs it of all"
     if not any(node.online for node in snapshot.nodes.values()):
         return Reason.NOT_MEASURED, "no node is online"
     return None

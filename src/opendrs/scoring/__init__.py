@@ -37,4 +37,4 @@ from opendrs.scoring.topsis import topsis_columns as topsis_columns
 from opendrs.scoring.usage import UsageMode as UsageMode
 from opendrs.scoring.usage import demand as demand
 from opendrs.scoring.usage import node_loads as node_loads
-from opendrs.scoring.usage import unmeasured as unmeasured
+from opendrs.scoring.usage import without_figures as without_figures

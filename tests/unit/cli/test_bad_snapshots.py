@@ -128,7 +128,7 @@ def test_files_that_hold_no_snapshot_are_told(
         (lambda found: found.update(nodes={}, guests={}), "not-measured - no node"),
         (at("guests", value={}), "no feasible move - no guest may be moved"),
         (lambda found: found["nodes"].pop("b"), "balanced - unevenness 0.000"),
-        (at("nodes", "b", "usage", value={}), "not-measured - not measured: b"),
+        (at("nodes", "b", "usage", value={}), "not-measured - node b has no usage"),
     ],
 )
 def test_where_nothing_can_be_planned_it_is_said_why(

@@ -214,3 +214,50 @@ def test_a_platform_in_a_history_is_checked(opendrs: Opendrs) -> None:
     Path("c.toml").write_text('[platform.old]\nkind = "file"\npath = "h.jsonl"\n')
 
     assert opendrs("check", "c.toml").status == 0
+
+
+def unmeasured_file(path: str) -> None:
+    snapshot = cluster(
+        nodes=dict.fromkeys(("a", "b", "c", "d"), None),
+        guests={"g1": ("a", 0.1), "g2": ("a", 0.1)},
+        rules=[AntiAffinity(guests=guest_ids("g1", "g2"))],
+    )
+    write_snapshot(snapshot, Path(path))
+    document = json.loads(Path(path).read_text())
+    del document["guests"]["g1"]["usage"]
+    del document["guests"]["g2"]["state"]
+    Path(path).write_text(json.dumps(document))
+
+
+def test_measurements_and_states_that_are_missing_are_warnings(
+    opendrs: Opendrs,
+) -> None:
+    unmeasured_file("c.json")
+
+    assert opendrs("check", "c.json").err.splitlines() == [
+        (
+            "opendrs: warning: c.json: nodes: nodes a, b, c and 1 more have no usage "
+            "(nodes.a.usage: cpu, memory); there is no plan without it"
+        ),
+        (
+            "opendrs: warning: c.json: guests: guest g2 has no state "
+            "(guests.g2.state); no plan moves what lacks it"
+        ),
+        (
+            "opendrs: warning: c.json: guests: guest g1 has no usage "
+            "(guests.g1.usage: cpu, memory); no plan moves what lacks it"
+        ),
+    ]
+
+
+def test_a_rule_is_not_judged_while_measurements_are_missing(opendrs: Opendrs) -> None:
+    unmeasured_file("c.json")
+
+    text = opendrs("plan", "c.json", "--summary").out
+    document = json.loads(opendrs("plan", "c.json", "--format", "json").out)
+
+    told = " ".join(text.split())
+    assert "cannot be judged: keep g1, g2 apart: nodes a, b, c and 1 more have" in told
+    assert "cannot be kept" not in told
+    after = document["violations"]["after"]
+    assert [each["repairable"] for each in after] == [None]

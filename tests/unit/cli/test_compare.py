@@ -206,7 +206,7 @@ def test_a_cluster_that_is_not_measured_is_not_compared(opendrs: Opendrs) -> Non
     answer = opendrs("compare", "blind.json")
 
     assert answer.status == 2
-    assert "blind.json: not measured: a" in answer.err
+    assert "blind.json: node a has no usage (nodes.a.usage: cpu, memory)" in answer.err
 
 
 def test_says_how_many_broken_rules_each_policy_leaves_and_the_repair(

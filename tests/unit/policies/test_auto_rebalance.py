@@ -211,7 +211,9 @@ def test_does_not_decide_about_a_node_it_cannot_see() -> None:
     decision = AT_ONCE.decide(blind, 2)
 
     assert decision.reason is Reason.NOT_MEASURED
-    assert decision.detail == "not measured: b"
+    assert decision.detail == (
+        "node b has no usage (nodes.b.usage: cpu, memory); a plan needs it of all"
+    )
     assert (decision.memory, decision.plan) == (2, EMPTY_PLAN)
 
 

@@ -22,4 +22,7 @@ def test_of_many_nodes_that_are_not_measured_three_are_named() -> None:
     waiting = not_ready(blind, UsageMode.DYNAMIC)
 
     assert waiting is not None
-    assert waiting[1] == "not measured: n0, n1, n2 and 6 more"
+    assert waiting[1] == (
+        "nodes n0, n1, n2 and 6 more have no usage (nodes.n0.usage: cpu, memory); "
+        "a plan needs it of all"
+    )

@@ -15,7 +15,7 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.scoring import UsageMode, demand, node_loads, unmeasured
+from opendrs.scoring import UsageMode, demand, node_loads, without_figures
 
 A, B = NodeId("a"), NodeId("b")
 
@@ -57,7 +57,7 @@ def test_only_online_nodes_count(mode: UsageMode, state: NodeState) -> None:
     absent = changed_node(PLAIN, "b", state=state, usage=Usage(), capacity=None)
 
     assert list(node_loads(absent, mode)) == [A]
-    assert unmeasured(absent, mode) == ()
+    assert without_figures(absent, mode) == ""
 
 
 def test_a_guest_on_the_move_counts_on_both_nodes_by_its_limit() -> None:
@@ -82,38 +82,53 @@ def test_a_guest_without_cpu_limit_may_take_all_cores_of_its_node() -> None:
     assert taken == Resources(CAPACITY.cpu, 5)
 
 
-@pytest.mark.parametrize("usage", [Usage(), Usage(1.0, None), Usage(None, 1)])
-def test_a_node_measured_in_part_is_not_measured(usage: Usage) -> None:
+@pytest.mark.parametrize(
+    ("usage", "missing"),
+    [
+        (Usage(), "node b has no usage (nodes.b.usage: cpu, memory)"),
+        (Usage(1.0, None), "node b has no memory usage (nodes.b.usage.memory)"),
+        (Usage(None, 1), "node b has no cpu usage (nodes.b.usage.cpu)"),
+    ],
+)
+def test_a_node_measured_in_part_is_not_measured(usage: Usage, missing: str) -> None:
     partly = changed_node(PLAIN, "b", usage=usage)
 
-    assert unmeasured(partly, UsageMode.DYNAMIC) == ("b",)
+    assert without_figures(partly, UsageMode.DYNAMIC) == missing
     assert list(node_loads(partly, UsageMode.DYNAMIC)) == [A]
-    assert unmeasured(partly, UsageMode.STATIC) == ()
+    assert without_figures(partly, UsageMode.STATIC) == ""
 
 
 @pytest.mark.parametrize("mode", UsageMode)
 def test_a_node_without_capacity_is_not_measured(mode: UsageMode) -> None:
-    assert unmeasured(changed_node(PLAIN, "b", capacity=None), mode) == ("b",)
+    assert without_figures(changed_node(PLAIN, "b", capacity=None), mode) == (
+        "node b has no capacity (nodes.b.capacity: cpu, memory)"
+    )
 
 
 def test_a_guest_without_limit_matters_only_where_limits_count() -> None:
     unlimited = with_guest(PLAIN, "a", limit=None)
 
-    assert unmeasured(unlimited, UsageMode.STATIC) == ("vm",)
-    assert unmeasured(unlimited, UsageMode.DYNAMIC) == ()
+    assert without_figures(unlimited, UsageMode.STATIC) == (
+        "guest vm has no limit (guests.vm.limit: cpu, memory)"
+    )
+    assert without_figures(unlimited, UsageMode.DYNAMIC) == ""
 
 
 def test_a_stopped_guest_needs_no_limit() -> None:
     stopped = with_guest(PLAIN, "a", limit=None, state=GuestState.STOPPED)
 
-    assert unmeasured(stopped, UsageMode.STATIC) == ()
+    assert without_figures(stopped, UsageMode.STATIC) == ""
 
 
 def test_what_is_not_measured_is_named_in_order_nodes_first() -> None:
     blind = cluster({"b": None, "a": None, "c": 0.1}, {"a-vm": ("c", None)})
 
-    assert unmeasured(blind, UsageMode.DYNAMIC) == ("a", "b")
-    assert unmeasured(blind, UsageMode.STATIC) == ("a-vm",)
+    assert without_figures(blind, UsageMode.DYNAMIC) == (
+        "nodes a, b have no usage (nodes.a.usage: cpu, memory)"
+    )
+    assert without_figures(blind, UsageMode.STATIC) == (
+        "guest a-vm has no limit (guests.a-vm.limit: cpu, memory)"
+    )
 
 
 def test_a_guest_takes_along_its_use_or_its_limit() -> None:

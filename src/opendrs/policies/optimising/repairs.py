@@ -34,6 +34,7 @@ from opendrs.rules.crowds import Crowd, crowd_around
 from opendrs.scoring import UsageMode
 
 INFEASIBLE = "cannot be kept"
+UNJUDGED = "cannot be judged"  # before more is known of the cluster
 UNRESOLVED = "not mended"  # though another budget, or another order, might do it
 FEASIBLE = "might go to"
 
@@ -44,16 +45,19 @@ class Unresolved:
 
     Attributes:
         violation: The violation.
-        detail: What prevents its repair; empty when nothing is known to.
+        detail: What prevents its repair, or that it is judged; empty when nothing
+            is known to.
+        judged: Whether enough is known of the cluster to tell.
     """
 
     violation: Violation
     detail: str = ""
+    judged: bool = True
 
     @property
-    def repairable(self) -> bool:
-        """Return whether nothing is known to prevent its repair."""
-        return not self.detail
+    def repairable(self) -> bool | None:
+        """Return whether nothing is known to prevent its repair; None if not judged."""
+        return not self.detail if self.judged else None
 
 
 def unresolved(
@@ -82,8 +86,10 @@ def unresolved(
         return ()
     waiting = not_ready(snapshot, mode)
     if waiting is not None:
-        why = f"no plan is possible now: {waiting[1]}"
-        return tuple(Unresolved(found, f"{found.rule}: {why}") for found in strict)
+        return tuple(
+            Unresolved(found, f"{found.rule}: {waiting[1]}", judged=False)
+            for found in strict
+        )
     rules = compile_rules(snapshot)
     targets = Targets(snapshot, rules, limits)
     selection = Selection(mode=mode, relocate=relocate)

@@ -43,6 +43,7 @@ from opendrs.policies.threshold_rebalance.standing import (
 )
 from opendrs.policies.units import Selection
 from opendrs.scoring import UsageMode
+from opendrs.scoring.usage import lacking, nodes_without_figures
 
 Memory = dict[str, list[str]]  # when each guest was moved, and where to
 
@@ -102,7 +103,11 @@ class ThresholdRebalance:
         kept = self._kept(memory, snapshot)
         hosts, missing = self._hosts(snapshot)
         if missing or not hosts:
-            detail = f"not measured: {', '.join(missing) or 'no node takes part'}"
+            dark = [snapshot.nodes[name] for name in missing]
+            found = nodes_without_figures(dark, UsageMode.DYNAMIC) or lacking(
+                "node", {"load_average": missing}
+            )
+            detail = "; ".join(found) or "no node takes part"
             return Decision(Reason.NOT_MEASURED, kept, detail=detail)
         standing = Standing(snapshot, hosts, self.form)
         before = self._measures(snapshot)

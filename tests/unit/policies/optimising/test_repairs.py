@@ -166,16 +166,19 @@ def test_a_guest_that_cannot_move_waits_for_the_other() -> None:
     assert result.repairable
 
 
-def test_nothing_is_repairable_while_nodes_are_not_measured() -> None:
+def test_no_rule_is_judged_while_nodes_are_not_measured() -> None:
     blind = cluster(
         nodes={"a": None, "b": 0.1},
         guests={"x": ("a", 0.2), "y": ("a", 0.2)},
         rules=[APART],
     )
 
-    assert [each.detail for each in found(blind)] == [
-        "apart: no plan is possible now: not measured: a"
-    ]
+    [result] = found(blind)
+    assert (result.judged, result.repairable) == (False, None)
+    assert result.detail == (
+        "apart: node a has no usage (nodes.a.usage: cpu, memory); "
+        "a plan needs it of all"
+    )
 
 
 def test_limits_count_where_measured_use_does_not() -> None:

@@ -257,14 +257,14 @@ def test_one_host_without_measurements_stops_it(form: Form) -> None:
     )
 
     assert decision.reason is Reason.NOT_MEASURED
-    assert decision.detail == "not measured: n2"
+    assert decision.detail == "node n2 has no usage (nodes.n2.usage: cpu, memory)"
 
 
 def test_a_cluster_without_hosts_is_not_measured() -> None:
     decision = decided(policy(), hosts({}))
 
     assert decision.reason is Reason.NOT_MEASURED
-    assert decision.detail == "not measured: no node takes part"
+    assert decision.detail == "no node takes part"
 
 
 def with_guests(
@@ -400,7 +400,7 @@ def test_by_use_a_host_whose_busy_cores_are_not_known_is_not_measured() -> None:
     decision = decided(by_use, hosts(EXAMPLE, [vm("vm", "n3", 1, SMALL)]))
 
     assert decision.reason is Reason.NOT_MEASURED
-    assert decision.detail == "not measured: n1, n2, n3"
+    assert decision.detail == "nodes n1, n2, n3 have no cpu usage (nodes.n1.usage.cpu)"
 
 
 # What tells how busy the processors are.
@@ -427,7 +427,7 @@ def test_busy_cores_count_where_not_every_host_tells_its_load_average() -> None:
     strict = decided(policy(cpu=CpuMeasure.LOAD_AVERAGE), untold)
     assert (strict.reason, strict.detail) == (
         Reason.NOT_MEASURED,
-        "not measured: n2",
+        "node n2 has no load average (nodes.n2.load_average)",
     )
 
 
