@@ -46,8 +46,8 @@ def command(
     At the start it warns of keys, tokens, passwords and records that other users
     can read or change.
 
-    Ctrl-C or SIGTERM starts nothing more and follows what runs to its end; a second
-    one gives up what runs. After a crash, what was under way is followed first.
+    After Ctrl-C or SIGTERM no step starts and running migrations finish; a second
+    one aborts them. After a crash, what was under way is followed first.
 
     \b
       opendrs run /etc/opendrs/opendrs.toml

@@ -66,8 +66,9 @@ def _assumed(schedule: Schedule) -> Iterator[str]:
         speed = schedule.bandwidth * 8 / 1e9
         yield f"links of {speed:g} Gbit/s, because [limits] names no bandwidth"
     doubts = {
-        Certainty.AT_LEAST: "no writing to memory in {} (the dirty rate is not known)",
-        Certainty.UNKNOWN: "no time at all for {} (nobody knows how long that takes)",
+        Certainty.AT_LEAST: "guests do not write to their memory during {}, because "
+        "the dirty rate is not known",
+        Certainty.UNKNOWN: "no time for {}, because the duration is not known",
     }
     for certainty, words in doubts.items():
         steps = [s.step for s in schedule.spans if s.alone.certainty is certainty]

@@ -13,6 +13,7 @@ changes only two of them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -99,7 +100,7 @@ class Balance:
             Reason.IMPROVES_BALANCE if way.made else reason,
             memory,
             way.plan,
-            f"imbalance {before['imbalance']:.3f} → {after['imbalance']:.3f}; {why}",
+            f"{_change(before, after, moved=bool(way.made))}; {why}",
             before,
             after,
             (*told, *way.notes),
@@ -116,7 +117,11 @@ class Balance:
                 return journeys, Reason.BALANCED, f"below {self.threshold:g}: enough"
             best = best_move(board, self.method, self.form)
             if best is None:
-                return journeys, Reason.NO_CANDIDATE, "no further guest may move"
+                return (
+                    journeys,
+                    Reason.NO_CANDIDATE,
+                    "no more guests may move" if journeys else "no guest may move",
+                )
             gain = (before - best.imbalance) / before
             if gain <= 0 or gain < margin:
                 why = f"the next move would take away only {max(gain, 0):.1%} of it"
@@ -129,3 +134,11 @@ class Balance:
             said = explanation(board, best, before, self.mode, self.form)
             journeys.append(Journey(unit, board.target(best), said))
             board.make(best)
+
+
+def _change(
+    before: Mapping[str, float], after: Mapping[str, float], *, moved: bool
+) -> str:
+    """Return the imbalance in words, and what it becomes where guests move."""
+    change = f"imbalance {before['imbalance']:.3f}"
+    return f"{change} → {after['imbalance']:.3f}" if moved else change

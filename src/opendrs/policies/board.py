@@ -119,8 +119,13 @@ class Board:
             if row != CLOSED:
                 self.columns.allowed[row] = self._row(self.members(other))
 
-    def nearer_choices(self, best: Best, form: ImbalanceForm) -> Iterator[str]:
-        """Yield the closed nodes that would leave less imbalance than *best*."""
+    def nearer_choices(
+        self, best: Best, form: ImbalanceForm
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the closed nodes that would leave less imbalance than *best*.
+
+        Each with that imbalance, and with why it is closed.
+        """
         unit = self.unit(best)
         closed = self._targets.excluded(unit)
         known = [name for name in sorted(closed) if name in self._index]
@@ -134,7 +139,7 @@ class Board:
         )
         for name, future in sorted(zip(known, futures, strict=True), key=_by_future):
             if future < best.imbalance:
-                yield f"{name} would be better ({future:.3f}), but {closed[name]}"
+                yield f"{name} ({future:.3f})", closed[name]
 
     def dead_ends(self) -> Iterator[tuple[Unit, dict[NodeId, str]]]:
         """Yield each unit that may go nowhere, and why each node is closed to it."""

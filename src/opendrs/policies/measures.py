@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import islice
 
 from opendrs.model import GIB, NodeId, first_few
 from opendrs.policies.board import Board
+from opendrs.policies.closed import closed_nodes
 from opendrs.policies.units import Unit
 from opendrs.scoring import (
     Best,
@@ -18,6 +20,8 @@ from opendrs.scoring import (
     imbalance,
 )
 from opendrs.scoring.usage import UsageMode
+
+CLOSED_NAMED = 3  # closed nodes that are named
 
 Loads = Mapping[NodeId, NodeLoad]
 
@@ -82,7 +86,7 @@ def explanation(
     if len(unit) > 1:
         names = first_few([guest.id for guest in unit], joint=" and ")
         sentences.append(f"{names} must stay together and move as one")
-    sentences += list(board.nearer_choices(best, form))[:3]
+    sentences += closed_nodes(islice(board.nearer_choices(best, form), CLOSED_NAMED))
     return "; ".join(sentences)
 
 

@@ -68,9 +68,9 @@ def test_tells_what_it_has_assumed(capsys: pytest.CaptureFixture[str]) -> None:
     said = told(capsys, Plan((wake, *CHAIN.steps)), pair(None), Limits())
 
     assert said.endswith(
-        "assumed: links of 1 Gbit/s, because [limits] names no bandwidth; no writing "
-        "to memory in 2 steps (the dirty rate is not known); no time at all for 1 step "
-        "(nobody knows how long that takes)"
+        "assumed: links of 1 Gbit/s, because [limits] names no bandwidth; guests do "
+        "not write to their memory during 2 steps, because the dirty rate is not "
+        "known; no time for 1 step, because the duration is not known"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot, first_few
+from opendrs.policies.closed import closed_nodes
 from opendrs.policies.optimising.engine import loads
 from opendrs.policies.optimising.groups import Floats, Indices
 from opendrs.policies.optimising.movers import CPU
@@ -60,7 +61,7 @@ class Explanations:
         goers = [guest for guest in party.guests if guest.node != there]
         sentences = [self._move(goers, target), *self._reasons(party, goers)]
         if compared:
-            sentences += self._closed(unit, party, target)
+            sentences += closed_nodes(self._closed(unit, party, target))
         return "; ".join(sentences)
 
     def _move(self, goers: Sequence[Guest], target: int) -> str:
@@ -97,8 +98,10 @@ class Explanations:
         if mended:
             yield f"mends a rule that is broken: {mended[0].rule}"
 
-    def _closed(self, unit: int, party: Party, target: int) -> Iterator[str]:
-        """Yield the nodes that would be better, but for what closes them."""
+    def _closed(
+        self, unit: int, party: Party, target: int
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the nodes that would be better, and what closes them."""
         every = np.arange(self._problem.nodes)
         load = self._load.copy()
         load[target] -= self._problem.demand[unit]
@@ -112,7 +115,7 @@ class Explanations:
             why = self._why(party, name)
             if why is not None and named < MOST_NAMED:
                 named += 1
-                yield f"{name} would be better, but {why}"
+                yield name, why
 
     def _why(self, party: Party, name: NodeId) -> str | None:
         if name == party.guests[0].node:

@@ -44,15 +44,14 @@ class Places:
         scores = self._scores(index)[candidates]
         return int(candidates[scores.argmax()])
 
-    def nearer(self, index: int, target: int) -> Iterator[str]:
+    def nearer(self, index: int, target: int) -> Iterator[tuple[str, str]]:
         """Yield the nodes where it would start better, and why it may not."""
         scores = self._scores(index)
         source = int(self._board.columns.node_of[index])
         better = np.flatnonzero(scores > scores[target])
         order = better[np.argsort(-scores[better], kind="stable")]
         for place in order[order != source][:NEARER].tolist():
-            name = self._board.nodes[place]
-            yield f"{name} would be better, but {self._why_not(index, place)}"
+            yield self._board.nodes[place], self._why_not(index, place)
 
     def dead_end(self, index: int) -> str:
         """Return why the unit at *index* may go nowhere, by reason."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from opendrs.model import GIB, GuestId, Snapshot, first_few
 from opendrs.policies.board import Board
+from opendrs.policies.closed import closed_nodes
 from opendrs.policies.outlook import MOST_TOLD
 from opendrs.policies.passage import Journey
 from opendrs.policies.pressure.places import Places
@@ -86,7 +87,8 @@ class Relief:
         if len(members) > 1:
             names = first_few([guest.id for guest in members], joint=" and ")
             sentences.append(f"{names} must stay together and move as one")
-        return "; ".join([*sentences, *self._places.nearer(unit, target)])
+        closed = closed_nodes(self._places.nearer(unit, target))
+        return "; ".join([*sentences, *closed])
 
 
 def measures(snapshot: Snapshot, bounds: Bounds) -> dict[str, float]:

@@ -11,6 +11,7 @@ from opendrs.model import GIB, Guest, GuestId, GuestKind, NodeId, Resources, fir
 from opendrs.model.resources import NOTHING
 from opendrs.policies.base import Reason
 from opendrs.policies.board import Board
+from opendrs.policies.closed import closed_nodes
 from opendrs.policies.passage import Journey
 from opendrs.policies.threshold_rebalance.forms import Form
 from opendrs.policies.threshold_rebalance.standing import Gap, Standing
@@ -122,9 +123,12 @@ class Run:
             if len(self.journeys) >= self._terms.batch:
                 self._end(Reason.LIMIT_REACHED, f"{gap}; the batch is used up")
                 return
-            stays = self._relieve(gap, self._standing.receivers(group, gap))
+            receivers = self._standing.receivers(group, gap)
+            stays = self._relieve(gap, receivers)
             if stays is not None:
-                self._end(Reason.NO_CANDIDATE, f"{gap}; nobody more may go there")
+                names = first_few(receivers, joint=" or ")
+                verdict = f"{gap}; no guest may move to {names}"
+                self._end(Reason.NO_CANDIDATE, verdict)
                 self.stays += self._told(gap, group, stays)
                 return
 
@@ -185,12 +189,12 @@ class Run:
         if len(members) > 1:
             names = first_few([guest.id for guest in members], joint=" and ")
             sentences.append(f"{names} must stay together and move as one")
-        sentences += [
-            f"{name} is less busy ({self._standing.points(name)}), but {why}"
+        closed = (
+            (f"{name} ({self._standing.points(name)})", why)
             for name in receivers[: receivers.index(target)][:NEARER]
             if (why := self._closed(fit.unit, name)) is not None
-        ]
-        return "; ".join(sentences)
+        )
+        return "; ".join([*sentences, *closed_nodes(closed, "is less busy")])
 
     def _closed(self, unit: int, node: NodeId) -> str | None:
         return self._board.why_closed(unit, self._index[node])
