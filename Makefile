@@ -113,6 +113,7 @@ lock: $(VENV)/ready
 	    --no-header --no-annotate --output-file requirements-libvirt.lock -
 
 $(VENV)/ready: pyproject.toml requirements.lock
+	@echo "setting up $(VENV): installing packages with pip, some minutes and 0.8 GB, once"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
