@@ -14,6 +14,7 @@ from opendrs.cli.examination import Examined, examined
 from opendrs.cli.figures import counted
 from opendrs.cli.options import (
     JSON,
+    all_option,
     at_option,
     config_option,
     format_option,
@@ -53,14 +54,23 @@ from opendrs.sim.clock import SATURDAY_NOON
 
 NOT_IN_ORDER, BAD_INPUT = 1, 2
 MOST_SHOWN = 100  # errors, and as many warnings
+MOST_FAULTS = 3  # contradictions, and as many broken rules; more with --all
 
 
 @click.command(name="check")
 @source_argument
 @at_option
 @config_option
+@all_option
 @format_option
-def command(*, source: str, at: datetime | None, config: Path | None, form: str) -> int:
+def command(
+    *,
+    source: str,
+    at: datetime | None,
+    config: Path | None,
+    everything: bool,
+    form: str,
+) -> int:
     """Find everything wrong in a file, at once.
 
     SOURCE is a configuration, a file of rules alone, a snapshot, a history, a
@@ -76,7 +86,7 @@ def command(*, source: str, at: datetime | None, config: Path | None, form: str)
 
     \b
       opendrs check opendrs.toml
-      opendrs check cluster.json
+      opendrs check cluster.json --all           every broken rule, not three
       opendrs check history.jsonl --at 2026-11-22T09:30
       opendrs check lab --config opendrs.toml
 
@@ -108,9 +118,10 @@ def command(*, source: str, at: datetime | None, config: Path | None, form: str)
     _print_complaints(source, found.complaints)
     if found.usable:
         screen = console()
-        print_faults(screen, contradictions, broken)
-        verdict = "not in order" if status else "in order"
-        screen.print(visible(f"{source}: {_described(found)}, {verdict}."))
+        most = None if everything else MOST_FAULTS
+        print_faults(screen, contradictions, broken, most)
+        verdict = _verdict(found, contradictions, broken)
+        screen.print(visible(f"{source}: {_described(found)}{verdict}."))
     return status
 
 
@@ -179,6 +190,24 @@ def _is_file(path: Path) -> bool:
         return path.exists() and not path.is_dir()
     except (OSError, ValueError):  # a name too long, or with a zero byte
         return False
+
+
+def _verdict(
+    found: Examined,
+    contradictions: Sequence[Contradiction],
+    broken: Sequence[Violation],
+) -> str:
+    """Return how many faults there are, to end the description with."""
+    faults = []
+    if contradictions:
+        faults.append(counted(len(contradictions), "contradiction"))
+    strict = len({id(each.rule) for each in broken if each.strict})
+    if strict:
+        rules = () if found.snapshot is None else found.snapshot.rules
+        total = sum(getattr(each, "strict", True) for each in rules)
+        verb = "is" if strict == 1 else "are"
+        faults.append(f"{strict} of {counted(total, 'strict rule')} {verb} broken")
+    return f"; {', '.join(faults)}" if faults else ", in order"
 
 
 def _described(found: Examined) -> str:

@@ -27,7 +27,7 @@ from opendrs.errors import (
 )
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.connect import connect
-from opendrs.platforms.file import FilePlatform, complain, shown
+from opendrs.platforms.file import FilePlatform, complain, shown, shown_path
 from opendrs.platforms.file.complaints import Complaint
 from opendrs.policies import Policy
 from opendrs.ports import Clock, Platform, Store
@@ -176,8 +176,8 @@ def require_changeable(platform: Platform) -> None:
     """
     if isinstance(platform, FilePlatform):
         raise ConfigurationError(
-            f"{platform.name} is a snapshot in a file: it can be planned for, not "
-            "changed"
+            f"{shown_path(platform.path)} is a snapshot in a file: it can be planned "
+            "for, not changed"
         )
 
 

@@ -197,7 +197,8 @@ def test_a_file_cannot_be_changed(opendrs: Opendrs, consent: list[str]) -> None:
 
     assert answer.status == 2
     assert answer.err == (
-        "opendrs: pair is a snapshot in a file: it can be planned for, not changed\n"
+        "opendrs: pair.json is a snapshot in a file: "
+        "it can be planned for, not changed\n"
     )
 
 

@@ -62,7 +62,7 @@ def test_rules_that_contradict_one_another_are_found_without_a_cluster(
 
     assert status == 1
     assert out.startswith("contradiction: a and b must be together and apart")
-    assert out.endswith("not in order.\n")
+    assert out.endswith("2 rules; 1 contradiction.\n")
 
 
 def test_too_few_nodes_for_guests_that_must_be_apart_are_found(
@@ -261,3 +261,23 @@ def test_a_rule_is_not_judged_while_measurements_are_missing(opendrs: Opendrs) -
     assert "cannot be kept" not in told
     after = document["violations"]["after"]
     assert [each["repairable"] for each in after] == [None]
+
+
+def test_broken_rules_are_counted_and_three_of_them_shown(opendrs: Opendrs) -> None:
+    guests = {f"g{number}": ("a", 0.01) for number in range(10)}
+    pairs = [(f"g{number}", f"g{number + 1}") for number in range(0, 10, 2)]
+    snapshot = cluster(
+        nodes={"a": 0.1, "b": 0.1},
+        guests={**guests, "g0": ("b", 0.01)},
+        rules=[AntiAffinity(guests=guest_ids(*pair)) for pair in pairs],
+    )
+    write_snapshot(snapshot, Path("big.json"))
+
+    short = opendrs("check", "big.json").out.splitlines()
+    full = opendrs("check", "big.json", "--all").out.splitlines()
+
+    end = "big.json: a snapshot; 4 of 5 strict rules are broken."
+    assert [len(short), short[-1]] == [5, end]
+    assert short[-2] == "and 1 more; --all shows all"
+    assert [len(full), full[-1]] == [5, end]
+    assert full[-2].startswith("broken: ")

@@ -192,7 +192,7 @@ def test_a_platform_that_cannot_be_changed_is_refused(
     answer = told(opendrs, document)
 
     assert answer.status == 2
-    assert "saved is a snapshot in a file: it can be planned for" in answer.err
+    assert ".json is a snapshot in a file: it can be planned for" in answer.err
 
 
 @pytest.mark.parametrize("names", [[], ["one", "two"]])

@@ -53,6 +53,11 @@ class FilePlatform:
         return self._name
 
     @property
+    def path(self) -> Path:
+        """Return the file."""
+        return self._path
+
+    @property
     def damage(self) -> str:
         """Return the damage of a history that the last look passed over, if any."""
         return self._damage
