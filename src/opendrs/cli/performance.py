@@ -170,10 +170,9 @@ def _means(task: Task, watcher: Watcher, brake: Brake) -> Means:
 def _seen_again(decided: Performance, report: Report) -> Performance:
     policy = decided.task.policy
     try:
-        seen = decided.task.source.platform.observe()
+        after = decided.task.source.platform.observe()
     except PlatformError:  # what was done must be told all the same
         return replace(decided, report=report)
-    after = replace(seen, rules=decided.before.rules)
     measures = policy.decide(after, policy.initial_memory()).before
     return replace(decided, report=report, after=after, measures=measures)
 
