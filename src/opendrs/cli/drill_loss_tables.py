@@ -201,7 +201,7 @@ def print_each(screen: Console, losses: Sequence[Loss]) -> None:
         screen.print(f"Note: {words}.")
     fatal = [loss.nodes[0] for loss in losses if not loss.survived]
     if fatal:
-        words = f"The cluster does not survive the loss of {', '.join(fatal)}."
+        words = f"The cluster does not survive the loss of {first_few(fatal)}."
     elif losses:
         words = f"{_survivor(losses)} the loss of any one node."
     else:

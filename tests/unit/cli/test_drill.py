@@ -288,6 +288,21 @@ def test_each_loss_is_told_and_the_fatal_ones_are_named(
     assert "does not survive the loss of a, b, c." in fatal.out
 
 
+def test_of_many_fatal_losses_the_first_are_named(
+    opendrs: Opendrs, tmp_path: Path
+) -> None:
+    guests = {f"vm:{n}": (f"n{n}", 0.1) for n in range(1, 6)}
+    crowded = cluster(
+        nodes={f"n{n}": 0.1 for n in range(1, 6)},
+        guests=guests,
+        rules=[AntiAffinity(guests=guest_ids(*guests))],
+    )
+
+    fatal = opendrs("drill", saved(crowded, tmp_path), "--fail-each")
+
+    assert "does not survive the loss of n1, n2, n3 and 2 more." in fatal.out
+
+
 def test_losses_as_json(opendrs: Opendrs, tmp_path: Path) -> None:
     source = saved(FULL, tmp_path)
 
