@@ -10,15 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import SpinnerColumn, TextColumn
 
-from opendrs.cli.live import progress_bars
+from opendrs.cli.live import counting_bars, progress_bars
 from opendrs.cli.screen import visible
 from opendrs.errors import ConfigurationError, InvalidFileError
 from opendrs.escapes import escaped
@@ -132,13 +126,7 @@ def progress_over(count: int) -> Iterator[Callable[[str], None]]:
 
     Yields a function to call with a description of each piece before it begins.
     """
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with progress_bars(*columns) as bars:
+    with counting_bars() as bars:
         if bars is None:
             yield lambda _: None
             return

@@ -11,11 +11,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from threading import Event, Thread
 
 from rich.console import RenderableType
-from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from opendrs.cli.echo import echo_off
@@ -92,6 +100,16 @@ def progress_bars(*columns: ProgressColumn) -> Iterator[LiveProgress | None]:
         return
     with LiveProgress(screen, *columns) as bars:
         yield bars
+
+
+def counting_bars() -> AbstractContextManager[LiveProgress | None]:
+    """Give bars that count pieces of work, with the time that remains."""
+    return progress_bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
 
 
 @contextmanager

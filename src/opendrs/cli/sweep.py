@@ -8,15 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from opendrs.cli.figures import counted
-from opendrs.cli.live import progress_bars
+from opendrs.cli.live import counting_bars
 from opendrs.cli.options import JSON, format_option
 from opendrs.cli.screen import print_json, visible
 from opendrs.cli.swept import Outcome, document, draw, print_outcome
@@ -175,13 +169,7 @@ def _report(event: str) -> None:
 @contextmanager
 def _progress() -> Iterator[Tell]:
     """Give what shows on a terminal how far everything is."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with progress_bars(*columns) as bars:
+    with counting_bars() as bars:
         if bars is None:
             yield lambda _: _silent
             return
