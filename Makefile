@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-centre bench-growth bench-planner bench-requests bench-roadef lock schema pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-requests bench-roadef lock schema pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -50,53 +50,53 @@ cover: $(VENV)/ready
 	$(BIN)/coverage report
 
 bench: $(VENV)/ready
-	$(BIN)/python benchmarks/best_migration.py
+	$(BIN)/python benchmarks/runners/best_migration.py
 
 # Some six minutes; --sizes 10x200,100x2000 takes one.
 bench-ha: $(VENV)/ready
-	$(BIN)/python benchmarks/ha_drills.py
+	$(BIN)/python benchmarks/runners/ha_drills.py
 
 # optimize side by side with Meta's Rebalancer, where REBALANCER names a Python 3.12
 # that has it (pip install rebalancer); some minutes.
-bench-planner: $(VENV)/ready
-	$(BIN)/python benchmarks/planner.py $(if $(REBALANCER),--rebalancer $(REBALANCER))
+bench-optimizer: $(VENV)/ready
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/planner.py $(if $(REBALANCER),--rebalancer $(REBALANCER))
 
 # optimize from 10 nodes to 10,000; half an hour. Less of it: SIZES=10x200,1000x20000.
 SIZES ?= 10x200,30x600,100x2000,300x6000,1000x20000,3000x60000,10000x200000
-bench-growth: $(VENV)/ready
-	$(BIN)/python benchmarks/growth.py --sizes $(SIZES)
+bench-scaling: $(VENV)/ready
+	$(BIN)/python benchmarks/runners/scaling.py --sizes $(SIZES)
 
 # The controller while its request interface is attacked; some ten minutes.
 bench-requests: $(VENV)/ready
-	$(BIN)/python benchmarks/request_limits.py
+	$(BIN)/python benchmarks/runners/request_limits.py
 
 # Two cores for 300 s an instance, an hour and a half in all; goes on where it was
 # stopped. Fewer seconds: make bench-roadef TIME=30.
 TIME ?= 300
 bench-roadef: $(VENV)/ready
-	$(BIN)/python benchmarks/roadef.py --all --time $(TIME) --results build/roadef.csv
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/roadef.py --all --time $(TIME) --results build/roadef.csv
 
 # The PlanetLab experiment beside CloudSim 3.0.3. All rows take minutes: make
 # bench-cloudsim ROW=
 ROW ?= 20110303 lr-mmt
 bench-cloudsim: $(VENV)/ready
-	$(BIN)/python benchmarks/cloudsim.py --only $(ROW)
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/cloudsim.py --only $(ROW)
 
 # Policies of consolidation side by side; all days take some ten minutes.
 bench-consolidation: $(VENV)/ready
-	$(BIN)/python benchmarks/consolidation.py
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/consolidation.py
 
 # A day of 10,000 hosts and 50,000 guests.
-bench-data-centre: $(VENV)/ready
-	$(BIN)/python benchmarks/consolidation.py --scale 10000 50000
+bench-data-center: $(VENV)/ready
+	PYTHONPATH=benchmarks $(BIN)/python benchmarks/runners/consolidation.py --scale 10000 50000
 
 # The published schema of the snapshot file, from the code that reads it.
 schema: $(VENV)/ready
-	$(BIN)/python -m opendrs.platforms.file.schema > docs/reference/opendrs-snapshot-1.schema.json
+	$(BIN)/python -m opendrs.config.schema > docs/reference/opendrs-snapshot-1.schema.json
 
 # The pictures of the documentation, from what the commands print.
 pictures: $(VENV)/ready
-	$(BIN)/python docs/pictures/draw.py
+	$(BIN)/python docs/images/draw.py
 
 # The optional adapter for libvirt: needs libvirt-dev, pkg-config and a compiler.
 libvirt: $(VENV)/ready

@@ -6,16 +6,16 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
-from opendrs.controller.compiled_code import supply_always
+from opendrs.controller.compiled_code import provide_always
 
 settings.register_profile(
-    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "opendrs", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("house")
+settings.load_profile("opendrs")
 
 # A shell lets what it begins in the background ignore Ctrl-C, and all that this begins.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Large clusters are planned by the compiled search, compiled where it is missing.
-supply_always(lambda _line: None)
+provide_always(lambda _line: None)

@@ -31,12 +31,12 @@ class ConfigurationError(OpenDRSError):
     """What the operator wrote cannot be used; the message says what to mend.
 
     Attributes:
-        complaints: Everything that is wrong, one line each.
+        messages: Everything that is wrong, one line each.
     """
 
-    def __init__(self, *complaints: str) -> None:
-        super().__init__("\n".join(complaints))
-        self.complaints = complaints
+    def __init__(self, *messages: str) -> None:
+        super().__init__("\n".join(messages))
+        self.messages = messages
 
 
 class UnknownPolicyError(ConfigurationError):
@@ -75,14 +75,14 @@ class PlatformUnavailableError(PlatformError):
     """The hypervisor cannot be reached now; worth trying again.
 
     Attributes:
-        what: What could not be done.
-        whys: What each host says, one line each.
+        summary: What could not be done.
+        details: What each host says, one line each.
     """
 
-    def __init__(self, what: str, *whys: str) -> None:
-        super().__init__(f"{what}: {'; '.join(whys)}" if whys else what)
-        self.what = what
-        self.whys = whys
+    def __init__(self, summary: str, *details: str) -> None:
+        super().__init__(f"{summary}: {'; '.join(details)}" if details else summary)
+        self.summary = summary
+        self.details = details
 
 
 class PermissionDeniedError(PlatformError):

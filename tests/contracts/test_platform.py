@@ -12,14 +12,13 @@ from threading import Event
 
 import pytest
 
-from builders import cluster, guest_ids
-from integration.lab import MIB, Lab
+from integration.libvirt_lab import MIB, LibvirtLab
 from opendrs.errors import PlatformError
-from opendrs.model import Guest, GuestId, GuestState, Migration, NodeId, Pin
-from opendrs.platforms.power import Powered
+from opendrs.model import Guest, GuestId, GuestState, LiveMigration, NodeId, Pin
 from opendrs.ports import Platform, TaskId, TaskState
-from opendrs.sim.clock import SimulatedClock
-from opendrs.sim.platform import SimulatedPlatform
+from opendrs.power import PoweredPlatform
+from opendrs.simulation import SimulatedClock, SimulatedPlatform
+from support.builders import cluster, guest_ids
 
 SOURCE, TARGET, THIRD = NodeId("h1"), NodeId("h2"), NodeId("h3")
 QUICK, SLOW = GuestId("quick"), GuestId("slow")
@@ -27,7 +26,7 @@ RULES = (Pin(guests=guest_ids("quick"), name="for the test"),)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class PlatformSetup:
     """Nodes h1, h2 and h3, and on h1 two guests, one of them slow to move.
 
     Attributes:
@@ -44,10 +43,10 @@ class Stage:
     prepare: Callable[[], object]
     hurry: Callable[[], object]
 
-    def where(self, guest: GuestId) -> Guest:
+    def node_of_guest(self, guest: GuestId) -> Guest:
         return self.platform.observe().guests[guest]
 
-    def ended(self, task: TaskId) -> TaskState:
+    def wait_until_ended(self, task: TaskId) -> TaskState:
         for _ in range(400):
             state = self.platform.status(task).state
             if state is not TaskState.RUNNING:
@@ -55,26 +54,26 @@ class Stage:
             self.wait(0.1)
         pytest.fail(f"{task} does not end")
 
-    def begun(self, move: Migration) -> TaskId:
+    def wait_until_running(self, move: LiveMigration) -> TaskId:
         """Start the *move* of the slow guest and return when it can be seen."""
         self.prepare()
         task = self.platform.start(move)
         for _ in range(100):
-            if self.where(move.guest).migrating_to is not None:
+            if self.node_of_guest(move.guest).migrating_to is not None:
                 return task
             self.wait(0.1)
         pytest.fail(f"{task} does not begin")
 
 
-def simulated(_: pytest.FixtureRequest) -> Stage:
+def simulated(_: pytest.FixtureRequest) -> PlatformSetup:
     return _simulated(lambda platform: platform)
 
 
-def powered(_: pytest.FixtureRequest) -> Stage:
-    return _simulated(lambda platform: Powered(platform, lambda _: None))
+def powered(_: pytest.FixtureRequest) -> PlatformSetup:
+    return _simulated(lambda platform: PoweredPlatform(platform, lambda _: None))
 
 
-def _simulated(around: Callable[[Platform], Platform]) -> Stage:
+def _simulated(around: Callable[[Platform], Platform]) -> PlatformSetup:
     clock = SimulatedClock()
     origin = cluster(
         nodes={"h1": 0.5, "h2": 0.1, "h3": 0.1},
@@ -82,7 +81,7 @@ def _simulated(around: Callable[[Platform], Platform]) -> Stage:
         rules=RULES,
     )
     world = SimulatedPlatform(origin, clock)
-    return Stage(
+    return PlatformSetup(
         platform=around(world),
         again=lambda: around(world),  # its world is in this process alone
         wait=clock.sleep,
@@ -91,20 +90,20 @@ def _simulated(around: Callable[[Platform], Platform]) -> Stage:
     )
 
 
-def libvirt(request: pytest.FixtureRequest) -> Stage:
-    lab: Lab = request.getfixturevalue("lab")
+def libvirt(request: pytest.FixtureRequest) -> PlatformSetup:
+    lab: LibvirtLab = request.getfixturevalue("lab")
     lab.vm(1, QUICK, duty=5)
     lab.vm(1, SLOW, dirty=4000, memory=32)
 
     def platform() -> Platform:
         return lab.platform(bandwidth=MIB, sample=0.1, rules=RULES)
 
-    return Stage(
+    return PlatformSetup(
         platform=platform(),
         again=platform,
         wait=Event().wait,
         prepare=lambda: lab.fill(SLOW),
-        hurry=lambda: lab.hurry(1, SLOW),
+        hurry=lambda: lab.fill_memory_faster(1, SLOW),
     )
 
 
@@ -115,19 +114,23 @@ def libvirt(request: pytest.FixtureRequest) -> Stage:
         pytest.param(libvirt, marks=[pytest.mark.lab, pytest.mark.shared]),
     ]
 )
-def stage(request: pytest.FixtureRequest) -> Stage:
-    setting: Callable[[pytest.FixtureRequest], Stage] = request.param
+def setup_under_test(request: pytest.FixtureRequest) -> PlatformSetup:
+    setting: Callable[[pytest.FixtureRequest], PlatformSetup] = request.param
     return setting(request)
 
 
-def move(guest: GuestId, source: NodeId = SOURCE, target: NodeId = TARGET) -> Migration:
-    return Migration(guest, source, target)
+def move(
+    guest: GuestId, source: NodeId = SOURCE, target: NodeId = TARGET
+) -> LiveMigration:
+    return LiveMigration(guest, source, target)
 
 
-def test_shows_nodes_guests_and_the_rules_in_force(stage: Stage) -> None:
-    seen = stage.platform.observe()
+def test_observe_returns_nodes_guests_and_rules(
+    setup_under_test: PlatformSetup,
+) -> None:
+    seen = setup_under_test.platform.observe()
 
-    assert stage.platform.name
+    assert setup_under_test.platform.name
     assert seen.taken_at.utcoffset() is not None
     assert {SOURCE, TARGET, THIRD} == set(seen.nodes)
     assert all(node.online and node.capacity for node in seen.nodes.values())
@@ -137,109 +140,116 @@ def test_shows_nodes_guests_and_the_rules_in_force(stage: Stage) -> None:
     assert seen.rules == RULES
 
 
-def test_a_migration_brings_the_guest_to_its_target(stage: Stage) -> None:
-    task = stage.platform.start(move(QUICK))
+def test_migration_done_guest_is_on_target(setup_under_test: PlatformSetup) -> None:
+    task = setup_under_test.platform.start(move(QUICK))
 
-    assert stage.ended(task) is TaskState.DONE
-    assert stage.where(QUICK).node == TARGET
-    assert stage.where(QUICK).migrating_to is None
-    assert stage.where(QUICK).state is GuestState.RUNNING
+    assert setup_under_test.wait_until_ended(task) is TaskState.DONE
+    assert setup_under_test.node_of_guest(QUICK).node == TARGET
+    assert setup_under_test.node_of_guest(QUICK).migrating_to is None
+    assert setup_under_test.node_of_guest(QUICK).state is GuestState.RUNNING
 
 
-def test_a_guest_on_the_move_is_on_both_nodes(stage: Stage) -> None:
-    task = stage.begun(move(SLOW))
-    seen, status = stage.where(SLOW), stage.platform.status(task)
-    stage.hurry()
+def test_migrating_guest_is_on_both_nodes(setup_under_test: PlatformSetup) -> None:
+    task = setup_under_test.wait_until_running(move(SLOW))
+    seen, status = (
+        setup_under_test.node_of_guest(SLOW),
+        setup_under_test.platform.status(task),
+    )
+    setup_under_test.hurry()
 
     assert (seen.node, seen.migrating_to) == (SOURCE, TARGET)
     assert seen.state is GuestState.RUNNING
     assert status.state is TaskState.RUNNING
-    assert stage.ended(task) is TaskState.DONE
+    assert setup_under_test.wait_until_ended(task) is TaskState.DONE
 
 
-def test_a_task_is_found_again_by_its_action(stage: Stage) -> None:
-    before = stage.platform.find(move(SLOW))
-    task = stage.begun(move(SLOW))
-    during = stage.again().find(move(SLOW))
-    stage.hurry()
-    stage.ended(task)
-    after = stage.again().find(move(SLOW))
+def test_a_task_is_found_again_by_its_action(setup_under_test: PlatformSetup) -> None:
+    before = setup_under_test.platform.find(move(SLOW))
+    task = setup_under_test.wait_until_running(move(SLOW))
+    during = setup_under_test.again().find(move(SLOW))
+    setup_under_test.hurry()
+    setup_under_test.wait_until_ended(task)
+    after = setup_under_test.again().find(move(SLOW))
 
     assert {before, task, during} == {after}
 
 
-def test_finding_starts_nothing(stage: Stage) -> None:
-    stage.platform.find(move(QUICK))
-    stage.wait(1)
+def test_find_starts_nothing(setup_under_test: PlatformSetup) -> None:
+    setup_under_test.platform.find(move(QUICK))
+    setup_under_test.wait(1)
 
-    assert stage.where(QUICK).node == SOURCE
-    assert stage.where(QUICK).migrating_to is None
+    assert setup_under_test.node_of_guest(QUICK).node == SOURCE
+    assert setup_under_test.node_of_guest(QUICK).migrating_to is None
 
 
-def test_another_process_can_follow_a_task_to_its_end(stage: Stage) -> None:
-    task = stage.begun(move(SLOW))
-    follower = stage.again()
+def test_another_process_can_follow_a_task_to_its_end(
+    setup_under_test: PlatformSetup,
+) -> None:
+    task = setup_under_test.wait_until_running(move(SLOW))
+    follower = setup_under_test.again()
     going = follower.status(task).state
-    stage.hurry()
-    stage.ended(task)
+    setup_under_test.hurry()
+    setup_under_test.wait_until_ended(task)
 
     assert going is TaskState.RUNNING
     assert follower.status(task).state is TaskState.DONE
 
 
-def test_an_aborted_migration_leaves_the_guest_where_it_was(stage: Stage) -> None:
-    task = stage.begun(move(SLOW))
+def test_an_aborted_migration_leaves_the_guest_where_it_was(
+    setup_under_test: PlatformSetup,
+) -> None:
+    task = setup_under_test.wait_until_running(move(SLOW))
 
-    stage.platform.abort(task)
+    setup_under_test.platform.abort(task)
 
-    assert stage.ended(task) is TaskState.FAILED
-    assert stage.platform.status(task).detail
-    assert stage.where(SLOW).node == SOURCE
-    assert stage.where(SLOW).state is GuestState.RUNNING
-
-
-def test_aborting_what_is_done_changes_nothing(stage: Stage) -> None:
-    task = stage.platform.start(move(QUICK))
-    stage.ended(task)
-
-    stage.platform.abort(task)
-
-    assert stage.platform.status(task).state is TaskState.DONE
-    assert stage.where(QUICK).node == TARGET
+    assert setup_under_test.wait_until_ended(task) is TaskState.FAILED
+    assert setup_under_test.platform.status(task).detail
+    assert setup_under_test.node_of_guest(SLOW).node == SOURCE
+    assert setup_under_test.node_of_guest(SLOW).state is GuestState.RUNNING
 
 
-def test_a_guest_that_has_left_the_source_is_not_moved_from_there(stage: Stage) -> None:
-    stage.ended(stage.platform.start(move(QUICK)))
+def test_abort_done_task_changes_nothing(setup_under_test: PlatformSetup) -> None:
+    task = setup_under_test.platform.start(move(QUICK))
+    setup_under_test.wait_until_ended(task)
 
-    with pytest.raises(PlatformError):
-        stage.again().start(move(QUICK, SOURCE, THIRD))
+    setup_under_test.platform.abort(task)
 
-    assert stage.where(QUICK).node == TARGET
+    assert setup_under_test.platform.status(task).state is TaskState.DONE
+    assert setup_under_test.node_of_guest(QUICK).node == TARGET
 
 
-def test_a_guest_on_the_move_is_not_sent_elsewhere(stage: Stage) -> None:
-    task = stage.begun(move(SLOW))
+def test_start_from_former_node_fails(setup_under_test: PlatformSetup) -> None:
+    setup_under_test.wait_until_ended(setup_under_test.platform.start(move(QUICK)))
 
     with pytest.raises(PlatformError):
-        stage.again().start(move(SLOW, SOURCE, THIRD))
-    stage.hurry()
+        setup_under_test.again().start(move(QUICK, SOURCE, THIRD))
 
-    assert stage.ended(task) is TaskState.DONE
-    assert stage.where(SLOW).node == TARGET
+    assert setup_under_test.node_of_guest(QUICK).node == TARGET
 
 
-def test_a_guest_it_does_not_know_is_not_moved(stage: Stage) -> None:
+def test_start_migrating_guest_fails(setup_under_test: PlatformSetup) -> None:
+    task = setup_under_test.wait_until_running(move(SLOW))
+
     with pytest.raises(PlatformError):
-        stage.platform.start(move(GuestId("nobody")))
+        setup_under_test.again().start(move(SLOW, SOURCE, THIRD))
+    setup_under_test.hurry()
+
+    assert setup_under_test.wait_until_ended(task) is TaskState.DONE
+    assert setup_under_test.node_of_guest(SLOW).node == TARGET
 
 
-def test_a_node_it_does_not_know_receives_nothing(stage: Stage) -> None:
+def test_start_unknown_guest_fails(setup_under_test: PlatformSetup) -> None:
     with pytest.raises(PlatformError):
-        stage.platform.start(move(QUICK, SOURCE, NodeId("nowhere")))
-
-    assert stage.where(QUICK).node == SOURCE
+        setup_under_test.platform.start(move(GuestId("nobody")))
 
 
-def test_a_guest_is_not_moved_to_where_it_is(stage: Stage) -> None:
+def test_start_unknown_target_fails(setup_under_test: PlatformSetup) -> None:
     with pytest.raises(PlatformError):
-        stage.platform.start(move(QUICK, SOURCE, SOURCE))
+        setup_under_test.platform.start(move(QUICK, SOURCE, NodeId("nowhere")))
+
+    assert setup_under_test.node_of_guest(QUICK).node == SOURCE
+
+
+def test_start_to_current_node_fails(setup_under_test: PlatformSetup) -> None:
+    with pytest.raises(PlatformError):
+        setup_under_test.platform.start(move(QUICK, SOURCE, SOURCE))

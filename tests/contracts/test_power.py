@@ -8,19 +8,18 @@ from threading import Event
 
 import pytest
 
-from builders import cluster
 from opendrs.errors import PlatformError
 from opendrs.model import NodeId, NodeState, PowerOff, PowerOn
-from opendrs.platforms.power import Powered, PowerState
 from opendrs.ports import Platform, TaskId, TaskState, TaskStatus
-from opendrs.sim.clock import SimulatedClock
-from opendrs.sim.platform import SimulatedPlatform
+from opendrs.power import PoweredPlatform, PowerState
+from opendrs.simulation import SimulatedClock, SimulatedPlatform
+from support.builders import cluster
 
-BUSY, EMPTY, STRANGER = NodeId("h1"), NodeId("h2"), NodeId("h9")
+BUSY, EMPTY, UNKNOWN_NODE = NodeId("h1"), NodeId("h2"), NodeId("h9")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stage:
+class PoweredSetup:
     """Nodes h1 and h2, and a guest on h1.
 
     Attributes:
@@ -33,7 +32,7 @@ class Stage:
     again: Callable[[], Platform]
     wait: Callable[[float], object]
 
-    def ended(self, task: TaskId) -> TaskStatus:
+    def wait_until_ended(self, task: TaskId) -> TaskStatus:
         for _ in range(2000):
             status = self.platform.status(task)
             if status.state is not TaskState.RUNNING:
@@ -41,16 +40,16 @@ class Stage:
             self.wait(1.0)
         pytest.fail(f"{task} does not end")
 
-    def state(self, node: NodeId) -> NodeState:
+    def node_state(self, node: NodeId) -> NodeState:
         return self.platform.observe().nodes[node].state
 
 
-class SimulatedSocket:
+class SimulatedPowerDriver:
     """The power of one node of a simulated cluster, as a driver has it."""
 
-    silence: float | None = None
+    off_confirm_time: float | None = None
     detached = False
-    patience = 300.0
+    transition_timeout = 300.0
 
     def __init__(self, world: SimulatedPlatform, node: NodeId) -> None:
         self._world, self._node = world, node
@@ -69,49 +68,58 @@ class SimulatedSocket:
         return PowerState.ON if online else PowerState.OFF
 
 
-def world() -> tuple[SimulatedPlatform, SimulatedClock]:
+def simulated_platform() -> tuple[SimulatedPlatform, SimulatedClock]:
     clock = SimulatedClock()
     origin = cluster({"h1": 0.5, "h2": 0.0}, {"vm": ("h1", 0.4)})
     return SimulatedPlatform(origin, clock), clock
 
 
-def simulated() -> Stage:
-    platform, clock = world()
-    return Stage(platform=platform, again=lambda: platform, wait=clock.sleep)
+def simulated() -> PoweredSetup:
+    platform, clock = simulated_platform()
+    return PoweredSetup(platform=platform, again=lambda: platform, wait=clock.sleep)
 
 
-def powered() -> Stage:
-    simulation, clock = world()
-    sockets = {node: SimulatedSocket(simulation, node) for node in (BUSY, EMPTY)}
+def powered() -> PoweredSetup:
+    simulation, clock = simulated_platform()
+    sockets = {node: SimulatedPowerDriver(simulation, node) for node in (BUSY, EMPTY)}
 
     def platform() -> Platform:
-        return Powered(simulation, sockets.get)
+        return PoweredPlatform(simulation, sockets.get)
 
     def wait(seconds: float) -> None:
         Event().wait(0.001)  # for the thread that asks the driver
         clock.sleep(seconds)
 
-    return Stage(platform=platform(), again=platform, wait=wait)
+    return PoweredSetup(platform=platform(), again=platform, wait=wait)
 
 
 @pytest.fixture(params=[simulated, powered])
-def stage(request: pytest.FixtureRequest) -> Stage:
-    setting: Callable[[], Stage] = request.param
+def setup_under_test(request: pytest.FixtureRequest) -> PoweredSetup:
+    setting: Callable[[], PoweredSetup] = request.param
     return setting()
 
 
-def test_an_empty_node_sleeps_and_wakes(stage: Stage) -> None:
-    off = stage.ended(stage.platform.start(PowerOff(EMPTY))).state
-    asleep = stage.state(EMPTY)
-    on = stage.ended(stage.platform.start(PowerOn(EMPTY))).state
+def test_empty_node_powers_off_and_on(setup_under_test: PoweredSetup) -> None:
+    off = setup_under_test.wait_until_ended(
+        setup_under_test.platform.start(PowerOff(EMPTY))
+    ).state
+    asleep = setup_under_test.node_state(EMPTY)
+    on = setup_under_test.wait_until_ended(
+        setup_under_test.platform.start(PowerOn(EMPTY))
+    ).state
 
     assert (off, asleep) == (TaskState.DONE, NodeState.OFFLINE)
-    assert (on, stage.state(EMPTY)) == (TaskState.DONE, NodeState.ONLINE)
+    assert (on, setup_under_test.node_state(EMPTY)) == (
+        TaskState.DONE,
+        NodeState.ONLINE,
+    )
 
 
-def test_a_node_that_is_not_empty_stays_on(stage: Stage) -> None:
+def test_power_off_node_with_guests_fails(setup_under_test: PoweredSetup) -> None:
     try:
-        ended = stage.ended(stage.platform.start(PowerOff(BUSY)))
+        ended = setup_under_test.wait_until_ended(
+            setup_under_test.platform.start(PowerOff(BUSY))
+        )
     except PlatformError as error:
         said = str(error)
     else:
@@ -119,47 +127,53 @@ def test_a_node_that_is_not_empty_stays_on(stage: Stage) -> None:
         said = ended.detail
 
     assert "not empty" in said
-    assert stage.state(BUSY) is NodeState.ONLINE
+    assert setup_under_test.node_state(BUSY) is NodeState.ONLINE
 
 
-def test_a_node_it_does_not_know_is_not_switched(stage: Stage) -> None:
-    for switch in (PowerOn(STRANGER), PowerOff(STRANGER)):
+def test_power_action_unknown_node_fails(setup_under_test: PoweredSetup) -> None:
+    for switch in (PowerOn(UNKNOWN_NODE), PowerOff(UNKNOWN_NODE)):
         try:
-            ended = stage.ended(stage.platform.start(switch))
+            ended = setup_under_test.wait_until_ended(
+                setup_under_test.platform.start(switch)
+            )
         except PlatformError:
             continue
         assert ended.state is TaskState.FAILED
 
 
-def test_a_switch_is_found_again_by_its_action(stage: Stage) -> None:
-    before = stage.platform.find(PowerOff(EMPTY))
-    task = stage.platform.start(PowerOff(EMPTY))
-    during = stage.again().find(PowerOff(EMPTY))
-    stage.ended(task)
-    after = stage.again().find(PowerOff(EMPTY))
+def test_find_power_action_returns_its_task(setup_under_test: PoweredSetup) -> None:
+    before = setup_under_test.platform.find(PowerOff(EMPTY))
+    task = setup_under_test.platform.start(PowerOff(EMPTY))
+    during = setup_under_test.again().find(PowerOff(EMPTY))
+    setup_under_test.wait_until_ended(task)
+    after = setup_under_test.again().find(PowerOff(EMPTY))
 
     assert {before, task, during} == {after}
 
 
-def test_another_process_sees_the_end_of_a_switch(stage: Stage) -> None:
-    task = stage.platform.start(PowerOff(EMPTY))
-    stage.ended(task)
+def test_power_action_status_in_other_process_is_done(
+    setup_under_test: PoweredSetup,
+) -> None:
+    task = setup_under_test.platform.start(PowerOff(EMPTY))
+    setup_under_test.wait_until_ended(task)
 
-    assert stage.again().status(task).state is TaskState.DONE
-
-
-def test_finding_switches_nothing(stage: Stage) -> None:
-    stage.platform.find(PowerOff(EMPTY))
-    stage.wait(1000.0)
-
-    assert stage.state(EMPTY) is NodeState.ONLINE
+    assert setup_under_test.again().status(task).state is TaskState.DONE
 
 
-def test_to_give_up_what_is_done_changes_nothing(stage: Stage) -> None:
-    task = stage.platform.start(PowerOff(EMPTY))
-    stage.ended(task)
+def test_find_starts_no_power_action(setup_under_test: PoweredSetup) -> None:
+    setup_under_test.platform.find(PowerOff(EMPTY))
+    setup_under_test.wait(1000.0)
 
-    stage.platform.abort(task)
+    assert setup_under_test.node_state(EMPTY) is NodeState.ONLINE
 
-    assert stage.platform.status(task).state is TaskState.DONE
-    assert stage.state(EMPTY) is NodeState.OFFLINE
+
+def test_abort_done_power_action_changes_nothing(
+    setup_under_test: PoweredSetup,
+) -> None:
+    task = setup_under_test.platform.start(PowerOff(EMPTY))
+    setup_under_test.wait_until_ended(task)
+
+    setup_under_test.platform.abort(task)
+
+    assert setup_under_test.platform.status(task).state is TaskState.DONE
+    assert setup_under_test.node_state(EMPTY) is NodeState.OFFLINE

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from builders import NOON
-from opendrs.controller.stores import MemoryStore, SqliteStore
-from opendrs.controller.stores.encoding import MOST_CYCLES
 from opendrs.errors import StoreError
 from opendrs.model import (
     Action,
+    ColdMigration,
     GuestId,
-    Migration,
+    LiveMigration,
     NodeId,
     PowerOff,
     PowerOn,
-    Relocation,
     StepId,
 )
 from opendrs.ports import CycleRecord, Outcome, StepRecord, Store, TaskId
+from opendrs.store import MemoryStore, SqliteStore
+from opendrs.store.memory import MAX_CYCLES
+from support.builders import NOON
 
 A, B = NodeId("a"), NodeId("b")
-MOVE = Migration(GuestId("vm:1"), A, B)
+MOVE = LiveMigration(GuestId("vm:1"), A, B)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -47,13 +47,13 @@ def record(step: str, minute: int = 0, *, run: str = "run") -> StepRecord:
     )
 
 
-def test_knows_nothing_in_the_beginning(store: Store) -> None:
+def test_empty_store_returns_nothing(store: Store) -> None:
     assert store.load("key") is None
     assert store.unfinished() == ()
     assert store.recent(NOON) == ()
 
 
-def test_gives_back_what_was_saved_last(store: Store) -> None:
+def test_load_returns_last_saved_value(store: Store) -> None:
     store.save("key", {"old": 1})
     store.save("other", {})
     store.save("key", {"count": 3, "names": ["a", "ä"], "deep": {"none": None}})
@@ -65,7 +65,7 @@ def test_gives_back_what_was_saved_last(store: Store) -> None:
     }
 
 
-def test_what_was_saved_does_not_change_with_what_was_given(store: Store) -> None:
+def test_saved_value_is_a_copy(store: Store) -> None:
     names = ["a"]
     store.save("key", {"names": names})
 
@@ -75,17 +75,15 @@ def test_what_was_saved_does_not_change_with_what_was_given(store: Store) -> Non
 
 
 @pytest.mark.parametrize("value", [object(), float("nan")])
-def test_refuses_what_is_not_json(store: Store, value: object) -> None:
+def test_save_non_json_raises_store_error(store: Store, value: object) -> None:
     with pytest.raises(StoreError, match="not JSON"):
         store.save("key", {"value": value})
 
 
 @pytest.mark.parametrize(
-    "action", [MOVE, Relocation(GuestId("ct 'x'"), A, B), PowerOn(A), PowerOff(B)]
+    "action", [MOVE, ColdMigration(GuestId("ct 'x'"), A, B), PowerOn(A), PowerOff(B)]
 )
-def test_gives_back_every_kind_of_step_as_it_was_written(
-    store: Store, action: Action
-) -> None:
+def test_write_each_action_returns_same_record(store: Store, action: Action) -> None:
     whole = StepRecord(
         run="run",
         step=StepId("1"),
@@ -108,7 +106,7 @@ def test_a_record_of_the_same_run_and_step_replaces_the_first(store: Store) -> N
     assert store.unfinished() == (replace(record("1"), task=TaskId("task")),)
 
 
-def test_the_same_step_of_another_run_is_another(store: Store) -> None:
+def test_same_step_of_other_run_is_separate(store: Store) -> None:
     store.write(record("1", run="first"))
     store.write(record("1", run="second"))
 
@@ -123,7 +121,7 @@ def test_a_record_with_an_outcome_is_finished(store: Store) -> None:
     assert store.unfinished() == (record("2"),)
 
 
-def test_tells_the_oldest_first(store: Store) -> None:
+def test_records_are_sorted_oldest_first(store: Store) -> None:
     for step, minute in (("late", 9), ("early", 1), ("middle", 5)):
         store.write(record(step, minute))
 
@@ -139,7 +137,7 @@ def test_keeps_the_order_of_records_of_one_instant(store: Store) -> None:
     assert [found.step for found in store.unfinished()] == ["b", "c", "a"]
 
 
-def test_tells_only_what_was_intended_since(store: Store) -> None:
+def test_recent_excludes_older_records(store: Store) -> None:
     store.write(record("before", 4))
     store.write(record("then", 5))
     store.write(record("after", 6))
@@ -149,7 +147,7 @@ def test_tells_only_what_was_intended_since(store: Store) -> None:
     assert [record.step for record in found] == ["then", "after"]
 
 
-def test_tells_what_ended_since_however_long_before_it_was_intended(
+def test_recent_includes_records_ended_since(
     store: Store,
 ) -> None:
     ended = replace(record("1", 0), outcome=Outcome.DONE)
@@ -161,7 +159,7 @@ def test_tells_what_ended_since_however_long_before_it_was_intended(
     assert [record.step for record in found] == ["1"]
 
 
-def test_compares_times_and_not_their_zones(store: Store) -> None:
+def test_recent_compares_times_across_zones(store: Store) -> None:
     east = timezone(timedelta(hours=5))
     store.write(replace(record("1"), intended_at=NOON.astimezone(east)))
 
@@ -169,13 +167,13 @@ def test_compares_times_and_not_their_zones(store: Store) -> None:
     assert store.recent(NOON + timedelta(seconds=1)) == ()
 
 
-def test_tells_the_records_of_one_run(store: Store) -> None:
+def test_records_of_run_are_returned(store: Store) -> None:
     store.write(record("2", 1, run="this"))
     store.write(record("1", 0, run="this"))
     store.write(record("3", run="other"))
 
-    assert [found.step for found in store.of_run("this")] == ["1", "2"]
-    assert store.of_run("none") == ()
+    assert [found.step for found in store.records_of("this")] == ["1", "2"]
+    assert store.records_of("none") == ()
 
 
 def cycle(number: int) -> CycleRecord:
@@ -186,23 +184,23 @@ def cycle(number: int) -> CycleRecord:
     )
 
 
-def test_gives_back_what_was_decided_in_the_order_it_was(store: Store) -> None:
+def test_cycles_are_returned_in_order(store: Store) -> None:
     # By what came first: a clock may have been set back in between.
     for number in (2, 1, 3):
-        store.note_cycle(cycle(number))
+        store.record_cycle(cycle(number))
 
     assert store.cycles() == (cycle(2), cycle(1), cycle(3))
 
 
-def test_keeps_so_many_cycles_and_forgets_the_oldest(store: Store) -> None:
-    for number in range(MOST_CYCLES + 2):
-        store.note_cycle(cycle(number))
+def test_cycles_beyond_maximum_are_dropped(store: Store) -> None:
+    for number in range(MAX_CYCLES + 2):
+        store.record_cycle(cycle(number))
 
     kept = [found.document["number"] for found in store.cycles()]
-    assert kept == list(range(2, MOST_CYCLES + 2))
+    assert kept == list(range(2, MAX_CYCLES + 2))
 
 
-def test_times_in_the_future_are_set_to_now_and_others_stay(store: Store) -> None:
+def test_correct_times_sets_only_future_times(store: Store) -> None:
     done = {"outcome": Outcome.DONE, "ended_at": NOON + timedelta(hours=2)}
     past = replace(record("1", -5), outcome=Outcome.DONE, ended_at=NOON)
     ended_ahead = replace(record("2", -5), **done)  # type: ignore[arg-type]
@@ -210,13 +208,13 @@ def test_times_in_the_future_are_set_to_now_and_others_stay(store: Store) -> Non
     running = record("4", 60)
     for one in (past, ended_ahead, ahead, running):
         store.write(one)
-    store.note_cycle(cycle(-1))
-    store.note_cycle(cycle(1))
+    store.record_cycle(cycle(-1))
+    store.record_cycle(cycle(1))
 
     found = store.correct_times(NOON), store.correct_times(NOON)
 
     assert found == (4, 0)
-    assert store.of_run("run") == (
+    assert store.records_of("run") == (
         past,
         replace(ended_ahead, ended_at=NOON),
         replace(ahead, intended_at=NOON, ended_at=NOON),

@@ -1,5 +1,5 @@
 """The lab and the management controller, for all tests of this directory."""
 
-from integration.lab import lab as lab
-from integration.lab import lab_hosts as lab_hosts
-from integration.redfish import bmc as bmc
+from integration.libvirt_lab import lab as lab
+from integration.libvirt_lab import lab_hosts as lab_hosts
+from integration.redfish_emulator import bmc as bmc

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 
-def complaint(beats: Sequence[int], moves: int) -> str | None:
+def heartbeat_error(beats: Sequence[int], moves: int) -> str | None:
     """Return what speaks against a guest that has run once, and all the time.
 
     Its beats are counted from 1. At each move one of them may be repeated: QEMU

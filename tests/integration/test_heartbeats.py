@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integration.heartbeats import complaint
+from integration.heartbeats import heartbeat_error
 
 
 @pytest.mark.parametrize(
@@ -17,14 +17,12 @@ from integration.heartbeats import complaint
         ([1, 2, 2, 3, 4, 4], 2),
     ],
 )
-def test_a_guest_that_counts_on_has_run_all_the_time(
-    beats: list[int], moves: int
-) -> None:
-    assert complaint(beats, moves) is None
+def test_continuous_heartbeats_are_accepted(beats: list[int], moves: int) -> None:
+    assert heartbeat_error(beats, moves) is None
 
 
 @pytest.mark.parametrize(
-    ("beats", "moves", "why"),
+    ("beats", "moves", "message"),
     [
         ([], 0, "never beaten"),
         ([2, 3, 4], 0, "started anew"),
@@ -37,7 +35,7 @@ def test_a_guest_that_counts_on_has_run_all_the_time(
         ([1, 2, 3, 2, 3, 4], 5, "ran twice"),
     ],
 )
-def test_a_guest_that_was_lost_or_ran_twice_is_found_out(
-    beats: list[int], moves: int, why: str
+def test_lost_or_duplicated_guest_is_detected(
+    beats: list[int], moves: int, message: str
 ) -> None:
-    assert why in (complaint(beats, moves) or "")
+    assert message in (heartbeat_error(beats, moves) or "")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from integration.lab import MIB, Lab, eventually
-from opendrs.model import GuestId, Migration, NodeId
+from integration.libvirt_lab import MIB, LibvirtLab, eventually
+from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.libvirt import LibvirtPlatform
 from opendrs.ports import TaskId, TaskState, TaskStatus
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
 VM = GuestId("vm")
-MOVE = Migration(VM, NodeId("h1"), NodeId("h2"))
+MOVE = LiveMigration(VM, NodeId("h1"), NodeId("h2"))
 
 
-def ended(platform: LibvirtPlatform, task: TaskId, within: float = 30) -> TaskStatus:
+def wait_for_end(
+    platform: LibvirtPlatform, task: TaskId, within: float = 30
+) -> TaskStatus:
     """Wait for the end of *task* and return how it ended."""
 
     def over() -> bool:
@@ -25,33 +27,33 @@ def ended(platform: LibvirtPlatform, task: TaskId, within: float = 30) -> TaskSt
     return platform.status(task)
 
 
-def test_a_guest_goes_on_living_on_the_other_host(lab: Lab) -> None:
+def test_guest_runs_on_the_target_host(lab: LibvirtLab) -> None:
     lab.vm(1, "vm", duty=10, dirty=50)
     eventually(lambda: len(lab.heartbeats("vm")) > 1, 20, "vm has started")
     platform = lab.platform()
 
-    status = ended(platform, platform.start(MOVE))
+    status = wait_for_end(platform, platform.start(MOVE))
 
     assert status == TaskStatus(TaskState.DONE, "vm runs on h2")
-    assert lab.where("vm") == (2,)
+    assert lab.locate("vm") == (2,)
     lab.require_alive("vm")
 
 
-def test_a_defined_guest_takes_its_definition_along(lab: Lab) -> None:
+def test_persistent_guest_keeps_its_definition(lab: LibvirtLab) -> None:
     lab.vm(1, "vm")
     lab.virsh(1, "destroy", "vm")
     lab.define(1, lab.description("vm"))
     lab.virsh(1, "start", "vm")
     platform = lab.platform()
 
-    status = ended(platform, platform.start(MOVE))
+    status = wait_for_end(platform, platform.start(MOVE))
 
     assert status.state is TaskState.DONE
     assert lab.virsh(2, "list", "--name", "--persistent").split() == ["vm"]
     assert lab.virsh(1, "list", "--name", "--all").split() == []
 
 
-def test_tells_how_far_it_is_and_keeps_to_the_bandwidth(lab: Lab) -> None:
+def test_progress_is_reported_and_bandwidth_is_limited(lab: LibvirtLab) -> None:
     lab.slow_vm(1, "vm")
     platform = lab.platform(bandwidth=8 * MIB, auto_converge=False)
     task = platform.start(MOVE)
@@ -63,7 +65,7 @@ def test_tells_how_far_it_is_and_keeps_to_the_bandwidth(lab: Lab) -> None:
 
     eventually(measured, 40, "the memory was sent once")
     progress = platform.status(task).progress
-    lab.hurry(1, "vm")
+    lab.fill_memory_faster(1, "vm")
 
     assert progress is not None
     assert progress.total is not None
@@ -74,27 +76,27 @@ def test_tells_how_far_it_is_and_keeps_to_the_bandwidth(lab: Lab) -> None:
     assert progress.dirty_rate is not None
     assert progress.dirty_rate > MIB
     assert progress.downtime is not None
-    assert ended(platform, task).state is TaskState.DONE
+    assert wait_for_end(platform, task).state is TaskState.DONE
 
 
-def test_two_migrations_at_once_do_not_disturb_each_other(lab: Lab) -> None:
+def test_two_migrations_at_once_do_not_disturb_each_other(lab: LibvirtLab) -> None:
     lab.vm(1, "one", duty=10)
     lab.vm(2, "two", duty=10)
     platform = lab.platform()
-    there = platform.start(Migration(GuestId("one"), NodeId("h1"), NodeId("h2")))
-    back = platform.start(Migration(GuestId("two"), NodeId("h2"), NodeId("h1")))
+    there = platform.start(LiveMigration(GuestId("one"), NodeId("h1"), NodeId("h2")))
+    back = platform.start(LiveMigration(GuestId("two"), NodeId("h2"), NodeId("h1")))
 
-    states = {ended(platform, task).state for task in (there, back)}
+    states = {wait_for_end(platform, task).state for task in (there, back)}
 
     assert states == {TaskState.DONE}
-    assert (lab.where("one"), lab.where("two")) == ((2,), (1,))
+    assert (lab.locate("one"), lab.locate("two")) == ((2,), (1,))
 
 
-def test_post_copy_ends_what_copying_does_not(lab: Lab) -> None:
+def test_post_copy_completes_a_non_converging_migration(lab: LibvirtLab) -> None:
     lab.slow_vm(1, "vm")
     platform = lab.platform(bandwidth=MIB, post_copy=True, post_copy_after=3.0)
 
-    status = ended(platform, platform.start(MOVE))
+    status = wait_for_end(platform, platform.start(MOVE))
 
     assert status.state is TaskState.DONE
     lab.require_alive("vm")

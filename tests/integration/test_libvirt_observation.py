@@ -8,10 +8,10 @@ from time import monotonic
 
 import pytest
 
-from integration.lab import HOSTS, Lab, eventually
+from integration.libvirt_lab import HOSTS, LibvirtLab, eventually
 from opendrs.errors import PermissionDeniedError, PlatformUnavailableError
 from opendrs.model import GuestId, GuestState, Mobility, NodeId, NodeState, Resources
-from opendrs.platforms.libvirt.library import library
+from opendrs.platforms.libvirt.client import load_library
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
@@ -20,7 +20,7 @@ VM = GuestId("vm")
 MIB = 1 << 20
 
 
-def test_sees_hosts_and_guests_with_what_they_have_and_use(lab: Lab) -> None:
+def test_hosts_and_guests_have_capacity_and_usage(lab: LibvirtLab) -> None:
     lab.vm(1, "busy", duty=50)
     lab.vm(2, "idle", memory=24)
     eventually(lambda: len(lab.heartbeats("busy")) > 2, 20, "busy has started")
@@ -39,7 +39,7 @@ def test_sees_hosts_and_guests_with_what_they_have_and_use(lab: Lab) -> None:
     assert node.cpu_model
     assert node.load_average is None
     assert (node.ksm_shared is not None) is Path("/sys/kernel/mm/ksm").exists()
-    assert (busy.node, busy.state, busy.moves) == (
+    assert (busy.node, busy.state, busy.mobility) == (
         H1,
         GuestState.RUNNING,
         Mobility.LIVE,
@@ -55,7 +55,7 @@ def test_sees_hosts_and_guests_with_what_they_have_and_use(lab: Lab) -> None:
     assert 16 * MIB < busy.usage.memory < node.usage.memory < 1024 * MIB
 
 
-def test_sees_a_guest_that_is_shut_off_and_one_that_is_paused(lab: Lab) -> None:
+def test_stopped_and_paused_guests_are_observed(lab: LibvirtLab) -> None:
     lab.vm(1, "off")
     lab.vm(1, "paused")
     lab.virsh(1, "suspend", "paused")
@@ -71,7 +71,7 @@ def test_sees_a_guest_that_is_shut_off_and_one_that_is_paused(lab: Lab) -> None:
     assert paused.state is GuestState.PAUSED
 
 
-def test_says_why_a_guest_cannot_move(lab: Lab) -> None:
+def test_immobile_guest_has_a_mobility_detail(lab: LibvirtLab) -> None:
     lab.vm(1, "vm")
     lab.virsh(1, "destroy", "vm")
     disk = (
@@ -83,23 +83,26 @@ def test_says_why_a_guest_cannot_move(lab: Lab) -> None:
     here = lab.platform().observe().guests[VM]
     shared = lab.platform(shared_storage=("/tmp",)).observe().guests[VM]  # noqa: S108
 
-    assert here.moves is Mobility.NEVER
-    assert here.obstacle == "disk /tmp/vm.img is not on shared storage"
-    assert shared.moves is Mobility.LIVE
+    assert here.mobility is Mobility.NONE
+    assert here.mobility_detail == "disk /tmp/vm.img is not on shared storage"
+    assert shared.mobility is Mobility.LIVE
 
 
-def test_keeps_two_guests_of_one_name_apart(lab: Lab) -> None:
+def test_namesakes_are_two_guests(lab: LibvirtLab) -> None:
     lab.vm(1, "vm")
     lab.vm(2, "vm")
 
     seen = lab.platform().observe().guests
 
     assert set(seen) == {"vm@h1", "vm@h2"}
-    assert {guest.moves for guest in seen.values()} == {Mobility.NEVER}
-    assert seen[GuestId("vm@h1")].obstacle == "another guest of the same name is on h2"
+    assert {guest.mobility for guest in seen.values()} == {Mobility.NONE}
+    assert (
+        seen[GuestId("vm@h1")].mobility_detail
+        == "another guest of the same name is on h2"
+    )
 
 
-def test_says_loudly_that_one_guest_runs_on_two_hosts(lab: Lab) -> None:
+def test_guest_running_on_two_hosts_is_reported(lab: LibvirtLab) -> None:
     lab.vm(1, "vm")
     identity = lab.virsh(1, "domuuid", "vm").strip()
     twin = lab.description("vm").replace(
@@ -110,14 +113,14 @@ def test_says_loudly_that_one_guest_runs_on_two_hosts(lab: Lab) -> None:
     seen = lab.platform().observe().guests
 
     assert set(seen) == {"vm@h1", "vm@h2"}
-    assert {guest.moves for guest in seen.values()} == {Mobility.NEVER}
-    assert {guest.obstacle for guest in seen.values()} == {
+    assert {guest.mobility for guest in seen.values()} == {Mobility.NONE}
+    assert {guest.mobility_detail for guest in seen.values()} == {
         "one guest seems to run on h1, h2 at once: stop all but one"
     }
 
 
-def test_a_dead_host_is_a_node_nobody_knows_about(
-    lab: Lab, caplog: pytest.LogCaptureFixture
+def test_dead_host_is_an_unknown_node(
+    lab: LibvirtLab, caplog: pytest.LogCaptureFixture
 ) -> None:
     lab.vm(1, "vm")
     lab.kill_host(2)
@@ -130,7 +133,7 @@ def test_a_dead_host_is_a_node_nobody_knows_about(
     assert "h2 cannot be reached" in caplog.text
 
 
-def test_names_every_host_when_none_can_be_reached(lab: Lab) -> None:
+def test_unreachable_cluster_names_every_host(lab: LibvirtLab) -> None:
     nowhere = {"a": "qemu:///system?socket=/nowhere", "b": "qemu+tcp://127.0.0.1:1/"}
 
     with pytest.raises(PlatformUnavailableError) as caught:
@@ -140,13 +143,13 @@ def test_names_every_host_when_none_can_be_reached(lab: Lab) -> None:
     assert "b cannot be reached" in str(caught.value)
 
 
-def test_says_that_permission_was_refused(
-    lab: Lab, capfd: pytest.CaptureFixture[str]
+def test_missing_permission_is_reported(
+    lab: LibvirtLab, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    nobody = 65534
-    library()  # which refuses to be loaded by a process that has changed its user
+    unprivileged_uri = 65534
+    load_library()  # which refuses to be loaded by a process that has changed its user
 
-    os.seteuid(nobody)
+    os.seteuid(unprivileged_uri)
     try:
         with pytest.raises(PermissionDeniedError, match="h1 refuses"):
             lab.platform().observe()

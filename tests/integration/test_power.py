@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from integration.lab import Lab, eventually
-from integration.power import Rack
-from integration.test_main_job import Operator
+from integration.libvirt_lab import LibvirtLab, eventually
+from integration.power_lab import PowerLab
+from integration.test_libvirt_rebalance import CommandLineOperator
 from opendrs.model import NodeId
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
@@ -19,11 +19,11 @@ pytestmark = [pytest.mark.shared, pytest.mark.lab]
 NAMES = ("vm1", "vm2", "vm3", "vm4")
 WORK = 25  # percent of a processor for each guest: together half of the host
 SETTINGS = {
-    "power": "true",
+    "manage_power": "true",
     "detector": "threshold",
-    "parameter": "0.2",
-    "relief": "0.9",
-    "last_n": "1",
+    "detector_parameter": "0.2",
+    "relief_target": "0.9",
+    "averaging_window": "1",
 }
 CONSOLIDATE = (
     "--policy",
@@ -32,7 +32,7 @@ CONSOLIDATE = (
 )
 
 
-def nodes_of(operator: Operator) -> dict[str, dict[str, Any]]:
+def nodes_of(operator: CommandLineOperator) -> dict[str, dict[str, Any]]:
     """Return the nodes as `opendrs show` tells them."""
     done = operator.runs("show", "lab", "--format", "json")
     assert done.returncode == 0, done.stderr
@@ -40,26 +40,26 @@ def nodes_of(operator: Operator) -> dict[str, dict[str, Any]]:
     return nodes
 
 
-def busy_cores(lab: Lab) -> float:
+def busy_cores(lab: LibvirtLab) -> float:
     """Return how many cores of h1 are busy."""
     return lab.platform().observe().nodes[NodeId("h1")].usage.cpu or 0.0
 
 
-def consolidated(operator: Operator) -> list[dict[str, Any]]:
+def consolidated(operator: CommandLineOperator) -> list[dict[str, Any]]:
     """Consolidate the lab and return what was done."""
     done = operator.runs("apply", "lab", "--yes", "--format", "json", *CONSOLIDATE)
-    told = done.stdout + done.stderr
-    assert done.returncode == 0, told
+    reported = done.stdout + done.stderr
+    assert done.returncode == 0, reported
     answer = json.loads(done.stdout)
-    records: list[dict[str, Any]] = answer["resumed"] + answer["records"]
+    records: list[dict[str, Any]] = answer["recovered"] + answer["records"]
     return records
 
 
-def test_hosts_sleep_while_they_are_not_needed(lab: Lab, tmp_path: Path) -> None:
-    rack = Rack(lab)
+def test_idle_hosts_are_powered_off(lab: LibvirtLab, tmp_path: Path) -> None:
+    rack = PowerLab(lab)
     for name in NAMES:
         rack.vm(1, name)
-    operator = Operator(lab, tmp_path, migration={"power": rack.settings()})
+    operator = CommandLineOperator(lab, tmp_path, migration={"power": rack.settings()})
 
     slept = consolidated(operator)
 
@@ -79,30 +79,32 @@ def test_hosts_sleep_while_they_are_not_needed(lab: Lab, tmp_path: Path) -> None
     for name in NAMES:
         rack.work(name, WORK)
     eventually(lambda: busy_cores(lab) > 0.5, 60, "the guests work")
-    woken = consolidated(operator)
+    power_on_steps = consolidated(operator)
 
-    assert {step["kind"] for step in woken} == {"power-on", "migrate"}
+    assert {step["kind"] for step in power_on_steps} == {"power-on", "live-migration"}
     assert len(rack.on()) > 1
     assert {lab.running(name) for name in NAMES} == {(host,) for host in rack.on()}
     for name in NAMES:
         lab.require_alive(name)
 
 
-def test_killed_while_a_host_goes_to_sleep_it_takes_up_where_it_was(
-    lab: Lab, tmp_path: Path
-) -> None:
-    rack = Rack(lab)
+def test_killed_apply_recovers_its_power_off(lab: LibvirtLab, tmp_path: Path) -> None:
+    rack = PowerLab(lab)
     rack.vm(1, "vm1")
     power = rack.settings(delay=4.0)
-    operator = Operator(lab, tmp_path, migration={"power": power})
+    operator = CommandLineOperator(lab, tmp_path, migration={"power": power})
     killed = subprocess.Popen(  # noqa: S603 - our own command
         operator.command("apply", "lab", "--yes", *CONSOLIDATE),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    asked = {"off h2": 1, "off h3": 1}
-    eventually(lambda: rack.switches() == asked, 30, "both hosts are asked to sleep")
+    power_counts = {"off h2": 1, "off h3": 1}
+    eventually(
+        lambda: rack.power_actions() == power_counts,
+        30,
+        "both hosts are asked to sleep",
+    )
     killed.kill()
     killed.wait()
     still_on = rack.on()
@@ -115,5 +117,5 @@ def test_killed_while_a_host_goes_to_sleep_it_takes_up_where_it_was(
         ("power-off", "h3", "done"),
     }
     assert rack.on() == {1}
-    assert rack.switches() == asked
+    assert rack.power_actions() == power_counts
     lab.require_alive("vm1")

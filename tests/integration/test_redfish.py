@@ -10,8 +10,8 @@ from threading import Event
 import pytest
 import trustme
 
-from integration.lab import eventually
-from integration.redfish import (
+from integration.libvirt_lab import eventually
+from integration.redfish_emulator import (
     ALPHA,
     BETA,
     PASSWORD,
@@ -28,8 +28,8 @@ from opendrs.errors import (
     UnsupportedError,
 )
 from opendrs.model import NodeId
-from opendrs.platforms.power import PowerState
-from opendrs.platforms.power.redfish import RedfishDriver
+from opendrs.power import PowerState
+from opendrs.power.redfish import RedfishDriver
 
 H1 = NodeId("h1")
 
@@ -39,41 +39,41 @@ def driver(bmc: ManagementController, **changes: object) -> RedfishDriver:
 
 
 @pytest.fixture
-def alpha(bmc: ManagementController) -> Iterator[RedfishDriver]:
+def alpha_driver(bmc: ManagementController) -> Iterator[RedfishDriver]:
     """Yield the driver of a system that is on, and leave it on."""
     found = driver(bmc)
-    switched_on(found)
+    power_on(found)
     yield found
-    switched_on(found)
+    power_on(found)
 
 
-def switched_on(found: RedfishDriver) -> None:
+def power_on(found: RedfishDriver) -> None:
     found.on()
     eventually(lambda: found.state() is PowerState.ON, 10, "it is on")
 
 
-def test_a_system_is_switched_off_and_on_again(alpha: RedfishDriver) -> None:
-    alpha.off()
-    eventually(lambda: alpha.state() is PowerState.OFF, 10, "it is off")
-    alpha.on()
-    eventually(lambda: alpha.state() is PowerState.ON, 10, "it is on")
+def test_system_is_powered_off_and_on(alpha_driver: RedfishDriver) -> None:
+    alpha_driver.off()
+    eventually(lambda: alpha_driver.state() is PowerState.OFF, 10, "it is off")
+    alpha_driver.on()
+    eventually(lambda: alpha_driver.state() is PowerState.ON, 10, "it is on")
 
 
-def test_to_ask_twice_does_no_harm(alpha: RedfishDriver) -> None:
-    alpha.off()
-    alpha.off()
-    eventually(lambda: alpha.state() is PowerState.OFF, 10, "it is off")
-    alpha.off()
+def test_repeated_request_is_harmless(alpha_driver: RedfishDriver) -> None:
+    alpha_driver.off()
+    alpha_driver.off()
+    eventually(lambda: alpha_driver.state() is PowerState.OFF, 10, "it is off")
+    alpha_driver.off()
     Event().wait(1.5)
 
-    assert alpha.state() is PowerState.OFF
+    assert alpha_driver.state() is PowerState.OFF
 
 
-def test_another_system_is_left_alone(
-    alpha: RedfishDriver, bmc: ManagementController
+def test_other_system_is_unchanged(
+    alpha_driver: RedfishDriver, bmc: ManagementController
 ) -> None:
-    alpha.off()
-    eventually(lambda: alpha.state() is PowerState.OFF, 10, "it is off")
+    alpha_driver.off()
+    eventually(lambda: alpha_driver.state() is PowerState.OFF, 10, "it is off")
 
     assert driver(bmc, system=BETA).state() is PowerState.ON
 
@@ -106,7 +106,7 @@ def test_the_password_may_be_in_the_environment(
     assert found.state() is PowerState.ON
 
 
-def test_a_password_that_is_not_text_is_told(
+def test_password_that_is_not_text_is_reported(
     bmc: ManagementController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(os.environb, b"BMC", b"s3cr3t\xff")
@@ -118,7 +118,7 @@ def test_a_password_that_is_not_text_is_told(
 
 
 @pytest.mark.parametrize("wrong", ["user", "password"])
-def test_a_wrong_login_is_refused_and_not_shown(
+def test_wrong_login_is_rejected_and_not_shown(
     bmc: ManagementController, tmp_path: Path, wrong: str
 ) -> None:
     (tmp_path / "secret").write_text("s3cr3t\n")
@@ -137,13 +137,13 @@ def test_a_wrong_login_is_refused_and_not_shown(
 
 def assert_nothing_is_shown(error: BaseException, *secrets: str) -> None:
     """Check that no secret is in the error, nor in what it was raised from."""
-    told: BaseException | None = error
-    while told is not None:
-        assert not any(secret in f"{told!r} {told}" for secret in secrets)
-        told = told.__cause__
+    reported: BaseException | None = error
+    while reported is not None:
+        assert not any(secret in f"{reported!r} {reported}" for secret in secrets)
+        reported = reported.__cause__
 
 
-def test_a_system_that_is_not_there_is_told(bmc: ManagementController) -> None:
+def test_missing_system_is_reported(bmc: ManagementController) -> None:
     with pytest.raises(PlatformError, match=r"has no /redfish/v1/Systems/wrong "):
         driver(bmc, system="wrong").state()
 
@@ -155,14 +155,14 @@ def test_the_name_of_a_system_stays_one_part_of_the_path(
         driver(bmc, system=f"../Systems/{ALPHA}").state()
 
 
-def test_who_does_not_listen_cannot_be_reached(bmc: ManagementController) -> None:
-    nobody = driver(bmc, url=f"https://localhost:{free_port()}")
+def test_closed_port_is_unavailable(bmc: ManagementController) -> None:
+    unreachable = driver(bmc, url=f"https://localhost:{free_port()}")
 
     with pytest.raises(PlatformUnavailableError, match="cannot be reached"):
-        nobody.state()
+        unreachable.state()
 
 
-def test_a_certificate_of_somebody_else_is_not_trusted(
+def test_certificate_of_another_authority_is_not_trusted(
     bmc: ManagementController, tmp_path: Path
 ) -> None:
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
@@ -183,15 +183,15 @@ def test_a_certificate_for_another_name_is_not_trusted(
         elsewhere.state()
 
 
-def test_a_way_that_is_not_offered_is_told(
+def test_unsupported_reset_type_is_reported(
     bmc: ManagementController,
 ) -> None:
     with pytest.raises(UnsupportedError, match="does not offer Suspend"):
-        driver(bmc, off="Suspend").off()
+        driver(bmc, off_method="Suspend").off()
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "message"),
     [
         ({"password_file": "missing"}, "password_file: .*missing: No such file"),
         ({"password_file": "empty"}, "password_file: .*empty is empty"),
@@ -203,11 +203,11 @@ def test_a_way_that_is_not_offered_is_told(
         ({"ca": "empty"}, "ca: .*empty: no certificates"),
     ],
 )
-def test_what_cannot_be_read_is_told_before_anything_is_asked(
+def test_unreadable_files_are_reported_first(
     bmc: ManagementController,
     tmp_path: Path,
     changes: dict[str, str | None],
-    complaint: str,
+    message: str,
 ) -> None:
     (tmp_path / "empty").write_text("")
     paths = ("password_file", "ca")
@@ -216,5 +216,5 @@ def test_what_cannot_be_read_is_told_before_anything_is_asked(
         for name, value in changes.items()
     }
 
-    with pytest.raises(ConfigurationError, match=f"power of h1: {complaint}"):
+    with pytest.raises(ConfigurationError, match=f"power of h1: {message}"):
         driver(bmc, **placed)

@@ -18,12 +18,12 @@ import pytest
 import tomli_w
 from pyarrow import parquet
 
-from sweeps import SMALL
+from support.sweeps import SMALL_SWEEP
 
 PROGRAM = str(Path(sys.executable).with_name("opendrs"))
 RESULTS, JOURNAL = Path("grid.parquet"), Path("grid.parquet.journal")
 RUNS = 12
-PATIENCE = 120.0  # s, on a machine that is busy with other tests
+WAIT_TIMEOUT = 120.0  # s, on a machine that is busy with other tests
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,11 @@ def fixture_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def grid(runs: int = RUNS) -> None:
     """Write the sweep file."""
-    document = {**SMALL, "seed": list(range(runs)), "policies": [{"name": "lr-mmt"}]}
+    document = {
+        **SMALL_SWEEP,
+        "seed": list(range(runs)),
+        "policies": [{"name": "lr-mmt"}],
+    }
     Path("grid.toml").write_text(tomli_w.dumps(document))
 
 
@@ -58,7 +62,7 @@ def sweep(*options: str) -> Iterator[subprocess.Popen[str]]:
 def done(*options: str) -> dict[str, int]:
     """Run the sweep to its end and return what it says of it."""
     with sweep(*options) as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=WAIT_TIMEOUT)
     assert process.returncode == 0, err
     document: dict[str, int] = json.loads(out)
     return document
@@ -73,7 +77,7 @@ def journal() -> list[str]:
 
 def wait_for_rows(process: subprocess.Popen[str], count: int) -> None:
     """Wait until at least *count* runs are kept."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + WAIT_TIMEOUT
     while len(journal()) < count:
         assert time.monotonic() < end
         with pytest.raises(subprocess.TimeoutExpired):  # or it ended too early
@@ -98,13 +102,13 @@ def runs(pid: int) -> bool:
 
 def wait_for_the_end(of: list[int]) -> None:
     """Wait until all *of* them have ended by themselves."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + WAIT_TIMEOUT
     while any(runs(pid) for pid in of):
         assert time.monotonic() < end
         threading.Event().wait(0.02)
 
 
-def test_a_sweep_that_is_killed_again_and_again_does_each_run_once() -> None:
+def test_killed_sweep_computes_each_run_once() -> None:
     grid()
     kept: list[str] = []
     for more in (1, 5):
@@ -148,13 +152,13 @@ def test_results_stay_as_they_were_when_more_is_killed() -> None:
     assert done("--jobs", "1")["computed"] == RUNS - 2 - kept
 
 
-def test_ctrl_c_tells_what_is_kept() -> None:
+def test_ctrl_c_reports_completed_runs() -> None:
     grid()
 
     with sweep("--jobs", "2") as process:
         wait_for_rows(process, 2)
         os.killpg(process.pid, signal.SIGINT)  # all of them, as a terminal does
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=WAIT_TIMEOUT)
 
     kept = len(journal())
     assert process.returncode == 130
@@ -165,7 +169,7 @@ def test_ctrl_c_tells_what_is_kept() -> None:
     )
 
 
-def test_ctrl_c_while_processes_begin_tells_nothing_of_them() -> None:
+def test_ctrl_c_during_process_start_is_quiet() -> None:
     grid()
 
     with sweep("--jobs", "2") as process:
@@ -173,7 +177,7 @@ def test_ctrl_c_while_processes_begin_tells_nothing_of_them() -> None:
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(0.002)
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=WAIT_TIMEOUT)
 
     assert (process.returncode, out, err.strip()) == (130, "", "")
     assert [each.name for each in Path().iterdir()] == ["grid.toml"]
@@ -184,8 +188,8 @@ def test_two_sweeps_with_the_same_results_do_not_mix() -> None:
     with sweep("--jobs", "1") as first:
         wait_for_rows(first, 1)
         with sweep("--jobs", "1") as second:
-            _, err = second.communicate(timeout=PATIENCE)
-        first.communicate(timeout=PATIENCE)
+            _, err = second.communicate(timeout=WAIT_TIMEOUT)
+        first.communicate(timeout=WAIT_TIMEOUT)
 
     assert second.returncode == 3
     assert "another sweep writes to grid.parquet.journal" in err
@@ -205,22 +209,22 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("room", "status", "why", "kept"),
+    ("free_space", "status", "message", "kept"),
     [
         (6_000, 3, "cannot write grid.parquet.journal: File too large", range(1, 4)),
         (20_000, 2, "File too large", range(4, 5)),
     ],
 )
-def test_where_room_ends_what_fitted_is_kept(
-    room: int, status: int, why: str, kept: range
+def test_full_disk_keeps_completed_runs(
+    free_space: int, status: int, message: str, kept: range
 ) -> None:
     grid(runs=4)
 
-    with largest_file(room), sweep("--jobs", "1") as process:
-        out, err = process.communicate(timeout=PATIENCE)
+    with largest_file(free_space), sweep("--jobs", "1") as process:
+        out, err = process.communicate(timeout=WAIT_TIMEOUT)
 
     assert (process.returncode, out) == (status, "")
-    assert why in err
+    assert message in err
     assert "Traceback" not in err
     assert sorted(each.name for each in Path().iterdir()) == [
         "grid.parquet.journal",

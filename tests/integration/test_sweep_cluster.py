@@ -17,8 +17,8 @@ import pytest
 import tomli_w
 from pyarrow import parquet
 
-from clusters import PATIENCE, Cluster, cluster
-from sweeps import SMALL
+from support.dask_cluster import STARTUP_TIMEOUT, DaskCluster, dask_cluster
+from support.sweeps import SMALL_SWEEP
 
 PROGRAM = str(Path(sys.executable).with_name("opendrs"))
 POLICIES = [{"name": ["none", "lr-mmt"]}]
@@ -30,18 +30,18 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", name="two")
-def fixture_two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def fixture_two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
     """Give a cluster with two workers."""
-    with cluster(tmp_path_factory.mktemp("two"), 2) as found:
+    with dask_cluster(tmp_path_factory.mktemp("two"), 2) as found:
         yield found
 
 
 @pytest.fixture(name="bare")
-def fixture_bare(tmp_path: Path) -> Iterator[Cluster]:
+def fixture_bare(tmp_path: Path) -> Iterator[DaskCluster]:
     """Give a cluster without workers."""
     folder = tmp_path / "bare"
     folder.mkdir()
-    with cluster(folder, 0) as found:
+    with dask_cluster(folder, 0) as found:
         yield found
 
 
@@ -54,7 +54,7 @@ def fixture_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def grid(**tables: Any) -> None:  # noqa: ANN401 - a document
-    document = {**SMALL, "policies": POLICIES, **tables}
+    document = {**SMALL_SWEEP, "policies": POLICIES, **tables}
     Path("grid.toml").write_text(tomli_w.dumps(document))
 
 
@@ -76,7 +76,7 @@ def sweep(*options: str) -> Iterator[subprocess.Popen[str]]:
 def swept(*options: str) -> tuple[int, str, str]:
     """Run the sweep to its end; return its status and what it wrote."""
     with sweep(*options) as process:
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=STARTUP_TIMEOUT)
     return process.returncode, out, err
 
 
@@ -87,14 +87,14 @@ def kept() -> int:
 
 
 def wait_for_rows(process: subprocess.Popen[str], count: int) -> None:
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + STARTUP_TIMEOUT
     while kept() < count:
         assert time.monotonic() < end
         with pytest.raises(subprocess.TimeoutExpired):  # or it ended too early
             process.wait(0.02)
 
 
-def test_a_cluster_gives_what_this_machine_gives(two: Cluster) -> None:
+def test_dask_cluster_gives_the_local_results(two: DaskCluster) -> None:
     Path("day").mkdir()
     for name in ("a", "b"):  # where no worker looks for it
         (Path("day") / name).write_text("20\n60\n" * 144)
@@ -114,7 +114,7 @@ def test_a_cluster_gives_what_this_machine_gives(two: Cluster) -> None:
     assert Path("grid.parquet").read_bytes() == Path("local.parquet").read_bytes()
 
 
-def test_a_sweep_that_is_killed_goes_on_elsewhere(two: Cluster) -> None:
+def test_killed_sweep_continues_on_the_cluster(two: DaskCluster) -> None:
     grid(seed=MANY[:12])
     with sweep("--scheduler", two.address) as process:
         wait_for_rows(process, 3)
@@ -131,15 +131,15 @@ def test_a_sweep_that_is_killed_goes_on_elsewhere(two: Cluster) -> None:
     assert len({(row["policy"], row["seed"]) for row in rows}) == len(rows) == 24
 
 
-def test_a_scheduler_that_goes_away_is_told_and_what_was_done_is_kept(
-    bare: Cluster,
+def test_lost_scheduler_is_reported_and_runs_are_kept(
+    bare: DaskCluster,
 ) -> None:
     grid(seed=MANY)
 
     with bare.worker(), sweep("--scheduler", bare.address) as process:
         wait_for_rows(process, 1)
         bare.scheduler.kill()
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=STARTUP_TIMEOUT)
 
     assert (process.returncode, out) == (3, "")
     first, last = err.splitlines()
@@ -151,48 +151,48 @@ def test_a_scheduler_that_goes_away_is_told_and_what_was_done_is_kept(
     assert not Path("grid.parquet").exists()
 
 
-def test_a_worker_that_dies_is_done_without(bare: Cluster) -> None:
+def test_dead_worker_is_replaced(bare: DaskCluster) -> None:
     grid(seed=MANY[:10])
 
     with bare.worker(), sweep("--scheduler", bare.address) as process:
         with bare.worker() as other:
             wait_for_rows(process, 1)
             other.kill()
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=STARTUP_TIMEOUT)
 
     assert (process.returncode, err) == (0, "")
     assert json.loads(out)["computed"] == 20
     assert len(parquet.read_table("grid.parquet")) == 20
 
 
-def test_a_cluster_without_workers_is_told_and_waited_for(bare: Cluster) -> None:
+def test_cluster_without_workers_is_reported_and_awaited(bare: DaskCluster) -> None:
     grid()
 
     with sweep("--scheduler", bare.address) as process:
         assert process.stderr is not None
-        told = process.stderr.readline()
+        reported = process.stderr.readline()
         with bare.worker():
-            process.communicate(timeout=PATIENCE)
+            process.communicate(timeout=STARTUP_TIMEOUT)
 
-    assert told == "the cluster has no worker; waiting for one\n"
+    assert reported == "the cluster has no worker; waiting for one\n"
     assert process.returncode == 0
     assert len(parquet.read_table("grid.parquet")) == 2
 
 
-def test_ctrl_c_ends_the_waiting(bare: Cluster) -> None:
+def test_ctrl_c_ends_the_waiting(bare: DaskCluster) -> None:
     grid()
 
     with sweep("--scheduler", bare.address) as process:
         assert process.stderr is not None
         process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
+        process.communicate(timeout=STARTUP_TIMEOUT)
 
     assert process.returncode == 130
     assert os.listdir() == ["grid.toml"]  # noqa: PTH208 - their names
 
 
-def test_a_worker_is_no_scheduler(two: Cluster) -> None:
+def test_worker_address_is_rejected(two: DaskCluster) -> None:
     grid()
     worker = two.worker_address()
 
@@ -202,7 +202,7 @@ def test_a_worker_is_no_scheduler(two: Cluster) -> None:
     assert err == f"opendrs: no Dask scheduler answers at {worker}\n"
 
 
-def test_a_scheduler_that_hangs_is_told(bare: Cluster) -> None:
+def test_hanging_scheduler_is_reported(bare: DaskCluster) -> None:
     grid()
     bare.scheduler.send_signal(signal.SIGSTOP)
 
@@ -219,8 +219,8 @@ def test_a_scheduler_that_hangs_is_told(bare: Cluster) -> None:
         ("opendrs.py", NONE, "no opendrs"),
     ],
 )
-def test_a_worker_with_another_opendrs_is_told(
-    bare: Cluster, tmp_path: Path, file: str, content: str, has: str
+def test_worker_with_other_version_is_reported(
+    bare: DaskCluster, tmp_path: Path, file: str, content: str, has: str
 ) -> None:
     grid()
     (tmp_path / file).write_text(content)

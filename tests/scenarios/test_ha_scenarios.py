@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.sim.drill import Drill, hold_drill, read_scenario
-from opendrs.sim.drill.form import read_drill
+from opendrs.pve_ha.simulator import Drill, read_scenario, run_drill
+from opendrs.pve_ha.simulator.file_format import read_drill
 
 FOLDER = Path(__file__).parent / "ha"
 NAMES = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
@@ -25,7 +25,7 @@ every_scenario = pytest.mark.parametrize("name", NAMES)
 
 
 @cache
-def held(name: str) -> tuple[Drill, tuple[str, ...]]:
+def run_scenario(name: str) -> tuple[Drill, tuple[str, ...]]:
     """Return the drill *name*, and what came otherwise than expected in it.
 
     What the form of a drill file cannot say, such as groups, is written in the
@@ -33,49 +33,49 @@ def held(name: str) -> tuple[Drill, tuple[str, ...]]:
     """
     file = FOLDER / name / "drill.toml"
     if not file.exists():
-        return hold_drill(read_scenario(file.parent)), ()
-    written = read_drill(file)
-    drill = written.hold()
-    return drill, written.disappointments(drill)
+        return run_drill(read_scenario(file.parent)), ()
+    drill_file = read_drill(file)
+    drill = drill_file.run()
+    return drill, drill_file.failed_expectations(drill)
 
 
-def accept(log: str, expected: Path) -> None:
+def accept_log(log: str, expected: Path) -> None:
     expected.write_text(log, encoding="utf-8")
     pytest.skip("the log was taken over: look at it with git diff")
 
 
-def test_there_are_scenarios() -> None:
+def test_scenarios_exist() -> None:
     assert len(NAMES) >= 30
 
 
 @every_scenario
-def test_a_scenario_comes_out_as_it_says(name: str) -> None:
-    drill, disappointments = held(name)
+def test_scenario_meets_its_expectations(name: str) -> None:
+    drill, failed_expectations = run_scenario(name)
 
     assert drill.failure is None
-    assert not disappointments, "\n".join(disappointments)
+    assert not failed_expectations, "\n".join(failed_expectations)
 
 
 @every_scenario
-def test_a_scenario_tells_its_log(name: str) -> None:
+def test_scenario_log_equals_expected_log(name: str) -> None:
     expected = FOLDER / name / "log.expect"
 
-    log = held(name)[0].log()
+    log = run_scenario(name)[0].log()
 
     if ACCEPTED in (name, "all"):
-        accept(log, expected)
+        accept_log(log, expected)
     assert log.splitlines() == expected.read_text(encoding="utf-8").splitlines()
 
 
 @every_scenario
-def test_a_scenario_is_introduced_in_three_sentences(name: str) -> None:
+def test_scenario_readme_has_three_sentences(name: str) -> None:
     text = (FOLDER / name / "README.md").read_text(encoding="utf-8")
 
     assert len(END_OF_SENTENCE.findall(text)) == 3
 
 
 @every_scenario
-def test_a_scenario_states_what_is_expected_of_it(name: str) -> None:
+def test_scenario_has_expectations(name: str) -> None:
     file = FOLDER / name / "drill.toml"
 
     stated = not file.exists() or read_drill(file).expectations

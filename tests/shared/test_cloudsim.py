@@ -1,7 +1,7 @@
 """CloudSim 3.0.3 on PlanetLab, as measured: the same counts, the same energy.
 
 All of the first day that is there, and of the others the baselines and LR-MMT;
-`benchmarks/cloudsim.py` compares every row.
+`benchmarks/runners/cloudsim.py` compares every row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from statistics import fmean
 
 import pytest
 
-from opendrs.sim.consolidation import Trace, read_planetlab, scheme, simulate
+from opendrs.simulation.cloudsim import parse_scheme, simulate
+from opendrs.simulation.traces import Trace, read_planetlab_day
 
 BESIDE = Path(__file__).parents[2].parent / "shared"
 DATA = Path(os.environ.get("OPENDRS_SHARED", BESIDE)) / "data"
@@ -51,7 +52,7 @@ def archive(day: str) -> Path:
 
 @cache
 def trace(day: str) -> Trace:
-    return read_planetlab(archive(day))
+    return read_planetlab_day(archive(day))
 
 
 ROWS = rows()
@@ -67,8 +68,8 @@ REPEATED = [row for row in ROWS if row["selection"] == "rs" and row["day"] == FI
 
 @pytest.mark.skipif(not SAMPLE, reason=f"no reference or traces in {DATA}")
 @pytest.mark.parametrize("row", SAMPLE, ids=lambda row: f"{row['day']}-{name_of(row)}")
-def test_a_day_costs_what_it_costs_there(row: Row) -> None:
-    result = simulate(trace(row["day"]), scheme(name_of(row)), int(row["hosts"]))
+def test_metrics_equal_cloudsim(row: Row) -> None:
+    result = simulate(trace(row["day"]), parse_scheme(name_of(row)), int(row["hosts"]))
 
     assert result.migrations == int(row["raw_migrations"])
     assert result.shutdowns == int(row["raw_shutdowns"])
@@ -85,7 +86,7 @@ def test_a_day_costs_what_it_costs_there(row: Row) -> None:
 @pytest.mark.skipif(len(REPEATED) < 2, reason=f"no repeated rows in {DATA}")
 def test_a_random_selection_is_within_the_spread_of_its_repeats() -> None:
     name = name_of(REPEATED[0])
-    results = [simulate(trace(FIRST), scheme(name, seed)) for seed in range(3)]
+    results = [simulate(trace(FIRST), parse_scheme(name, seed)) for seed in range(3)]
     energy = [float(row["raw_energy"]) for row in REPEATED]
     migrations = [int(row["raw_migrations"]) for row in REPEATED]
     mean = fmean(each.energy_kwh for each in results)

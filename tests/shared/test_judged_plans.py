@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
-from opendrs.controller.documents import plan_document
-from opendrs.platforms.file import snapshot_from
-from opendrs.policies import BUILT_IN, Balance, Decision, Optimize
-from opendrs.policies.measures import Method
-from opendrs.policies.optimising.budget import Budget
-from opendrs.policies.optimising.searches import SearchKind
+from opendrs.config import snapshot_from
+from opendrs.controller.serialization import plan_document
+from opendrs.optimizer import SearchKind
+from opendrs.policies import BUILT_IN_POLICIES, Balance, Decision
+from opendrs.policies.load_metrics import SelectionMethod
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize.budget import Budget
 
 BESIDE = Path(__file__).parents[3] / "shared"
 SHARED = Path(os.environ.get("OPENDRS_SHARED") or BESIDE)
 JUDGE = SHARED / "tools" / "judge_plan.py"
 LARGEST = 200_000  # nodes times guests; more take minutes to read and judge
-BUDGETS = ("knee", "unlimited", "40 moves", "500 GiB")
+BUDGETS = ("knee", "unlimited", "40 migrations", "500 GiB")
 SEARCHES = (SearchKind.AUTO, SearchKind.PLAIN)
 
 pytestmark = [
@@ -49,14 +50,16 @@ def clusters(*, large: bool = False) -> list[Path]:
     return [path for path in every if (size(path) > LARGEST) is large]
 
 
-def judged(document: object, name: str, decision: Decision[Any], folder: Path) -> Any:  # noqa: ANN401 -- as JSON is
+def check_with_judge(
+    document: object, name: str, decision: Decision[Any], folder: Path
+) -> Any:  # noqa: ANN401 -- as JSON is
     """Return what the judge says of a plan that has nothing wrong."""
-    asked, answer = folder / "snapshot.json", folder / "plan.json"
-    asked.write_text(json.dumps(document))
+    snapshot_file, plan_file = folder / "snapshot.json", folder / "plan.json"
+    snapshot_file.write_text(json.dumps(document))
     snapshot = snapshot_from(document, name)
-    answer.write_text(json.dumps(plan_document(name, decision, snapshot)))
+    plan_file.write_text(json.dumps(plan_document(name, decision, snapshot)))
     done = subprocess.run(  # noqa: S603 -- the words are the tests' own
-        [sys.executable, str(JUDGE), str(asked), str(answer)],
+        [sys.executable, str(JUDGE), str(snapshot_file), str(plan_file)],
         capture_output=True,
         text=True,
         check=False,
@@ -65,34 +68,34 @@ def judged(document: object, name: str, decision: Decision[Any], folder: Path) -
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", BUILT_IN_POLICIES)
 @pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
 def test_the_plan_of_every_policy_is_safe_and_keeps_the_rules(
     path: Path, name: str, tmp_path: Path
 ) -> None:
     document = read(path)
-    policy = BUILT_IN[name]()
+    policy = BUILT_IN_POLICIES[name]()
 
     decision = policy.decide(
         snapshot_from(document, path.name), policy.initial_memory()
     )
 
-    verdict = judged(document, name, decision, tmp_path)
-    assert verdict["migrations"] == len(decision.plan.steps)
+    result = check_with_judge(document, name, decision, tmp_path)
+    assert result["migrations"] == len(decision.plan.steps)
 
 
-@pytest.mark.parametrize("method", Method)
+@pytest.mark.parametrize("method", SelectionMethod)
 @pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
 def test_the_plan_of_balance_evens_the_load(
-    path: Path, method: Method, tmp_path: Path
+    path: Path, method: SelectionMethod, tmp_path: Path
 ) -> None:
     document = read(path)
 
     decision = Balance(method=method).decide(snapshot_from(document, path.name), None)
 
-    verdict = judged(document, "balance", decision, tmp_path)
-    assert verdict["migrations"] > 0
-    assert verdict["after"]["both"] < verdict["before"]["both"]
+    result = check_with_judge(document, "balance", decision, tmp_path)
+    assert result["migrations"] > 0
+    assert result["after"]["both"] < result["before"]["both"]
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -103,19 +106,19 @@ def test_optimize_is_safe_and_keeps_to_its_budget(
 ) -> None:
     document = read(path)
     snapshot = snapshot_from(document, path.name)
-    policy = Optimize(budget=budget, effort=200, search=search)
+    policy = Optimize(budget=budget, iterations_per_group=200, search=search)
 
     decision = policy.decide(snapshot, None)
 
-    verdict = judged(document, "optimize", decision, tmp_path)
-    most = Budget.parsed(budget)
-    assert 0 < verdict["migrations"] <= most.moves
-    assert verdict["gib_moved"] <= most.gib + 0.05  # told to one decimal
-    assert verdict["rules_broken_after"] <= verdict["rules_broken_before"]
+    result = check_with_judge(document, "optimize", decision, tmp_path)
+    most = Budget.parse(budget)
+    assert 0 < result["migrations"] <= most.migrations
+    assert result["gib_moved"] <= most.gib + 0.05  # told to one decimal
+    assert result["rules_broken_after"] <= result["rules_broken_before"]
 
 
 @pytest.mark.parametrize("path", clusters(), ids=lambda path: path.name)
-def test_optimize_mends_every_rule_and_evens_both_resources(
+def test_optimize_unlimited_repairs_every_rule_and_balances_both_resources(
     path: Path, tmp_path: Path
 ) -> None:
     document = read(path)
@@ -123,10 +126,10 @@ def test_optimize_mends_every_rule_and_evens_both_resources(
 
     decision = Optimize(budget="unlimited").decide(snapshot, None)
 
-    verdict = judged(document, "optimize", decision, tmp_path)
-    assert verdict["rules_broken_after"] == 0
-    assert verdict["after"]["memory"] < 0.1 * verdict["before"]["memory"]
-    assert verdict["after"]["cpu"] < 0.1 * verdict["before"]["cpu"]
+    result = check_with_judge(document, "optimize", decision, tmp_path)
+    assert result["rules_broken_after"] == 0
+    assert result["after"]["memory"] < 0.1 * result["before"]["memory"]
+    assert result["after"]["cpu"] < 0.1 * result["before"]["cpu"]
 
 
 @pytest.mark.slow
@@ -139,7 +142,7 @@ def test_a_large_cluster_is_planned_safely_without_compiled_code(
 
     decision = policy.decide(snapshot_from(document, path.name), None)
 
-    verdict = judged(document, "optimize", decision, tmp_path)
-    assert verdict["migrations"] > 0
-    assert verdict["rules_broken_after"] == 0
-    assert verdict["after"]["both"] < verdict["before"]["both"]
+    result = check_with_judge(document, "optimize", decision, tmp_path)
+    assert result["migrations"] > 0
+    assert result["rules_broken_after"] == 0
+    assert result["after"]["both"] < result["before"]["both"]

@@ -20,56 +20,54 @@ import pytest
 
 from opendrs.model import GuestId, NodeId
 from opendrs.policies.consolidation import (
-    AlwaysUnderloaded,
-    BestFitDecreasing,
     GuestLoad,
-    Histories,
-    HostRoom,
-    Iqr,
-    LastNAverage,
-    Loess,
-    Mad,
-    Mhod,
+    GuestSelector,
+    IqrDetector,
+    LastNAverageDetector,
+    LoadHistories,
+    LoessDetector,
+    MadDetector,
+    MhodDetector,
     MinimumMigrationTime,
     MinimumMigrationTimeMaximumCpu,
-    MinimumUtilisation,
-    Never,
-    Otf,
+    MinimumUtilization,
+    NeverOverloaded,
+    OverloadCounter,
+    OverloadCounters,
     OverloadDetector,
+    OverloadTimeFraction,
     RandomChoice,
-    RobustLoess,
-    Selection,
-    Tallies,
-    Tally,
-    Threshold,
+    RobustLoessDetector,
+    ThresholdDetector,
     UnderloadDetector,
     UnderloadLastNAverage,
-    UnderloadThreshold,
-    cpu_used,
-    free,
-    host_history,
-    host_names,
-    migration_time,
-    select,
 )
-from opendrs.policies.consolidation.dispersion import (
+from opendrs.policies.consolidation.markov import (
+    ExpectedSojourn,
+    OverloadBound,
+    expected_sojourn,
+    grid,
+    optimal_policy,
+    state_of,
+    transition_estimates,
+)
+from opendrs.policies.consolidation.robust_statistics import (
     interquartile_range,
-    median_absolute_deviation,
-)
-from opendrs.policies.consolidation.loess import (
     loess,
+    median_absolute_deviation,
     robust_loess,
     robust_weights,
     tricube_weights,
 )
-from opendrs.policies.consolidation.markov import (
-    Bound,
-    Stay,
-    best_policy,
-    grid,
-    state_of,
-    stay,
-    transition_estimates,
+from support.oracles.best_fit import BestFitDecreasing, HostCapacity, free_capacity
+from support.oracles.neat import (
+    AlwaysUnderloaded,
+    UnderloadThreshold,
+    cpu_used,
+    host_history,
+    host_names,
+    migration_time,
+    select_guest,
 )
 
 Vector = dict[str, Any]
@@ -102,7 +100,7 @@ def near(found: object, expected: object, tolerance: float = 1e-6) -> bool:
     return bool(np.allclose(found, expected, rtol=tolerance, atol=1e-6))  # type: ignore[arg-type]
 
 
-def refuses(work: Callable[[], object]) -> bool:
+def raises_value_error(work: Callable[[], object]) -> bool:
     """Return whether *work* is refused as a bad value."""
     try:
         work()
@@ -130,9 +128,9 @@ def judged(
     detector: OverloadDetector, history: list[float], migration: float = 0.0
 ) -> bool:
     """Return the verdict of a detector that forgets, both forms agreeing."""
-    plain = detector.judge(history, Tally(), migration)
+    plain = detector.judge(history, OverloadCounter(), migration)
     columns = detector.judge_all(
-        Histories.of([history]), Tallies.none(1), np.array([migration])
+        LoadHistories.of([history]), OverloadCounters.zeros(1), np.array([migration])
     )
     assert plain.overloaded == columns.overloaded[0]
     return plain.overloaded
@@ -147,7 +145,7 @@ def memoryless(make: Callable[..., OverloadDetector], **names: str) -> Check:
     return check
 
 
-def dispersion(make: Callable[..., Mad | Iqr]) -> Check:
+def dispersion(make: Callable[..., MadDetector | IqrDetector]) -> Check:
     def check(vector: Vector) -> bool:
         given = vector["input"]
         detector = make(**params(given["params"], threshold="safety"))
@@ -169,13 +167,13 @@ def underload(make: Callable[..., UnderloadDetector]) -> Check:
         given = vector["input"]
         detector = make(**given["params"])
         found = detector.underloaded(given["history"])
-        columns = detector.all_underloaded(Histories.of([given["history"]]))
+        columns = detector.all_underloaded(LoadHistories.of([given["history"]]))
         return found == bool(columns[0]) == decision(vector)
 
     return check
 
 
-def trend(make: Callable[..., Loess]) -> Check:
+def trend(make: Callable[..., LoessDetector]) -> Check:
     def check(vector: Vector) -> bool:
         given = vector["input"]
         detector = make(**params(given["params"], param="safety"))
@@ -204,7 +202,7 @@ def number(work: Callable[[Any], object], key: str, tolerance: float = 1e-6) -> 
     def check(vector: Vector) -> bool:
         given = vector["input"][key]
         if "error" in vector:
-            return refuses(lambda: work(given))
+            return raises_value_error(lambda: work(given))
         return near(work(given), vector["expected"], tolerance)
 
     return check
@@ -222,36 +220,42 @@ def windows(given: Mapping[str, Any]) -> Iterable[list[float]]:
         yield series[max(0, end - most) : end]
 
 
-def threaded(
+def judge_in_sequence(
     detector: OverloadDetector, vector: Vector
-) -> tuple[list[bool], Tally, Tally]:
+) -> tuple[list[bool], OverloadCounter, OverloadCounter]:
     """Return the decisions, and the tallies of both forms at the end."""
     given = vector["input"]
-    tally, tallies, decisions = Tally(), Tallies.none(1), []
+    counter, counters, decisions = OverloadCounter(), OverloadCounters.zeros(1), []
     for history in windows(given):
-        verdict = detector.judge(history, tally, tm(given))
+        result = detector.judge(history, counter, tm(given))
         both = detector.judge_all(
-            Histories.of([history]), tallies, np.array([tm(given)])
+            LoadHistories.of([history]), counters, np.array([tm(given)])
         )
-        assert verdict.overloaded == both.overloaded[0]
-        decisions.append(verdict.overloaded)
-        tally, tallies = verdict.tally, both.tallies
-    return decisions, tally, Tally(int(tallies.seen[0]), int(tallies.overloaded[0]))
-
-
-def otf(vector: Vector) -> bool:
-    decisions, tally, same = threaded(Otf(**vector["input"]["params"]), vector)
-    if "error" in vector:
-        # The original fails on an empty history: we count nothing.
-        return decisions == [False] and tally == Tally()
-    state = vector["expected"]["final_state"]
-    return decisions == vector["expected"]["decisions"] and tally == same == Tally(
-        state["total"], state["overload"]
+        assert result.overloaded == both.overloaded[0]
+        decisions.append(result.overloaded)
+        counter, counters = result.counter, both.counters
+    return (
+        decisions,
+        counter,
+        OverloadCounter(int(counters.samples[0]), int(counters.overloaded[0])),
     )
 
 
-def mhod_of(given: Mapping[str, Any]) -> Mhod:
-    return Mhod(
+def otf(vector: Vector) -> bool:
+    decisions, counter, same = judge_in_sequence(
+        OverloadTimeFraction(**vector["input"]["params"]), vector
+    )
+    if "error" in vector:
+        # The original fails on an empty history: we count nothing.
+        return decisions == [False] and counter == OverloadCounter()
+    state = vector["expected"]["final_state"]
+    return decisions == vector["expected"][
+        "decisions"
+    ] and counter == same == OverloadCounter(state["total"], state["overload"])
+
+
+def mhod_of(given: Mapping[str, Any]) -> MhodDetector:
+    return MhodDetector(
         otf=given["otf"],
         threshold=given["state_config"][0],
         windows=tuple(given["window_sizes"]),
@@ -262,40 +266,41 @@ def mhod_of(given: Mapping[str, Any]) -> Mhod:
 
 def mhod(vector: Vector) -> bool:
     detector = mhod_of(vector["input"]["params"])
-    decisions, tally, same = threaded(detector, vector)
+    decisions, counter, same = judge_in_sequence(detector, vector)
     if "steps" in vector:
         return _field_steps(detector, vector["steps"], decisions)
     state = vector["expected"]["final_state"]
     histories = list(windows(vector["input"]))
     return (
         all(
-            ours == theirs or (theirs and _kept_for_ever(detector, history))
+            ours == theirs or (theirs and _bound_always_holds(detector, history))
             for ours, theirs, history in zip(
                 decisions, vector["expected"]["decisions"], histories, strict=True
             )
         )
-        and tally == same
-        and tally == Tally(state["time_in_states"], state["time_in_state_n"])
-        and near(detector.chances(histories[-1]), state["p"])
+        and counter == same
+        and counter
+        == OverloadCounter(state["time_in_states"], state["time_in_state_n"])
+        and near(detector.transition_probabilities(histories[-1]), state["p"])
     )
 
 
-def _kept_for_ever(detector: Mhod, history: list[float]) -> bool:
+def _bound_always_holds(detector: MhodDetector, history: list[float]) -> bool:
     """Return whether the bound holds though no guest ever leaves.
 
     There the original divides by the rounding of zero, and whether it sees that
     is chance; the vectors of `mhod.optimize` have the right answer beside it.
     """
-    chances = np.array(detector.chances(history))
-    stationary = chances[0, 1] / (chances[0, 1] + chances[1, 0])
-    return near(chances.sum(axis=1), [1, 1]) and bool(stationary <= detector.otf)
+    probabilities = np.array(detector.transition_probabilities(history))
+    stationary = probabilities[0, 1] / (probabilities[0, 1] + probabilities[1, 0])
+    return near(probabilities.sum(axis=1), [1, 1]) and bool(stationary <= detector.otf)
 
 
 def _field_steps(
-    detector: Mhod, steps: Sequence[Mapping[str, Any]], decisions: list[bool]
+    detector: MhodDetector, steps: Sequence[Mapping[str, Any]], decisions: list[bool]
 ) -> bool:
     return all(
-        near(detector.chances(step["u"]), step["p"])
+        near(detector.transition_probabilities(step["u"]), step["p"])
         and decided == (step["decision"] == "overload")
         for step, decided in zip(steps, decisions, strict=True)
     )
@@ -311,15 +316,15 @@ def state(vector: Vector) -> bool:
 
 def stay_of(vector: Vector) -> bool:
     given = vector["input"]
-    found = stay(given["p"], given["m"], given["p_initial"].index(1))
+    found = expected_sojourn(given["p"], given["m"], given["p_initial"].index(1))
     if "error" in vector:
-        return found == Stay(math.inf, math.inf)
+        return found == ExpectedSojourn(math.inf, math.inf)
     return near(found, vector["expected"])
 
 
 def constraint(vector: Vector) -> bool:
     given, expected = vector["input"], vector["expected"]
-    time = stay(given["p"], given["m"], given["state_vector"].index(1))
+    time = expected_sojourn(given["p"], given["m"], given["state_vector"].index(1))
     lhs = bound_of(given).fraction(time)
     return (
         near(sum(time), expected["objective"])
@@ -328,10 +333,10 @@ def constraint(vector: Vector) -> bool:
     )
 
 
-def bound_of(given: Mapping[str, Any]) -> Bound:
-    return Bound(
+def bound_of(given: Mapping[str, Any]) -> OverloadBound:
+    return OverloadBound(
         otf=given["otf"],
-        seen=given["time_in_states"],
+        samples=given["time_in_states"],
         overloaded=given["time_in_state_n"],
         migration=given["migration_time_steps"],
     )
@@ -339,7 +344,7 @@ def bound_of(given: Mapping[str, Any]) -> Bound:
 
 def optimize(vector: Vector) -> bool:
     given = vector["input"]
-    found = best_policy(
+    found = optimal_policy(
         given["p"], given["state_vector"].index(1), bound_of(given), given["step"]
     )
     return near(found or (), vector["analytic"])
@@ -351,7 +356,7 @@ def estimate(vector: Vector) -> bool:
         given["state_history"], given["states"], sorted(given["window_sizes"])
     )
     return (
-        near([[each.chance for each in row] for row in rows], expected["p"])
+        near([[each.probability for each in row] for row in rows], expected["p"])
         and [[each.window for each in row] for row in rows]
         == expected["selected_windows"]
     )
@@ -369,10 +374,13 @@ def guest_loads(given: Mapping[str, Any]) -> list[GuestLoad]:
     ]
 
 
-def selection(make: Callable[..., Selection]) -> Check:
+def selection(make: Callable[..., GuestSelector]) -> Check:
     def check(vector: Vector) -> bool:
         given = vector["input"]
-        found = select(make(**given["params"]), guest_loads(given))
+        found = select_guest(
+            make(**params(given["params"], last_n="averaging_window")),
+            guest_loads(given),
+        )
         acceptable = vector.get("acceptable") or _recorded(vector)
         if acceptable == [None]:
             # The original finds nobody where no CPU was used: the least will do.
@@ -393,11 +401,11 @@ def placement(vector: Vector) -> bool:
     how = BestFitDecreasing(
         cpu_threshold=limits["cpu_threshold"],
         memory_threshold=limits["ram_threshold"],
-        last_n=limits["last_n_vm_cpu"],
+        averaging_window=limits["last_n_vm_cpu"],
         whole=True,
     )
     hosts = [
-        HostRoom(
+        HostCapacity(
             id=NodeId(name),
             cpu=total,
             memory=given["hosts_ram_total"][name],
@@ -407,24 +415,24 @@ def placement(vector: Vector) -> bool:
         for name, total in given["hosts_cpu_total"].items()
         if name in given["hosts_cpu_usage"]
     ]
-    asleep = [
-        HostRoom(id=NodeId(name), cpu=cpu, memory=given["inactive_hosts_ram"][name])
+    powered_off = [
+        HostCapacity(id=NodeId(name), cpu=cpu, memory=given["inactive_hosts_ram"][name])
         for name, cpu in given["inactive_hosts_cpu"].items()
     ]
-    found = how.place(guest_loads(given), hosts, asleep)
+    found = how.place(guest_loads(given), hosts, powered_off)
     return bool((found or {}) == vector["expected"]["placement"])
 
 
 def available(vector: Vector) -> bool:
     given = vector["input"]
     found = {
-        name: free(given["threshold"], given["total"][name], used, whole=True)
+        name: free_capacity(given["threshold"], given["total"][name], used, whole=True)
         for name, used in given["usage"].items()
     }
     return bool(found == vector["expected"])
 
 
-def utilisation(vector: Vector) -> bool:
+def utilization(vector: Vector) -> bool:
     given = vector["input"]
     found = host_history(given["vms"], given["host"], given["physical_cpu_mhz"])
     return near(found, vector["expected"])
@@ -455,13 +463,13 @@ CHECKS: Mapping[str, Check] = {
     "underload.always": underload(AlwaysUnderloaded),
     "underload.threshold": underload(UnderloadThreshold),
     "underload.last_n_average": underload(UnderloadLastNAverage),
-    "overload.never": memoryless(Never),
-    "overload.threshold": memoryless(Threshold),
-    "overload.last_n_average": memoryless(LastNAverage),
-    "overload.mad": dispersion(Mad),
-    "overload.iqr": dispersion(Iqr),
-    "overload.loess": trend(Loess),
-    "overload.loess_robust": trend(RobustLoess),
+    "overload.never": memoryless(NeverOverloaded),
+    "overload.threshold": memoryless(ThresholdDetector),
+    "overload.last_n_average": memoryless(LastNAverageDetector),
+    "overload.mad": dispersion(MadDetector),
+    "overload.iqr": dispersion(IqrDetector),
+    "overload.loess": trend(LoessDetector),
+    "overload.loess_robust": trend(RobustLoessDetector),
     "overload.otf": otf,
     "overload.mhod": mhod,
     "stats.mad": number(median_absolute_deviation, "data"),
@@ -479,11 +487,11 @@ CHECKS: Mapping[str, Check] = {
     "selection.minimum_migration_time_max_cpu": selection(
         MinimumMigrationTimeMaximumCpu
     ),
-    "selection.minimum_utilization": selection(MinimumUtilisation),
+    "selection.minimum_utilization": selection(MinimumUtilization),
     "selection.random": selection(RandomChoice),
     "placement.best_fit_decreasing": placement,
     "placement.available": available,
-    "local.vm_mhz_to_percentage": utilisation,
+    "local.vm_mhz_to_percentage": utilization,
     "collector.calculate_cpu_mhz": cpu_mhz,
     "common.calculate_migration_time": transfer,
     "common.parse_compute_hosts": lambda vector: (

@@ -10,15 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.policies.optimising.engine import Search, cost, faults
-from reassignment import checker
-from reassignment.formulation import problem_of
-from reassignment.instance import Instance, Integers, read_assignment, read_instance
+from instances.roadef import (
+    Instance,
+    Integers,
+    encode_problem,
+    read_assignment,
+    read_instance,
+)
+from opendrs.optimizer import AnnealingSearch, infeasibilities
+from opendrs.optimizer.evaluation import cost
+from runners.reassignment import checker
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("OPENDRS_SHARED", ROOT.parent / "shared"))
 FOLDER = DATA / "data" / "roadef2012"
-PROGRAM = ROOT / "benchmarks" / "roadef.py"
+PROGRAM = ROOT / "benchmarks" / "runners" / "roadef.py"
 
 pytestmark = pytest.mark.shared
 
@@ -60,8 +66,8 @@ def test_the_initial_assignment_costs_what_was_published(name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_what_is_found_is_valid_and_costs_what_the_judge_says(name: str) -> None:
     instance, origin = read(name)
-    problem = problem_of(instance, origin)
-    search = Search(problem, seed=1)
+    problem = encode_problem(instance, origin)
+    search = AnnealingSearch(problem, seed=1)
 
     for progress in (0.2, 0.6, 1.0):
         best = search.run(100_000, progress)
@@ -75,14 +81,14 @@ def test_what_is_found_is_valid_and_costs_what_the_judge_says(name: str) -> None
 @pytest.mark.skipif(not SMALL, reason=f"no instances in {FOLDER}")
 def test_the_engine_and_the_judge_agree_on_what_is_broken() -> None:
     instance, origin = read(SMALL[0])
-    problem = problem_of(instance, origin)
+    problem = encode_problem(instance, origin)
     broken = origin.copy()
     broken[:] = origin[0]
 
     found = checker.violations(instance, origin.tolist(), broken.tolist())
 
     assert found
-    assert faults(problem, broken)
+    assert infeasibilities(problem, broken)
     assert cost(problem, broken) == checker.cost(
         instance, origin.tolist(), broken.tolist()
     )
@@ -94,7 +100,13 @@ def test_the_program_writes_a_valid_assignment(tmp_path: Path) -> None:
     files = [str(FOLDER / f"{kind}_{name}.txt.gz") for kind in ("model", "assignment")]
     command = [sys.executable, str(PROGRAM), *files, "--time", "1", "--out", str(out)]
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    done = subprocess.run(  # noqa: S603
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'benchmarks'}:{ROOT / 'src'}"},
+    )
 
     assert done.returncode == 0, done.stderr
     instance, origin = read(name)

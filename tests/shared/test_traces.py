@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.sim.consolidation.readers import Window, google, planetlab
+from opendrs.simulation.traces import WindowSettings, read_google2011, read_planetlab
 
-BESIDE = Path(__file__).parents[2].parent / "shared"
-DATA = Path(os.environ.get("OPENDRS_SHARED", BESIDE)) / "data"
+DEFAULT_SHARED = Path(__file__).parents[2].parent / "shared"
+DATA = Path(os.environ.get("OPENDRS_SHARED", DEFAULT_SHARED)) / "data"
 DAYS = sorted((DATA / "planetlab").glob("*.tar.gz"))
 SERIES = DATA / "google2011-vms/GCD_VMs.tar.gz"
 # Guests, mean and standard deviation in percent: neat-cloudsim.md, section 6.1.
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.shared
 
 
 @pytest.mark.parametrize("path", DAYS, ids=lambda path: path.name.partition(".")[0])
-def test_a_day_of_planetlab_is_as_the_paper_has_it(path: Path) -> None:
-    work = planetlab(path)
+def test_planetlab_day_agrees_with_paper(path: Path) -> None:
+    work = read_planetlab(path)
 
     assert work.cpu.shape == (len(work.names), 288)
     assert list(work.names) == sorted(work.names)
@@ -47,16 +47,19 @@ def test_a_day_of_planetlab_is_as_the_paper_has_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DAYS[:1], ids=lambda path: path.name.partition(".")[0])
 def test_hours_of_a_day_have_the_mean_of_their_samples(path: Path) -> None:
-    day, hours = planetlab(path), planetlab(path, Window(interval=3600))
+    day, hours = (
+        read_planetlab(path),
+        read_planetlab(path, WindowSettings(interval=3600)),
+    )
 
     assert hours.cpu.shape[1] == 24
     assert hours.cpu.mean() == pytest.approx(day.cpu.mean())
 
 
 @pytest.mark.skipif(not SERIES.exists(), reason="no such series")
-def test_the_series_of_2011_are_as_described() -> None:
+def test_google2011_series_agree_with_description() -> None:
     # 1,600 guests, 21.8 % CPU and 19.6 % memory on average: section 6.2.
-    work = google(SERIES)
+    work = read_google2011(SERIES)
 
     assert work.cpu.shape == (1600, 288)
     assert 100 * work.cpu.mean() == pytest.approx(21.8, abs=0.05)

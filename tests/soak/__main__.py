@@ -14,11 +14,11 @@ from collections import Counter
 from pathlib import Path
 
 from opendrs.ports import Outcome
-from soak.episode import Episode, Result
-from soak.truth import Violation
+from soak.invariants import Violation
+from soak.run import RunResult, SoakRun
 
-FORKED = 8  # each eighth episode kills real processes
-LINES = 30  # of a trace
+FORKED_EVERY = 8  # each eighth episode kills real processes
+TRACE_LINES = 30  # of a trace
 
 
 def main() -> int:
@@ -36,20 +36,20 @@ def main() -> int:
         return _soak(chosen.seed, chosen.cycles, Path(place))
 
 
-def play(seed: int, place: Path) -> Result:
+def run_seed(seed: int, place: Path) -> RunResult:
     """Play the episode of *seed*."""
-    return Episode(seed, place, forked=seed % FORKED == 0).play()
+    return SoakRun(seed, place, forked=seed % FORKED_EVERY == 0).run()
 
 
 def _soak(first: int, cycles: int, place: Path) -> int:
     total: Counter[str] = Counter()
     seed = first
     while total["cycles"] < cycles:
-        found = play(seed, place)
+        found = run_seed(seed, place)
         total += found.counts
         total["cycles"] += found.cycles
         total["kills"] += found.kills
-        total["SIGKILL"] += found.kills if seed % FORKED == 0 else 0
+        total["SIGKILL"] += found.kills if seed % FORKED_EVERY == 0 else 0
         total["episodes that failed"] += found.failed
         if found.failed:
             print(describe(found), flush=True)
@@ -75,12 +75,14 @@ clock: set {total["clock"]:,} times, cut {total["cooldown cut short by the clock
 cooldowns short"""
 
 
-def describe(result: Result) -> str:
+def describe(result: RunResult) -> str:
     """Return what was found in an episode, and what led to it."""
-    lines = [f"\nseed {result.seed}: {result.about}"]
+    lines = [f"\nseed {result.seed}: {result.summary}"]
     lines += result.crashes
     for violation in result.violations[:3]:
-        lines.append(f"  {violation.at:.1f} s: {violation.promise}: {violation.detail}")
+        lines.append(
+            f"  {violation.at:.1f} s: {violation.invariant}: {violation.detail}"
+        )
     lines.append("what led to it, in true seconds:")
     lines += _relevant(result.trace, result.violations[:1])
     lines.append(f"replay: make soak SEED={result.seed} CYCLES=1")
@@ -98,7 +100,9 @@ def _relevant(
     around = [
         event for event in past if event[1].startswith(("clock", "process", "down"))
     ]
-    shown = sorted({*about[-LINES:], *around[-LINES // 3 :]}, key=past.index)
+    shown = sorted(
+        {*about[-TRACE_LINES:], *around[-TRACE_LINES // 3 :]}, key=past.index
+    )
     return [f"  {at:10.1f}  {text}" for at, text in shown]
 
 

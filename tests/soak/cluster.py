@@ -14,11 +14,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 GIB = 1 << 30
-MIGRATE, RELOCATE, POWER_ON, POWER_OFF = "migrate", "relocate", "power-on", "power-off"
+MIGRATE, RELOCATE, POWER_ON, POWER_OFF = (
+    "live-migration",
+    "cold-migration",
+    "power-on",
+    "power-off",
+)
 SWITCHES = (POWER_ON, POWER_OFF)
 CONTROLLER, OPERATOR = "controller", "operator"
 
-Report = Callable[..., None]
+ReportEvent = Callable[..., None]
 
 
 class ImpossibleError(Exception):
@@ -26,7 +31,7 @@ class ImpossibleError(Exception):
 
 
 @dataclass(slots=True)
-class Host:
+class TrueHost:
     """A host.
 
     Attributes:
@@ -142,9 +147,9 @@ class Cluster:
     """
 
     draw: random.Random
-    report: Report = lambda *_, **__: None
+    report: ReportEvent = lambda *_, **__: None
     now: float = 0.0
-    hosts: dict[str, Host] = field(default_factory=dict)
+    hosts: dict[str, TrueHost] = field(default_factory=dict)
     guests: dict[str, Guest] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     jobs: dict[str, Job] = field(default_factory=dict)
@@ -160,11 +165,11 @@ class Cluster:
             happen()
         self.now = until
 
-    def at(self, time: float, happen: Callable[[], None]) -> None:
+    def schedule(self, time: float, happen: Callable[[], None]) -> None:
         """Let *happen* be called at true *time*."""
         heapq.heappush(self._agenda, (time, next(self._numbers), happen))
 
-    def note(self, event: str, **facts: object) -> None:
+    def report_event(self, event: str, **facts: object) -> None:
         """Report an event that happens now."""
         self.report(self.now, event, **facts)
 
@@ -190,16 +195,16 @@ class Cluster:
         self._require_possible(kind, guest, source, target)
         number = next(self._numbers)
         job = Job(f"{kind}-{number}", kind, guest, source, target, by, self.now, 0.0)
-        self._draw_course(job)
+        self._draw_duration(job)
         self.jobs[job.id] = job
         if guest:
             self.guests[guest].job = job
-        self.note(
+        self.report_event(
             "job", job=job.id, kind=kind, guest=guest, source=source, target=target,
             by=by,
         )  # fmt: skip
         if job.ends < math.inf:
-            self.at(job.ends, lambda: self.end(job, job.fails))
+            self.schedule(job.ends, lambda: self.end(job, job.fails))
         return job
 
     def end(self, job: Job, error: str = "") -> None:
@@ -216,19 +221,19 @@ class Cluster:
                 guest.since = self.now if job.kind == RELOCATE else guest.since
         elif job.kind in SWITCHES and not error:
             self.hosts[job.target].on = job.kind == POWER_ON
-        self.note("job-end", job=job.id, error=error)
+        self.report_event("job-end", job=job.id, error=error)
 
     def abort(self, job: Job) -> None:
         """End *job* within seconds, unless it ignores that."""
-        self.note("abort", job=job.id)
+        self.report_event("abort", job=job.id)
         if not job.ignores_abort:
             delay = self.draw.uniform(0.0, 3.0)
-            self.at(self.now + delay, lambda: self.end(job, "aborted on request"))
+            self.schedule(self.now + delay, lambda: self.end(job, "aborted on request"))
 
     def add(self, guest: Guest) -> None:
         """Let *guest* appear; a guest of that name is replaced by it."""
         self.guests[guest.name] = guest
-        self.note(
+        self.report_event(
             "guest", guest=guest.name, host=guest.host, memory=guest.memory,
             used=guest.used, running=guest.running, live=guest.live, tags=guest.tags,
             since=guest.since,
@@ -238,56 +243,56 @@ class Cluster:
         """Let *guest* vanish; what is done with it fails."""
         self._interrupt(guest, "the guest was deleted")
         del self.guests[guest.name]
-        self.note("guest-removed", guest=guest.name)
+        self.report_event("guest-removed", guest=guest.name)
 
     def switch(self, guest: Guest, *, on: bool) -> None:
         """Start or stop *guest*; what is done with it fails."""
         self._interrupt(guest, "the guest was shut down")
         guest.running = on
         guest.since = self.now
-        self.note("guest-switched", guest=guest.name, running=on)
+        self.report_event("guest-switched", guest=guest.name, running=on)
 
     def resize(self, guest: Guest, used: int) -> None:
         """Let *guest* use that many bytes."""
         guest.used = max(1, min(guest.memory, used))
-        self.note("guest-memory", guest=guest.name, used=guest.used)
+        self.report_event("guest-memory", guest=guest.name, used=guest.used)
 
-    def silence(self, host: str, seconds: float, *, cut: bool) -> None:
+    def disconnect(self, host: str, seconds: float, *, cut: bool) -> None:
         """Let *host* answer nothing; *cut* ends migrations over its link as well."""
         until = self.now + seconds
         self.hosts[host].silent_until = max(self.hosts[host].silent_until, until)
-        self.note("silent", host=host, seconds=round(seconds), cut=cut)
+        self.report_event("silent", host=host, seconds=round(seconds), cut=cut)
         for job in self.running() if cut else ():
             if job.kind == MIGRATE and host in job.hosts:
                 self.end(job, f"the connection to {host} broke")
-        self.at(until, lambda: self._answer_again(host))
+        self.schedule(until, lambda: self._answer_again(host))
 
     def crash(self, host: str, seconds: float) -> None:
         """Let *host* lose power for a time; its guests start again on other hosts."""
         self.hosts[host].on = False
-        self.note("crash", host=host, seconds=round(seconds))
+        self.report_event("crash", host=host, seconds=round(seconds))
         for job in self.running():
             if host in job.hosts:
                 self.end(job, f"{host} failed")
-        others = on_hosts(self)
+        others = online_hosts(self)
         for guest in self.on_host(host) if others else ():
             self.add(replace(guest, host=self.draw.choice(others), since=self.now))
-        self.at(self.now + seconds, lambda: self._power_on_again(host))
+        self.schedule(self.now + seconds, lambda: self._power_on_again(host))
 
     def _power_on_again(self, host: str) -> None:
         if not self.hosts[host].on:
             self.hosts[host].on = True
-            self.note("back", host=host)
+            self.report_event("back", host=host)
 
     def _answer_again(self, host: str) -> None:
         if self.hosts[host].silent_until <= self.now:
-            self.note("answers", host=host)
+            self.report_event("answers", host=host)
 
     def _interrupt(self, guest: Guest, detail: str) -> None:
         if guest.job is not None:
             self.end(guest.job, detail)
 
-    def _draw_course(self, job: Job) -> None:
+    def _draw_duration(self, job: Job) -> None:
         """Draw how long *job* takes, and how it ends."""
         draw = self.draw
         if job.kind == MIGRATE:
@@ -333,9 +338,9 @@ def _require(possible: bool, detail: str) -> None:  # noqa: FBT001 - an assertio
         raise ImpossibleError(detail)
 
 
-def on_hosts(cluster: Cluster) -> list[str]:
+def online_hosts(cluster: Cluster) -> list[str]:
     """Return the hosts that are on and stay on, in order."""
-    leaving = {job.target for job in cluster.running() if job.kind == POWER_OFF}
+    powering_off = {job.target for job in cluster.running() if job.kind == POWER_OFF}
     return sorted(
-        h.name for h in cluster.hosts.values() if h.on and h.name not in leaving
+        h.name for h in cluster.hosts.values() if h.on and h.name not in powering_off
     )

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from opendrs.errors import OpenDRSError, StoreError
+from soak.checker import InvariantChecker
 from soak.cluster import Cluster
-from soak.interface import Interface
-from soak.judge import Judge
+from soak.platform import FaultyPlatform
 from soak.process import KilledError
 
 STUCK = 100_000  # calls without a cycle; the longest outage takes some 10,000
-_OF_INTERFACE = ("observe", "start", "find", "status", "abort", "now", "monotonic")
+_PLATFORM_METHODS = ("observe", "start", "find", "status", "abort", "now", "monotonic")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ending:
+class ControllerEnd:
     """When a controller dies, or is stopped.
 
     Attributes:
@@ -46,18 +46,18 @@ class Ending:
         return f"dies {when} call {self.times} of {self.method or 'any'}"
 
 
-def draw_ending(draw: random.Random, *, forked: bool) -> Ending:
+def draw_end(draw: random.Random, *, forked: bool) -> ControllerEnd:
     """Draw how a controller ends; only a forked one can be killed at any instant."""
     cycles = draw.randint(2, 16)
     if draw.random() < 0.08:
-        return Ending(stop_after=cycles, signals=draw.choice([1, 1, 2]))
+        return ControllerEnd(stop_after=cycles, signals=draw.choice([1, 1, 2]))
     method = ""
     times = int(draw.expovariate(1 / 2000)) + 1
     if draw.random() < 0.6:  # where it matters most
         often, rarely = ["start", "writing", "written"], ["abort", "find", "observe"]
         method = draw.choice([*often, *often, *often, *rarely])
         times = draw.randint(1, 8)
-    return Ending(
+    return ControllerEnd(
         method=method,
         times=times,
         before=draw.random() < 0.5,
@@ -71,8 +71,8 @@ class Endpoint:
 
     Args:
         cluster: The truth.
-        interface: The part of it that can be seen.
-        judge: Follows what is recorded.
+        platform: The part of it that can be seen.
+        checker: Follows what is recorded.
         draw: Draws failures of the disk.
 
     Attributes:
@@ -81,13 +81,17 @@ class Endpoint:
     """
 
     def __init__(
-        self, cluster: Cluster, interface: Interface, judge: Judge, draw: random.Random
+        self,
+        cluster: Cluster,
+        platform: FaultyPlatform,
+        checker: InvariantChecker,
+        draw: random.Random,
     ) -> None:
         self._cluster = cluster
-        self._interface = interface
-        self._judge = judge
+        self._platform = platform
+        self._checker = checker
         self._draw = draw
-        self._ending = Ending()
+        self._ending = ControllerEnd()
         self._calls_left = 0
         self._first_cycle = 0
         self._calls = 0
@@ -96,7 +100,7 @@ class Endpoint:
         self.cycles = 0
         self.outcomes: Counter[str] = Counter()
 
-    def begin(self, ending: Ending) -> None:
+    def begin(self, ending: ControllerEnd) -> None:
         """Answer a new controller."""
         self._ending = ending
         self._calls_left = ending.times
@@ -113,7 +117,7 @@ class Endpoint:
         """
         self._calls += 1
         if self._calls > STUCK:
-            self._cluster.note("stuck", calls=STUCK)
+            self._cluster.report_event("stuck", calls=STUCK)
             raise KilledError("stuck")
         dies = self._dies(method)
         if dies and self._ending.before:
@@ -123,7 +127,7 @@ class Endpoint:
             found = self._answer(method, *arguments)
         except OpenDRSError as error:
             found = error
-        self._judge.tick(self._cluster.now)
+        self._checker.tick(self._cluster.now)
         if dies and not self._ending.before:
             self._kill(method)
         return found
@@ -150,28 +154,30 @@ class Endpoint:
         self._delay = self._ending.delay
 
     def _answer(self, method: str, *arguments: Any) -> object:  # noqa: ANN401
-        if method in _OF_INTERFACE:
-            return getattr(self._interface, method)(*arguments)
+        if method in _PLATFORM_METHODS:
+            return getattr(self._platform, method)(*arguments)
         return getattr(self, "_" + method)(*arguments)
 
     def _sleep(self, seconds: float) -> int:
         """Let time pass, and return the number of signals that arrived so far."""
-        self._interface.sleep(seconds)
+        self._platform.sleep(seconds)
         if self.cycles - self._first_cycle < self._ending.stop_after:
             return 0
         if self._ending.signals > 1 and not self._aborting:
             self._aborting = True
-            self._cluster.note("abort-all")
+            self._cluster.report_event("abort-all")
         return self._ending.signals
 
     def _writing(self, run: str, step: str, outcome: str | None, *_: str) -> None:
-        if self._draw.random() < self._interface.errors / 20:
+        if self._draw.random() < self._platform.errors / 20:
             raise StoreError("disk full")
-        self._cluster.note("writing", run=run, step=step, outcome=outcome)
+        self._cluster.report_event("writing", run=run, step=step, outcome=outcome)
 
     def _written(self, run: str, step: str, outcome: str | None, *action: str) -> None:
         facts = dict(zip(("kind", "guest", "source", "target"), action, strict=True))
-        self._cluster.note("written", run=run, step=step, outcome=outcome, **facts)
+        self._cluster.report_event(
+            "written", run=run, step=step, outcome=outcome, **facts
+        )
         self.outcomes[outcome or "open"] += 1
 
     def _saving(self, key: str) -> None:
@@ -182,4 +188,4 @@ class Endpoint:
         self._calls = 0
 
     def _log(self, message: str) -> None:
-        self._cluster.note("log", message=message)
+        self._cluster.report_event("log", message=message)

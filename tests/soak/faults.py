@@ -13,9 +13,9 @@ from soak.cluster import (
     Cluster,
     Guest,
     ImpossibleError,
-    on_hosts,
+    online_hosts,
 )
-from soak.interface import Interface
+from soak.platform import FaultyPlatform
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 JUMPS = (3 * MINUTE, 20 * MINUTE, 2 * HOUR, 2 * DAY, 30 * DAY)
@@ -27,13 +27,13 @@ class Faults:
 
     Attributes:
         cluster: The truth.
-        interface: What the controller sees of it.
+        platform: What the controller sees of it.
         draw: Draws what happens when.
         pause: Mean seconds from one event to the next.
     """
 
     cluster: Cluster
-    interface: Interface
+    platform: FaultyPlatform
     draw: random.Random
     pause: float
     _stopped: bool = False
@@ -46,32 +46,32 @@ class Faults:
     def stop(self) -> None:
         """Let nothing more go wrong, and end what is wrong with platform and clock."""
         self._stopped = True
-        self.interface.errors = self.interface.slow = 0.0
-        self.interface.down_until = self.cluster.now
+        self.platform.errors = self.platform.slow = 0.0
+        self.platform.down_until = self.cluster.now
         self.set_clock(0.0)
         for host in self.cluster.hosts.values():
             if host.silent_until > self.cluster.now:
                 host.silent_until = self.cluster.now
-                self.cluster.note("answers", host=host.name)
+                self.cluster.report_event("answers", host=host.name)
 
     def set_clock(self, offset: float) -> None:
         """Set the clock to *offset* ahead of true time."""
-        self.interface.offset = offset
-        self.cluster.note("clock", offset=round(offset))
+        self.platform.offset = offset
+        self.cluster.report_event("clock", offset=round(offset))
 
     def jump(self) -> None:
         """Set the clock forward or back, or right again."""
-        if self.interface.offset and self.draw.random() < 0.6:
+        if self.platform.offset and self.draw.random() < 0.6:
             self.set_clock(0.0)
         else:
             size = self.draw.choice(JUMPS) * self.draw.uniform(0.5, 1.0)
-            self.set_clock(self.interface.offset + self.draw.choice([-1, 1]) * size)
+            self.set_clock(self.platform.offset + self.draw.choice([-1, 1]) * size)
 
     def _schedule(self) -> None:
         after = self.draw.expovariate(1 / self.pause)
-        self.cluster.at(self.cluster.now + after, self._happen)
+        self.cluster.schedule(self.cluster.now + after, self._inject)
 
-    def _happen(self) -> None:
+    def _inject(self) -> None:
         if self._stopped:
             return
         kinds: Sequence[tuple[Callable[[], None], int]] = (
@@ -111,10 +111,10 @@ class Faults:
         host = self.draw.choice(involved if prefer else sorted(self.cluster.hosts))
         seconds = self.draw.choice([20.0, 120.0, 600.0, 1500.0])
         seconds *= self.draw.uniform(0.3, 1.0)
-        self.cluster.silence(host, seconds, cut=self.draw.random() < 0.2)
+        self.cluster.disconnect(host, seconds, cut=self.draw.random() < 0.2)
 
     def _crash(self) -> None:
-        hosts = on_hosts(self.cluster)
+        hosts = online_hosts(self.cluster)
         if len(hosts) > 2:
             self.cluster.crash(self.draw.choice(hosts), self.draw.uniform(100, 1500))
 
@@ -125,16 +125,16 @@ class Faults:
 
     def _outage(self) -> None:
         seconds = self.draw.choice([15.0, 90.0, 900.0]) * self.draw.uniform(0.3, 1.0)
-        self.interface.down_until = self.cluster.now + seconds
-        self.cluster.note("down", seconds=round(seconds))
+        self.platform.down_until = self.cluster.now + seconds
+        self.cluster.report_event("down", seconds=round(seconds))
 
     def _switch(self) -> None:
         guest = self._guest()
-        if guest is not None and guest.host in on_hosts(self.cluster):
+        if guest is not None and guest.host in online_hosts(self.cluster):
             self.cluster.switch(guest, on=not guest.running)
 
     def _appear(self) -> None:
-        hosts = on_hosts(self.cluster)
+        hosts = online_hosts(self.cluster)
         if not hosts or len(self.cluster.guests) > 24:
             return
         self._added += 1
@@ -153,7 +153,7 @@ class Faults:
 
     def _operate(self) -> None:
         """Let an operator migrate a guest by hand."""
-        guest, hosts = self._guest(), on_hosts(self.cluster)
+        guest, hosts = self._guest(), online_hosts(self.cluster)
         if guest is None or not hosts:
             return
         target = self.draw.choice(hosts)
@@ -167,5 +167,5 @@ class Faults:
         jobs = self.cluster.running()
         if jobs:
             job = self.draw.choice(jobs)
-            self.interface.forgotten.add(job.id)
-            self.cluster.note("forgotten", job=job.id)
+            self.platform.forgotten.add(job.id)
+            self.cluster.report_event("forgotten", job=job.id)

@@ -21,21 +21,21 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from opendrs.cli.assembly import Sight
-from opendrs.cli.sources import Source
-from opendrs.controller import Brake, Means
-from opendrs.controller.deciding import PolicyAlone
-from opendrs.controller.loop import Bell, Controller, Routine
-from opendrs.controller.steplog import StepLog
-from opendrs.controller.stores import SqliteStore
-from opendrs.controller.telling import LOGGER
+from opendrs.cli.sources import ClusterSource
+from opendrs.cli.wiring import ClusterObserver
+from opendrs.controller import CancellationToken, ExecutionContext
+from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.event_log import LoggingObserver
+from opendrs.controller.events import LOGGER
+from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.errors import OpenDRSError
 from opendrs.model import Action, Rule, Snapshot
 from opendrs.policies import Policy
 from opendrs.ports import CycleRecord, StepRecord, TaskId, TaskStatus
-from soak.interface import plain
+from opendrs.store import SqliteStore
+from soak.platform import plain
 
-Ask = Callable[..., Any]
+Call = Callable[..., Any]
 EXPECTED = "PermissionDeniedError", "UnsupportedError", "StoreError"
 CRASHED, ENDED, KILLED = "crashed", "ended", "killed"
 
@@ -45,7 +45,7 @@ class KilledError(BaseException):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
+class ControllerConfig:
     """All that a controller is started with.
 
     Attributes:
@@ -80,7 +80,7 @@ class _Platform:
 
     name = "soak"
 
-    def __init__(self, ask: Ask, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, ask: Call, rules: tuple[Rule, ...]) -> None:
         self._ask = ask
         self._rules = rules  # which do not go through a pipe
 
@@ -105,9 +105,9 @@ class _Platform:
 class _Clock:
     """The clock on the other side; while it sleeps, signals arrive."""
 
-    def __init__(self, ask: Ask, brake: Brake) -> None:
+    def __init__(self, ask: Call, cancellation: CancellationToken) -> None:
         self._ask = ask
-        self._brake = brake
+        self._cancellation = cancellation
         self._signals = 0
 
     def now(self) -> datetime:
@@ -121,14 +121,14 @@ class _Clock:
     def sleep(self, seconds: float) -> None:
         signals = self._ask("sleep", seconds)
         for _ in range(signals - self._signals):
-            self._brake.pull()
+            self._cancellation.cancel()
         self._signals = signals
 
 
 class _Store(SqliteStore):
     """The record on the disk; the other side is notified before and after a write."""
 
-    def __init__(self, path: Path, ask: Ask) -> None:
+    def __init__(self, path: Path, ask: Call) -> None:
         super().__init__(path)
         self._ask = ask
 
@@ -142,15 +142,15 @@ class _Store(SqliteStore):
         self._ask("saving", key)
         super().save(key, value)
 
-    def note_cycle(self, cycle: CycleRecord) -> None:
+    def record_cycle(self, cycle: CycleRecord) -> None:
         self._ask("cycle")
-        super().note_cycle(cycle)
+        super().record_cycle(cycle)
 
 
 class _Log(logging.Handler):
     """Sends log lines to the other side."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: Call) -> None:
         super().__init__(logging.INFO)
         self._ask = ask
 
@@ -158,7 +158,7 @@ class _Log(logging.Handler):
         self._ask("log", record.getMessage())
 
 
-def control(setup: Setup, ask: Ask) -> None:
+def control(setup: ControllerConfig, ask: Call) -> None:
     """Run the controller until it is stopped, or dies.
 
     Raises:
@@ -172,29 +172,31 @@ def control(setup: Setup, ask: Ask) -> None:
             raise found
         return found
 
-    brake = Brake()
-    platform, clock = _Platform(call, setup.rules), _Clock(call, brake)
+    cancellation = CancellationToken()
+    platform, clock = _Platform(call, setup.rules), _Clock(call, cancellation)
     with _logged(call), _Store(setup.database, call) as store:
-        means = Means(
+        context = ExecutionContext(
             platform=platform,
             clock=clock,
             store=store,
             limits=setup.policy.limits,
-            watcher=StepLog(brake),
-            brake=brake,
+            observer=LoggingObserver(cancellation),
+            cancellation=cancellation,
         )
-        routine = Routine(
+        settings = LoopSettings(
             interval=setup.interval,
-            gathering=0.0,
-            observe=Sight(Source(platform=platform, clock=clock)).look,
+            batch_window=0.0,
+            observe=ClusterObserver(
+                ClusterSource(platform=platform, clock=clock)
+            ).observe,
             require_alive=lambda: None,
         )
-        decider = PolicyAlone(setup.policy, store)
-        Controller(routine, means, decider, Bell()).keep_on()
+        decision_source = PolicyDecisionSource(setup.policy, store)
+        Controller(settings, context, decision_source, WakeupEvent()).run_forever()
 
 
 @contextmanager
-def _logged(ask: Ask) -> Iterator[None]:
+def _logged(ask: Call) -> Iterator[None]:
     handler = _Log(ask)
     level = LOGGER.level
     LOGGER.addHandler(handler)
@@ -206,7 +208,7 @@ def _logged(ask: Ask) -> Iterator[None]:
         LOGGER.setLevel(level)
 
 
-def run_here(setup: Setup, answers: Answers) -> tuple[str, str]:
+def run_here(setup: ControllerConfig, answers: Answers) -> tuple[str, str]:
     """Run a controller in this process; return how it ended, and why."""
     try:
         control(setup, answers.answer)
@@ -217,7 +219,7 @@ def run_here(setup: Setup, answers: Answers) -> tuple[str, str]:
     return ENDED, "stopped"
 
 
-def run_forked(setup: Setup, answers: Answers) -> tuple[str, str]:
+def run_forked(setup: ControllerConfig, answers: Answers) -> tuple[str, str]:
     """Run a controller in a process of its own, and kill that with SIGKILL."""
     ours, theirs = Pipe()
     pid = os.fork()
@@ -233,7 +235,7 @@ def run_forked(setup: Setup, answers: Answers) -> tuple[str, str]:
         os.waitpid(pid, 0)
 
 
-def _live(setup: Setup, line: Connection[Any, Any]) -> None:
+def _live(setup: ControllerConfig, line: Connection[Any, Any]) -> None:
     """Be the controller, in the process that was just forked; never return."""
 
     def ask(*request: object) -> object:

@@ -6,30 +6,34 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from opendrs.controller.selection import build_policy
+from opendrs.config.policy_loading import build_policy
 from opendrs.model import Limits, Network, NodeId
 from opendrs.policies import Policy
-from soak.cluster import GIB, Cluster, Guest, Host, Rule
-from soak.interface import ARRIVING, HIDDEN, UNKNOWN, Interface
+from soak.cluster import GIB, Cluster, Guest, Rule, TrueHost
+from soak.platform import ARRIVING, HIDDEN, UNKNOWN, FaultyPlatform
 
 HOUR = 3600.0
 POLICIES: dict[str, dict[str, object]] = {
     "balance": {"threshold": 0.05},
-    "optimize": {"effort": 50},
+    "optimize": {"iterations_per_group": 50},
     "consolidate": {
-        "power": True,
+        "manage_power": True,
         "detector": "last-n-average",
-        "last_n": 2,
-        "history": 12,
+        "averaging_window": 2,
+        "history_length": 12,
     },
-    "pressure": {"cpu_pressure": 0.3, "memory": 0.6, "uptime": 60.0},
+    "pressure": {
+        "cpu_pressure_threshold": 0.3,
+        "memory_threshold": 0.6,
+        "min_uptime": 60.0,
+    },
     "auto-rebalance": {"hold": 1, "threshold": 0.1, "margin": 0.02},
-    "threshold-rebalance": {"threshold": 0.1, "batch": 3, "cooldown": 300.0},
+    "threshold-rebalance": {"threshold": 0.1, "max_migrations": 3, "cooldown": 300.0},
 }
 
 
 @dataclass(frozen=True)
-class Scenario:
+class SoakScenario:
     """Everything that is drawn for one episode, besides faults.
 
     Attributes:
@@ -54,7 +58,7 @@ class Scenario:
 
 def draw_scenario(
     draw: random.Random, cluster: Cluster, policy: str | None
-) -> tuple[Scenario, Interface]:
+) -> tuple[SoakScenario, FaultyPlatform]:
     """Draw a scenario, fill *cluster*, and return what can be seen of it."""
     hosts = _hosts(draw)
     cluster.hosts.update({host.name: host for host in hosts})
@@ -62,27 +66,27 @@ def draw_scenario(
     for guest in _guests(draw, hosts):
         cluster.add(guest)
     cluster.rules = _rules(draw, cluster)
-    scenario = Scenario(
+    scenario = SoakScenario(
         limits,
         policy or draw.choice(sorted(POLICIES)),
         interval=draw.choice([60.0, 120.0, 300.0]),
         pause=draw.choice([40.0, 120.0, 400.0]),
     )
     errors = draw.choice([0.0, 0.02, 0.08])
-    return scenario, Interface(
+    return scenario, FaultyPlatform(
         cluster=cluster,
         draw=random.Random(draw.random()),  # noqa: S311 - no secret
         errors=errors,
         slow=errors / 2,
-        silent=draw.choice([HIDDEN, UNKNOWN, ARRIVING]),
+        unreachable_guests=draw.choice([HIDDEN, UNKNOWN, ARRIVING]),
         lag=draw.choice([0.0, 0.0, 3.0]),
         period=draw.choice([0.0, 0.0, 10.0, 30.0]),
     )
 
 
-def _hosts(draw: random.Random) -> list[Host]:
+def _hosts(draw: random.Random) -> list[TrueHost]:
     return [
-        Host(
+        TrueHost(
             f"h{number}",
             cpu=draw.choice([8.0, 16.0]),
             memory=draw.choice([48, 64, 96]) * GIB,
@@ -94,20 +98,22 @@ def _hosts(draw: random.Random) -> list[Host]:
 
 def _limits(draw: random.Random, hosts: list[str]) -> Limits:
     half = tuple(map(NodeId, hosts[: len(hosts) // 2]))
-    networks = (Network(name="uplink", nodes=half, moves=draw.randint(1, 2)),)
+    networks = (
+        Network(name="uplink", nodes=half, max_parallel_migrations=draw.randint(1, 2)),
+    )
     return Limits(
         memory_headroom=draw.choice([0.0, 0.05, 0.2]),
-        memory_overbooking=draw.choice([1.0, 1.0, 1.2, 1.5]),
-        moves_per_node=draw.choice([1, 1, 2, 3]),
-        moves_at_once=draw.randint(1, 4),
+        memory_overcommit=draw.choice([1.0, 1.0, 1.2, 1.5]),
+        max_migrations_per_node=draw.choice([1, 1, 2, 3]),
+        max_parallel_migrations=draw.randint(1, 4),
         cooldown=draw.choice([120.0, 300.0, 900.0]),
-        quiet_time=draw.choice([0.0, 60.0, 300.0]),
-        patience=draw.choice([90.0, 300.0, 600.0]),
+        min_uptime=draw.choice([0.0, 60.0, 300.0]),
+        migration_timeout=draw.choice([90.0, 300.0, 600.0]),
         networks=networks if draw.random() < 0.5 else (),
     )
 
 
-def _guests(draw: random.Random, hosts: list[Host]) -> list[Guest]:
+def _guests(draw: random.Random, hosts: list[TrueHost]) -> list[Guest]:
     """Draw guests; as few hosts as possible are full, and the others empty."""
     free = {host.name: 0.95 * host.memory - host.own for host in hosts}
     guests: list[Guest] = []

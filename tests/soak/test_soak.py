@@ -10,29 +10,29 @@ from pathlib import Path
 import pytest
 
 from soak.__main__ import describe
-from soak.episode import Episode, Result
+from soak.run import RunResult, SoakRun
 
 HERE = (1, 2, 3, 4, 5, 6, 7, 9, 10, 11)
 
 
-def assert_kept(result: Result) -> None:
+def assert_no_violation(result: RunResult) -> None:
     assert not result.failed, describe(result)
     assert result.cycles >= 40
 
 
 @pytest.mark.parametrize("seed", HERE)
-def test_killed_at_any_call_a_controller_keeps_what_it_promises(
+def test_controller_killed_at_any_call_violates_nothing(
     seed: int, tmp_path: Path
 ) -> None:
-    assert_kept(Episode(seed, tmp_path).play())
+    assert_no_violation(SoakRun(seed, tmp_path).run())
 
 
 @pytest.mark.parametrize("seed", [8, 16])
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_killed_by_a_signal_a_controller_keeps_what_it_promises(
+def test_controller_killed_by_sigkill_violates_nothing(
     seed: int, tmp_path: Path
 ) -> None:
-    result = Episode(seed, tmp_path, forked=True).play()
+    result = SoakRun(seed, tmp_path, forked=True).run()
 
-    assert_kept(result)
+    assert_no_violation(result)
     assert result.kills

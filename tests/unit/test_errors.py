@@ -58,8 +58,8 @@ def test_a_cluster_that_cannot_exist_is_a_bad_value() -> None:
     assert issubclass(ModelError, ValueError)
 
 
-def test_all_complaints_are_told_one_a_line() -> None:
+def test_configuration_error_prints_one_diagnostic_per_line() -> None:
     error = InvalidFileError("nodes: missing", "rules: not a list")
 
-    assert error.complaints == ("nodes: missing", "rules: not a list")
+    assert error.messages == ("nodes: missing", "rules: not a list")
     assert str(error) == "nodes: missing\nrules: not a list"

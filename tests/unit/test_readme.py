@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from terminal import Opendrs
+from support.terminal import RunOpendrs
 from unit.cli.conftest import opendrs as opendrs
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ PLANNED = ("Proxmox VE", "Incus", "OpenStack")
     ids=" ".join,
 )
 def test_each_command_of_the_readme_works_as_written(
-    opendrs: Opendrs, arguments: list[str]
+    opendrs: RunOpendrs, arguments: list[str]
 ) -> None:
     example = README.split("```json\n")[1].split("```")[0]
     Path("cluster.json").write_text(example)
@@ -42,7 +42,7 @@ def test_the_readme_has_commands_of_every_kind() -> None:
     assert {each[0] for each in COMMANDS} == LISTED
 
 
-def test_the_configuration_of_the_readme_is_understood(opendrs: Opendrs) -> None:
+def test_the_configuration_of_the_readme_is_understood(opendrs: RunOpendrs) -> None:
     """Without the platform, which needs its library and its hosts."""
     example = README.split("```toml\n")[1].split("```")[0]
     policy = example[example.index("[policy]") : example.index("[[rules]]")]

@@ -1,8 +1,8 @@
 """The agent on each host: it looks, remembers, judges its host, and asks."""
 
-from opendrs.agent.courier import Courier as Courier
-from opendrs.agent.notebook import Notebook as Notebook
-from opendrs.agent.pace import StoppedError as StoppedError
-from opendrs.agent.pace import interruptible as interruptible
-from opendrs.agent.pace import keep_on as keep_on
-from opendrs.agent.round import Agent as Agent
+from opendrs.agent.cycle import HostAgent as HostAgent
+from opendrs.agent.cycle import StoppedError as StoppedError
+from opendrs.agent.cycle import interruptible_sleep as interruptible_sleep
+from opendrs.agent.cycle import run_forever as run_forever
+from opendrs.agent.http_client import ControllerClient as ControllerClient
+from opendrs.agent.state_file import AgentStateFile as AgentStateFile

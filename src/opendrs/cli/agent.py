@@ -8,28 +8,28 @@ from pathlib import Path
 import click
 
 from opendrs.agent import (
-    Agent,
-    Courier,
-    Notebook,
+    AgentStateFile,
+    ControllerClient,
+    HostAgent,
     StoppedError,
-    interruptible,
-    keep_on,
+    interruptible_sleep,
+    run_forever,
 )
-from opendrs.cli.logs import level_option, logged
+from opendrs.cli.file_permissions import log_exposures
+from opendrs.cli.logs import level_option, log_to_stderr
 from opendrs.cli.options import format_option
-from opendrs.cli.signals import pulled_by_signals
-from opendrs.controller import Brake
-from opendrs.controller.clock import SystemClock
-from opendrs.controller.exposure import log_exposures
-from opendrs.controller.settings import AgentSettings, Settings, read_settings
-from opendrs.controller.stores import SqliteStore
+from opendrs.cli.wiring import cancel_on_signals
+from opendrs.config import display_path
+from opendrs.config.settings import AgentSettings, Settings
+from opendrs.config.settings_reading import read_settings
+from opendrs.controller import CancellationToken, SystemClock
 from opendrs.errors import ConfigurationError
-from opendrs.platforms.connect import connect
-from opendrs.platforms.file import shown_path
-from opendrs.policies import Consolidate
+from opendrs.platforms.registry import connect_platform
+from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import Platform
+from opendrs.store import SqliteStore
 
-NOT_TAKEN = 3
+REQUEST_REJECTED = 3
 
 
 @click.command(name="agent")
@@ -37,7 +37,7 @@ NOT_TAKEN = 3
 @click.option("--once", is_flag=True, help="One round, and an end.")
 @level_option
 @format_option
-def command(*, config: Path, once: bool, level: str, form: str) -> int:
+def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
     """Look after one host, and ask the controller for relief.
 
     CONFIG says in its table [agent] which node this is and where the controller
@@ -54,54 +54,54 @@ def command(*, config: Path, once: bool, level: str, form: str) -> int:
     could not be kept or, with --once, the controller did not take the request.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = read_settings(config)
-    about = _required(settings.agent, config)
-    clock, brake = SystemClock(), Brake()
-    sleep = interruptible(clock, lambda: brake.stopping)
+    about = _require_agent_settings(settings.agent, config)
+    clock, cancellation = SystemClock(), CancellationToken()
+    sleep = interruptible_sleep(clock, lambda: cancellation.stop_requested)
     with (
-        logged(form, level),
-        Courier(about, sleep) as controller,
+        log_to_stderr(output_format, level),
+        ControllerClient(about, sleep) as controller,
         SqliteStore(settings.store_path(f"agent-{about.node}")) as store,
-        pulled_by_signals(brake),
+        cancel_on_signals(cancellation),
         suppress(StoppedError),
     ):
         log_exposures(config, settings)
-        agent = Agent(
+        agent = HostAgent(
             settings=about,
-            policy=_policy(settings, about),
-            platform=_platform(settings, config),
-            notebook=Notebook(store, about.node),
+            policy=_agent_policy(settings, about),
+            platform=_agent_platform(settings, config),
+            state_file=AgentStateFile(store, about.node),
             controller=controller,
             clock=clock,
         )
         if once:
-            return 0 if agent.round(about.timeout) else NOT_TAKEN
-        keep_on(agent, sleep)
+            return 0 if agent.run_cycle(about.timeout) else REQUEST_REJECTED
+        run_forever(agent, sleep)
     return 0
 
 
-def _required(agent: AgentSettings | None, config: Path) -> AgentSettings:
+def _require_agent_settings(agent: AgentSettings | None, config: Path) -> AgentSettings:
     if agent is None:
         raise ConfigurationError(
-            f"{shown_path(config)}: agent: is missing; it says which node this is, "
+            f"{display_path(config)}: agent: is missing; it says which node this is, "
             "where the controller is, and where the token"
         )
     return agent
 
 
-def _platform(settings: Settings, config: Path) -> Platform:
+def _agent_platform(settings: Settings, config: Path) -> Platform:
     if len(settings.platforms) != 1:
         names = ", ".join(sorted(settings.platforms)) or "none"
         raise ConfigurationError(
-            f"{shown_path(config)}: platform: expected one, this host; "
+            f"{display_path(config)}: platform: expected one, this host; "
             f"there is: {names}"
         )
     (only,) = settings.platforms.values()
-    return connect(only)
+    return connect_platform(only)
 
 
-def _policy(settings: Settings, agent: AgentSettings) -> Consolidate:
+def _agent_policy(settings: Settings, agent: AgentSettings) -> Consolidate:
     """Return the policy by which hosts are judged, with the agent's interval."""
     interval = {"interval": agent.interval}
-    policy = settings.chosen_policy(Consolidate.name, interval)
+    policy = settings.load_policy(Consolidate.name, interval)
     assert isinstance(policy, Consolidate)  # noqa: S101 - that is its name
     return policy

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.anytime import chosen_policy
-from opendrs.cli.audience import JsonAudience, ScreenAudience
+from opendrs.cli.apply_cycle import ApplyTask, run_apply_cycle
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -18,17 +17,18 @@ from opendrs.cli.options import (
     policy_option,
     set_option,
     source_argument,
-    time_option,
+    time_limit_option,
 )
-from opendrs.cli.performance import Task, perform
-from opendrs.cli.repair import repair_command
+from opendrs.cli.output import JsonOutput, TableOutput
+from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.sources import (
     load_settings,
     open_source,
-    pace_for,
-    record_of,
-    require_changeable,
+    open_store,
+    require_writable,
+    simulation_pace,
 )
+from opendrs.cli.time_limit import choose_policy
 from opendrs.errors import ConfigurationError
 
 
@@ -38,7 +38,7 @@ from opendrs.errors import ConfigurationError
 @policy_option
 @set_option
 @budget_option
-@time_option
+@time_limit_option
 @all_option
 @config_option
 @format_option
@@ -49,10 +49,10 @@ def command(  # noqa: PLR0913 - one for each option
     policy: str | None,
     assignments: tuple[str, ...],
     budget: str | None,
-    seconds: float | None,
-    everything: bool,
+    time_limit: float | None,
+    show_all: bool,
     config: Path | None,
-    form: str,
+    output_format: str,
 ) -> int:
     """Plan, ask, and do it step by step.
 
@@ -65,30 +65,34 @@ def command(  # noqa: PLR0913 - one for each option
     \b
       opendrs apply lab
       opendrs apply lab --yes --set moves=5
-      opendrs apply lab --policy optimize --budget '500 GiB' --time 20
+      opendrs apply lab --policy optimize --budget '500 GiB' --time-limit 20
       opendrs apply lab --yes --format json      records of what was done
 
     Exit status: 0 all done or nothing to do, 1 some was refused, skipped or
     declined, 3 some failed.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
-    chosen = chosen_policy(settings, policy, assignments, budget, seconds)
-    opened = open_source(source, settings, pace=pace_for(form))
-    require_changeable(opened.platform)
-    _require_an_answer(yes=yes, form=form)
-    with record_of(opened, settings) as store:
-        task = Task(source=opened, policy=chosen, store=store, seconds=seconds)
+    chosen = choose_policy(settings, policy, assignments, budget, time_limit)
+    cluster = open_source(source, settings, pace=simulation_pace(output_format))
+    require_writable(cluster.platform)
+    _require_confirmation(yes=yes, output_format=output_format)
+    with open_store(cluster, settings) as store:
+        task = ApplyTask(
+            source=cluster, policy=chosen, store=store, time_limit=time_limit
+        )
         repair = repair_command(["plan", source], config, settings)
-        screen = ScreenAudience(repair, everything=everything)
+        table_output = TableOutput(repair, show_all=show_all)
 
         def consent() -> bool:
-            return yes or _ask(screen)
+            return yes or _confirm(table_output)
 
-        return perform(task, JsonAudience(repair) if form == JSON else screen, consent)
+        return run_apply_cycle(
+            task, JsonOutput(repair) if output_format == JSON else table_output, consent
+        )
 
 
-def _require_an_answer(*, yes: bool, form: str) -> None:
-    if not yes and form == JSON:
+def _require_confirmation(*, yes: bool, output_format: str) -> None:
+    if not yes and output_format == JSON:
         raise ConfigurationError("apply --format json cannot ask; add --yes")
     if not yes and not sys.stdin.isatty():
         raise ConfigurationError(
@@ -96,8 +100,8 @@ def _require_an_answer(*, yes: bool, form: str) -> None:
         )
 
 
-def _ask(screen: ScreenAudience) -> bool:
-    screen.repeat_summary()
+def _confirm(table_output: TableOutput) -> bool:
+    table_output.repeat_summary()
     click.echo()
     if click.confirm("Do this?", default=False):
         return True

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.cluster import faults_document, print_faults
-from opendrs.cli.examination import Examined, examined
-from opendrs.cli.figures import counted
+from opendrs.cli.cluster_tables import print_rule_problems, rule_problems_document
+from opendrs.cli.console import console, print_json, printable
+from opendrs.cli.file_permissions import (
+    INLINE_PASSWORD,
+    find_exposures,
+    inline_passwords,
+)
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -20,11 +24,21 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.screen import console, print_json, visible
 from opendrs.cli.sources import as_of, file_source, load_settings, observe, open_source
-from opendrs.controller.exposure import INLINE, exposures, inline_passwords
-from opendrs.controller.plausibility import implausible, incomplete
-from opendrs.controller.settings import RESERVED
+from opendrs.cli.validation import ValidationResult, validate_document
+from opendrs.config import (
+    MAX_DIAGNOSTICS,
+    Diagnostic,
+    Severity,
+    display_path,
+    is_history,
+    parse,
+    path_text,
+    read_history_snapshot,
+    read_text,
+)
+from opendrs.config.plausibility import find_implausible, find_incomplete
+from opendrs.config.settings import RESERVED_NAME
 from opendrs.errors import ConfigurationError
 from opendrs.model import (
     Guest,
@@ -37,24 +51,14 @@ from opendrs.model import (
     NodeState,
     Rule,
     Snapshot,
-)
-from opendrs.platforms.file import (
-    MOST_FOUND,
-    Complaint,
-    Severity,
-    dotted,
-    is_history,
-    parse,
-    read_entry,
-    read_text,
-    shown_path,
+    format_count,
 )
 from opendrs.rules import Contradiction, Violation, compile_rules, violations
-from opendrs.sim.clock import SATURDAY_NOON
+from opendrs.simulation.clock import SATURDAY_NOON
 
-NOT_IN_ORDER, BAD_INPUT = 1, 2
-MOST_SHOWN = 100  # errors, and as many warnings
-MOST_FAULTS = 3  # contradictions, and as many broken rules; more with --all
+INVALID, BAD_INPUT = 1, 2
+MAX_LISTED = 100  # errors, and as many warnings
+MAX_VIOLATIONS = 3  # contradictions, and as many broken rules; more with --all
 
 
 @click.command(name="check")
@@ -68,8 +72,8 @@ def command(
     source: str,
     at: datetime | None,
     config: Path | None,
-    everything: bool,
-    form: str,
+    show_all: bool,
+    output_format: str,
 ) -> int:
     """Find everything wrong in a file, at once.
 
@@ -94,94 +98,106 @@ def command(
     strict rule; 2 a mistake in the file.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     try:
-        found = _examined(source, config, at)
+        result = _validate_source(source, config, at)
     except ConfigurationError as error:  # it cannot even be read
-        if form != JSON:
+        if output_format != JSON:
             raise
-        found = Examined(
-            "a file", tuple(Complaint((), each) for each in error.complaints)
+        result = ValidationResult(
+            "a file", tuple(Diagnostic((), each) for each in error.messages)
         )
-    faults: tuple[Sequence[Contradiction], Sequence[Violation]] = ((), ())
-    if found.usable:
-        snapshot = found.snapshot or imagined(found.rules)
-        faults = compile_rules(snapshot).contradictions, violations(snapshot)
-    contradictions, broken = faults
-    strict = any(each.strict for each in broken)
-    status = NOT_IN_ORDER if contradictions or strict else 0
-    if not found.usable:
+    problems: tuple[Sequence[Contradiction], Sequence[Violation]] = ((), ())
+    if result.is_valid:
+        snapshot = result.snapshot or hypothetical_cluster(result.rules)
+        problems = compile_rules(snapshot).contradictions, violations(snapshot)
+    contradictions, violated = problems
+    strict = any(each.strict for each in violated)
+    status = INVALID if contradictions or strict else 0
+    if not result.is_valid:
         status = BAD_INPUT
-    if form == JSON:
-        listed = [_diagnostic(source, each) for each in found.complaints]
-        report = {"what": found.what, "in_order": not status, "diagnostics": listed}
-        print_json({**report, **faults_document(contradictions, broken)})
+    if output_format == JSON:
+        diagnostics = [
+            _diagnostic_document(source, each) for each in result.diagnostics
+        ]
+        report = {
+            "checked": result.description,
+            "valid": not status,
+            "diagnostics": diagnostics,
+        }
+        print_json({**report, **rule_problems_document(contradictions, violated)})
         return status
-    _print_complaints(source, found.complaints)
-    if found.usable:
+    _print_diagnostics(source, result.diagnostics)
+    if result.is_valid:
         screen = console()
-        most = None if everything else MOST_FAULTS
-        print_faults(screen, contradictions, broken, most)
-        verdict = _verdict(found, contradictions, broken)
-        screen.print(visible(f"{source}: {_described(found)}{verdict}."))
+        limit = None if show_all else MAX_VIOLATIONS
+        print_rule_problems(screen, contradictions, violated, limit)
+        conclusion = _conclusion(result, contradictions, violated)
+        screen.print(printable(f"{source}: {_describe_result(result)}{conclusion}."))
     return status
 
 
-def _examined(source: str, config: Path | None, at: datetime | None) -> Examined:
+def _validate_source(
+    source: str, config: Path | None, at: datetime | None
+) -> ValidationResult:
     path = Path(source)
-    if source != RESERVED and _is_file(path):
+    if source != RESERVED_NAME and _is_file(path):
         if is_history(path):
-            return _examined_history(path, at)
+            return _validate_history(path, at)
         if at is not None:
             observe(as_of(file_source(path), at))  # refuses a time before it
-        name = shown_path(path)
+        name = display_path(path)
         document = parse(read_text(path), name, path.suffix)
-        found = examined(document, name, path.parent)
-        return replace(found, complaints=(*found.complaints, *_exposed(path, found)))
+        result = validate_document(document, name, path.parent)
+        return replace(
+            result, diagnostics=(*result.diagnostics, *_exposure_warnings(path, result))
+        )
     snapshot = observe(open_source(source, load_settings(config), at=at))
     # What a platform measured is as it is: nobody can write it otherwise.
-    doubts = (*implausible(snapshot), *incomplete(snapshot))
-    odd = (replace(each, severity=Severity.WARNING) for each in doubts)
-    return Examined("a cluster", tuple(odd), snapshot=snapshot)
+    implausible_values = (*find_implausible(snapshot), *find_incomplete(snapshot))
+    warnings = (replace(each, severity=Severity.WARNING) for each in implausible_values)
+    return ValidationResult("a cluster", tuple(warnings), snapshot=snapshot)
 
 
-def _exposed(path: Path, found: Examined) -> Iterator[Complaint]:
+def _exposure_warnings(path: Path, result: ValidationResult) -> Iterator[Diagnostic]:
     """Yield what other users can read or change, and must not."""
-    if found.settings is None:
+    if result.settings is None:
         return
-    for each in exposures(path, found.settings):
-        yield Complaint(each.at, each.message, severity=Severity.WARNING)
-    for at in inline_passwords(found.settings):
-        yield Complaint(at, INLINE, severity=Severity.WARNING)
+    for each in find_exposures(path, result.settings):
+        yield Diagnostic(each.at, each.message, severity=Severity.WARNING)
+    for key_path in inline_passwords(result.settings):
+        yield Diagnostic(key_path, INLINE_PASSWORD, severity=Severity.WARNING)
 
 
-def _examined_history(path: Path, at: datetime | None) -> Examined:
-    entry = read_entry(path, at)
-    found = examined(entry.document, entry.source, path.parent)
-    complaints = found.complaints
+def _validate_history(path: Path, at: datetime | None) -> ValidationResult:
+    entry = read_history_snapshot(path, at)
+    result = validate_document(entry.document, entry.source, path.parent)
+    diagnostics = result.diagnostics
     if entry.damage:
-        complaints += (Complaint((), entry.damage, severity=Severity.WARNING),)
-    time = found.snapshot and f", at {found.snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC"
-    return replace(found, what=f"a history{time or ''}", complaints=complaints)
+        diagnostics += (Diagnostic((), entry.damage, severity=Severity.WARNING),)
+    time = result.snapshot and f", at {result.snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+    return replace(
+        result, description=f"a history{time or ''}", diagnostics=diagnostics
+    )
 
 
-def _print_complaints(source: str, complaints: Sequence[Complaint]) -> None:
+def _print_diagnostics(source: str, diagnostics: Sequence[Diagnostic]) -> None:
     """Print errors, and then warnings, each on a line of standard error."""
-    name = shown_path(Path(source))
-    errors = [each for each in complaints if each.severity is Severity.ERROR]
-    warnings = [each for each in complaints if each.severity is Severity.WARNING]
-    for begin, several in (("", errors), ("warning: ", warnings)):
-        for each in several[:MOST_SHOWN]:
-            click.echo(visible(f"opendrs: {begin}{name}: {each}"), err=True)
-        if (more := len(several) - MOST_SHOWN) > 0:
-            least = "at least " if len(several) > MOST_FOUND else ""
-            click.echo(f"opendrs: {begin}{name}: and {least}{more} more", err=True)
+    name = display_path(Path(source))
+    errors = [each for each in diagnostics if each.severity is Severity.ERROR]
+    warnings = [each for each in diagnostics if each.severity is Severity.WARNING]
+    for prefix, group in (("", errors), ("warning: ", warnings)):
+        for each in group[:MAX_LISTED]:
+            click.echo(printable(f"opendrs: {prefix}{name}: {each}"), err=True)
+        if (more := len(group) - MAX_LISTED) > 0:
+            qualifier = "at least " if len(group) > MAX_DIAGNOSTICS else ""
+            click.echo(f"opendrs: {prefix}{name}: and {qualifier}{more} more", err=True)
 
 
-def _diagnostic(source: str, complaint: Complaint) -> dict[str, str | None]:
+def _diagnostic_document(source: str, diagnostic: Diagnostic) -> dict[str, str | None]:
     return {
-        "severity": complaint.severity.value,
+        "severity": diagnostic.severity.value,
         "file": source,
-        "field": dotted((*complaint.at, *complaint.within)) or None,
-        "message": complaint.text,
+        "field": path_text((*diagnostic.path, *diagnostic.subpath)) or None,
+        "message": diagnostic.text,
     }
 
 
@@ -192,55 +208,59 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _verdict(
-    found: Examined,
+def _conclusion(
+    result: ValidationResult,
     contradictions: Sequence[Contradiction],
-    broken: Sequence[Violation],
+    violated: Sequence[Violation],
 ) -> str:
     """Return how many faults there are, to end the description with."""
-    faults = []
+    problems = []
     if contradictions:
-        faults.append(counted(len(contradictions), "contradiction"))
-    strict = len({id(each.rule) for each in broken if each.strict})
+        problems.append(format_count(len(contradictions), "contradiction"))
+    strict = len({id(each.rule) for each in violated if each.strict})
     if strict:
-        rules = () if found.snapshot is None else found.snapshot.rules
+        rules = () if result.snapshot is None else result.snapshot.rules
         total = sum(getattr(each, "strict", True) for each in rules)
         verb = "is" if strict == 1 else "are"
-        faults.append(f"{strict} of {counted(total, 'strict rule')} {verb} broken")
-    return f"; {', '.join(faults)}" if faults else ", in order"
+        problems.append(
+            f"{strict} of {format_count(total, 'strict rule')} {verb} broken"
+        )
+    return f"; {', '.join(problems)}" if problems else ", in order"
 
 
-def _described(found: Examined) -> str:
-    if found.settings is None:
-        return found.what
-    platforms = counted(len(found.settings.platforms), "platform")
-    rules = counted(len(found.settings.rules), "rule")
-    return f"{found.what} with {platforms} and {rules}"
+def _describe_result(result: ValidationResult) -> str:
+    if result.settings is None:
+        return result.description
+    platforms = format_count(len(result.settings.platforms), "platform")
+    rules = format_count(len(result.settings.rules), "rule")
+    return f"{result.description} with {platforms} and {rules}"
 
 
-def imagined(rules: Sequence[Rule]) -> Snapshot:
+def hypothetical_cluster(rules: Sequence[Rule]) -> Snapshot:
     """Return a cluster for rules without one, in which there is room for all.
 
     What contradicts here does so in every cluster. All guests are stopped on one
     node, so that nothing follows from where they are, and nothing is broken.
     """
-    guests = sorted({guest for rule in rules for guest in _guests(rule)})
-    named = {
+    guests = sorted({guest for rule in rules for guest in _rule_guests(rule)})
+    rule_nodes = {
         node for rule in rules if isinstance(rule, NodeAffinity) for node in rule.nodes
     }
-    further = {NodeId(f"further node {number}") for number in range(len(guests) + 1)}
-    nodes = sorted(named | further)
+    additional_nodes = {
+        NodeId(f"further node {number}") for number in range(len(guests) + 1)
+    }
+    nodes = sorted(rule_nodes | additional_nodes)
     return Snapshot(
         taken_at=SATURDAY_NOON,
         nodes={name: Node(id=name, state=NodeState.ONLINE) for name in nodes},
-        guests={name: _stopped(name, nodes[0]) for name in guests},
+        guests={name: _stopped_guest(name, nodes[0]) for name in guests},
         rules=tuple(rules),
     )
 
 
-def _stopped(name: GuestId, node: NodeId) -> Guest:
+def _stopped_guest(name: GuestId, node: NodeId) -> Guest:
     return Guest(id=name, node=node, kind=GuestKind.VM, state=GuestState.STOPPED)
 
 
-def _guests(rule: Rule) -> frozenset[GuestId]:
+def _rule_guests(rule: Rule) -> frozenset[GuestId]:
     return getattr(rule, "guests", frozenset())

@@ -11,9 +11,17 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from opendrs.cli.comparison import Outcome, Row, budget_rows, comparable, outcome, rows
-from opendrs.cli.curve import draw, require_picture
-from opendrs.cli.live import planning
+from opendrs.cli.comparison import (
+    ClusterScore,
+    ComparisonRow,
+    compare_budgets,
+    compare_policies,
+    missing_comparison_metrics,
+    score_cluster,
+)
+from opendrs.cli.comparison_plot import draw_comparison, require_plot_path
+from opendrs.cli.console import add_row, console, create_table, print_json, printable
+from opendrs.cli.formatting import reason_text
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -22,22 +30,21 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.reasons import reason_text
-from opendrs.cli.repair import (
-    MOST_RULES,
+from opendrs.cli.plan_summary import (
+    MAX_RULES_LISTED,
     RuleReport,
     print_unresolved,
     repair_command,
     rule_report,
 )
-from opendrs.cli.screen import add_row, console, print_json, table, visible
+from opendrs.cli.progress import planning_spinner
 from opendrs.cli.sources import load_settings, observe, open_source
-from opendrs.controller.documents import violation_documents
+from opendrs.controller.serialization import violation_documents
 from opendrs.errors import ConfigurationError
 from opendrs.model import EMPTY_PLAN
-from opendrs.policies import Optimize
+from opendrs.policies.optimize import Optimize
 
-FIGURES = ("cpu cv", "memory cv", "broken", "moves", "GiB", "cpu s")
+COLUMNS = ("cpu cv", "memory cv", "broken", "moves", "GiB", "cpu s")
 
 
 @click.command(name="compare")
@@ -65,10 +72,10 @@ def command(  # noqa: PLR0913 - one for each option
     source: str,
     policies: tuple[str, ...],
     plot: Path | None,
-    everything: bool,
+    show_all: bool,
     at: datetime | None,
     config: Path | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Say what each policy would do about one cluster. Changes nothing.
 
@@ -86,34 +93,40 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs compare cluster.json --format json
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     if plot is not None:
-        require_picture(plot)
+        require_plot_path(plot)
     settings = load_settings(config)
     snapshot = observe(open_source(source, settings, at=at))
-    missing = comparable(snapshot)
+    missing = missing_comparison_metrics(snapshot)
     if missing:
         raise ConfigurationError(f"{source}: {missing}; a comparison needs it of all")
-    with planning() as told:
-        found = [*rows(snapshot, settings, tuple(dict.fromkeys(policies)), told)]
-        by_budget = (
-            [*budget_rows(snapshot, settings, told)]
+    with planning_spinner() as notify:
+        policy_rows = [
+            *compare_policies(
+                snapshot, settings, tuple(dict.fromkeys(policies)), notify
+            )
+        ]
+        budget_curve = (
+            [*compare_budgets(snapshot, settings, notify)]
             if not policies or Optimize.name in policies
             else []
         )
-    compared = [*found, *by_budget]
+    all_rows = [*policy_rows, *budget_curve]
     repair = repair_command(["plan", source], config, settings)
     report = rule_report(snapshot, EMPTY_PLAN, None, repair)
-    if form == JSON:
-        print_json(_document(outcome(snapshot), compared, report))
+    if output_format == JSON:
+        print_json(_comparison_document(score_cluster(snapshot), all_rows, report))
     else:
         screen = console()
-        _print(screen, outcome(snapshot), compared)
-        _print_rules(screen, found, report, everything=everything)
+        _print_table(screen, score_cluster(snapshot), all_rows)
+        _print_rules(screen, policy_rows, report, show_all=show_all)
     if plot is not None:
-        draw(plot, source, outcome(snapshot), found, by_budget)
+        draw_comparison(
+            plot, source, score_cluster(snapshot), policy_rows, budget_curve
+        )
 
 
-def _document(
-    before: Outcome, compared: Sequence[Row], report: RuleReport
+def _comparison_document(
+    before: ClusterScore, all_rows: Sequence[ComparisonRow], report: RuleReport
 ) -> dict[str, object]:
     return {
         "before": asdict(before),
@@ -131,28 +144,34 @@ def _document(
                 "seconds": row.seconds,
                 "curve": [asdict(point) for point in row.curve],
             }
-            for row in compared
+            for row in all_rows
         ],
     }
 
 
-def _print(screen: Console, before: Outcome, compared: Sequence[Row]) -> None:
-    made = table("policy", *FIGURES, right=FIGURES, whole=["policy"])
-    add_row(made, "as it is", *_cells(before), "")
-    for row in compared:
+def _print_table(
+    screen: Console, before: ClusterScore, all_rows: Sequence[ComparisonRow]
+) -> None:
+    listing = create_table("policy", *COLUMNS, right=COLUMNS, no_wrap=["policy"])
+    add_row(listing, "as it is", *_cells(before), "")
+    for row in all_rows:
         cells = _cells(row.after)
-        add_row(made, visible(row.name), *cells, f"{row.seconds:.2f}")
-    screen.print(made)
-    idle = [row for row in compared if not row.after.moves]
-    if idle:
+        add_row(listing, printable(row.name), *cells, f"{row.seconds:.2f}")
+    screen.print(listing)
+    without_migrations = [row for row in all_rows if not row.after.migrations]
+    if without_migrations:
         screen.print()
-    for row in idle:
-        told = f"{row.name} moves nothing: {reason_text(row.reason)} - {row.detail}"
-        screen.print(visible(told))
+    for row in without_migrations:
+        message = f"{row.name} moves nothing: {reason_text(row.reason)} - {row.detail}"
+        screen.print(printable(message))
 
 
 def _print_rules(
-    screen: Console, policies: Sequence[Row], report: RuleReport, *, everything: bool
+    screen: Console,
+    policies: Sequence[ComparisonRow],
+    report: RuleReport,
+    *,
+    show_all: bool,
 ) -> None:
     """Print how many strict rules stay broken after which plan, and how to repair."""
     total = len(report.unresolved)
@@ -164,15 +183,17 @@ def _print_rules(
         by_count[len(row.rules.strict_after)].append(row.name)
     for left, names in sorted(by_count.items()):
         remain = f"broken strict rules: {left} of {total} remain after"
-        screen.print(visible(f"{remain} {', '.join(names)}"))
-    print_unresolved(screen, report, None if everything else MOST_RULES, word="broken")
+        screen.print(printable(f"{remain} {', '.join(names)}"))
+    print_unresolved(
+        screen, report, None if show_all else MAX_RULES_LISTED, label="broken"
+    )
 
 
-def _cells(found: Outcome) -> list[str]:
+def _cells(score: ClusterScore) -> list[str]:
     return [
-        f"{found.cpu:.4f}",
-        f"{found.memory:.4f}",
-        f"{found.broken}",
-        f"{found.moves}",
-        f"{found.gib:.1f}",
+        f"{score.cpu:.4f}",
+        f"{score.memory:.4f}",
+        f"{score.strict_violations}",
+        f"{score.migrations}",
+        f"{score.gib:.1f}",
     ]

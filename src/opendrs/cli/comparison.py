@@ -7,51 +7,51 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Any
 
-from opendrs.controller.settings import Settings
-from opendrs.model import GIB, Migration, Plan, Relocation, Snapshot, Step
-from opendrs.policies import BUILT_IN, Decision, Optimize, Policy, Reason
-from opendrs.policies.measures import measures
+from opendrs.config.settings import Settings
+from opendrs.metrics import ImbalanceMetric, LoadModel, missing_metrics, node_loads
+from opendrs.model import GIB, ColdMigration, LiveMigration, Plan, Snapshot, Step
+from opendrs.policies import BUILT_IN_POLICIES, Decision, DecisionReason, Policy
+from opendrs.policies.load_metrics import load_metrics
+from opendrs.policies.optimize import Optimize
 from opendrs.rules import ViolationChange, violation_change, violations
-from opendrs.scoring import ImbalanceForm, node_loads
-from opendrs.scoring.usage import UsageMode, without_figures
 
-AT_ONCE: Mapping[str, Mapping[str, object]] = {
+IMMEDIATE_SETTINGS: Mapping[str, Mapping[str, object]] = {
     "auto-rebalance": {"hold": 1},
-    "pressure": {"interval": 0.0, "quiet": 0.0},
+    "pressure": {"interval": 0.0, "settle_time": 0.0},
 }
 """Settings with which a policy decides at the first look."""
-PARTS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+BUDGET_FRACTIONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
 """Of what `optimize` would transfer without a budget, the parts that are tried."""
-MOST_POINTS = 200  # of a curve
+MAX_CURVE_POINTS = 200  # of a curve
 
 Chosen = tuple[str, Policy[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ClusterScore:
     """How a cluster stands after so much has been moved.
 
     Attributes:
         cpu: The coefficient of variation of processor load.
         memory: That of memory load.
-        both: That of the mean of the two.
-        highest: The largest load of a node, of cpu or of memory.
-        broken: Breaches of strict rules.
-        moves: Guests that were moved.
+        mean: That of the mean of the two.
+        highest_load: The largest load of a node, of cpu or of memory.
+        strict_violations: Breaches of strict rules.
+        migrations: Guests that were moved.
         gib: Memory that was transferred, in GiB.
     """
 
     cpu: float
     memory: float
-    both: float
-    highest: float
-    broken: int
-    moves: int
+    mean: float
+    highest_load: float
+    strict_violations: int
+    migrations: int
     gib: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ComparisonRow:
     """What one policy would do.
 
     Attributes:
@@ -65,103 +65,109 @@ class Row:
     """
 
     name: str
-    reason: Reason
+    reason: DecisionReason
     detail: str
     rules: ViolationChange
-    after: Outcome
+    after: ClusterScore
     seconds: float
-    curve: tuple[Outcome, ...]
+    curve: tuple[ClusterScore, ...]
 
 
-def comparable(snapshot: Snapshot) -> str:
+def missing_comparison_metrics(snapshot: Snapshot) -> str:
     """Return what must be known of *snapshot* and is not; nothing is best."""
-    return without_figures(snapshot, UsageMode.DYNAMIC)
+    return missing_metrics(snapshot, LoadModel.DYNAMIC)
 
 
-def outcome(snapshot: Snapshot, moves: int = 0, gib: float = 0.0) -> Outcome:
+def score_cluster(
+    snapshot: Snapshot, migrations: int = 0, gib: float = 0.0
+) -> ClusterScore:
     """Return how *snapshot* stands once so much has been moved."""
-    found = measures(node_loads(snapshot, UsageMode.DYNAMIC), ImbalanceForm.RAW)
-    return Outcome(
-        cpu=found["cpu_imbalance"],
-        memory=found["memory_imbalance"],
-        both=found["imbalance"],
-        highest=max(found["highest_cpu"], found["highest_memory"]),
-        broken=sum(each.strict for each in violations(snapshot)),
-        moves=moves,
+    metrics = load_metrics(node_loads(snapshot, LoadModel.DYNAMIC), ImbalanceMetric.CV)
+    return ClusterScore(
+        cpu=metrics["cpu_imbalance"],
+        memory=metrics["memory_imbalance"],
+        mean=metrics["imbalance"],
+        highest_load=max(metrics["highest_cpu"], metrics["highest_memory"]),
+        strict_violations=sum(each.strict for each in violations(snapshot)),
+        migrations=migrations,
         gib=gib,
     )
 
 
-def rows(
+def compare_policies(
     snapshot: Snapshot,
     settings: Settings,
     names: Sequence[str],
-    told: Callable[[str], None],
-) -> Iterator[Row]:
+    notify: Callable[[str], None],
+) -> Iterator[ComparisonRow]:
     """Yield what each policy would do.
 
     Args:
         snapshot: The cluster.
         settings: Those of the policies, as configured.
         names: The policies; all that come with opendrs where there are none.
-        told: Is given the name of each before it is asked.
+        notify: Is given the name of each before it is asked.
     """
-    for name in names or sorted(BUILT_IN):
-        policy = settings.chosen_policy(name, dict(AT_ONCE.get(name, {})))
-        told(policy.name)
+    for name in names or sorted(BUILT_IN_POLICIES):
+        policy = settings.load_policy(name, dict(IMMEDIATE_SETTINGS.get(name, {})))
+        notify(policy.name)
         if isinstance(policy, Optimize):  # what is compiled once is not its work
-            replace(policy, effort=1).decide(snapshot, None)
-        yield _row(name, policy, snapshot)
+            replace(policy, iterations_per_group=1).decide(snapshot, None)
+        yield _compare_policy(name, policy, snapshot)
 
 
-def budget_rows(
-    snapshot: Snapshot, settings: Settings, told: Callable[[str], None]
-) -> Iterator[Row]:
+def compare_budgets(
+    snapshot: Snapshot, settings: Settings, notify: Callable[[str], None]
+) -> Iterator[ComparisonRow]:
     """Yield what `optimize` would do with budgets from little to any."""
-    told("optimize, unlimited")
-    unlimited = settings.chosen_policy(Optimize.name, {"budget": "unlimited"})
-    last = _row("optimize, unlimited", unlimited, snapshot)
-    for part in PARTS if last.after.gib > 0 else ():
+    notify("optimize, unlimited")
+    unlimited = settings.load_policy(Optimize.name, {"budget": "unlimited"})
+    last = _compare_policy("optimize, unlimited", unlimited, snapshot)
+    for part in BUDGET_FRACTIONS if last.after.gib > 0 else ():
         budget = f"{part * last.after.gib:.6g} GiB"
-        told(f"optimize, {budget}")
-        policy = settings.chosen_policy(Optimize.name, {"budget": budget})
-        yield _row(f"optimize, {part * last.after.gib:.0f} GiB", policy, snapshot)
+        notify(f"optimize, {budget}")
+        policy = settings.load_policy(Optimize.name, {"budget": budget})
+        yield _compare_policy(
+            f"optimize, {part * last.after.gib:.0f} GiB", policy, snapshot
+        )
     yield last
 
 
-def _row(name: str, policy: Policy[Any], snapshot: Snapshot) -> Row:
-    begun = process_time()
+def _compare_policy(
+    name: str, policy: Policy[Any], snapshot: Snapshot
+) -> ComparisonRow:
+    started_at = process_time()
     decision: Decision[Any] = policy.decide(snapshot, policy.initial_memory())
-    took = process_time() - begun
-    curve = tuple(_curve(snapshot, decision.plan))
-    return Row(
+    duration = process_time() - started_at
+    curve = tuple(_score_curve(snapshot, decision.plan))
+    return ComparisonRow(
         name=name,
         reason=decision.reason,
         detail=decision.detail,
         rules=violation_change(
-            snapshot, snapshot.after(*(step.action for step in decision.plan.steps))
+            snapshot, snapshot.apply(*(step.action for step in decision.plan.steps))
         ),
         after=curve[-1],
-        seconds=took,
+        seconds=duration,
         curve=curve,
     )
 
 
-def _curve(snapshot: Snapshot, plan: Plan) -> Iterator[Outcome]:
+def _score_curve(snapshot: Snapshot, plan: Plan) -> Iterator[ClusterScore]:
     """Yield how the cluster stands at first, and after parts of *plan*, to the end."""
-    yield outcome(snapshot)
-    stride = max(1, -(-len(plan.steps) // MOST_POINTS))
-    moves, gib = 0, 0.0
+    yield score_cluster(snapshot)
+    stride = max(1, -(-len(plan.steps) // MAX_CURVE_POINTS))
+    migrations, gib = 0, 0.0
     for start in range(0, len(plan.steps), stride):
         steps = plan.steps[start : start + stride]
-        sizes = [*_sizes(steps, snapshot)]
-        moves, gib = moves + len(sizes), gib + sum(sizes)
-        snapshot = snapshot.after(*(step.action for step in steps))
-        yield outcome(snapshot, moves, gib)
+        sizes = [*_migration_sizes(steps, snapshot)]
+        migrations, gib = migrations + len(sizes), gib + sum(sizes)
+        snapshot = snapshot.apply(*(step.action for step in steps))
+        yield score_cluster(snapshot, migrations, gib)
 
 
-def _sizes(steps: Sequence[Step], snapshot: Snapshot) -> Iterator[float]:
+def _migration_sizes(steps: Sequence[Step], snapshot: Snapshot) -> Iterator[float]:
     """Yield the memory that each move transfers, in GiB."""
     for step in steps:
-        if isinstance(step.action, Migration | Relocation):
+        if isinstance(step.action, LiveMigration | ColdMigration):
             yield (snapshot.guests[step.action.guest].usage.memory or 0) / GIB

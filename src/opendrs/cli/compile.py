@@ -9,10 +9,10 @@ from time import monotonic
 import click
 
 from opendrs.controller import compiled_code
-from opendrs.controller.telling import tell
-from opendrs.policies.optimising.searches import is_registered, register
+from opendrs.controller.events import log_event
+from opendrs.optimizer import has_compiled_code_provider, register_compiled_code
 
-NOT_FOUND = 1
+NOT_COMPILED = 1
 
 
 @click.command(name="compile")
@@ -50,10 +50,10 @@ def command(*, directory: Path | None, check: bool) -> int:
     cannot be written.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     if check:
-        return _checked(directory)
-    begun = monotonic()
-    folder, new = compiled_code.kept(_say, directory)
-    done = f"kept after {monotonic() - begun:.0f} s" if new else "up to date"
+        return _check_directory(directory)
+    started_at = monotonic()
+    folder, new = compiled_code.ensure_folder(_print_line, directory)
+    done = f"kept after {monotonic() - started_at:.0f} s" if new else "up to date"
     click.echo(f"compiled code: {done}: {folder}")
     return 0
 
@@ -65,29 +65,31 @@ def supply_compiled_code(*, background: bool) -> None:
         background: Whether another process compiles meanwhile, if there is none; then
             what happens is logged.
     """
-    if is_registered():
+    if has_compiled_code_provider():
         return
-    supply = compiled_code.Supply(_log if background else _say, background=background)
+    supply = compiled_code.CompiledCodeProvider(
+        _log if background else _print_line, background=background
+    )
     atexit.register(supply.close)
-    register(supply)
+    register_compiled_code(supply)
 
 
 def _log(line: str) -> None:
-    tell("compiled-code", line)
+    log_event("compiled-code", line)
 
 
-def _checked(directory: Path | None) -> int:
+def _check_directory(directory: Path | None) -> int:
     if directory is None:
-        folder = compiled_code.found()
+        folder = compiled_code.find_folder()
     else:
-        folder = compiled_code.found_in(directory)
+        folder = compiled_code.find_folder_in(directory)
     if folder is not None:
         click.echo(f"compiled code: up to date: {folder}")
         return 0
-    why = compiled_code.unsuitable() if directory is None else None
-    click.echo(f"compiled code: {why or 'none found'}; compile: opendrs compile")
-    return NOT_FOUND
+    detail = compiled_code.unusable_detail() if directory is None else None
+    click.echo(f"compiled code: {detail or 'none found'}; compile: opendrs compile")
+    return NOT_COMPILED
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     click.echo(line, err=True)

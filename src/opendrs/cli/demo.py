@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.audience import JsonAudience, ScreenAudience
+from opendrs.cli.apply_cycle import ApplyTask, run_apply_cycle
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -17,10 +17,15 @@ from opendrs.cli.options import (
     set_option,
     summary_option,
 )
-from opendrs.cli.performance import Task, perform
-from opendrs.cli.repair import repair_command
-from opendrs.cli.sources import load_settings, pace_for, record_of, simulation
-from opendrs.controller.selection import parse_assignments
+from opendrs.cli.output import JsonOutput, TableOutput
+from opendrs.cli.plan_summary import repair_command
+from opendrs.cli.sources import (
+    load_settings,
+    open_store,
+    simulated_source,
+    simulation_pace,
+)
+from opendrs.config.policy_loading import parse_assignments
 
 
 @click.command(name="demo")
@@ -36,10 +41,10 @@ def command(  # noqa: PLR0913 - one for each option
     seed: int,
     policy: str | None,
     assignments: tuple[str, ...],
-    brief: bool,
-    everything: bool,
+    summary_only: bool,
+    show_all: bool,
     config: Path | None,
-    form: str,
+    output_format: str,
 ) -> int:
     """See it work on a simulated cluster of 8 nodes and 60 guests.
 
@@ -55,11 +60,13 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs demo --policy auto-rebalance --set hold=1
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
-    chosen = settings.chosen_policy(policy, parse_assignments(assignments))
-    source = simulation(seed=seed, pace=pace_for(form))
+    chosen = settings.load_policy(policy, parse_assignments(assignments))
+    source = simulated_source(seed=seed, pace=simulation_pace(output_format))
     repair = repair_command(["demo", "--seed", str(seed)], config, settings)
-    screen = ScreenAudience(repair, everything=everything, cluster=True, brief=brief)
-    audience = JsonAudience(repair) if form == JSON else screen
-    with record_of(source, settings) as store:
-        task = Task(source=source, policy=chosen, store=store)
-        return perform(task, audience, consent=lambda: True)
+    table_output = TableOutput(
+        repair, show_all=show_all, show_cluster=True, summary_only=summary_only
+    )
+    output = JsonOutput(repair) if output_format == JSON else table_output
+    with open_store(source, settings) as store:
+        task = ApplyTask(source=source, policy=chosen, store=store)
+        return run_apply_cycle(task, output, consent=lambda: True)

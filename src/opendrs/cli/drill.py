@@ -6,9 +6,13 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.drill_course import hold
-from opendrs.cli.drill_loss import LossOptions, lose_each, lose_these
-from opendrs.cli.drill_output import FORMATS, Output
+from opendrs.cli.drill_failure import (
+    FailureOptions,
+    simulate_each_failure,
+    simulate_failure,
+)
+from opendrs.cli.drill_output import FORMATS, DrillOutput
+from opendrs.cli.drill_run import run_drill_command
 from opendrs.cli.options import config_option, source_argument
 from opendrs.errors import ConfigurationError
 
@@ -17,14 +21,14 @@ from opendrs.errors import ConfigurationError
 @source_argument
 @click.option(
     "--fail",
-    "failing",
+    "failed_nodes",
     multiple=True,
     metavar="NODE",
     help="SOURCE is a cluster in which this host dies now; may be repeated.",
 )
-@click.option("--fail-each", is_flag=True, help="Each host in turn: N+1 or not.")
+@click.option("--each-node", is_flag=True, help="Each host in turn: N+1 or not.")
 @click.option(
-    "--all", "everyone", is_flag=True, help="Take every guest to be HA-managed."
+    "--assume-ha", "assume_ha", is_flag=True, help="Take every guest to be HA-managed."
 )
 @click.option(
     "--scheduler",
@@ -40,7 +44,7 @@ from opendrs.errors import ConfigurationError
 )
 @click.option(
     "--format",
-    "form",
+    "output_format",
     type=click.Choice(FORMATS),
     default=None,
     help="The log as Proxmox VE writes it, JSON lines, or tables.",
@@ -63,12 +67,12 @@ from opendrs.errors import ConfigurationError
 def command(  # noqa: PLR0913 - one for each option
     *,
     source: str,
-    failing: tuple[str, ...],
-    fail_each: bool,
-    everyone: bool,
+    failed_nodes: tuple[str, ...],
+    each_node: bool,
+    assume_ha: bool,
     scheduler: str,
     expect: Path | None,
-    form: str | None,
+    output_format: str | None,
     output: Path | None,
     plot: Path | None,
     guests: bool,
@@ -77,7 +81,7 @@ def command(  # noqa: PLR0913 - one for each option
     """Drill the HA manager: hosts fail, guests recover, nothing is touched.
 
     SOURCE is a drill file (TOML), or a scenario directory in the layout of
-    Proxmox VE. With --fail or --fail-each it is a cluster: a snapshot file, a
+    Proxmox VE. With --fail or --each-node it is a cluster: a snapshot file, a
     platform of the configuration, or the word demo.
 
     \b
@@ -85,26 +89,32 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs drill power-loss.toml --plot power-loss.svg
       opendrs drill scenario --expect scenario/log.expect
       opendrs drill cluster.json --fail node3   what restarts where, and fits
-      opendrs drill demo --fail-each            does it survive any one loss?
+      opendrs drill demo --each-node            does it survive any one loss?
 
     Exit status: 0 as expected, or the cluster survives; 1 not so; 2 a mistake
     in the file.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
-    wanted = Output(form=form, log=output, plot=plot, guests=guests)
-    wanted.check()
-    if not failing and not fail_each:
-        _refuse(everyone, "--all", "--fail or --fail-each")
-        return hold(source, wanted, expect)
-    _refuse(expect is not None, "--expect", "a drill, not --fail")
-    options = LossOptions(everyone=everyone, scheduler=scheduler, config=config)
-    if fail_each:
-        _refuse(bool(failing), "--fail", "one host or some, --fail-each for all")
-        _refuse(plot is not None or output is not None, "--plot or --output", "--fail")
-        return lose_each(source, options, wanted)
-    return lose_these(source, failing, options, wanted)
+    drill_output = DrillOutput(
+        output_format=output_format, log=output, plot=plot, guests=guests
+    )
+    drill_output.check()
+    if not failed_nodes and not each_node:
+        _reject_options(assume_ha, "--assume-ha", "--fail or --each-node")
+        return run_drill_command(source, drill_output, expect)
+    _reject_options(expect is not None, "--expect", "a drill, not --fail")
+    options = FailureOptions(assume_ha=assume_ha, scheduler=scheduler, config=config)
+    if each_node:
+        _reject_options(
+            bool(failed_nodes), "--fail", "one host or some, --each-node for all"
+        )
+        _reject_options(
+            plot is not None or output is not None, "--plot or --output", "--fail"
+        )
+        return simulate_each_failure(source, options, drill_output)
+    return simulate_failure(source, failed_nodes, options, drill_output)
 
 
-def _refuse(said: bool, option: str, use: str) -> None:  # noqa: FBT001 - a condition
+def _reject_options(given: bool, option: str, use: str) -> None:  # noqa: FBT001 - a condition
     """Raise a complaint about an option that does not go with the others."""
-    if said:
+    if given:
         raise ConfigurationError(f"{option} is for {use}")

@@ -12,31 +12,32 @@ from pathlib import Path
 
 from rich.progress import SpinnerColumn, TextColumn
 
-from opendrs.cli.live import counting_bars, progress_bars
-from opendrs.cli.screen import visible
+from opendrs.cli.console import printable
+from opendrs.cli.progress import counting_bars, progress_bars
+from opendrs.config import display_path
 from opendrs.errors import ConfigurationError, InvalidFileError
-from opendrs.escapes import escaped
-from opendrs.platforms.file import shown_path
-from opendrs.sim.drill.log import log_text
-from opendrs.sim.drill.picture import Play, draw, require_picture
-from opendrs.sim.drill.running import Drill, Watcher, ignored
+from opendrs.escapes import escape_text
+from opendrs.pve_ha.simulator import Drill
+from opendrs.pve_ha.simulator.drill_log import format_log
+from opendrs.pve_ha.simulator.plot import DrillPlotData, check_plot_path, write_plot
+from opendrs.pve_ha.simulator.run import TimeObserver, ignore_time
 
 LOG, JSON, TABLE = "log", "json", "table"
 FORMATS = (LOG, JSON, TABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class DrillOutput:
     """What is to be written.
 
     Attributes:
-        form: log, json or table; None for what is usual.
+        output_format: log, json or table; None for what is usual.
         log: Where to write the log as well; None for nowhere.
         plot: Where to draw a picture; None for nowhere.
         guests: Whether to list all guests, however many.
     """
 
-    form: str | None = None
+    output_format: str | None = None
     log: Path | None = None
     plot: Path | None = None
     guests: bool = False
@@ -49,14 +50,14 @@ class Output:
                 directory is not there.
         """
         if self.plot is not None:
-            require_picture(self.plot)
+            check_plot_path(self.plot)
         for path in (self.plot, self.log):
             if path is not None and not path.parent.is_dir():
                 raise ConfigurationError(
-                    f"cannot write {shown_path(path)}: no such directory"
+                    f"cannot write {display_path(path)}: no such directory"
                 )
 
-    def write(self, play: Play) -> None:
+    def write(self, play: DrillPlotData) -> None:
         """Write the log and the picture to their files.
 
         Raises:
@@ -65,7 +66,7 @@ class Output:
         if self.log is not None:
             write_log(self.log, play.drill)
         if self.plot is not None:
-            draw(play, self.plot)
+            write_plot(play, self.plot)
 
 
 def write_log(path: Path, drill: Drill) -> None:
@@ -75,17 +76,17 @@ def write_log(path: Path, drill: Drill) -> None:
         InvalidFileError: It cannot be written.
     """
     try:
-        path.write_text(escaped(drill.log()), encoding="utf-8")
+        path.write_text(escape_text(drill.log()), encoding="utf-8")
     except OSError as error:
         raise InvalidFileError(
-            f"cannot write {shown_path(path)}: {error.strerror}"
+            f"cannot write {display_path(path)}: {error.strerror}"
         ) from error
 
 
 def print_log(drill: Drill) -> None:
     """Print the log of *drill* as Proxmox VE writes it."""
     encoding = sys.stdout.encoding or "utf-8"
-    text = log_text(drill.entries)
+    text = format_log(drill.entries)
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
@@ -101,7 +102,7 @@ def print_json_line(value: object) -> None:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[str], Watcher]]:
+def drill_progress(title: str) -> Iterator[Callable[[str], TimeObserver]]:
     """Show how far a drill has come, where someone looks.
 
     Yields a function that makes a watcher; it is told what is under way.
@@ -109,19 +110,21 @@ def progress(what: str) -> Iterator[Callable[[str], Watcher]]:
     text = TextColumn("{task.description}", markup=False)
     with progress_bars(SpinnerColumn(), text) as bars:
         if bars is None:
-            yield lambda _: ignored
+            yield lambda _: ignore_time
             return
-        line = bars.add_task(visible(what), total=None)
+        line = bars.add_task(printable(title), total=None)
 
-        def watcher_of(doing: str) -> Watcher:
-            words = visible(f"{what}{doing}")
-            return lambda time: bars.update(line, description=f"{words}: {time} s")
+        def create_observer(activity: str) -> TimeObserver:
+            description = printable(f"{title}{activity}")
+            return lambda time: bars.update(
+                line, description=f"{description}: {time} s"
+            )
 
-        yield watcher_of
+        yield create_observer
 
 
 @contextmanager
-def progress_over(count: int) -> Iterator[Callable[[str], None]]:
+def count_progress(count: int) -> Iterator[Callable[[str], None]]:
     """Show how many of *count* pieces of work are done, where someone looks.
 
     Yields a function to call with a description of each piece before it begins.
@@ -131,7 +134,7 @@ def progress_over(count: int) -> Iterator[Callable[[str], None]]:
             yield lambda _: None
             return
         line = bars.add_task("", total=count)
-        begun = itertools.count()
-        yield lambda what: bars.update(
-            line, description=visible(what), completed=next(begun)
+        counter = itertools.count()
+        yield lambda description: bars.update(
+            line, description=printable(description), completed=next(counter)
         )

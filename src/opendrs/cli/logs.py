@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 import click
 
 from opendrs.cli.options import JSON
-from opendrs.controller.masking import MaskFilter
-from opendrs.controller.telling import LOGGER
-from opendrs.escapes import escaped, escaped_line
+from opendrs.controller.events import LOGGER, MaskFilter
+from opendrs.escapes import escape_line, escape_text
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -27,17 +26,17 @@ level_option = click.option(
 
 
 @contextmanager
-def logged(form: str, level: str) -> Iterator[None]:
+def log_to_stderr(output_format: str, level: str) -> Iterator[None]:
     """Write the log to standard error inside the `with` statement.
 
     Args:
-        form: Lines for people, or for programs as JSON.
+        output_format: Lines for people, or for programs as JSON.
         level: One of `LEVELS`: what matters less is left out. Of other libraries
             only warnings are told.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(MaskFilter())
-    handler.setFormatter(JsonLines() if form == JSON else Lines())
+    handler.setFormatter(JsonFormatter() if output_format == JSON else TextFormatter())
     root, before = logging.getLogger(), LOGGER.level
     root.addHandler(handler)
     LOGGER.setLevel(level.upper())
@@ -48,30 +47,30 @@ def logged(form: str, level: str) -> Iterator[None]:
         root.removeHandler(handler)
 
 
-class Lines(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """Lines for people: time, level, message."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return *record* on one line, with nothing that a terminal would obey."""
         text = super().format(record)
-        return escaped_line(f"{_time(record)} {record.levelname:<8} {text}")
+        return escape_line(f"{_timestamp(record)} {record.levelname:<8} {text}")
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Lines for programs: one JSON object each."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return *record* as a JSON object: what it is about, and what it says."""
         document = {
-            "time": _time(record),
+            "time": _timestamp(record),
             "level": record.levelname.lower(),
             "event": getattr(record, "event", record.name),
             "message": super().format(record),
         }
-        about: dict[str, object] = getattr(record, "about", {})
-        return escaped(json.dumps({**document, **about, **document}, default=str))
+        fields: dict[str, object] = getattr(record, "about", {})
+        return escape_text(json.dumps({**document, **fields, **document}, default=str))
 
 
-def _time(record: logging.LogRecord) -> str:
+def _timestamp(record: logging.LogRecord) -> str:
     time = datetime.fromtimestamp(record.created, UTC)
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")

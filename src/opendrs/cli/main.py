@@ -16,22 +16,22 @@ from importlib import import_module
 import click
 
 from opendrs import __version__
-from opendrs.cli.streams import escaping
+from opendrs.cli.escaping_stream import escape_output
 from opendrs.errors import (
     ConfigurationError,
     ModelError,
     OpenDRSError,
     PlatformUnavailableError,
 )
-from opendrs.escapes import escaped_line
+from opendrs.escapes import escape_line
 
 BAD_INPUT = 2
 FAILURE = 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
-LONGEST_LINE = 600  # characters of what went wrong that are shown
+MAX_LINE_LENGTH = 600  # characters of what went wrong that are shown
 
-ALIKE = 0.6  # from when on a word is taken for a slip; half of another is not
+MIN_SIMILARITY = 0.6  # from when on a word is taken for a slip; half of another is not
 COMMANDS = {
     "demo": "See it work on a simulated cluster.",
     "show": "Show nodes, guests, rules, and what is broken.",
@@ -58,7 +58,7 @@ demo for a simulated cluster.
   opendrs demo                      watch a cluster being balanced
   opendrs plan cluster.json         what would move where, and why
   opendrs apply lab                 do it, on the platform named lab
-  opendrs drill lab --fail-each     whether it survives the loss of any host
+  opendrs drill lab --each-node     whether it survives the loss of any host
 
 \b
 Exit status: 0 done, 1 the answer is no, 2 bad input, 3 a platform or the
@@ -66,7 +66,7 @@ store did not do what was asked.
 """
 
 
-class Commands(click.Group):
+class LazyCommandGroup(click.Group):
     """The commands of the table above, each in a file of its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -81,7 +81,7 @@ class Commands(click.Group):
             return None
         command = import_module(f"opendrs.cli.{cmd_name}").command
         assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
-        if "opendrs.policies.optimising" in sys.modules:
+        if "opendrs.policies.optimize" in sys.modules:
             from opendrs.cli.compile import supply_compiled_code  # noqa: PLC0415
 
             supply_compiled_code(background=cmd_name == "run")
@@ -93,7 +93,7 @@ class Commands(click.Group):
         """Return the command that *args* begin with; guess at what a slip meant."""
         word = args[0]
         if word not in COMMANDS and not word.startswith("-"):
-            close = get_close_matches(word, COMMANDS, n=1, cutoff=ALIKE)
+            close = get_close_matches(word, COMMANDS, n=1, cutoff=MIN_SIMILARITY)
             meant = f" Did you mean {close[0]}?" if close else ""
             ctx.fail(f"No such command {word!r}.{meant}")
         return super().resolve_command(ctx, args)
@@ -108,7 +108,9 @@ class Commands(click.Group):
 
 
 @click.command(
-    cls=Commands, help=HELP, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyCommandGroup,
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option("--debug", is_flag=True, help="Show where an unexpected error is from.")
 @click.version_option(__version__, prog_name="opendrs")
@@ -119,7 +121,7 @@ def opendrs(*, debug: bool) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Do what *arguments* say and return the exit status; raise nothing."""
-    with escaping():
+    with escape_output():
         return _run(arguments)
 
 
@@ -128,13 +130,13 @@ def _run(arguments: Sequence[str]) -> int:
         status = opendrs.main(list(arguments), "opendrs", standalone_mode=False)
         sys.stdout.flush()
     except Exception as error:  # noqa: BLE001 - here each error becomes a status
-        return _told(error, debug="--debug" in arguments)
+        return _report_error(error, debug="--debug" in arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
     return status if isinstance(status, int) else 0
 
 
-def _told(error: Exception, *, debug: bool) -> int:
+def _report_error(error: Exception, *, debug: bool) -> int:
     """Tell the operator about *error* and return the exit status."""
     if isinstance(error, BrokenPipeError):
         _close_output()
@@ -145,34 +147,36 @@ def _told(error: Exception, *, debug: bool) -> int:
         usage = io.StringIO()
         error.show(usage)
         for line in usage.getvalue().splitlines():
-            _say(line, start="")
+            _print_error(line, start="")
         return BAD_INPUT
     if debug:
         traceback.print_exception(error)
     if isinstance(error, OpenDRSError):
         bad = isinstance(error, ConfigurationError | ModelError)
-        for line in _lines(error):
-            _say(line)
+        for line in _error_lines(error):
+            _print_error(line)
         return BAD_INPUT if bad else FAILURE
     if isinstance(error, OSError):  # such as a full disk below standard output
-        _say(error.strerror or str(error))
+        _print_error(error.strerror or str(error))
         return FAILURE
-    _say(f"{type(error).__name__}: {error}")
-    _say("this is a bug in opendrs; please report it, with the output of --debug")
+    _print_error(f"{type(error).__name__}: {error}")
+    _print_error(
+        "this is a bug in opendrs; please report it, with the output of --debug"
+    )
     return FAILURE
 
 
-def _lines(error: OpenDRSError) -> Sequence[str]:
+def _error_lines(error: OpenDRSError) -> Sequence[str]:
     """Return what *error* says: a line for each complaint or silent host."""
     if isinstance(error, PlatformUnavailableError):
-        return (error.what, *error.whys)
+        return (error.summary, *error.details)
     return str(error).split("\n")
 
 
-def _say(message: str, start: str = "opendrs: ") -> None:
-    line = escaped_line(message[: LONGEST_LINE + 1])
-    cut = "" if len(line) <= LONGEST_LINE else "..."
-    sys.stderr.write(f"{start}{line[:LONGEST_LINE]}{cut}\n")
+def _print_error(message: str, start: str = "opendrs: ") -> None:
+    line = escape_line(message[: MAX_LINE_LENGTH + 1])
+    cut = "" if len(line) <= MAX_LINE_LENGTH else "..."
+    sys.stderr.write(f"{start}{line[:MAX_LINE_LENGTH]}{cut}\n")
 
 
 def _close_output() -> None:

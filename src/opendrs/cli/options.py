@@ -9,30 +9,30 @@ from typing import Any
 
 import click
 
-from opendrs.model.quantities import TIME, Quantity, QuantityError
+from opendrs.model import TIME, Quantity, QuantityError
 
 TABLE, JSON = "table", "json"
 
 
-class AmountRange(click.FloatRange):
+class QuantityRange(click.FloatRange):
     """A number in a range, or a text with a number and a unit.
 
     Args:
         quantity: What a number counts, and which units there are.
-        least: The least it may be.
-        most: The most it may be.
-        above: Whether it must be more than the least.
+        minimum: The least it may be.
+        maximum: The most it may be.
+        exclusive_minimum: Whether it must be more than the least.
     """
 
     def __init__(
         self,
         quantity: Quantity,
-        least: float | None = None,
-        most: float | None = None,
+        minimum: float | None = None,
+        maximum: float | None = None,
         *,
-        above: bool = False,
+        exclusive_minimum: bool = False,
     ) -> None:
-        super().__init__(least, most, min_open=above)
+        super().__init__(minimum, maximum, min_open=exclusive_minimum)
         self._quantity = quantity
 
     def convert(
@@ -43,17 +43,17 @@ class AmountRange(click.FloatRange):
     ) -> float:
         """Return the number that *value* is."""
         try:
-            value = self._quantity.number(value)
+            value = self._quantity.parse(value)
         except QuantityError as error:
             try:
                 value = float(value)
             except ValueError:
                 self.fail(f"expected {error}, got {value!r}", param, ctx)
-        found: float = super().convert(value, param, ctx)
-        return found
+        number: float = super().convert(value, param, ctx)
+        return number
 
 
-def a_number(
+def reject_nan(
     context: click.Context, option: click.Parameter, value: float | None
 ) -> float | None:
     """Refuse `nan`, which is outside no range."""
@@ -62,7 +62,7 @@ def a_number(
     return value
 
 
-class Time(click.ParamType[datetime]):
+class TimeParameter(click.ParamType[datetime]):
     """A time in ISO 8601: in UTC, unless it names another zone."""
 
     name = "time"
@@ -87,7 +87,7 @@ source_argument = click.argument("source", metavar="SOURCE")
 
 format_option = click.option(
     "--format",
-    "form",
+    "output_format",
     type=click.Choice([TABLE, JSON]),
     default=TABLE,
     help="Tables for people (the default), or JSON for programs.",
@@ -100,20 +100,20 @@ config_option = click.option(
 )
 all_option = click.option(
     "--all",
-    "everything",
+    "show_all",
     is_flag=True,
     help="Show everything, however much; without it, of long lists the part that "
     "matters most.",
 )
 summary_option = click.option(
     "--summary",
-    "brief",
+    "summary_only",
     is_flag=True,
     help="Show only the summary: cost, highest loads, imbalance, broken rules.",
 )
 at_option = click.option(
     "--at",
-    type=Time(),
+    type=TimeParameter(),
     metavar="TIME",
     help="Of a history (record --every): the newest snapshot taken at TIME or before, "
     "such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00. Default: the newest.",
@@ -135,13 +135,13 @@ budget_option = click.option(
     "--budget",
     metavar="AMOUNT",
     help="How much optimize may move: knee, unlimited, or such as '500 GiB', "
-    "'40 moves' or '30 min'.",
+    "'40 migrations' or '30 min'.",
 )
-time_option = click.option(
-    "--time",
-    "seconds",
-    type=AmountRange(TIME, 0, 86400, above=True),
-    callback=a_number,
+time_limit_option = click.option(
+    "--time-limit",
+    "time_limit",
+    type=QuantityRange(TIME, 0, 86400, exclusive_minimum=True),
+    callback=reject_nan,
     metavar="SECONDS",
     help="For how long optimize searches, also such as '10 min'; the best so far at "
     "Ctrl-C.",

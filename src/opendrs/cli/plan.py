@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from opendrs.cli.anytime import chosen_policy, decided_within
-from opendrs.cli.live import planning
+from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -23,18 +22,25 @@ from opendrs.cli.options import (
     set_option,
     source_argument,
     summary_option,
-    time_option,
+    time_limit_option,
 )
-from opendrs.cli.proposal import print_decision
-from opendrs.cli.repair import MOST_RULES, repair_command, rule_report
-from opendrs.cli.screen import console, print_json, visible
-from opendrs.cli.sources import load_settings, observe, open_source, with_record
-from opendrs.cli.summary import decision_document, print_summary, summarize
-from opendrs.cli.timing import print_schedule, schedule_document
+from opendrs.cli.plan_summary import (
+    MAX_RULES_LISTED,
+    decision_document,
+    print_summary,
+    repair_command,
+    rule_report,
+    summarize,
+)
+from opendrs.cli.plan_tables import print_decision
+from opendrs.cli.progress import planning_spinner
+from opendrs.cli.schedule_tables import print_schedule, schedule_document
+from opendrs.cli.sources import enrich_from_store, load_settings, observe, open_source
+from opendrs.cli.time_limit import choose_policy, decide_within
 from opendrs.model import Snapshot
-from opendrs.platforms.file import FilePlatform
-from opendrs.policies import Decision, Policy, Reason
-from opendrs.scoring import schedule
+from opendrs.planning import estimate_schedule
+from opendrs.platforms.snapshot_file import SnapshotFilePlatform
+from opendrs.policies import Decision, DecisionReason, Policy
 
 
 @click.command(name="plan")
@@ -42,7 +48,7 @@ from opendrs.scoring import schedule
 @policy_option
 @set_option
 @budget_option
-@time_option
+@time_limit_option
 @summary_option
 @all_option
 @at_option
@@ -54,12 +60,12 @@ def command(  # noqa: PLR0913 - one for each option
     policy: str | None,
     assignments: tuple[str, ...],
     budget: str | None,
-    seconds: float | None,
-    brief: bool,
-    everything: bool,
+    time_limit: float | None,
+    summary_only: bool,
+    show_all: bool,
     at: datetime | None,
     config: Path | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Say what to move where, and why. Changes nothing.
 
@@ -80,67 +86,72 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs plan cluster.json
       opendrs plan lab --set threshold=0.2 --set moves=5
       opendrs plan lab --policy auto-rebalance --set hold=1
-      opendrs plan lab --policy optimize --budget '500 GiB' --time 20
+      opendrs plan lab --policy optimize --budget '500 GiB' --time-limit 20
       opendrs plan lab --summary
       opendrs plan lab --all | grep vm42
       opendrs plan demo --format json
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
-    chosen = chosen_policy(settings, policy, assignments, budget, seconds)
-    opened = open_source(source, settings, at=at)
-    snapshot = with_record(observe(opened), chosen, opened, settings)
-    decision = _decided(chosen, snapshot, seconds)
-    timing = schedule(decision.plan, snapshot, chosen.limits)
+    chosen = choose_policy(settings, policy, assignments, budget, time_limit)
+    cluster = open_source(source, settings, at=at)
+    snapshot = enrich_from_store(observe(cluster), chosen, cluster, settings)
+    decision = _decide(chosen, snapshot, time_limit)
+    plan_schedule = estimate_schedule(decision.plan, snapshot, chosen.limits)
     repair = repair_command(["plan", source], config, settings)
     rules = rule_report(snapshot, decision.plan, chosen, repair)
-    summary = summarize(decision, snapshot, timing, rules)
-    if form == JSON:
+    summary = summarize(decision, snapshot, plan_schedule, rules)
+    if output_format == JSON:
         document = decision_document(summary, snapshot)
-        if brief:
+        if summary_only:
             del document["steps"], document["notes"]
             print_json(document)
         else:
-            print_json({**document, "schedule": schedule_document(timing)})
+            print_json({**document, "schedule": schedule_document(plan_schedule)})
         return
     screen = console()
-    if brief:
-        print_summary(screen, summary, None if everything else MOST_RULES)
+    if summary_only:
+        print_summary(screen, summary, None if show_all else MAX_RULES_LISTED)
         return
-    print_decision(screen, summary, snapshot, everything=everything)
-    print_schedule(screen, timing, chosen.limits)
+    print_decision(screen, summary, snapshot, show_all=show_all)
+    print_schedule(screen, plan_schedule, chosen.limits)
     screen.print()
-    words = ["opendrs", "apply", source, *_said(policy, assignments)]
-    words += [] if budget is None else ["--budget", budget]
-    words += [] if seconds is None else ["--time", f"{seconds:g}"]
-    words += [] if config is None else ["--config", str(config)]
-    again = shlex.join(words)
-    file = isinstance(opened.platform, FilePlatform)
-    screen.print(visible(_advice(decision, None if file else again)), soft_wrap=True)
+    apply_command = ["opendrs", "apply", source, *_policy_options(policy, assignments)]
+    apply_command += [] if budget is None else ["--budget", budget]
+    apply_command += [] if time_limit is None else ["--time-limit", f"{time_limit:g}"]
+    apply_command += [] if config is None else ["--config", str(config)]
+    command_line = shlex.join(apply_command)
+    is_file = isinstance(cluster.platform, SnapshotFilePlatform)
+    screen.print(
+        printable(_advice(decision, None if is_file else command_line)), soft_wrap=True
+    )
 
 
-def _decided(
-    policy: Policy[Any], snapshot: Snapshot, seconds: float | None
+def _decide(
+    policy: Policy[Any], snapshot: Snapshot, time_limit: float | None
 ) -> Decision[Any]:
-    if seconds is not None:
-        return decided_within(policy, snapshot, seconds)
-    with planning() as told:
-        told(policy.name)
+    if time_limit is not None:
+        return decide_within(policy, snapshot, time_limit)
+    with planning_spinner() as notify:
+        notify(policy.name)
         return policy.decide(snapshot, policy.initial_memory())
 
 
-def _said(policy: str | None, assignments: Sequence[str]) -> list[str]:
+def _policy_options(policy: str | None, assignments: Sequence[str]) -> list[str]:
     """Return the options that say *policy* and its settings."""
     words = [] if policy is None else ["--policy", policy]
     return words + [word for each in assignments for word in ("--set", each)]
 
 
-def _advice(decision: Decision[Any], again: str | None) -> str:
-    if decision.plan.steps and again is None:
+def _advice(decision: Decision[Any], apply_command: str | None) -> str:
+    if decision.plan.steps and apply_command is None:
         return "This is a snapshot in a file: it is planned for, not changed."
     if decision.plan.steps:
-        return f"To do this: {again}"
-    if decision.reason is Reason.NOT_YET_SUSTAINED:
+        return f"To do this: {apply_command}"
+    if decision.reason is DecisionReason.HOLD_NOT_REACHED:
         return "One look is one cycle; to decide at once: --set hold=1"
-    if decision.reason in (Reason.NOT_YET_DUE, Reason.RECENTLY_CHANGED):
-        return "To decide at once: --set interval=0 --set quiet=0"
+    if decision.reason in (
+        DecisionReason.INTERVAL_NOT_ELAPSED,
+        DecisionReason.CLUSTER_SETTLING,
+    ):
+        return "To decide at once: --set interval=0 --set settle_time=0"
     return "There is nothing to do."

@@ -18,16 +18,16 @@ DIRECTIONS = (
     *((1, 0), (0, 1), (0, -1), (-1, 0), (1, 0.3), (1, -0.3), (1, 0.6), (1, -0.6)),
     *((1, 1), (1, -1), (-1, 0.5), (-1, -0.5), (-1, 1), (-1, -1)),
 )
-ACROSS: Mapping[int, Literal["left", "center", "right"]] = MappingProxyType(
-    {1: "left", 0: "center", -1: "right"}
+HORIZONTAL_DISTANCES: Mapping[int, Literal["left", "center", "right"]] = (
+    MappingProxyType({1: "left", 0: "center", -1: "right"})
 )
-ALONG: Mapping[int, Literal["bottom", "center", "top"]] = MappingProxyType(
+VERTICAL_DISTANCES: Mapping[int, Literal["bottom", "center", "top"]] = MappingProxyType(
     {1: "bottom", 0: "center", -1: "top"}
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class PlotLabel:
     """The label of a marker: where the marker is, and the text."""
 
     x: float
@@ -38,7 +38,7 @@ class Label:
 
 def place_labels(
     axes: Axes,
-    labels: Sequence[Label],
+    labels: Sequence[PlotLabel],
     others: Sequence[tuple[float, float]],
     renderer: RendererBase,
 ) -> None:
@@ -71,7 +71,7 @@ def place_labels(
             zorder=4,
         )
         text.set_in_layout(False)
-        taken.append(_placed(text, axes.get_window_extent(), taken, renderer))
+        taken.append(_place_label(text, axes.get_window_extent(), taken, renderer))
 
 
 def _around(axes: Axes, at: tuple[float, float], size: int) -> Bbox:
@@ -79,20 +79,20 @@ def _around(axes: Axes, at: tuple[float, float], size: int) -> Bbox:
     return Bbox.from_extents(x - size, y - size, x + size, y + size)
 
 
-def _placed(
+def _place_label(
     text: Annotation, inside: Bbox, taken: Sequence[Bbox], renderer: RendererBase
 ) -> Bbox:
     """Move *text* to the nearest free position, and return what it covers there."""
     covered: list[tuple[float, int]] = []
     positions = list(_positions())
     for number, position in enumerate(positions):
-        box = _moved(text, position, renderer)
+        box = _shifted_area(text, position, renderer)
         area = sum(_common_area(box, each) for each in taken)
         area += box.width * box.height - _common_area(box, inside)
         covered.append((round(area), number))
         if covered[-1][0] == 0:
             break
-    return _moved(text, positions[min(covered)[1]], renderer)
+    return _shifted_area(text, positions[min(covered)[1]], renderer)
 
 
 def _positions() -> Iterator[tuple[float, float, float]]:
@@ -101,13 +101,13 @@ def _positions() -> Iterator[tuple[float, float, float]]:
             yield distance, right, up
 
 
-def _moved(
+def _shifted_area(
     text: Annotation, position: tuple[float, float, float], renderer: RendererBase
 ) -> Bbox:
     distance, right, up = position
     text.set_position((right * distance, up * distance))
-    text.set_horizontalalignment(ACROSS[round(right)])
-    text.set_verticalalignment(ALONG[round(up)])
+    text.set_horizontalalignment(HORIZONTAL_DISTANCES[round(right)])
+    text.set_verticalalignment(VERTICAL_DISTANCES[round(up)])
     text.update_positions(renderer)
     return Text.get_window_extent(text, renderer)
 

@@ -1,167 +1,160 @@
-"""What happens, while it happens: bars on a terminal, lines elsewhere."""
+"""Lines at the bottom of a terminal that change while others are printed above.
+
+Rich writes such lines from a thread of its own, and does not keep that thread from
+writing between the moment when `Console.print` has computed how many lines to erase
+and the moment when it writes (Textualize/rich issue 1530): printed lines are then
+erased. Here all that is written to a `Screen` is written under its lock, and the
+thread that keeps the lines up to date takes the lock before anything else.
+"""
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
+import os
+import sys
+import termios
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from threading import Event, Thread
+from typing import IO, Any
 
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.console import RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
-from opendrs.cli.deeds import deed
-from opendrs.cli.figures import amount, seconds
-from opendrs.cli.live import LiveProgress
-from opendrs.cli.screen import Screen, visible
-from opendrs.controller import Brake
-from opendrs.controller.documents import action_document
-from opendrs.model import Step, StepId
-from opendrs.ports import Outcome, StepRecord, TaskStatus
-from opendrs.ports import Progress as TaskProgress
+from opendrs.cli.console import TerminalConsole, printable
 
-STYLES = {
-    Outcome.DONE: "green",
-    Outcome.FAILED: "red",
-    Outcome.LOST: "red",
-    Outcome.ABORTED: "yellow",
-    Outcome.REFUSED: "yellow",
-    Outcome.SKIPPED: "dim",
-}
+REFRESH_INTERVAL = 0.1  # seconds
+MAX_LINES = 10  # and at most half of the terminal, so that printed lines stay in sight
 
 
-class Reporter:
-    """A watcher that writes what happens to a console; used with `with`.
+class LiveProgress(Progress):
+    """Progress bars on a terminal that never erase a line printed on its console.
 
     Args:
-        screen: Where to write.
-        brake: What the operator stops with; said when it has been pulled.
+        screen: The terminal; all else that writes to it writes to this console.
+        columns: The parts of each line, as rich has them.
     """
 
-    def __init__(self, screen: Screen, brake: Brake) -> None:
+    def __init__(self, screen: TerminalConsole, *columns: ProgressColumn) -> None:
         self._screen = screen
-        self._brake = brake
-        self._said = 0
-        self._running: dict[StepId, TaskID | None] = {}
-        self._why = ""
-        self._bars: LiveProgress | None = None
-        if screen.is_interactive:
-            self._bars = _bars(screen)
+        super().__init__(
+            *columns,
+            console=screen,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        self._stopped = Event()
+        self._modes = ExitStack()  # of the terminal, while the lines are shown
+        self._ticker = Thread(target=self._tick, daemon=True)
 
-    def __enter__(self) -> Self:
-        if self._bars is not None:
-            self._bars.start()
-        return self
+    def start(self) -> None:
+        """Show the lines, and keep them up to date."""
+        self._modes.enter_context(disable_echo(self._screen.file))
+        with self._screen:
+            super().start()
+        self._ticker.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bars is not None:
-            self._bars.stop()
+    def stop(self) -> None:
+        """Erase the lines."""
+        self._stopped.set()
+        if self._ticker.is_alive():
+            self._ticker.join()
+        with self._modes, self._screen:
+            super().stop()
 
-    def started(self, step: Step) -> None:
-        """Say that *step* was started."""
-        self._running[step.id] = None
-        if self._bars is None:
-            self._line("started", step)
-        else:
-            self._running[step.id] = self._add_bar(self._bars, step)
+    def refresh(self) -> None:
+        """Show the lines as they are now."""
+        with self._screen:
+            super().refresh()
 
-    def progressed(self, step: Step, status: TaskStatus) -> None:
-        """Show how far *step* is."""
-        self._say_brake()
-        if self._bars is None or status.progress is None:
-            return
-        # A step of an earlier run was never started here.
-        bar = self._running.get(step.id)
-        if bar is None:
-            bar = self._running[step.id] = self._add_bar(self._bars, step)
-        _update(self._bars, bar, status.progress)
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Return the first lines, and how many there are besides."""
+        tasks = self.tasks
+        fitting = max(1, min(MAX_LINES, self._screen.height // 2))
+        yield self.make_tasks_table(tasks[:fitting])
+        if len(tasks) > fitting:
+            yield Text(f"and {len(tasks) - fitting} more in progress", style="dim")
 
-    def waiting(self, step: Step, why: str) -> None:
-        """Say what holds everything up; who waits for others, waits in silence."""
-        del step
-        if not self._running and why != self._why:
-            self._screen.print(f"waiting: {visible(why)}")
-        self._why = why
-
-    def ended(self, step: Step, record: StepRecord) -> None:
-        """Say what came of *step*."""
-        bar = self._running.pop(step.id, None)
-        if self._bars is not None and bar is not None:
-            self._bars.remove_task(bar)
-        self._say_brake()
-        outcome = record.outcome or Outcome.LOST
-        self._line(outcome.value, step, _end(record), STYLES[outcome])
-
-    def _add_bar(self, bars: LiveProgress, step: Step) -> TaskID:
-        return bars.add_task(deed(step.action), total=None, state="")
-
-    def _line(self, word: str, step: Step, rest: str = "", style: str = "") -> None:
-        padded = f"{word:<8}" if self._screen.is_terminal else word
-        line = Text(padded, style=style)
-        line.append(f" {visible(step.id)}: {deed(step.action)}{rest}", style="default")
-        self._screen.print(line)
-
-    def _say_brake(self) -> None:
-        pulls = self._brake.stopping + self._brake.aborting
-        if pulls > self._said:
-            self._said = pulls
-            self._screen.print(
-                "Aborting running migrations."
-                if self._brake.aborting
-                else "Starting nothing more. Running migrations finish; "
-                "Ctrl-C again aborts them."
-            )
+    def _tick(self) -> None:
+        while not self._stopped.wait(REFRESH_INTERVAL):
+            try:
+                self.refresh()
+            except OSError:  # the terminal is gone: the next line printed reports it
+                return
 
 
-def _bars(screen: Screen) -> LiveProgress:
-    return LiveProgress(
-        screen,
+@contextmanager
+def progress_bars(*columns: ProgressColumn) -> Iterator[LiveProgress | None]:
+    """Give progress bars on standard error; None where that is no terminal."""
+    screen = TerminalConsole(stderr=True, markup=False, highlight=False, emoji=False)
+    if not screen.is_interactive:
+        yield None
+        return
+    with LiveProgress(screen, *columns) as bars:
+        yield bars
+
+
+def counting_bars() -> AbstractContextManager[LiveProgress | None]:
+    """Give bars that count pieces of work, with the time that remains."""
+    return progress_bars(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=12),
-        TextColumn("{task.fields[state]}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
     )
 
 
-def _update(bars: LiveProgress, bar: TaskID, found: TaskProgress) -> None:
-    """Show what is known: the bar runs to and fro while that is too little."""
-    total, remaining = found.total, found.remaining
-    if total is None or remaining is None:
-        bars.update(bar, state=_state(found))
+@contextmanager
+def planning_spinner() -> Iterator[Callable[[str], None]]:
+    """Give what shows on a terminal which policy is at work."""
+    text = TextColumn("{task.description}", markup=False)
+    with progress_bars(SpinnerColumn(), text) as bars:
+        if bars is None:
+            yield lambda _: None
+            return
+        line = bars.add_task("", total=None)
+        yield lambda policy: bars.update(
+            line, description=f"planning with {printable(policy)}"
+        )
+
+
+_LOCAL_MODES = 3  # the index of these flags in what `tcgetattr` returns
+
+
+@contextmanager
+def disable_echo(terminal: IO[str]) -> Iterator[None]:
+    """Show nothing that is typed on *terminal* inside the `with` statement.
+
+    Nothing changes where *terminal* is no terminal, or where this process is in the
+    background and the terminal belongs to the shell.
+    """
+    try:
+        original = termios.tcgetattr(terminal)
+    except (OSError, termios.error):
+        yield
         return
-    bars.update(bar, total=total, completed=total - remaining, state=_state(found))
+    changed = original.copy()
+    changed[_LOCAL_MODES] &= ~termios.ECHO
+    changed[_LOCAL_MODES] |= termios.NOFLSH
+    _set_modes(terminal, changed)
+    try:
+        yield
+    finally:
+        _set_modes(terminal, original)
 
 
-def _state(found: TaskProgress) -> str:
-    parts = [
-        "" if found.remaining is None else f"{amount(found.remaining)} left",
-        "" if found.dirty_rate is None else f"dirty {amount(found.dirty_rate)}/s",
-        "" if found.downtime is None else f"downtime {seconds(found.downtime)}",
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def _end(record: StepRecord) -> str:
-    detail = f": {visible(record.detail)}" if record.detail else ""
-    if record.outcome is not Outcome.DONE or record.ended_at is None:
-        return detail
-    took = (record.ended_at - record.intended_at).total_seconds()
-    if took < 0:  # the clock was set back meanwhile
-        return detail
-    return f", in {seconds(took)}{detail}"
-
-
-def record_document(record: StepRecord) -> dict[str, object]:
-    """Return *record* as plain values."""
-    return {
-        "run": record.run,
-        "step": record.step,
-        **action_document(record.action),
-        "intended_at": record.intended_at.isoformat(),
-        "task": record.task,
-        "ended_at": record.ended_at.isoformat() if record.ended_at else None,
-        "outcome": record.outcome.value if record.outcome else None,
-        "detail": record.detail,
-    }
+def _set_modes(terminal: IO[str], modes: list[Any]) -> None:
+    """Set the modes of *terminal*, which stops a process in the background."""
+    with suppress(OSError, termios.error):  # the terminal is gone, or another's
+        if os.tcgetpgrp(terminal.fileno()) == os.getpgrp():
+            termios.tcsetattr(terminal, termios.TCSANOW, modes)

@@ -9,34 +9,32 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.figures import counted
+from opendrs.cli.console import print_json, warn
 from opendrs.cli.options import (
     JSON,
-    AmountRange,
-    a_number,
+    QuantityRange,
     config_option,
     format_option,
+    reject_nan,
     source_argument,
 )
-from opendrs.cli.screen import print_json, warn
-from opendrs.cli.sources import Source, load_settings, observe, open_source
+from opendrs.cli.sources import ClusterSource, load_settings, observe, open_source
+from opendrs.config import (
+    HistoryFile,
+    display_path,
+    json_line,
+    json_text,
+    write_snapshot,
+)
 from opendrs.errors import (
     ConfigurationError,
     InvalidFileError,
     PlatformUnavailableError,
 )
-from opendrs.model import Snapshot
-from opendrs.model.quantities import TIME
-from opendrs.platforms.file import (
-    HistoryFile,
-    json_line,
-    json_text,
-    shown_path,
-    write_snapshot,
-)
+from opendrs.model import TIME, Snapshot, format_count
 
 STANDARD_OUTPUT = "-"
-LONGEST_PAUSE = 1e7  # seconds between two snapshots: some four months
+MAX_INTERVAL = 1e7  # seconds between two snapshots: some four months
 
 
 @click.command(name="record")
@@ -50,8 +48,8 @@ LONGEST_PAUSE = 1e7  # seconds between two snapshots: some four months
 )
 @click.option(
     "--every",
-    type=AmountRange(TIME, 0, LONGEST_PAUSE, above=True),
-    callback=a_number,
+    type=QuantityRange(TIME, 0, MAX_INTERVAL, exclusive_minimum=True),
+    callback=reject_nan,
     metavar="SECONDS",
     help="Go on, and add one snapshot a line (JSON Lines) each time; also '5 min'.",
 )
@@ -72,7 +70,7 @@ def command(  # noqa: PLR0913 - one for each option
     count: int | None,
     force: bool,
     config: Path | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Write a snapshot, or a history, to a file.
 
@@ -98,20 +96,20 @@ def command(  # noqa: PLR0913 - one for each option
     if every is None:
         written = _write_one(observe(opened), output)
     else:
-        with _history(output, force=force) as add:
+        with _open_history(output, force=force) as add:
             written = _write_history(opened, add, every, count)
-    _tell(output, written, form)
+    _print_result(output, written, output_format)
 
 
 def _require_absent(output: str) -> None:
     path = Path(output)
     try:
-        there = output != STANDARD_OUTPUT and path.is_file()
+        exists = output != STANDARD_OUTPUT and path.is_file()
     except (OSError, ValueError):  # writing to it says what is wrong
         return
-    if there:
+    if exists:
         raise InvalidFileError(
-            f"cannot write {shown_path(path)}: it is there; --force replaces it"
+            f"cannot write {display_path(path)}: it is there; --force replaces it"
         )
 
 
@@ -124,7 +122,7 @@ def _write_one(snapshot: Snapshot, output: str) -> int:
 
 
 def _write_history(
-    source: Source, add: Callable[[str], None], every: float, count: int | None
+    source: ClusterSource, add: Callable[[str], None], every: float, count: int | None
 ) -> int:
     written = 0
     try:
@@ -137,12 +135,12 @@ def _write_history(
 
 
 def _observations(
-    source: Source, every: float, count: int | None
+    source: ClusterSource, every: float, count: int | None
 ) -> Iterator[Snapshot]:
     """Yield what is seen; a platform that is away later is asked again."""
     yield observe(source)
-    seen = 1
-    while count is None or seen < count:
+    count_observed = 1
+    while count is None or count_observed < count:
         source.clock.sleep(every)
         try:
             snapshot = source.platform.observe()
@@ -150,11 +148,11 @@ def _observations(
             warn(f"not seen this time: {error}")
             continue
         yield snapshot
-        seen += 1
+        count_observed += 1
 
 
 @contextmanager
-def _history(output: str, *, force: bool) -> Iterator[Callable[[str], None]]:
+def _open_history(output: str, *, force: bool) -> Iterator[Callable[[str], None]]:
     """Give what adds a line to a history."""
     if output == STANDARD_OUTPUT:
         yield click.echo
@@ -164,18 +162,22 @@ def _history(output: str, *, force: bool) -> Iterator[Callable[[str], None]]:
         file = HistoryFile(path, replace=force)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidFileError(f"cannot write {shown_path(path)}: {reason}") from error
-    if file.mended:
-        warn(file.mended)
+        raise InvalidFileError(
+            f"cannot write {display_path(path)}: {reason}"
+        ) from error
+    if file.repair:
+        warn(file.repair)
     with file:
         yield file.add
 
 
-def _tell(output: str, written: int, form: str) -> None:
+def _print_result(output: str, written: int, output_format: str) -> None:
     """Say what was written, unless that is where it was written to."""
     if output == STANDARD_OUTPUT:
         return
-    if form == JSON:
+    if output_format == JSON:
         print_json({"file": output, "snapshots": written})
         return
-    click.echo(f"Wrote {counted(written, 'snapshot')} to {shown_path(Path(output))}.")
+    click.echo(
+        f"Wrote {format_count(written, 'snapshot')} to {display_path(Path(output))}."
+    )

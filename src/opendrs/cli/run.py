@@ -7,17 +7,17 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.assembly import Parts
-from opendrs.cli.logs import level_option, logged
+from opendrs.cli.apply_cycle import exit_status
+from opendrs.cli.file_permissions import log_exposures
+from opendrs.cli.logs import level_option, log_to_stderr
 from opendrs.cli.options import format_option
-from opendrs.cli.performance import exit_status
-from opendrs.cli.signals import pulled_by_signals
-from opendrs.cli.sources import open_source, require_changeable
-from opendrs.controller import Brake
-from opendrs.controller.exposure import log_exposures
-from opendrs.controller.settings import Settings, read_settings
+from opendrs.cli.sources import open_source, require_writable
+from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
+from opendrs.config import display_path
+from opendrs.config.settings import Settings
+from opendrs.config.settings_reading import read_settings
+from opendrs.controller import CancellationToken
 from opendrs.errors import UnknownPlatformError
-from opendrs.platforms.file import shown_path
 
 
 @click.command(name="run")
@@ -31,12 +31,12 @@ from opendrs.platforms.file import shown_path
 @level_option
 @format_option
 def command(
-    *, config: Path, platform: str | None, once: bool, level: str, form: str
+    *, config: Path, platform: str | None, once: bool, level: str, output_format: str
 ) -> int:
     """Look after a platform, until told to stop.
 
     Each interval ([controller] interval, 300 seconds): look at the cluster, let the
-    policy decide, and do it step by step. With a table [requests] the agents of the
+    policy decide, and do it step by step. With a table [api] the agents of the
     nodes are heard, and what they ask for is decided about together.
 
     The log is on standard error, a line for each event: each started step with its
@@ -58,27 +58,27 @@ def command(
     the record cannot be kept; with --once as of apply.
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = read_settings(config)
-    name = platform or _only(settings, config)
-    with logged(form, level), ExitStack() as stack:
+    name = platform or _only_platform(settings, config)
+    with log_to_stderr(output_format, level), ExitStack() as stack:
         log_exposures(config, settings)
-        brake = Brake()
-        stack.enter_context(pulled_by_signals(brake))
+        cancellation = CancellationToken()
+        stack.enter_context(cancel_on_signals(cancellation))
         source = open_source(name, settings, pace=0.0 if once else 1.0)
-        require_changeable(source.platform)
-        parts = Parts(settings, source, brake, stack)
-        controller = parts.controller(serving=not once)
+        require_writable(source.platform)
+        parts = ControllerFactory(settings, source, cancellation, stack)
+        controller = parts.create(serving=not once)
         if once:
-            return exit_status(controller.once(), brake)
-        controller.keep_on()
+            return exit_status(controller.run_once(), cancellation)
+        controller.run_forever()
     return 0
 
 
-def _only(settings: Settings, config: Path) -> str:
+def _only_platform(settings: Settings, config: Path) -> str:
     """Return the name of the only platform there is."""
     if len(settings.platforms) != 1:
         names = ", ".join(sorted(settings.platforms)) or "none but demo"
         raise UnknownPlatformError(
-            f"{shown_path(config)}: which platform? Say --platform NAME "
+            f"{display_path(config)}: which platform? Say --platform NAME "
             f"(there is: {names})"
         )
     (name,) = settings.platforms

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.cluster import (
-    faults_document,
+from opendrs.cli.cluster_tables import (
+    cluster_title,
     guest_table,
-    print_faults,
     print_nodes,
+    print_rule_problems,
     print_rule_table,
-    title,
+    rule_problems_document,
 )
+from opendrs.cli.console import console, print_json
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -23,14 +24,18 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.screen import console, print_json
-from opendrs.cli.sources import load_settings, observe, open_source, with_sleepers
+from opendrs.cli.sources import (
+    load_settings,
+    observe,
+    open_source,
+    with_powered_off_nodes,
+)
+from opendrs.config import snapshot_document
 from opendrs.model import Snapshot
-from opendrs.platforms.file import document
 from opendrs.rules import compile_rules, violations
 
-MOST_FAULTS = 10  # contradictions and broken rules
-FEW = 20  # guests that are shown without being asked for
+MAX_VIOLATIONS = 10  # contradictions and broken rules
+MAX_UNREQUESTED_GUESTS = 20  # guests that are shown without being asked for
 
 
 @click.command(name="show")
@@ -44,10 +49,10 @@ def command(  # noqa: PLR0913 - one for each option
     *,
     source: str,
     guests: bool,
-    everything: bool,
+    show_all: bool,
     at: datetime | None,
     config: Path | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Show nodes, guests, loads, rules, and what is broken.
 
@@ -68,32 +73,34 @@ def command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click takes \b as: do not wrap what follows
     settings = load_settings(config)
     opened = open_source(source, settings, at=at)
-    snapshot = with_sleepers(observe(opened), opened, settings)
-    if form == JSON:
-        faults = faults_document(
+    snapshot = with_powered_off_nodes(observe(opened), opened, settings)
+    if output_format == JSON:
+        problems = rule_problems_document(
             compile_rules(snapshot).contradictions, violations(snapshot)
         )
-        print_json({"snapshot": document(snapshot), **faults})
+        print_json({"snapshot": snapshot_document(snapshot), **problems})
     else:
-        _print(snapshot, opened.platform.name, guests=guests, everything=everything)
+        _print_cluster(snapshot, opened.platform.name, guests=guests, show_all=show_all)
 
 
-def _print(snapshot: Snapshot, name: str, *, guests: bool, everything: bool) -> None:
+def _print_cluster(
+    snapshot: Snapshot, name: str, *, guests: bool, show_all: bool
+) -> None:
     screen = console()
-    screen.print(title(snapshot, name))
+    screen.print(cluster_title(snapshot, name))
     screen.print()
-    print_nodes(screen, snapshot, everything=everything)
-    if guests or 0 < len(snapshot.guests) <= FEW:
+    print_nodes(screen, snapshot, show_all=show_all)
+    if guests or 0 < len(snapshot.guests) <= MAX_UNREQUESTED_GUESTS:
         screen.print()
         screen.print(guest_table(snapshot))
     if snapshot.rules:
         screen.print()
-        print_rule_table(screen, snapshot.rules, everything=everything)
-    contradictions, broken = (
+        print_rule_table(screen, snapshot.rules, show_all=show_all)
+    contradictions, violated = (
         compile_rules(snapshot).contradictions,
         violations(snapshot),
     )
-    if contradictions or broken:
+    if contradictions or violated:
         screen.print()
-        most = None if everything else MOST_FAULTS
-        print_faults(screen, contradictions, broken, most)
+        limit = None if show_all else MAX_VIOLATIONS
+        print_rule_problems(screen, contradictions, violated, limit)

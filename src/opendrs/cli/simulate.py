@@ -14,36 +14,39 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from opendrs.cli.live import progress_bars
-from opendrs.cli.options import JSON, AmountRange, format_option, set_option
-from opendrs.cli.screen import add_row, console, print_json, table, visible
-from opendrs.cli.simulated import (
-    Outputs,
-    Report,
-    document,
-    inputs_of,
-    simulated,
-    title_of,
+from opendrs.cli.console import add_row, console, create_table, print_json, printable
+from opendrs.cli.options import JSON, QuantityRange, format_option, set_option
+from opendrs.cli.progress import progress_bars
+from opendrs.cli.simulation_report import (
+    SimulationOutputs,
+    SimulationReport,
+    input_files,
+    plot_title,
+    reports_document,
+    run_scenario,
 )
-from opendrs.controller.selection import parse_assignments
+from opendrs.config.policy_loading import parse_assignments
 from opendrs.errors import ConfigurationError
-from opendrs.model.limits import LONGEST_TIME
-from opendrs.model.quantities import MEBIBYTES, TIME
-from opendrs.sim.consolidation.hardware import HOSTS
-from opendrs.sim.consolidation.readers import READERS
-from opendrs.sim.consolidation.scenario.asked import Asked, changed, scenario_asked
-from opendrs.sim.consolidation.scenario.parts import (
-    KINDS,
-    LARGEST_SEED,
-    MOST_DAYS,
-    MOST_GUESTS,
-    SYNTHETIC,
+from opendrs.model import MAX_DURATION, MEBIBYTES, TIME
+from opendrs.simulation.hardware import HOST_COUNT
+from opendrs.simulation.scenario.definition import SimulationModel, SimulationScenario
+from opendrs.simulation.scenario.options import (
+    ScenarioOptions,
+    scenario_changes,
+    scenario_from_options,
 )
-from opendrs.sim.consolidation.scenario.reading import read_scenario
-from opendrs.sim.consolidation.scenario.scenario import Model, Scenario
+from opendrs.simulation.scenario.parsing import (
+    MAX_DAYS,
+    MAX_GUESTS,
+    MAX_SEED,
+    SYNTHETIC,
+    WORKLOAD_KINDS,
+    read_scenario,
+)
+from opendrs.simulation.traces import READERS
 
-FILES = (".toml", ".json")
-HELP = f"""Say what policies cost over recorded or drawn load.
+SCENARIO_SUFFIXES = (".toml", ".json")
+COMMAND_HELP = f"""Say what policies cost over recorded or drawn load.
 
 SCENARIO is a file that says all of it, and ends in .toml or .json. KIND is what PATH
 holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
@@ -53,16 +56,16 @@ holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
   opendrs simulate planetlab 20110303.tar.gz
   opendrs simulate planetlab 20110303.tar.gz --policy consolidate --policy lr-mmt
   opendrs simulate planetlab 20110303.tar.gz --model cloudsim-3.0.3 --policy lr-mmt
-  opendrs simulate synthetic --guests 5000 --set target=0.85 --series day.parquet
+  opendrs simulate synthetic --guests 5000 --set fill_target=0.85 --series day.parquet
 """
 
 
-@click.command(name="simulate", help=HELP)
+@click.command(name="simulate", help=COMMAND_HELP)
 @click.argument("source", metavar="SCENARIO|KIND")
 @click.argument("path", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--model",
-    type=click.Choice([each.value for each in Model]),
+    type=click.Choice([each.value for each in SimulationModel]),
     help="Default: opendrs.",
 )
 @click.option(
@@ -76,45 +79,47 @@ holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
 )
 @set_option
 @click.option(
-    "--hosts", type=click.IntRange(1, 10**6), help=f"How many; {HOSTS} unless said."
+    "--hosts",
+    type=click.IntRange(1, 10**6),
+    help=f"How many; {HOST_COUNT} unless said.",
 )
 @click.option(
     "--memory",
-    type=AmountRange(MEBIBYTES, 1, 10**9),
+    type=QuantityRange(MEBIBYTES, 1, 10**9),
     metavar="MB",
     help="Memory of each host, also '64 GiB'; 65536 unless said, so that CPU is what "
     "is short.",
 )
 @click.option(
-    "--apart",
-    type=click.IntRange(0, MOST_GUESTS),
+    "--anti-affinity-groups",
+    type=click.IntRange(0, MAX_GUESTS),
     help="How many guests at a time, by name, must be on different hosts.",
 )
 @click.option(
     "--guests",
-    type=click.IntRange(1, MOST_GUESTS),
+    type=click.IntRange(1, MAX_GUESTS),
     help="How many are drawn; of a trace, the first so many by name.",
 )
 @click.option(
     "--days",
-    type=click.FloatRange(0, MOST_DAYS, min_open=True),
+    type=click.FloatRange(0, MAX_DAYS, min_open=True),
     help="For how long; whole days of synthetic load.",
 )
 @click.option(
     "--start",
-    type=AmountRange(TIME, 0, LONGEST_TIME),
+    type=QuantityRange(TIME, 0, MAX_DURATION),
     metavar="SECONDS",
     help="Where to begin in a trace; also '1 d'.",
 )
 @click.option(
     "--interval",
-    type=AmountRange(TIME, 0, LONGEST_TIME),
+    type=QuantityRange(TIME, 0, MAX_DURATION),
     metavar="SECONDS",
     help="From one sample of a trace to the next, also '10 min', if not as recorded.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, LARGEST_SEED),
+    type=click.IntRange(0, MAX_SEED),
     metavar="N",
     help="Of what is drawn by chance; 1 unless said.",
 )
@@ -149,47 +154,49 @@ def command(  # noqa: PLR0913 - one for each option
     metrics: tuple[Path, ...],
     series: Path | None,
     plot: Path | None,
-    form: str,
-    **said: str | float | None,
+    output_format: str,
+    **scenario_options: str | float | None,
 ) -> None:
     """Simulate, and tell what came of it; see HELP."""
     settings = parse_assignments(assignments)
-    outputs = Outputs(metrics=metrics, series=series, plot=plot)
-    asked = Asked(
-        **{name: value for name, value in said.items() if value is not None},  # type: ignore[arg-type]
+    outputs = SimulationOutputs(metrics=metrics, series=series, plot=plot)
+    options = ScenarioOptions(
+        **{
+            name: value for name, value in scenario_options.items() if value is not None
+        },  # type: ignore[arg-type]
         policies=policies,
         settings=settings,
     )
-    scenario, read = _scenario(source, path, asked)
-    outputs.check([*read, *inputs_of(scenario)])
-    with _progress() as progress:
-        reports = simulated(scenario, outputs, progress)
-    outputs.write(title_of(scenario), reports)
-    if form == JSON:
-        print_json(document(reports))
+    scenario, files = _load_scenario(source, path, options)
+    outputs.check([*files, *input_files(scenario)])
+    with _run_progress() as progress:
+        reports = run_scenario(scenario, outputs, progress)
+    outputs.write(plot_title(scenario), reports)
+    if output_format == JSON:
+        print_json(reports_document(reports))
     else:
-        _print(reports)
+        _print_reports(reports)
 
 
-def _scenario(
-    source: str, path: Path | None, asked: Asked
-) -> tuple[Scenario, list[Path]]:
+def _load_scenario(
+    source: str, path: Path | None, options: ScenarioOptions
+) -> tuple[SimulationScenario, list[Path]]:
     """Return what to run, and the files that say so."""
-    if source in KINDS:
-        return scenario_asked(source, path, asked), []
+    if source in WORKLOAD_KINDS:
+        return scenario_from_options(source, path, options), []
     file = Path(source)
-    if file.suffix not in FILES:
+    if file.suffix not in SCENARIO_SUFFIXES:
         raise ConfigurationError(
             f"{source}: expected a scenario file (.toml or .json), or one of "
-            f"{', '.join(KINDS)}"
+            f"{', '.join(WORKLOAD_KINDS)}"
         )
     if path is not None:
         raise ConfigurationError(f"a scenario takes no PATH, found {path}")
-    return read_scenario(file, changed(asked)), [file]
+    return read_scenario(file, scenario_changes(options)), [file]
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], Callable[[int, int], None] | None]]:
+def _run_progress() -> Iterator[Callable[[str], Callable[[int, int], None] | None]]:
     """Give what shows on a terminal how far each run is."""
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -202,29 +209,31 @@ def _progress() -> Iterator[Callable[[str], Callable[[int, int], None] | None]]:
             yield lambda _: None
             return
 
-        def begin(name: str) -> Callable[[int, int], None]:
-            task = bars.add_task(visible(name), total=None)
+        def start_run(name: str) -> Callable[[int, int], None]:
+            task = bars.add_task(printable(name), total=None)
             return lambda done, total: bars.update(task, completed=done, total=total)
 
-        yield begin
+        yield start_run
 
 
-def _print(reports: Sequence[Report]) -> None:
+def _print_reports(reports: Sequence[SimulationReport]) -> None:
     screen = console()
     names = [report.policy for report in reports]
-    screen.print(visible(f"{reports[0].model}: {', '.join(names)}"))
+    screen.print(printable(f"{reports[0].model}: {', '.join(names)}"))
     screen.print()
-    heads = names if len(names) > 1 else [""]
-    made = table("metric", *map(visible, heads), right=list(map(visible, heads)))
+    headings = names if len(names) > 1 else [""]
+    listing = create_table(
+        "metric", *map(printable, headings), right=list(map(printable, headings))
+    )
     for metric in reports[0].metrics:
-        figures = [_figure(report.metrics.get(metric)) for report in reports]
-        add_row(made, metric.replace("_", " "), *figures)
-    screen.print(made)
+        figures = [_metric_text(report.metrics.get(metric)) for report in reports]
+        add_row(listing, metric.replace("_", " "), *figures)
+    screen.print(listing)
     for note in reports[0].notes:
-        screen.print(visible(note))
+        screen.print(printable(note))
 
 
-def _figure(value: float | None) -> str:
+def _metric_text(value: float | None) -> str:
     if value is None:
         return "-"
     if isinstance(value, int) or float(value).is_integer():

@@ -10,35 +10,36 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from opendrs.cli.console import warn
 from opendrs.cli.options import JSON
-from opendrs.cli.screen import warn
-from opendrs.controller import remembered
-from opendrs.controller.clock import SystemClock
-from opendrs.controller.future_times import warn_of_snapshot, warn_of_times
-from opendrs.controller.nodes import with_known_nodes
-from opendrs.controller.plausibility import impossible
-from opendrs.controller.settings import NO_SETTINGS, RESERVED, Settings, read_settings
-from opendrs.controller.stores import SqliteStore
+from opendrs.config import Diagnostic, display_path, raise_diagnostics
+from opendrs.config.plausibility import find_impossible
+from opendrs.config.settings import NO_SETTINGS, RESERVED_NAME, Settings
+from opendrs.config.settings_reading import read_settings
+from opendrs.controller import SystemClock, enrich_snapshot
+from opendrs.controller.history import warn_future_records, warn_future_snapshot
+from opendrs.controller.node_inventory import fill_known_nodes
 from opendrs.errors import (
     ConfigurationError,
     InvalidFileError,
     StoreError,
     UnknownPlatformError,
 )
+from opendrs.escapes import repr_value
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
-from opendrs.platforms.connect import connect
-from opendrs.platforms.file import FilePlatform, complain, shown, shown_path
-from opendrs.platforms.file.complaints import Complaint
+from opendrs.platforms.registry import connect_platform
+from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.policies import Policy
 from opendrs.ports import Clock, Platform, Store
-from opendrs.sim import SimulatedClock, SimulatedPlatform, draw_cluster
+from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
+from opendrs.store import SqliteStore
 
 DEFAULT_CONFIG = Path("opendrs.toml")
-OWNER = "platform"  # under which a record keeps whose it is
+OWNER_KEY = "platform"  # under which a record keeps whose it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ClusterSource:
     """A platform, and what goes with it.
 
     Attributes:
@@ -46,7 +47,7 @@ class Source:
         clock: The time that passes there.
         rules: The rules that the configuration adds there.
         networks: The networks that the configuration names.
-        lasting: Whether what happens there outlasts this process, so that
+        is_persistent: Whether what happens there outlasts this process, so that
             records of it must be kept.
     """
 
@@ -54,7 +55,7 @@ class Source:
     clock: Clock
     rules: tuple[Rule, ...] = ()
     networks: tuple[Network, ...] = ()
-    lasting: bool = True
+    is_persistent: bool = True
 
 
 def load_settings(config: Path | None) -> Settings:
@@ -68,13 +69,13 @@ def load_settings(config: Path | None) -> Settings:
     """
     if config is not None:
         return read_settings(config)
-    if not _is_found(DEFAULT_CONFIG):
+    if not _exists(DEFAULT_CONFIG):
         return NO_SETTINGS
     warn(f"using {DEFAULT_CONFIG}, found in the working directory")
     return read_settings(DEFAULT_CONFIG)
 
 
-def _is_found(config: Path) -> bool:
+def _exists(config: Path) -> bool:
     try:
         return config.exists()
     except OSError:  # a working directory that may not be looked into
@@ -82,12 +83,12 @@ def _is_found(config: Path) -> bool:
 
 
 def open_source(
-    word: str, settings: Settings, *, pace: float = 0.0, at: datetime | None = None
-) -> Source:
-    """Return what *word* means.
+    name: str, settings: Settings, *, pace: float = 0.0, at: datetime | None = None
+) -> ClusterSource:
+    """Return what *name* means.
 
     Args:
-        word: The name of a platform, a file, or `demo`.
+        name: The name of a platform, a file, or `demo`.
         settings: Where platforms are named.
         pace: Real seconds for each second on a simulated platform; 1 for real time.
         at: The time whose snapshot of a history is meant; None for the newest.
@@ -97,10 +98,10 @@ def open_source(
         ConfigurationError: A time is given, and it is no file.
         PlatformError: The platform cannot be reached.
     """
-    return as_of(_opened(word, settings, pace), at)
+    return as_of(_open_platform(name, settings, pace), at)
 
 
-def as_of(source: Source, at: datetime | None) -> Source:
+def as_of(source: ClusterSource, at: datetime | None) -> ClusterSource:
     """Return *source* as it was recorded at that time; None for the newest.
 
     Raises:
@@ -108,48 +109,50 @@ def as_of(source: Source, at: datetime | None) -> Source:
     """
     if at is None:
         return source
-    if not isinstance(source.platform, FilePlatform):
+    if not isinstance(source.platform, SnapshotFilePlatform):
         raise ConfigurationError(
             f"--at {at.isoformat()}: {source.platform.name} is no history in a file"
         )
     return replace(source, platform=source.platform.as_of(at))
 
 
-def _opened(word: str, settings: Settings, pace: float) -> Source:
-    if word == RESERVED:
-        return simulation(seed=1, pace=pace)
-    if word in settings.platforms:
-        platform = connect(settings.connection(word), settings.rules)
-        return Source(
+def _open_platform(name: str, settings: Settings, pace: float) -> ClusterSource:
+    if name == RESERVED_NAME:
+        return simulated_source(seed=1, pace=pace)
+    if name in settings.platforms:
+        platform = connect_platform(settings.connection(name), settings.rules)
+        return ClusterSource(
             platform=platform,
             clock=SystemClock(),
             rules=settings.rules,
             networks=settings.limits.networks,
-            lasting=not isinstance(platform, FilePlatform),
+            is_persistent=not isinstance(platform, SnapshotFilePlatform),
         )
-    path = Path(word)
-    if not _is_meant_as_file(path):
+    path = Path(name)
+    if not _looks_like_path(path):
         names = ", ".join(sorted(settings.platforms)) or "none"
         raise UnknownPlatformError(
-            f"{shown(word)} is neither a file nor a configured platform "
+            f"{repr_value(name)} is neither a file nor a configured platform "
             f"(there is: {names})"
         )
     return file_source(path)
 
 
-def file_source(path: Path) -> Source:
+def file_source(path: Path) -> ClusterSource:
     """Return the cluster of the snapshot, or the newest of a history, in *path*."""
-    return Source(platform=FilePlatform(path), clock=SystemClock(), lasting=False)
+    return ClusterSource(
+        platform=SnapshotFilePlatform(path), clock=SystemClock(), is_persistent=False
+    )
 
 
-def _is_meant_as_file(path: Path) -> bool:
+def _looks_like_path(path: Path) -> bool:
     try:
         return path.exists() or bool(path.suffix) or len(path.parts) > 1
     except (OSError, ValueError):  # a name too long, or with a zero byte
         return True
 
 
-def simulation(*, seed: int, pace: float = 0.0) -> Source:
+def simulated_source(*, seed: int, pace: float = 0.0) -> ClusterSource:
     """Return a simulated cluster.
 
     Args:
@@ -157,31 +160,35 @@ def simulation(*, seed: int, pace: float = 0.0) -> Source:
         pace: Real seconds for each simulated one; 0 to wait for none. With 1 it has
             the time of this machine, so that others can speak of the same time.
     """
-    real = SystemClock()
-    clock = real if pace == 1 else SimulatedClock(pace=pace, real=real)
-    platform = SimulatedPlatform(draw_cluster(seed), clock, name="demo", seed=seed)
-    return Source(platform=platform, clock=clock, lasting=False)
+    system_clock = SystemClock()
+    clock = (
+        system_clock
+        if pace == 1
+        else SimulatedClock(time_scale=pace, wall_clock=system_clock)
+    )
+    platform = SimulatedPlatform(demo_cluster(seed), clock, name="demo", seed=seed)
+    return ClusterSource(platform=platform, clock=clock, is_persistent=False)
 
 
-def pace_for(form: str) -> float:
+def simulation_pace(output_format: str) -> float:
     """Return the real seconds for each simulated one: on a terminal, people watch."""
-    return 0.05 if form != JSON and sys.stdout.isatty() else 0.0
+    return 0.05 if output_format != JSON and sys.stdout.isatty() else 0.0
 
 
-def require_changeable(platform: Platform) -> None:
+def require_writable(platform: Platform) -> None:
     """Check that something can be done on *platform*.
 
     Raises:
         ConfigurationError: Nothing can: it is a file.
     """
-    if isinstance(platform, FilePlatform):
+    if isinstance(platform, SnapshotFilePlatform):
         raise ConfigurationError(
-            f"{shown_path(platform.path)} is a snapshot in a file: it can be planned "
+            f"{display_path(platform.path)} is a snapshot in a file: it can be planned "
             "for, not changed"
         )
 
 
-def observe(source: Source) -> Snapshot:
+def observe(source: ClusterSource) -> Snapshot:
     """Return the cluster as it is now, once rules and networks fit it.
 
     Raises:
@@ -191,18 +198,18 @@ def observe(source: Source) -> Snapshot:
     """
     platform = source.platform
     snapshot = platform.observe()
-    if isinstance(platform, FilePlatform):
-        complain(platform.name, impossible(snapshot), InvalidFileError)
+    if isinstance(platform, SnapshotFilePlatform):
+        raise_diagnostics(platform.name, find_impossible(snapshot), InvalidFileError)
         if platform.damage:
             warn(platform.damage)
-    where = f"the configuration, on {source.platform.name}"
-    complain(where, misfits(source.rules, source.networks, snapshot))
-    warn_of_snapshot(snapshot)
+    context = f"the configuration, on {source.platform.name}"
+    raise_diagnostics(context, name_mismatches(source.rules, source.networks, snapshot))
+    warn_future_snapshot(snapshot)
     return snapshot
 
 
-def with_record(
-    snapshot: Snapshot, policy: Policy[Any], source: Source, settings: Settings
+def enrich_from_store(
+    snapshot: Snapshot, policy: Policy[Any], source: ClusterSource, settings: Settings
 ) -> Snapshot:
     """Return *snapshot* with what the record of *source* knows, if there is one.
 
@@ -211,15 +218,17 @@ def with_record(
         StoreError: The record cannot be read.
     """
     path = settings.store_path(source.platform.name)
-    if not source.lasting or not _may_be_there(path):
+    if not source.is_persistent or not _may_exist(path):
         return snapshot
-    with SqliteStore(path, reading=True) as store:
-        owner_of(store, source.platform.name)
-        warn_of_times(store, source.clock.now())
-        return remembered(snapshot, policy, store)
+    with SqliteStore(path, read_only=True) as store:
+        store_owner(store, source.platform.name)
+        warn_future_records(store, source.clock.now())
+        return enrich_snapshot(snapshot, policy, store)
 
 
-def with_sleepers(snapshot: Snapshot, source: Source, settings: Settings) -> Snapshot:
+def with_powered_off_nodes(
+    snapshot: Snapshot, source: ClusterSource, settings: Settings
+) -> Snapshot:
     """Return *snapshot* with what the record of *source* knows of nodes that sleep.
 
     Where there is no such record, or it is that of another platform, nothing is.
@@ -228,17 +237,17 @@ def with_sleepers(snapshot: Snapshot, source: Source, settings: Settings) -> Sna
         StoreError: The record cannot be read.
     """
     path = settings.store_path(source.platform.name)
-    awake = all(node.online for node in snapshot.nodes.values())
-    if awake or not source.lasting or not _may_be_there(path):
+    all_online = all(node.online for node in snapshot.nodes.values())
+    if all_online or not source.is_persistent or not _may_exist(path):
         return snapshot
-    with SqliteStore(path, reading=True) as store:
-        owner = store.load(OWNER) or {}
+    with SqliteStore(path, read_only=True) as store:
+        owner = store.load(OWNER_KEY) or {}
         if owner.get("name") != source.platform.name:
             return snapshot
-        return with_known_nodes(snapshot, store)
+        return fill_known_nodes(snapshot, store)
 
 
-def _may_be_there(path: Path) -> bool:
+def _may_exist(path: Path) -> bool:
     """Return whether there is a file *path*, or that cannot be found out."""
     try:
         return path.exists()
@@ -247,7 +256,7 @@ def _may_be_there(path: Path) -> bool:
 
 
 @contextmanager
-def record_of(source: Source, settings: Settings) -> Iterator[SqliteStore]:
+def open_store(source: ClusterSource, settings: Settings) -> Iterator[SqliteStore]:
     """Yield the record of *source*, to write to; what does not last has none on disk.
 
     Raises:
@@ -255,7 +264,7 @@ def record_of(source: Source, settings: Settings) -> Iterator[SqliteStore]:
             keep where the configuration says.
         StoreError: It cannot be opened.
     """
-    if not source.lasting:
+    if not source.is_persistent:
         if settings.store is not None:
             raise ConfigurationError(
                 f"[store] path: {source.platform.name} ends with this process, and no "
@@ -266,12 +275,12 @@ def record_of(source: Source, settings: Settings) -> Iterator[SqliteStore]:
         return
     name = source.platform.name
     with SqliteStore(settings.store_path(name)) as store:
-        if owner_of(store, name) is None:
-            store.save(OWNER, {"name": name})
+        if store_owner(store, name) is None:
+            store.save(OWNER_KEY, {"name": name})
         yield store
 
 
-def owner_of(store: Store, name: str) -> str | None:
+def store_owner(store: Store, name: str) -> str | None:
     """Return whose record it is: that of *name*, or None for nobody's yet.
 
     What one platform had started would be asked after, and lost, on another.
@@ -280,22 +289,22 @@ def owner_of(store: Store, name: str) -> str | None:
         ConfigurationError: It is that of another platform.
         StoreError: It cannot be read, or does not say whose it is.
     """
-    saved = store.load(OWNER)
-    if saved is None:
+    document = store.load(OWNER_KEY)
+    if document is None:
         return None
-    if not isinstance(saved.get("name"), str):
+    if not isinstance(document.get("name"), str):
         raise StoreError("the record does not say of which platform it is")
-    if saved["name"] != name:
+    if document["name"] != name:
         raise ConfigurationError(
-            f"[store] path: this is the record of {shown(saved['name'])}; "
+            f"[store] path: this is the record of {repr_value(document['name'])}; "
             f"{name} needs one of its own"
         )
     return name
 
 
-def misfits(
+def name_mismatches(
     rules: Sequence[Rule], networks: Sequence[Network], snapshot: Snapshot
-) -> Iterator[Complaint]:
+) -> Iterator[Diagnostic]:
     """Yield a complaint for each name that is not in *snapshot*.
 
     Args:
@@ -303,14 +312,14 @@ def misfits(
         networks: Networks that it names.
         snapshot: The cluster they are for.
     """
-    yield from _misfits(rules, snapshot)
+    yield from _rule_mismatches(rules, snapshot)
     for index, network in enumerate(networks):
         for node in sorted(set(network.nodes) - snapshot.nodes.keys()):
-            at = ("limits", "networks", index, "nodes")
-            yield Complaint(at, f"there is no node {shown(node)}")
+            path = ("limits", "networks", index, "nodes")
+            yield Diagnostic(path, f"there is no node {repr_value(node)}")
 
 
-def _misfits(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Complaint]:
+def _rule_mismatches(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Diagnostic]:
     """Yield a complaint for each name in *rules* that *snapshot* does not have.
 
     While a node is not online, a guest that is not there may be on that node.
@@ -319,13 +328,13 @@ def _misfits(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Complaint]:
     for index, rule in enumerate(rules):
         guests: frozenset[GuestId] = getattr(rule, "guests", frozenset())
         for guest in sorted(guests - snapshot.guests.keys() if complete else ()):
-            yield Complaint(
-                ("rules", index, "guests"), f"there is no guest {shown(guest)}"
+            yield Diagnostic(
+                ("rules", index, "guests"), f"there is no guest {repr_value(guest)}"
             )
         nodes: frozenset[NodeId] = frozenset()
         if isinstance(rule, NodeAffinity):
             nodes = frozenset(rule.nodes)
         for node in sorted(nodes - snapshot.nodes.keys()):
-            yield Complaint(
-                ("rules", index, "nodes"), f"there is no node {shown(node)}"
+            yield Diagnostic(
+                ("rules", index, "nodes"), f"there is no node {repr_value(node)}"
             )

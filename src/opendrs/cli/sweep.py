@@ -9,32 +9,39 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.figures import counted
-from opendrs.cli.live import counting_bars
+from opendrs.cli.console import print_json, printable
 from opendrs.cli.options import JSON, format_option
-from opendrs.cli.screen import print_json, visible
-from opendrs.cli.swept import Outcome, document, draw, print_outcome
-from opendrs.errors import ConfigurationError
-from opendrs.sim.consolidation.outputs import PICTURES, require_outputs
-from opendrs.sim.consolidation.sweep.cluster import on_cluster
-from opendrs.sim.consolidation.sweep.form import read_sweep
-from opendrs.sim.consolidation.sweep.grid import Grid
-from opendrs.sim.consolidation.sweep.journal import journal_path
-from opendrs.sim.consolidation.sweep.local import cores, locally
-from opendrs.sim.consolidation.sweep.results import METRICS
-from opendrs.sim.consolidation.sweep.running import (
-    Entry,
-    Work,
-    finished,
-    kept,
-    prepared,
+from opendrs.cli.progress import counting_bars
+from opendrs.cli.sweep_report import (
+    SweepReport,
+    draw_sweep_report,
+    print_sweep,
+    sweep_document,
 )
-from opendrs.sim.consolidation.sweep.scheduler import connected
-from opendrs.sim.consolidation.sweep.summary import candidates
-from opendrs.sim.consolidation.sweep.task import Done, Task
+from opendrs.errors import ConfigurationError
+from opendrs.model import format_count
+from opendrs.simulation.atomic_output import PLOT_SUFFIXES, check_outputs
+from opendrs.simulation.sweep.checkpoint import checkpoint_path
+from opendrs.simulation.sweep.dask_cluster import connect, run_on_cluster
+from opendrs.simulation.sweep.grid import SweepGrid
+from opendrs.simulation.sweep.parsing import read_sweep
+from opendrs.simulation.sweep.results import METRICS, sweep_candidates
+from opendrs.simulation.sweep.run import (
+    PreparedTrial,
+    TaskRunner,
+    finished_rows,
+    prepare_trials,
+    run_sweep,
+)
+from opendrs.simulation.sweep.tasks import (
+    SweepTask,
+    TaskResults,
+    available_cores,
+    run_locally,
+)
 
-RESULTS = (".parquet",)
-Tell = Callable[[str], Callable[[int, int], None]]
+RESULT_SUFFIXES = (".parquet",)
+ProgressFactory = Callable[[str], Callable[[int, int], None]]
 
 
 @click.command(name="sweep")
@@ -79,7 +86,7 @@ def command(  # noqa: PLR0913 - one for each option
     scheduler: str | None,
     front: tuple[str, str],
     plot: Path | None,
-    form: str,
+    output_format: str,
 ) -> None:
     """Try policies with many settings over many loads and seeds.
 
@@ -101,46 +108,51 @@ def command(  # noqa: PLR0913 - one for each option
         )
     grid = read_sweep(file)
     results = file.with_suffix(".parquet") if out is None else out
-    wanted = [(results, RESULTS), *([(plot, PICTURES)] if plot else [])]
-    require_outputs(wanted, [file, *grid.inputs()])
-    earlier = kept(results)
-    with _workers(scheduler, jobs or cores()) as work, _progress() as tell:
-        entries = prepared(grid, tell("reading"))
-        with _told_when_stopped(results, entries):
-            rows = finished(entries, results, work, tell("running"))
-    outcome = Outcome(
+    outputs = [(results, RESULT_SUFFIXES), *([(plot, PLOT_SUFFIXES)] if plot else [])]
+    check_outputs(outputs, [file, *grid.inputs()])
+    existing = finished_rows(results)
+    with (
+        _workers(scheduler, jobs or available_cores()) as execute,
+        _trial_progress() as create_progress,
+    ):
+        trials = prepare_trials(grid, create_progress("reading"))
+        with _report_interruption(results, trials):
+            rows = run_sweep(trials, results, execute, create_progress("running"))
+    report = SweepReport(
         title=_title(grid, file),
         results=results,
-        computed=sum(each.identity not in earlier for each in entries),
-        runs=len(entries),
+        computed=sum(each.identity not in existing for each in trials),
+        runs=len(trials),
         front=front,
-        candidates=candidates([each.trial for each in entries], rows, front),
+        candidates=sweep_candidates([each.trial for each in trials], rows, front),
     )
-    if form == JSON:
-        print_json(document(outcome))
+    if output_format == JSON:
+        print_json(sweep_document(report))
     else:
-        print_outcome(outcome)
+        print_sweep(report)
     if plot is not None:
-        draw(outcome, plot)
+        draw_sweep_report(report, plot)
 
 
-def _title(grid: Grid, file: Path) -> str:
+def _title(grid: SweepGrid, file: Path) -> str:
     return grid.title or file.stem
 
 
 @contextmanager
-def _told_when_stopped(results: Path, entries: Sequence[Entry]) -> Iterator[None]:
+def _report_interruption(
+    results: Path, trials: Sequence[PreparedTrial]
+) -> Iterator[None]:
     """Say what is kept when a sweep does not come to its end."""
     try:
         yield
     except BaseException:
-        journal = journal_path(results)
+        checkpoint = checkpoint_path(results)
         with suppress(ConfigurationError):
-            found = kept(results)
-            done = sum(each.identity in found for each in entries)
-            if journal.exists() and done:
+            existing = finished_rows(results)
+            completed = sum(each.identity in existing for each in trials)
+            if checkpoint.exists() and completed:
                 click.echo(
-                    f"opendrs: {done} of {counted(len(entries), 'run')} done and kept; "
+                    f"opendrs: {completed} of {format_count(len(trials), 'run')} done and kept; "
                     "the same command goes on from there",
                     err=True,
                 )
@@ -148,38 +160,38 @@ def _told_when_stopped(results: Path, entries: Sequence[Entry]) -> Iterator[None
 
 
 @contextmanager
-def _workers(scheduler: str | None, jobs: int) -> Iterator[Work]:
+def _workers(scheduler: str | None, jobs: int) -> Iterator[TaskRunner]:
     """Give whoever does the runs."""
     if scheduler is None:
-        yield lambda tasks: locally(tasks, jobs)
+        yield lambda tasks: run_locally(tasks, jobs)
         return
-    with connected(scheduler) as client:
+    with connect(scheduler) as client:
 
-        def work(tasks: Sequence[Task]) -> Done:
-            return on_cluster(client, tasks, _report)
+        def execute(tasks: Sequence[SweepTask]) -> TaskResults:
+            return run_on_cluster(client, tasks, _print_event)
 
-        yield work
+        yield execute
 
 
-def _report(event: str) -> None:
+def _print_event(event: str) -> None:
     """Write a line to standard error; click.echo would write across the bars."""
-    sys.stderr.write(f"{visible(event)}\n")
+    sys.stderr.write(f"{printable(event)}\n")
 
 
 @contextmanager
-def _progress() -> Iterator[Tell]:
+def _trial_progress() -> Iterator[ProgressFactory]:
     """Give what shows on a terminal how far everything is."""
     with counting_bars() as bars:
         if bars is None:
-            yield lambda _: _silent
+            yield lambda _: _ignore_progress
             return
 
-        def begin(name: str) -> Callable[[int, int], None]:
-            task = bars.add_task(visible(name), total=None)
+        def start_phase(name: str) -> Callable[[int, int], None]:
+            task = bars.add_task(printable(name), total=None)
             return lambda done, total: bars.update(task, completed=done, total=total)
 
-        yield begin
+        yield start_phase
 
 
-def _silent(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     del done, total

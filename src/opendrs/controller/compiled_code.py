@@ -28,22 +28,28 @@ from typing import Any
 
 import opendrs
 from opendrs.errors import StoreError
-from opendrs.policies.optimising.searches import register
+from opendrs.optimizer import register_compiled_code
 
-CACHE = "OPENDRS_CACHE"  # the only directory for compiled code, if it is set
-NUMBA_CACHE = "NUMBA_CACHE_DIR"  # otherwise that of Numba comes first
-FOLDER = "compiled-"
+CACHE_VARIABLE = "OPENDRS_CACHE"  # the only directory for compiled code, if it is set
+NUMBA_CACHE_VARIABLE = "NUMBA_CACHE_DIR"  # otherwise that of Numba comes first
+FOLDER_PREFIX = "compiled-"
 MANIFEST = "manifest.json"
-NOT_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 COMMAND = "opendrs compile"
-CHOOSE = f"choose another: {COMMAND} --to DIR, and set {CACHE}=DIR"
-PROGRAM = [sys.executable, "-m", "opendrs.controller.compiled_code"]  # for DIR
+OTHER_DIRECTORY_HINT = (
+    f"choose another: {COMMAND} --to DIR, and set {CACHE_VARIABLE}=DIR"
+)
+BACKGROUND_COMMAND = [
+    sys.executable,
+    "-m",
+    "opendrs.controller.compiled_code",
+]  # for DIR
 
-Told = Callable[[str], None]
+ReportLine = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class CompilationVersion:
     """What compiled code is made for.
 
     Attributes:
@@ -61,17 +67,17 @@ class Version:
     @property
     def folder(self) -> str:
         """The name of the folder for this version."""
-        return FOLDER + sha256(repr(asdict(self)).encode()).hexdigest()[:16]
+        return FOLDER_PREFIX + sha256(repr(asdict(self)).encode()).hexdigest()[:16]
 
     @classmethod
-    def of_this_process(cls) -> Version:
+    def of_this_process(cls) -> CompilationVersion:
         """Return the version that this process can load."""
         import numba  # noqa: PLC0415 - takes half a second
         from numba.core.registry import cpu_target  # noqa: PLC0415
 
-        from opendrs.policies.optimising.compilation import FUNCTIONS  # noqa: PLC0415
+        from opendrs.optimizer.compiled import entry_points  # noqa: PLC0415
 
-        prints = "".join(each.fingerprint for each in FUNCTIONS)
+        prints = "".join(each.fingerprint for each in entry_points.FUNCTIONS)
         target: Any = cpu_target
         processor = repr(target.target_context.codegen().magic_tuple())
         return cls(
@@ -82,58 +88,60 @@ class Version:
         )
 
 
-def directories(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+def cache_directories(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Return where compiled code is looked for, the first choice first."""
-    if environment.get(CACHE):
-        return (Path(environment[CACHE]).absolute(),)
-    found = [Path(opendrs.__file__).parent / "__pycache__"]
-    if environment.get(NUMBA_CACHE):
-        found.insert(0, Path(environment[NUMBA_CACHE]).absolute())
+    if environment.get(CACHE_VARIABLE):
+        return (Path(environment[CACHE_VARIABLE]).absolute(),)
+    directories = [Path(opendrs.__file__).parent / "__pycache__"]
+    if environment.get(NUMBA_CACHE_VARIABLE):
+        directories.insert(0, Path(environment[NUMBA_CACHE_VARIABLE]).absolute())
     with suppress(RuntimeError):  # no home directory
         home = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        found.append(Path(home) / "opendrs")
-    return tuple(found)
+        directories.append(Path(home) / "opendrs")
+    return tuple(directories)
 
 
-def found_in(directory: Path) -> Path | None:
+def find_folder_in(directory: Path) -> Path | None:
     """Return the folder in *directory* that this process can load, if there is one."""
     if not _folders(directory):  # Numba need not be loaded to know
         return None
-    folder = directory / Version.of_this_process().folder
+    folder = directory / CompilationVersion.of_this_process().folder
     return folder if (folder / MANIFEST).is_file() and _is_safe(folder) else None
 
 
-def found() -> Path | None:
+def find_folder() -> Path | None:
     """Return the first folder that this process can load, if there is one."""
-    candidates = (found_in(directory) for directory in directories())
+    candidates = (find_folder_in(directory) for directory in cache_directories())
     return next((each for each in candidates if each is not None), None)
 
 
-def unsuitable() -> str | None:
+def unusable_detail() -> str | None:
     """Return why folders with compiled code cannot be used; None if there are none."""
-    for directory in directories():
+    for directory in cache_directories():
         for folder in _folders(directory):
             if not _is_safe(folder):
                 return f"{folder}: a link, or other users can write to it"
             with suppress(OSError, ValueError):
                 made_for = json.loads((folder / MANIFEST).read_text())["version"]
-                here = asdict(Version.of_this_process())
-                other = [name for name in here if made_for.get(name) != here[name]]
+                current = asdict(CompilationVersion.of_this_process())
+                other = [
+                    name for name in current if made_for.get(name) != current[name]
+                ]
                 return f"{folder}: made for another version of: {', '.join(other)}"
     return None
 
 
-def load(folder: Path) -> bool:
+def load_folder(folder: Path) -> bool:
     """Load what *folder* holds; return False where it is damaged."""
     from numba.core.compiler import CompileResult  # noqa: PLC0415
 
-    from opendrs.policies.optimising.compilation import FUNCTIONS  # noqa: PLC0415
+    from opendrs.optimizer.compiled import entry_points  # noqa: PLC0415
 
-    contents = _read(folder)
-    if contents is None or len(contents) < len(FUNCTIONS):
+    contents = _read_contents(folder)
+    if contents is None or len(contents) < len(entry_points.FUNCTIONS):
         return False
     rebuild: Any = CompileResult._rebuild  # noqa: SLF001 - as Numba's own cache does
-    for function in FUNCTIONS:
+    for function in entry_points.FUNCTIONS:
         dispatcher = function.dispatcher
         if dispatcher.signatures:
             continue
@@ -148,29 +156,28 @@ def load(folder: Path) -> bool:
     return True
 
 
-def compile_all(told: Told) -> None:
+def compile_all(report_line: ReportLine) -> None:
     """Compile all functions in this process, and tell which one, after how long."""
-    from opendrs.policies.optimising.compilation import (  # noqa: PLC0415
-        FUNCTIONS,
-        compilations,
-    )
+    from opendrs.optimizer.compiled import entry_points  # noqa: PLC0415
 
-    begun = monotonic()
-    for number, (function, run) in enumerate(compilations(), 1):
+    started_at = monotonic()
+    for number, (function, run) in enumerate(entry_points.compilations(), 1):
         if function.dispatcher.signatures:
             continue
-        told(
-            f"compiling the search: {number} of {len(FUNCTIONS)}, {function.name} "
-            f"(after {monotonic() - begun:.0f} s)"
+        report_line(
+            f"compiling the search: {number} of {len(entry_points.FUNCTIONS)}, {function.name} "
+            f"(after {monotonic() - started_at:.0f} s)"
         )
         run()
 
 
-def kept(told: Told, directory: Path | None = None) -> tuple[Path, bool]:
+def ensure_folder(
+    report_line: ReportLine, directory: Path | None = None
+) -> tuple[Path, bool]:
     """Return the folder with compiled code; copy or compile it if there is none.
 
     Args:
-        told: Told which function is compiled, or that another process compiles.
+        report_line: Told which function is compiled, or that another process compiles.
         directory: Where; None for the first directory that can be written.
 
     Returns:
@@ -179,50 +186,50 @@ def kept(told: Told, directory: Path | None = None) -> tuple[Path, bool]:
     Raises:
         StoreError: It cannot be written.
     """
-    place = writable() if directory is None else directory
-    if place is None:
-        tried = ", ".join(map(str, directories()))
+    target = writable_directory() if directory is None else directory
+    if target is None:
+        candidates = ", ".join(map(str, cache_directories()))
         raise StoreError(
-            f"compiled code: no directory can be written: {tried}; {CHOOSE}"
+            f"compiled code: no directory can be written: {candidates}; {OTHER_DIRECTORY_HINT}"
         )
     try:
-        with _locked(place, told):
-            folder = found_in(place)
-            if folder is not None and _read(folder) is not None:
+        with _locked(target, report_line):
+            folder = find_folder_in(target)
+            if folder is not None and _read_contents(folder) is not None:
                 return folder, False
-            other = found()
-            contents = None if other is None else _read(other)
+            other = find_folder()
+            contents = None if other is None else _read_contents(other)
             if contents is None:
-                compile_all(told)
-                contents = _compiled()
-            return _save(contents, place), True
+                compile_all(report_line)
+                contents = _compiled_contents()
+            return _write_contents(contents, target), True
     except OSError as error:
         raise StoreError(
-            f"compiled code: {place}: {error.strerror or error}; {CHOOSE}"
+            f"compiled code: {target}: {error.strerror or error}; {OTHER_DIRECTORY_HINT}"
         ) from error
 
 
-def supply_always(told: Told) -> None:
+def provide_always(report_line: ReportLine) -> None:
     """Let all policies of this process use the compiled search, compiled if need be."""
-    supply = Supply(told)
-    register(lambda _required: supply(True))  # noqa: FBT003 - see `Provision`
+    provider = CompiledCodeProvider(report_line)
+    register_compiled_code(lambda _required: provider(True))  # noqa: FBT003 - see `Provision`
 
 
-def require(told: Told) -> None:
+def require_compiled_code(report_line: ReportLine) -> None:
     """Load compiled code, or compile in this process, and keep that if possible."""
-    folder = found()
-    if folder is not None and load(folder):
+    folder = find_folder()
+    if folder is not None and load_folder(folder):
         return
     try:
-        load(kept(told)[0])
+        load_folder(ensure_folder(report_line)[0])
     except StoreError as error:
-        told(f"{error}; until then each process compiles")
-        compile_all(told)
+        report_line(f"{error}; until then each process compiles")
+        compile_all(report_line)
 
 
-def writable() -> Path | None:
+def writable_directory() -> Path | None:
     """Return the first directory that can be written, made if necessary."""
-    for directory in directories():
+    for directory in cache_directories():
         with suppress(OSError):
             directory.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=directory).close()
@@ -230,36 +237,36 @@ def writable() -> Path | None:
     return None
 
 
-class Supply:
+class CompiledCodeProvider:
     """Makes compiled code available to the searches of this process.
 
     Args:
-        told: Told what happens, in a line each.
+        report_line: Told what happens, in a line each.
         background: Whether another process compiles meanwhile, if there is none.
     """
 
-    def __init__(self, told: Told, *, background: bool = False) -> None:
-        self._told = told
+    def __init__(self, report_line: ReportLine, *, background: bool = False) -> None:
+        self._report_line = report_line
         self._background = background
         self._available: bool | None = None
         self._process: subprocess.Popen[str] | None = None
-        self._place: Path | None = None
+        self._directory: Path | None = None
         self._temporary: Path | None = None
 
     def __call__(self, required: bool) -> bool:  # noqa: FBT001 - see `Provision`
         """Return whether compiled code is available; where it is required, make it."""
         if self._available is None:
-            folder = found()
-            self._available = folder is not None and load(folder)
+            folder = find_folder()
+            self._available = folder is not None and load_folder(folder)
             if not self._available:
-                self._explain(folder)
+                self._report_unusable(folder)
         if self._available:
             return True
         if required:
-            require(self._told)
+            require_compiled_code(self._report_line)
             self._available = True
         elif self._background:
-            self._look_after()
+            self._poll_background()
         return self._available
 
     def close(self) -> None:
@@ -271,48 +278,54 @@ class Supply:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _explain(self, folder: Path | None) -> None:
+    def _report_unusable(self, folder: Path | None) -> None:
         damaged = None if folder is None else f"{folder}: damaged"
-        why = damaged or unsuitable()
-        if why is not None:
-            self._told(f"compiled code: {why}; compile again: {COMMAND}")
+        detail = damaged or unusable_detail()
+        if detail is not None:
+            self._report_line(f"compiled code: {detail}; compile again: {COMMAND}")
 
-    def _look_after(self) -> None:
+    def _poll_background(self) -> None:
         """Begin to compile in another process, or load what it has compiled."""
-        if self._place is None:
-            self._begin()
+        if self._directory is None:
+            self._start_background()
         elif self._process is not None and self._process.poll() is not None:
             _, error = self._process.communicate()
             self._process = None
-            folder = found_in(self._place)
-            if folder is not None and load(folder):
+            folder = find_folder_in(self._directory)
+            if folder is not None and load_folder(folder):
                 self._available = True
-                self._told(f"compiled code: ready: {folder}; it is used from now on")
+                self._report_line(
+                    f"compiled code: ready: {folder}; it is used from now on"
+                )
             else:
                 last = error.strip().splitlines()[-1:] or ["no error was written"]
-                self._told(f"compiled code: not compiled: {last[0]}; run {COMMAND}")
+                self._report_line(
+                    f"compiled code: not compiled: {last[0]}; run {COMMAND}"
+                )
 
-    def _begin(self) -> None:
-        place = writable()
-        if place is None:
-            place = self._temporary = Path(tempfile.mkdtemp(prefix="opendrs-compiled-"))
-        self._place = place
+    def _start_background(self) -> None:
+        directory = writable_directory()
+        if directory is None:
+            directory = self._temporary = Path(
+                tempfile.mkdtemp(prefix="opendrs-compiled-")
+            )
+        self._directory = directory
         self._process = subprocess.Popen(  # noqa: S603 - this program
-            [*PROGRAM, str(place)],
+            [*BACKGROUND_COMMAND, str(directory)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
-        self._told(
+        self._report_line(
             "compiled code: none found; compiling in the background for about 20 s "
-            f"of one processor: {place}; planning with the plain search until then"
+            f"of one processor: {directory}; planning with the plain search until then"
         )
 
 
 def _folders(directory: Path) -> list[Path]:
     try:
-        return sorted(directory.glob(FOLDER + "*"))
+        return sorted(directory.glob(FOLDER_PREFIX + "*"))
     except OSError:
         return []
 
@@ -323,49 +336,53 @@ def _is_safe(folder: Path) -> bool:
     A symbolic link is not followed: it could lead elsewhere when the code is read.
     """
     try:
-        about = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return False
-    own = about.st_uid in (0, os.geteuid())
-    return own and stat.S_ISDIR(about.st_mode) and not about.st_mode & NOT_OTHERS
+    is_owned = status.st_uid in (0, os.geteuid())
+    return (
+        is_owned
+        and stat.S_ISDIR(status.st_mode)
+        and not status.st_mode & WRITABLE_BY_OTHERS
+    )
 
 
-def _compiled() -> dict[str, bytes]:
+def _compiled_contents() -> dict[str, bytes]:
     """Return the code of all functions, which this process has compiled."""
     from numba.core.serialize import dumps  # noqa: PLC0415
 
-    from opendrs.policies.optimising.compilation import FUNCTIONS  # noqa: PLC0415
+    from opendrs.optimizer.compiled import entry_points  # noqa: PLC0415
 
     dump: Any = dumps
     code = {}
-    for function in FUNCTIONS:
+    for function in entry_points.FUNCTIONS:
         (result,) = function.dispatcher.overloads.values()
         code[function.name] = dump(result._reduce())  # noqa: SLF001 - as in `load`
     return code
 
 
-def _read(folder: Path) -> dict[str, bytes] | None:
+def _read_contents(folder: Path) -> dict[str, bytes] | None:
     """Return the code of all functions that *folder* holds; None if it is damaged."""
     try:
         sums = json.loads((folder / MANIFEST).read_text())["sha256"]
         code = {name: (folder / f"{name}.bin").read_bytes() for name in sums}
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    sound = all(_sum(content) == sums[name] for name, content in code.items())
-    return code if sound else None
+    is_intact = all(_checksum(content) == sums[name] for name, content in code.items())
+    return code if is_intact else None
 
 
-def _save(code: Mapping[str, bytes], directory: Path) -> Path:
+def _write_contents(code: Mapping[str, bytes], directory: Path) -> Path:
     """Write *code* to the folder of this version, and return it."""
-    version = Version.of_this_process()
+    version = CompilationVersion.of_this_process()
     for old in directory.glob(".new-*"):  # of a process that was killed
         shutil.rmtree(old, ignore_errors=True)
     new = Path(tempfile.mkdtemp(prefix=".new-", dir=directory))
     for name, content in code.items():
         (new / f"{name}.bin").write_bytes(content)
-    sums = {name: _sum(content) for name, content in code.items()}
-    about = {"version": asdict(version), "sha256": sums}
-    (new / MANIFEST).write_text(json.dumps(about, indent=2) + "\n")
+    sums = {name: _checksum(content) for name, content in code.items()}
+    manifest = {"version": asdict(version), "sha256": sums}
+    (new / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     for file in new.iterdir():
         file.chmod(0o644)
     new.chmod(0o755)
@@ -375,12 +392,12 @@ def _save(code: Mapping[str, bytes], directory: Path) -> Path:
     return folder
 
 
-def _sum(content: bytes) -> str:
+def _checksum(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
 @contextmanager
-def _locked(directory: Path, told: Told) -> Iterator[None]:
+def _locked(directory: Path, report_line: ReportLine) -> Iterator[None]:
     """Keep other processes from compiling for *directory* at the same time."""
     directory.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -389,7 +406,7 @@ def _locked(directory: Path, told: Told) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            told(
+            report_line(
                 f"compiled code: waiting for another process that compiles: {directory}"
             )
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -400,7 +417,7 @@ def _locked(directory: Path, told: Told) -> Iterator[None]:
 
 def _main() -> None:
     os.nice(19)
-    kept(lambda _: None, Path(sys.argv[1]))
+    ensure_folder(lambda _: None, Path(sys.argv[1]))
 
 
 if __name__ == "__main__":

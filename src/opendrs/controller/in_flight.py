@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opendrs.controller.stores.encoding import action_as_text, action_from_text
 from opendrs.errors import PlatformError, StoreError
 from opendrs.model import (
     Guest,
     GuestId,
     GuestKind,
     GuestState,
+    LiveMigration,
     Migration,
-    Move,
     Node,
     NodeId,
     NodeState,
@@ -29,11 +28,13 @@ from opendrs.model import (
     Resources,
     Snapshot,
     Usage,
+    action_as_text,
+    action_from_text,
 )
 from opendrs.ports import Outcome, Platform, StepRecord, Store, TaskState
 
-KEY = "in flight"
-Key = tuple[GuestId, NodeId, NodeId]
+STORE_KEY = "in flight"
+MigrationKey = tuple[GuestId, NodeId, NodeId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +42,28 @@ class OpenMigration:
     """A migration that may be running.
 
     Attributes:
-        move: The migration.
+        migration: The migration.
         guest: The guest as it was last seen on the source, migrating to the target.
     """
 
-    move: Move
+    migration: Migration
     guest: Guest
 
     @property
-    def ends(self) -> tuple[NodeId, NodeId]:
+    def endpoints(self) -> tuple[NodeId, NodeId]:
         """Return the source and the target."""
-        return self.move.source, self.move.target
+        return self.migration.source, self.migration.target
 
     @property
-    def key(self) -> Key:
+    def key(self) -> MigrationKey:
         """Return the guest and both nodes, which identify it."""
-        return _key(self.move)
+        return _migration_key(self.migration)
 
 
-class InFlight:
+class OpenMigrations:
     """The migrations that may be running, as the store keeps them.
 
-    Those that `begin` was called for run until `end`. The others were lost, or others
+    Those that `start` was called for run until `finish`. The others were lost, or others
     have started them: how they ended is judged by what is seen.
 
     Args:
@@ -74,41 +75,43 @@ class InFlight:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept = {found.key: found for found in in_flight(store)}
-        self._running: set[Key] = set()
+        self._known = {known.key: known for known in load_open_migrations(store)}
+        self._running: set[MigrationKey] = set()
 
-    def begin(self, moves: Sequence[Move], seen: Snapshot) -> None:
-        """Record that *moves* are about to start; written before they are.
+    def start(self, migrations: Sequence[Migration], snapshot: Snapshot) -> None:
+        """Record that *migrations* are about to start; written before they are.
 
         Args:
-            moves: The migrations.
-            seen: The cluster, with their guests.
+            migrations: The migrations.
+            snapshot: The cluster, with their guests.
 
         Raises:
             StoreError: It cannot be kept.
         """
-        for move in moves:
-            migrating = replace(seen.guests[move.guest], migrating_to=move.target)
-            self._kept[_key(move)] = OpenMigration(move, migrating)
-            self._running.add(_key(move))
-        if moves:
+        for migration in migrations:
+            guest = replace(
+                snapshot.guests[migration.guest], migrating_to=migration.target
+            )
+            self._known[_migration_key(migration)] = OpenMigration(migration, guest)
+            self._running.add(_migration_key(migration))
+        if migrations:
             self._save()
 
-    def follow(self, moves: Iterable[Move]) -> None:
-        """Record that an earlier process has started *moves*.
+    def adopt(self, migrations: Iterable[Migration]) -> None:
+        """Record that an earlier process has started *migrations*.
 
         Of a guest that it did not record, only the name is known.
 
         Raises:
             StoreError: It cannot be kept.
         """
-        for move in moves:
-            unseen = OpenMigration(move, _unknown(move))
-            self._kept.setdefault(_key(move), unseen)
-            self._running.add(_key(move))
+        for migration in migrations:
+            unobserved = OpenMigration(migration, _unobserved_guest(migration))
+            self._known.setdefault(_migration_key(migration), unobserved)
+            self._running.add(_migration_key(migration))
         self._save()
 
-    def end(self, record: StepRecord) -> None:
+    def finish(self, record: StepRecord) -> None:
         """Record the outcome of a step: one that was lost may still be running.
 
         Raises:
@@ -116,18 +119,24 @@ class InFlight:
         """
         if isinstance(record.action, PowerOn | PowerOff):
             return
-        self._running.discard(_key(record.action))
+        self._running.discard(_migration_key(record.action))
         if record.outcome is not Outcome.LOST:
-            self._kept.pop(_key(record.action), None)
+            self._known.pop(_migration_key(record.action), None)
         self._save()
 
-    def counted(self, seen: Snapshot) -> Snapshot:
-        """Return *seen* with every migration that may be running on both its nodes."""
-        self._update(seen)
-        counting = [m for m in self._kept.values() if self._counts(m, seen)]
-        return _with(counting, seen) if counting else seen
+    def add_to(self, snapshot: Snapshot) -> Snapshot:
+        """Return *snapshot* with every migration that may be running on both its nodes."""
+        self._update(snapshot)
+        open_migrations = [
+            m for m in self._known.values() if self._may_be_running(m, snapshot)
+        ]
+        return (
+            _count_on_both_nodes(open_migrations, snapshot)
+            if open_migrations
+            else snapshot
+        )
 
-    def settle(self, seen: Snapshot, platform: Platform) -> None:
+    def forget_ended(self, snapshot: Snapshot, platform: Platform) -> None:
         """Keep the migrations that are seen, and forget those that are over.
 
         The platform is asked again about a guest that is seen on its source and not
@@ -136,61 +145,70 @@ class InFlight:
         Raises:
             StoreError: It cannot be kept.
         """
-        before = dict(self._kept)
-        self._update(seen)
-        self._kept = {
-            key: found
-            for key, found in self._kept.items()
-            if self._counts(found, seen) and not _has_failed(found, seen, platform)
+        before = dict(self._known)
+        self._update(snapshot)
+        self._known = {
+            key: known
+            for key, known in self._known.items()
+            if self._may_be_running(known, snapshot)
+            and not _has_failed(known, snapshot, platform)
         }
-        if self._kept != before:
+        if self._known != before:
             self._save()
 
-    def _update(self, seen: Snapshot) -> None:
+    def _update(self, snapshot: Snapshot) -> None:
         """Remember the guests of migrations as they are seen, and new migrations."""
-        for key, found in self._kept.items():
-            if (guest := _on_source(found, seen)) is not None:
-                self._kept[key] = OpenMigration(found.move, guest)
-        for guest in seen.guests.values():
+        for key, known in self._known.items():
+            if (guest := _guest_on_source(known, snapshot)) is not None:
+                self._known[key] = OpenMigration(known.migration, guest)
+        for guest in snapshot.guests.values():
             if guest.migrating_to is not None:
-                move = Migration(guest.id, guest.node, guest.migrating_to)
-                self._kept.setdefault(_key(move), OpenMigration(move, guest))
+                migration = LiveMigration(guest.id, guest.node, guest.migrating_to)
+                self._known.setdefault(
+                    _migration_key(migration), OpenMigration(migration, guest)
+                )
 
-    def _counts(self, found: OpenMigration, seen: Snapshot) -> bool:
-        return found.key in self._running or not is_over(found, seen)
+    def _may_be_running(self, known: OpenMigration, snapshot: Snapshot) -> bool:
+        return known.key in self._running or not has_ended(known, snapshot)
 
     def _save(self) -> None:
-        value = {"migrations": [_plain(found) for found in self._kept.values()]}
-        self._store.save(KEY, value)
+        value = {
+            "migrations": [_encode_migration(known) for known in self._known.values()]
+        }
+        self._store.save(STORE_KEY, value)
 
 
-def in_flight(store: Store) -> tuple[OpenMigration, ...]:
+def load_open_migrations(store: Store) -> tuple[OpenMigration, ...]:
     """Return the migrations that may be running, as the store has them.
 
     Raises:
         StoreError: They cannot be read.
     """
-    saved: Any = (store.load(KEY) or {}).get("migrations", [])
+    saved: Any = (store.load(STORE_KEY) or {}).get("migrations", [])
     try:
-        return tuple(map(_read, saved))
+        return tuple(map(_decode_migration, saved))
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
             f"record of migrations in flight: not readable: {error!r}"
         ) from error
 
 
-def with_in_flight(seen: Snapshot, store: Store) -> Snapshot:
-    """Return *seen* with the migrations that the store knows and that are not over.
+def add_open_migrations(snapshot: Snapshot, store: Store) -> Snapshot:
+    """Return *snapshot* with the migrations that the store knows and that are not over.
 
     Raises:
         StoreError: They cannot be read.
     """
-    counting = [found for found in in_flight(store) if not is_over(found, seen)]
-    return _with(counting, seen) if counting else seen
+    open_migrations = [
+        known for known in load_open_migrations(store) if not has_ended(known, snapshot)
+    ]
+    return (
+        _count_on_both_nodes(open_migrations, snapshot) if open_migrations else snapshot
+    )
 
 
-def is_over(lost: OpenMigration, seen: Snapshot) -> bool:
-    """Return whether *seen* shows that a migration of unknown outcome has ended.
+def has_ended(known: OpenMigration, snapshot: Snapshot) -> bool:
+    """Return whether *snapshot* shows that a migration of unknown outcome has ended.
 
     It has when its guest is seen on a node that answers, and is not migrating, or is
     not seen at all. Unless the guest runs elsewhere than on the source, the state of
@@ -198,125 +216,131 @@ def is_over(lost: OpenMigration, seen: Snapshot) -> bool:
     guest migrates, or not the guest. A node that is off, or that the platform does
     not have any more, runs none.
     """
-    ends = [seen.nodes[name] for name in lost.ends if name in seen.nodes]
-    known = all(end.state is not NodeState.UNKNOWN for end in ends)
-    guest = seen.guests.get(lost.move.guest)
+    endpoints = [
+        snapshot.nodes[name] for name in known.endpoints if name in snapshot.nodes
+    ]
+    observed = all(endpoint.state is not NodeState.UNKNOWN for endpoint in endpoints)
+    guest = snapshot.guests.get(known.migration.guest)
     if guest is None:
-        return known
-    if guest.migrating_to is not None or not seen.nodes[guest.node].reachable:
+        return observed
+    if guest.migrating_to is not None or not snapshot.nodes[guest.node].reachable:
         return False
     runs_elsewhere = (
-        guest.node != lost.move.source and guest.state is GuestState.RUNNING
+        guest.node != known.migration.source and guest.state is GuestState.RUNNING
     )
-    return known or runs_elsewhere
+    return observed or runs_elsewhere
 
 
-def _has_failed(lost: OpenMigration, seen: Snapshot, platform: Platform) -> bool:
+def _has_failed(known: OpenMigration, snapshot: Snapshot, platform: Platform) -> bool:
     """Return whether the platform reports that a lost migration has failed.
 
     It is asked where the source answers and shows the guest, and not that it migrates:
     then the answer is about this guest, and comes at once.
     """
-    shown = seen.guests.get(lost.move.guest)
-    if _on_source(lost, seen) is None or shown is None or shown.migrating_to:
+    guest = snapshot.guests.get(known.migration.guest)
+    if _guest_on_source(known, snapshot) is None or guest is None or guest.migrating_to:
         return False
     try:
-        status = platform.status(platform.find(lost.move))
+        status = platform.status(platform.find(known.migration))
     except PlatformError:
         return False
     return status.state is TaskState.FAILED
 
 
-def _on_source(found: OpenMigration, seen: Snapshot) -> Guest | None:
+def _guest_on_source(known: OpenMigration, snapshot: Snapshot) -> Guest | None:
     """Return the guest as it is seen on the source, migrating; None if it is not."""
-    guest = seen.guests.get(found.move.guest)
-    if guest is None or guest.node != found.move.source or not guest.present:
+    guest = snapshot.guests.get(known.migration.guest)
+    if guest is None or guest.node != known.migration.source or not guest.is_active:
         return None
-    if not seen.nodes[guest.node].reachable:
+    if not snapshot.nodes[guest.node].reachable:
         return None
     if guest.usage.memory is None:
-        guest = replace(guest, usage=found.guest.usage)
-    return replace(guest, migrating_to=guest.migrating_to or found.move.target)
+        guest = replace(guest, usage=known.guest.usage)
+    return replace(guest, migrating_to=guest.migrating_to or known.migration.target)
 
 
-def _with(migrations: Iterable[OpenMigration], seen: Snapshot) -> Snapshot:
-    """Return *seen* with *migrations*, each on both its nodes."""
-    nodes, guests = dict(seen.nodes), dict(seen.guests)
-    for found in migrations:
-        for name in found.ends:
+def _count_on_both_nodes(
+    migrations: Iterable[OpenMigration], snapshot: Snapshot
+) -> Snapshot:
+    """Return *snapshot* with *migrations*, each on both its nodes."""
+    nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
+    for known in migrations:
+        for name in known.endpoints:
             nodes.setdefault(name, Node(id=name))
-        guest = _on_source(found, seen)
+        guest = _guest_on_source(known, snapshot)
         if guest is None:
-            guest = found.guest
-            _burden(found, seen, nodes)
-            shown = seen.guests.get(guest.id)
-            if shown is not None and shown.node not in found.ends:
+            guest = known.guest
+            _add_guest_usage(known, snapshot, nodes)
+            observed = snapshot.guests.get(guest.id)
+            if observed is not None and observed.node not in known.endpoints:
                 guest = replace(guest, id=GuestId(f"{guest.id}@{guest.node}"))
         guests[guest.id] = guest
-    return replace(seen, nodes=nodes, guests=guests)
+    return replace(snapshot, nodes=nodes, guests=guests)
 
 
-def _burden(found: OpenMigration, seen: Snapshot, nodes: dict[NodeId, Node]) -> None:
+def _add_guest_usage(
+    known: OpenMigration, snapshot: Snapshot, nodes: dict[NodeId, Node]
+) -> None:
     """Let a guest that is not seen on its source burden both nodes.
 
     The target must be able to run it; the source, if it answers, to run it on. The
     memory on the target is counted for every guest that migrates there.
     """
-    source, target = found.ends
-    cpu, memory = found.guest.usage.cpu, found.guest.usage.memory
-    shown = seen.guests.get(found.move.guest)
-    nodes[target] = _with_more(nodes[target], Usage(cpu, 0))
-    if shown is None or shown.node != source:
-        nodes[source] = _with_more(nodes[source], Usage(cpu, memory))
+    source, target = known.endpoints
+    cpu, memory = known.guest.usage.cpu, known.guest.usage.memory
+    observed = snapshot.guests.get(known.migration.guest)
+    nodes[target] = _add_usage(nodes[target], Usage(cpu, 0))
+    if observed is None or observed.node != source:
+        nodes[source] = _add_usage(nodes[source], Usage(cpu, memory))
 
 
-def _with_more(node: Node, part: Usage) -> Node:
-    used = node.usage
-    cpu = None if used.cpu is None or part.cpu is None else used.cpu + part.cpu
+def _add_usage(node: Node, added: Usage) -> Node:
+    usage = node.usage
+    cpu = None if usage.cpu is None or added.cpu is None else usage.cpu + added.cpu
     memory = (
         None
-        if used.memory is None or part.memory is None
-        else used.memory + part.memory
+        if usage.memory is None or added.memory is None
+        else usage.memory + added.memory
     )
     return replace(node, usage=Usage(cpu, memory))
 
 
-def _key(move: Move) -> Key:
-    return move.guest, move.source, move.target
+def _migration_key(migration: Migration) -> MigrationKey:
+    return migration.guest, migration.source, migration.target
 
 
-def _unknown(move: Move) -> Guest:
+def _unobserved_guest(migration: Migration) -> Guest:
     """Return a guest of which only the name is known."""
     return Guest(
-        id=move.guest,
-        node=move.source,
+        id=migration.guest,
+        node=migration.source,
         kind=GuestKind.VM,
         state=GuestState.RUNNING,
-        migrating_to=move.target,
+        migrating_to=migration.target,
     )
 
 
-def _plain(found: OpenMigration) -> dict[str, object]:
-    limit, usage = found.guest.limit, found.guest.usage
+def _encode_migration(known: OpenMigration) -> dict[str, object]:
+    limit, usage = known.guest.limit, known.guest.usage
     return {
-        "action": json.loads(action_as_text(found.move)),
-        "kind": found.guest.kind.value,
+        "action": json.loads(action_as_text(known.migration)),
+        "kind": known.guest.kind.value,
         "limit": None if limit is None else [limit.cpu, limit.memory],
         "usage": [usage.cpu, usage.memory],
-        "tags": sorted(found.guest.tags),
+        "tags": sorted(known.guest.tags),
     }
 
 
-def _read(plain: Mapping[str, Any]) -> OpenMigration:
-    move = action_from_text(json.dumps(plain["action"]))
-    if isinstance(move, PowerOn | PowerOff):
-        raise TypeError(move)
+def _decode_migration(plain: Mapping[str, Any]) -> OpenMigration:
+    migration = action_from_text(json.dumps(plain["action"]))
+    if isinstance(migration, PowerOn | PowerOff):
+        raise TypeError(migration)
     limit = plain["limit"]
     guest = replace(
-        _unknown(move),
+        _unobserved_guest(migration),
         kind=GuestKind(plain["kind"]),
         limit=None if limit is None else Resources(*limit),
         usage=Usage(*plain["usage"]),
         tags=frozenset(plain["tags"]),
     )
-    return OpenMigration(move, guest)
+    return OpenMigration(migration, guest)

@@ -1,4 +1,4 @@
-"""The controller: one cycle after the other, until told to stop."""
+"""The controller loop: run cycles until stopped."""
 
 from __future__ import annotations
 
@@ -9,59 +9,57 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from opendrs.controller.chronicle import cycle_record
-from opendrs.controller.cycle import remembered, settle_in_flight
-from opendrs.controller.cyclelog import CycleLog
-from opendrs.controller.deciding import Decider
-from opendrs.controller.execution import execute
-from opendrs.controller.future_times import correct_times
-from opendrs.controller.means import Means
-from opendrs.controller.pace import NAP, Pace
-from opendrs.controller.patience import Patience
-from opendrs.controller.report import Report
-from opendrs.controller.resumption import resume
-from opendrs.controller.telling import tell
-from opendrs.errors import (
-    PermissionDeniedError,
-    PlatformError,
-    UnsupportedError,
+from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
+from opendrs.controller.cycle import (
+    DecisionSource,
+    enrich_snapshot,
+    forget_ended_migrations,
 )
-from opendrs.model import Snapshot
-from opendrs.model.listing import counted
+from opendrs.controller.event_log import CycleLogger
+from opendrs.controller.events import log_event
+from opendrs.controller.execution_context import ExecutionContext
+from opendrs.controller.executor import ExecutionReport, execute
+from opendrs.controller.history import correct_times
+from opendrs.controller.recovery import recover
+from opendrs.controller.serialization import cycle_record
+from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
+from opendrs.model import Snapshot, format_count
 
-FIRST_PAUSE = 5.0  # seconds after which a platform that did not answer is asked again
+INITIAL_BACKOFF = (
+    5.0  # seconds after which a platform that did not answer is asked again
+)
 
 
-class Bell:
+class WakeupEvent:
     """Calls for a cycle before it is due; other threads may ring it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
-    def ring(self) -> None:
+    def set(self) -> None:
         """Call for a cycle."""
         self._event.set()
 
-    def heard(self) -> bool:
+    def consume(self) -> bool:
         """Return whether it was rung since this was last asked."""
-        rung = self._event.is_set()
+        was_set = self._event.is_set()
         self._event.clear()
-        return rung
+        return was_set
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Routine:
+class LoopSettings:
     """What the controller goes by.
 
     Attributes:
         interval: Seconds from one cycle to the next.
-        gathering: Seconds from a ring of the bell to the cycle it calls for.
+        batch_window: Seconds from a ring of the bell to the cycle it calls for.
         observe: Returns the cluster as it is now; may raise `PlatformError`.
         require_alive: Raises an error when what runs beside the cycles does not.
     """
 
     interval: float
-    gathering: float
+    batch_window: float
     observe: Callable[[], Snapshot]
     require_alive: Callable[[], None]
 
@@ -70,26 +68,30 @@ class Controller:
     """Runs cycles: what was left is followed, then observe, decide, act, record.
 
     Args:
-        routine: What it goes by.
-        means: What is at hand.
-        decider: Who decides.
-        bell: Calls for a cycle before it is due.
+        settings: What it goes by.
+        context: What is at hand.
+        decision_source: Who decides.
+        wakeup_event: Calls for a cycle before it is due.
     """
 
     def __init__(
-        self, routine: Routine, means: Means, decider: Decider, bell: Bell
+        self,
+        settings: LoopSettings,
+        context: ExecutionContext,
+        decision_source: DecisionSource,
+        wakeup_event: WakeupEvent,
     ) -> None:
-        self._routine = routine
-        self._means = means
-        self._decider = decider
-        self._bell = bell
-        self._pace = Pace(routine.interval, means.clock.monotonic())
-        self._trouble = Patience(FIRST_PAUSE, 0)
-        self._told = ""
-        self._log = CycleLog(means.platform.name)
-        self._cycles = 0
+        self._settings = settings
+        self._context = context
+        self._decision_source = decision_source
+        self._wakeup_event = wakeup_event
+        self._timer = IntervalTimer(settings.interval, context.clock.monotonic())
+        self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)
+        self._reported_error = ""
+        self._log = CycleLogger(context.platform.name)
+        self._cycle_count = 0
 
-    def keep_on(self) -> None:
+    def run_forever(self) -> None:
         """Run cycles until the brake is pulled, and what runs has ended.
 
         A platform that does not answer is told once, and asked again.
@@ -100,16 +102,16 @@ class Controller:
             ConfigurationError: What the operator wrote does not fit the cluster.
             StoreError: The record could not be kept.
         """
-        while self._waits():
+        while self._wait_until_due():
             try:
-                self.once()
+                self.run_once()
             except (PermissionDeniedError, UnsupportedError):
                 raise
             except PlatformError as error:
-                self._put_off(error)
-        tell("stopped", "stopped: nothing runs any more")
+                self._record_unreachable(error)
+        log_event("controller-stopped", "stopped: nothing runs any more")
 
-    def once(self) -> Report:
+    def run_once(self) -> ExecutionReport:
         """Run one cycle and return what came of it.
 
         Raises:
@@ -117,80 +119,82 @@ class Controller:
             ConfigurationError: What the operator wrote does not fit it.
             StoreError: The record could not be kept.
         """
-        means, decider = self._means, self._decider
-        self._pace.begun(means.clock.monotonic())
-        correct_times(means.store, means.clock.now())
-        self._pick_up()
-        decider.settle()
-        if means.brake.stopping:  # who stops what is old wants nothing new
-            return Report()
-        seen = self._routine.observe()
-        self._see_again()
-        settle_in_flight(seen, means.store, means.platform)
-        snapshot = remembered(seen, decider.policy, means.store)
-        judgement = decider.judge(snapshot)
-        now = means.clock.now()
-        run = self._name(now)
-        means.store.note_cycle(
-            cycle_record(run, now, snapshot, decider.policy, judgement)
+        context, source = self._context, self._decision_source
+        self._timer.start_cycle(context.clock.monotonic())
+        correct_times(context.store, context.clock.now())
+        self._recover()
+        source.reconcile()
+        if (
+            context.cancellation.stop_requested
+        ):  # who stops what is old wants nothing new
+            return ExecutionReport()
+        observed = self._settings.observe()
+        self._record_reachable()
+        forget_ended_migrations(observed, context.store, context.platform)
+        snapshot = enrich_snapshot(observed, source.policy, context.store)
+        evaluation = source.evaluate(snapshot)
+        now = context.clock.now()
+        run = self._run_name(now)
+        context.store.record_cycle(
+            cycle_record(run, now, snapshot, source.policy, evaluation)
         )
-        if means.brake.stopping:
-            decider.settle()
-            return Report()
-        decision = judgement.decision
-        self._log.decided(decider.policy, decision, snapshot, run)
-        decider.begin(snapshot, decision, run)
-        report = execute(decision.plan, means, run=run)
-        decider.settle()
+        if context.cancellation.stop_requested:
+            source.reconcile()
+            return ExecutionReport()
+        decision = evaluation.decision
+        self._log.log_decision(source.policy, decision, snapshot, run)
+        source.record_decision(snapshot, decision, run)
+        report = execute(decision.plan, context, run=run)
+        source.reconcile()
         if report.records:
-            tell("executed", f"executed: {report.summary}", run=run)
+            log_event("plan-executed", f"executed: {report.summary}", run=run)
         return report
 
-    def _pick_up(self) -> None:
+    def _recover(self) -> None:
         """Follow to its end what an earlier process has left."""
-        left = self._means.store.unfinished()
-        if left:
-            tell(
-                "resuming",
-                f"an earlier process left {counted(len(left), 'step')} under way; "
+        unfinished = self._context.store.unfinished()
+        if unfinished:
+            log_event(
+                "recovery-started",
+                f"an earlier process left {format_count(len(unfinished), 'step')} under way; "
                 "following",
-                steps=len(left),
+                steps=len(unfinished),
             )
-            resume(self._means)
+            recover(self._context)
 
-    def _waits(self) -> bool:
+    def _wait_until_due(self) -> bool:
         """Wait until a cycle is due; return False when the brake is pulled first."""
-        while not self._means.brake.stopping:
-            self._routine.require_alive()
-            now = self._means.clock.monotonic()
-            if self._bell.heard():
-                self._pace.hasten(now, self._routine.gathering)
-            left = self._pace.left(now)
-            if left <= 0:
+        while not self._context.cancellation.stop_requested:
+            self._settings.require_alive()
+            now = self._context.clock.monotonic()
+            if self._wakeup_event.consume():
+                self._timer.expedite(now, self._settings.batch_window)
+            remaining = self._timer.remaining(now)
+            if remaining <= 0:
                 return True
-            self._means.clock.sleep(min(left, NAP))
+            self._context.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
 
-    def _name(self, now: datetime) -> str:
+    def _run_name(self, now: datetime) -> str:
         """Return what the execution of this cycle is called; none other is."""
-        self._cycles += 1
-        return f"run {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()} {self._cycles}"
+        self._cycle_count += 1
+        return f"run {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()} {self._cycle_count}"
 
-    def _put_off(self, error: PlatformError) -> None:
+    def _record_unreachable(self, error: PlatformError) -> None:
         """Take note that the cluster cannot be seen; tell it once."""
-        now = self._means.clock.monotonic()
-        self._trouble.failed(now)
-        self._pace.hasten(now, self._trouble.pause)
-        if not self._told:
-            tell(
-                "not-seen",
+        now = self._context.clock.monotonic()
+        self._backoff.record_failure(now)
+        self._timer.expedite(now, self._backoff.delay)
+        if not self._reported_error:
+            log_event(
+                "cluster-unreachable",
                 f"the cluster cannot be seen: {error}",
                 level=logging.WARNING,
             )
-        self._told = str(error)
+        self._reported_error = str(error)
 
-    def _see_again(self) -> None:
-        self._trouble.succeeded()
-        if self._told:
-            tell("seen-again", "the cluster can be seen again")
-        self._told = ""
+    def _record_reachable(self) -> None:
+        self._backoff.reset()
+        if self._reported_error:
+            log_event("cluster-reachable", "the cluster can be seen again")
+        self._reported_error = ""

@@ -1,6 +1,6 @@
-"""A second opinion on every plan. Shares no code with the policies."""
+"""The independent check of each step on a fresh snapshot."""
 
-from opendrs.guard.budget import room_for as room_for
-from opendrs.guard.refusal import Objection as Objection
-from opendrs.guard.refusal import Refusal as Refusal
-from opendrs.guard.review import objection as objection
+from opendrs.guard.checks import check as check
+from opendrs.guard.concurrency import check_concurrency as check_concurrency
+from opendrs.guard.rejection import Rejection as Rejection
+from opendrs.guard.rejection import RejectionReason as RejectionReason

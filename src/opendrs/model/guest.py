@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from opendrs.errors import ModelError
 from opendrs.model.identifiers import GuestId, NodeId
-from opendrs.model.pressure import NO_PRESSURE_KNOWN, Pressure
 from opendrs.model.resources import (
-    NOT_MEASURED,
+    UNKNOWN_PRESSURE,
+    UNKNOWN_USAGE,
+    Pressure,
     Resources,
     Usage,
     require_amount,
@@ -37,8 +38,8 @@ class Mobility(StrEnum):
     """How a guest can get to another node."""
 
     LIVE = "live"
-    STOPPED = "stopped"
-    NEVER = "never"
+    COLD = "cold"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +55,13 @@ class Guest:
         usage: What it uses now, as far as it was measured.
         pressure: Pressure stall information of the guest.
         uptime: Seconds since it started; None when unknown.
-        moves: How it can move; None when the platform did not say.
-        obstacle: Why it cannot move live, in words for the operator.
+        mobility: How it can move; None when the platform did not say.
+        mobility_detail: Why it cannot move live, in words for the operator.
         ha_managed: Whether an HA manager restarts it; None when unknown.
         tags: What the operator says about the guest.
         cpu_model: The node's processor model it depends on; None for any.
         migrating_to: The target while a migration is under way.
-        moved_at: When it was last moved, always aware; None when not known.
+        migrated_at: When it was last moved, always aware; None when not known.
         dirty_rate: Bytes of memory it writes anew in a second; None when not measured.
 
     Raises:
@@ -73,16 +74,16 @@ class Guest:
     kind: GuestKind
     state: GuestState = GuestState.UNKNOWN
     limit: Resources | None = None
-    usage: Usage = NOT_MEASURED
-    pressure: Pressure = NO_PRESSURE_KNOWN
+    usage: Usage = UNKNOWN_USAGE
+    pressure: Pressure = UNKNOWN_PRESSURE
     uptime: float | None = None
-    moves: Mobility | None = None
-    obstacle: str | None = None
+    mobility: Mobility | None = None
+    mobility_detail: str | None = None
     ha_managed: bool | None = None
     tags: frozenset[str] = frozenset()
     cpu_model: str | None = None
     migrating_to: NodeId | None = None
-    moved_at: datetime | None = None
+    migrated_at: datetime | None = None
     dirty_rate: float | None = None
 
     def __post_init__(self) -> None:
@@ -92,29 +93,31 @@ class Guest:
                 require_amount(f"{self.id}: {name}", value)
         if self.migrating_to == self.node:
             raise ModelError(f"{self.id} cannot migrate to {self.node}, where it is")
-        if self.moved_at is not None and self.moved_at.tzinfo is None:
-            raise ModelError(f"{self.id}: moved_at has no time zone: {self.moved_at}")
+        if self.migrated_at is not None and self.migrated_at.tzinfo is None:
+            raise ModelError(
+                f"{self.id}: migrated_at has no time zone: {self.migrated_at}"
+            )
 
     @property
-    def mobility(self) -> Mobility:
+    def effective_mobility(self) -> Mobility:
         """Return how to move it when the platform did not say otherwise.
 
         A virtual machine is then taken to move live and a container only
         stopped; the platform has the last word when the step starts.
         """
-        if self.moves is not None:
-            return self.moves
-        return Mobility.LIVE if self.kind is GuestKind.VM else Mobility.STOPPED
+        if self.mobility is not None:
+            return self.mobility
+        return Mobility.LIVE if self.kind is GuestKind.VM else Mobility.COLD
 
     @property
-    def present(self) -> bool:
+    def is_active(self) -> bool:
         """Return whether it takes room on its node: all but stopped guests do."""
         return self.state is not GuestState.STOPPED
 
     @property
-    def locations(self) -> tuple[NodeId, ...]:
+    def occupied_nodes(self) -> tuple[NodeId, ...]:
         """Return the nodes it counts on: two while it moves, none when stopped."""
-        if not self.present:
+        if not self.is_active:
             return ()
         if self.migrating_to is None:
             return (self.node,)

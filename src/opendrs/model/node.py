@@ -8,15 +8,16 @@ from enum import StrEnum
 
 from opendrs.errors import ModelError
 from opendrs.model.identifiers import NodeId
-from opendrs.model.pressure import NO_PRESSURE_KNOWN, Pressure
 from opendrs.model.resources import (
-    NOT_MEASURED,
+    UNKNOWN_PRESSURE,
+    UNKNOWN_USAGE,
+    Pressure,
     Resources,
     Usage,
     require_amount,
 )
 
-LEAST_CPU = 0.001  # cores; less would make any load look endless
+MIN_CPU = 0.001  # cores; less would make any load look endless
 
 
 class NodeState(StrEnum):
@@ -43,7 +44,7 @@ class Node:
         load_average: Runnable tasks, averaged over one minute.
         pressure: Pressure stall information of the whole host.
         ksm_shared: Bytes of memory saved by merging equal pages (KSM).
-        woken_at: When it was last woken, always aware; None when not known.
+        powered_on_at: When it was last woken, always aware; None when not known.
 
     Raises:
         ModelError: A capacity is next to nothing, an amount negative or not finite,
@@ -52,29 +53,31 @@ class Node:
 
     id: NodeId
     capacity: Resources | None = None
-    usage: Usage = NOT_MEASURED
+    usage: Usage = UNKNOWN_USAGE
     state: NodeState = NodeState.UNKNOWN
     architecture: str | None = None
     cpu_model: str | None = None
     labels: frozenset[str] = frozenset()
     load_average: float | None = None
-    pressure: Pressure = NO_PRESSURE_KNOWN
+    pressure: Pressure = UNKNOWN_PRESSURE
     ksm_shared: int | None = None
-    woken_at: datetime | None = None
+    powered_on_at: datetime | None = None
 
     def __post_init__(self) -> None:
         capacity = self.capacity
-        if capacity is not None and (capacity.cpu < LEAST_CPU or capacity.memory < 1):
+        if capacity is not None and (capacity.cpu < MIN_CPU or capacity.memory < 1):
             raise ModelError(
-                f"{self.id}: capacity must be at least {LEAST_CPU} cores and 1 byte, "
+                f"{self.id}: capacity must be at least {MIN_CPU} cores and 1 byte, "
                 f"not {capacity.cpu} and {capacity.memory}"
             )
         for name in ("load_average", "ksm_shared"):
             value = getattr(self, name)
             if value is not None:
                 require_amount(f"{self.id}: {name}", value)
-        if self.woken_at is not None and self.woken_at.tzinfo is None:
-            raise ModelError(f"{self.id}: woken_at has no time zone: {self.woken_at}")
+        if self.powered_on_at is not None and self.powered_on_at.tzinfo is None:
+            raise ModelError(
+                f"{self.id}: powered_on_at has no time zone: {self.powered_on_at}"
+            )
 
     @property
     def online(self) -> bool:

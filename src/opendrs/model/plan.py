@@ -9,7 +9,7 @@ from opendrs.model.identifiers import GuestId, NodeId, StepId
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Migration:
+class LiveMigration:
     """The live migration of one guest from *source* to *target*."""
 
     guest: GuestId
@@ -18,7 +18,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Relocation:
+class ColdMigration:
     """Stopping one guest on *source* and starting it on *target*."""
 
     guest: GuestId
@@ -40,8 +40,8 @@ class PowerOff:
     node: NodeId
 
 
-Move = Migration | Relocation
-Action = Migration | Relocation | PowerOn | PowerOff
+Migration = LiveMigration | ColdMigration
+Action = LiveMigration | ColdMigration | PowerOn | PowerOff
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class Step:
     Attributes:
         id: Its name, unique in the plan.
         action: What to do.
-        after: The steps that must be done before this one may start.
-        why: Why this guest and why that node, in words for the operator.
+        depends_on: The steps that must be done before this one may start.
+        detail: Why this guest and why that node, in words for the operator.
     """
 
     id: StepId
     action: Action
-    after: tuple[StepId, ...] = ()
-    why: str = ""
+    depends_on: tuple[StepId, ...] = ()
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +76,15 @@ class Plan:
     steps: tuple[Step, ...] = ()
 
     def __post_init__(self) -> None:
-        seen: set[StepId] = set()
+        step_ids: set[StepId] = set()
         for step in self.steps:
-            if step.id in seen:
+            if step.id in step_ids:
                 raise ModelError(f"two steps are called {step.id}")
-            if missing := set(step.after) - seen:
+            if missing := set(step.depends_on) - step_ids:
                 raise ModelError(
                     f"{step.id} waits for {min(missing)}, which is not before it"
                 )
-            seen.add(step.id)
+            step_ids.add(step.id)
 
 
 EMPTY_PLAN = Plan()

@@ -29,26 +29,26 @@ RATES: Mapping[str, float] = MappingProxyType(
 _AMOUNT = re.compile(
     r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([a-z/]+)", re.IGNORECASE
 )
-_LONGEST = 50  # characters
+_MAX_LENGTH = 50  # characters
 
 
 class QuantityError(ValueError):
     """A text is no amount of what is asked for; the message says what is."""
 
 
-def amount(text: str, units: Mapping[str, float]) -> float | None:
+def parse_amount(text: str, units: Mapping[str, float]) -> float | None:
     """Return the amount that *text* is, infinite if too large, or None if it is none.
 
     Args:
         text: A number and a unit, in capital or small letters.
         units: The size of each unit.
     """
-    found = _AMOUNT.fullmatch(text.strip()) if len(text) <= _LONGEST else None
-    if found is None:
+    match = _AMOUNT.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
+    if match is None:
         return None
     sizes = {name.lower(): size for name, size in units.items()}
-    size = sizes.get(found[2].lower())
-    return None if size is None else float(found[1]) * size
+    size = sizes.get(match[2].lower())
+    return None if size is None else float(match[1]) * size
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,17 @@ class Quantity:
         name: What a number counts, for messages.
         example: A text that is such an amount.
         units: The size of each unit.
-        one: The size of what a number counts.
-        whole: Whether parts of it are rounded.
+        base_unit: The size of what a number counts.
+        integer: Whether parts of it are rounded.
     """
 
     name: str
     example: str
     units: Mapping[str, float] = field(hash=False)
-    one: float = 1.0
-    whole: bool = False
+    base_unit: float = 1.0
+    integer: bool = False
 
-    def number(self, value: object) -> object:
+    def parse(self, value: object) -> object:
         """Return the number that *value* is; anything but a text as it is.
 
         Raises:
@@ -80,15 +80,15 @@ class Quantity:
         """
         if not isinstance(value, str):
             return value
-        found = amount(value, self.units)
-        if found is None or math.isinf(found):
+        amount = parse_amount(value, self.units)
+        if amount is None or math.isinf(amount):
             units = ", ".join(self.units)
             raise QuantityError(
                 f'a number of {self.name}, or a text such as "{self.example}" '
                 f"(units: {units})"
             )
-        scaled = found / self.one
-        return round(scaled) if self.whole or scaled.is_integer() else scaled
+        scaled = amount / self.base_unit
+        return round(scaled) if self.integer or scaled.is_integer() else scaled
 
     def __get_pydantic_core_schema__(
         self,
@@ -96,7 +96,7 @@ class Quantity:
         handler: Callable[[Any], Any],
     ) -> dict[str, Any]:
         """Return how pydantic checks it: `number` first."""
-        function = {"type": "no-info", "function": self.number}
+        function = {"type": "no-info", "function": self.parse}
         return {
             "type": "function-before",
             "function": function,
@@ -114,15 +114,15 @@ class Quantity:
         return {"anyOf": [handler(schema), {"type": "string", "pattern": pattern}]}
 
 
-SIZE = Quantity("bytes", "64 GiB", BYTES, whole=True)
+SIZE = Quantity("bytes", "64 GiB", BYTES, integer=True)
 TIME = Quantity("seconds", "10 min", SECONDS)
-RATE = Quantity("bytes a second", "1 Gbit/s", RATES, whole=True)
+RATE = Quantity("bytes a second", "1 Gbit/s", RATES, integer=True)
 _MIB = 2.0**20
-MEBIBYTES = Quantity("MB", "64 GiB", BYTES, one=_MIB)
+MEBIBYTES = Quantity("MB", "64 GiB", BYTES, base_unit=_MIB)
 
 Seconds = Annotated[float, TIME]
 BytesPerSecond = Annotated[float, RATE]
 Megabytes = Annotated[float, MEBIBYTES]
 MegabytesPerSecond = Annotated[
-    float, Quantity("MB a second", "1 Gbit/s", RATES, one=_MIB)
+    float, Quantity("MB a second", "1 Gbit/s", RATES, base_unit=_MIB)
 ]

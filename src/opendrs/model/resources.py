@@ -1,4 +1,4 @@
-"""Amounts of processor time and memory."""
+"""Amounts of CPU and memory, and pressure stall information (PSI)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from opendrs.errors import ModelError
 
 GIB = 1 << 30
-LARGEST_AMOUNT = 10**18  # an exabyte; beyond it, sums of squares lose their meaning
+MAX_AMOUNT = 10**18  # an exabyte; beyond it, sums of squares lose their meaning
 
 
 def require_amount(name: str, value: float) -> None:
-    """Check that *value* is an amount: a number from 0 to `LARGEST_AMOUNT`.
+    """Check that *value* is an amount: a number from 0 to `MAX_AMOUNT`.
 
     Raises:
         ModelError: It is not; the message begins with *name*.
     """
     if not math.isfinite(value) or value < 0:
         raise ModelError(f"{name} must be a finite number, 0 or more, not {value}")
-    if value > LARGEST_AMOUNT:
-        raise ModelError(f"{name} must be at most {LARGEST_AMOUNT:.0e}, not {value}")
+    if value > MAX_AMOUNT:
+        raise ModelError(f"{name} must be at most {MAX_AMOUNT:.0e}, not {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Resources:
     def plus(self, other: Resources) -> Resources:
         """Return the sum of both amounts, and never more than there can be."""
         return Resources(
-            min(self.cpu + other.cpu, LARGEST_AMOUNT),
-            min(self.memory + other.memory, LARGEST_AMOUNT),
+            min(self.cpu + other.cpu, MAX_AMOUNT),
+            min(self.memory + other.memory, MAX_AMOUNT),
         )
 
     def minus(self, other: Resources) -> Resources:
@@ -62,10 +62,10 @@ class Resources:
         )
 
 
-NOTHING = Resources(0.0, 0)
+NO_RESOURCES = Resources(0.0, 0)
 
 
-def most_cpu(capacity: Resources) -> float:
+def max_plausible_cpu(capacity: Resources) -> float:
     """Return how many cores may be measured to be busy on a node with *capacity*.
 
     A little more than it has: nodes and guests are sampled at different instants.
@@ -73,7 +73,7 @@ def most_cpu(capacity: Resources) -> float:
     return 1.5 * capacity.cpu + 1
 
 
-def most_memory(capacity: Resources) -> float:
+def max_plausible_memory(capacity: Resources) -> float:
     """Return how much memory may be measured to be used on a node with *capacity*."""
     return 1.1 * capacity.memory
 
@@ -100,7 +100,7 @@ class Usage:
                 require_amount(name, value)
 
     @property
-    def known(self) -> Resources | None:
+    def resources(self) -> Resources | None:
         """Return both amounts, or None unless both were measured."""
         if self.cpu is None or self.memory is None:
             return None
@@ -112,4 +112,41 @@ class Usage:
         return cls(resources.cpu, resources.memory)
 
 
-NOT_MEASURED = Usage()
+UNKNOWN_USAGE = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """The share of time in which work waited for one resource.
+
+    Attributes:
+        some: Fraction of time in [0, 1] in which at least one task waited.
+        full: Fraction of time in [0, 1] in which all tasks waited.
+
+    Raises:
+        ModelError: A fraction is outside [0, 1].
+
+    Source:
+        Linux kernel, Documentation/accounting/psi.rst; there in percent.
+    """
+
+    some: float | None = None
+    full: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("some", "full"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise ModelError(f"{name} must be in [0, 1], not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """The stalls of a node or a guest for each resource."""
+
+    cpu: Stall = Stall()
+    memory: Stall = Stall()
+    io: Stall = Stall()
+
+
+UNKNOWN_PRESSURE = Pressure()

@@ -7,38 +7,38 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from opendrs.errors import ModelError
+from opendrs.model.formatting import MAX_LISTED, format_list
 from opendrs.model.identifiers import GuestId, NodeId
-from opendrs.model.listing import MOST_NAMED, first_few
 
 
-def _listed(names: frozenset[str], most: int | None) -> str:
-    return first_few(sorted(names), len(names) if most is None else most)
+def _format_names(names: frozenset[str], max_names: int | None) -> str:
+    return format_list(sorted(names), len(names) if max_names is None else max_names)
 
 
-class _Described:
+class _NamedRule:
     """Words for a rule: its name, or else what it asks for."""
 
     __slots__ = ()
 
-    def described(self, most: int | None = None) -> str:
+    def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or what it asks for of whom.
 
         Args:
-            most: How many guests and nodes are named; all of them when None.
+            max_names: How many guests and nodes are named; all of them when None.
         """
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return self.described(MOST_NAMED)
+        return self.describe(MAX_LISTED)
 
 
-def _require_some(names: frozenset[str], least: int, what: str) -> None:
-    if len(names) < least:
-        raise ModelError(f"{what} must name at least {least}, not {len(names)}")
+def _require_names(names: frozenset[str], minimum: int, subject: str) -> None:
+    if len(names) < minimum:
+        raise ModelError(f"{subject} must name at least {minimum}, not {len(names)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeAffinity(_Described):
+class NodeAffinity(_NamedRule):
     """Each of *guests* belongs on one of *nodes*.
 
     Attributes:
@@ -54,19 +54,19 @@ class NodeAffinity(_Described):
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_some(self.guests, 1, "the guests of a node-affinity rule")
-        _require_some(frozenset(self.nodes), 1, "the nodes of a node-affinity rule")
+        _require_names(self.guests, 1, "the guests of a node-affinity rule")
+        _require_names(frozenset(self.nodes), 1, "the nodes of a node-affinity rule")
         object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
 
-    def described(self, most: int | None = None) -> str:
+    def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or what it asks for."""
-        where = _listed(frozenset(self.nodes), most)
+        nodes = _format_names(frozenset(self.nodes), max_names)
         verb = "belongs" if len(self.guests) == 1 else "belong"
-        return self.name or f"{_listed(self.guests, most)} {verb} on {where}"
+        return self.name or f"{_format_names(self.guests, max_names)} {verb} on {nodes}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Affinity(_Described):
+class Affinity(_NamedRule):
     """All of *guests* share a node."""
 
     guests: frozenset[GuestId]
@@ -74,15 +74,15 @@ class Affinity(_Described):
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_some(self.guests, 2, "the guests of an affinity rule")
+        _require_names(self.guests, 2, "the guests of an affinity rule")
 
-    def described(self, most: int | None = None) -> str:
+    def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or what it asks for."""
-        return self.name or f"keep {_listed(self.guests, most)} together"
+        return self.name or f"keep {_format_names(self.guests, max_names)} together"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AntiAffinity(_Described):
+class AntiAffinity(_NamedRule):
     """No two of *guests* share a node."""
 
     guests: frozenset[GuestId]
@@ -90,42 +90,45 @@ class AntiAffinity(_Described):
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_some(self.guests, 2, "the guests of an anti-affinity rule")
+        _require_names(self.guests, 2, "the guests of an anti-affinity rule")
 
-    def described(self, most: int | None = None) -> str:
+    def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or what it asks for."""
-        return self.name or f"keep {_listed(self.guests, most)} apart"
+        return self.name or f"keep {_format_names(self.guests, max_names)} apart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pin(_Described):
+class Pin(_NamedRule):
     """None of *guests* is ever moved."""
 
     guests: frozenset[GuestId]
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_some(self.guests, 1, "the guests of a pin")
+        _require_names(self.guests, 1, "the guests of a pin")
 
-    def described(self, most: int | None = None) -> str:
+    def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or what it asks for."""
         where = "where it is" if len(self.guests) == 1 else "where they are"
-        return self.name or f"leave {_listed(self.guests, most)} {where}"
+        return self.name or f"leave {_format_names(self.guests, max_names)} {where}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusion(_Described):
+class TagExclusion(_NamedRule):
     """No guest that bears one of *tags* is ever moved."""
 
     tags: frozenset[str]
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_some(self.tags, 1, "the tags of an exclusion")
+        _require_names(self.tags, 1, "the tags of an exclusion")
 
-    def described(self, most: int | None = None) -> str:
+    def describe(self, max_names: int | None = None) -> str:
         """Return the name of the rule, or what it asks for."""
-        return self.name or f"leave guests tagged {_listed(self.tags, most)} alone"
+        return (
+            self.name
+            or f"leave guests tagged {_format_names(self.tags, max_names)} alone"
+        )
 
 
-Rule = NodeAffinity | Affinity | AntiAffinity | Pin | Exclusion
+Rule = NodeAffinity | Affinity | AntiAffinity | Pin | TagExclusion

@@ -11,9 +11,8 @@ from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
 from opendrs.model.guest import Guest
 from opendrs.model.identifiers import GuestId, NodeId
 from opendrs.model.node import Node, NodeState
-from opendrs.model.plan import Action, Move, PowerOff, PowerOn
-from opendrs.model.pressure import NO_PRESSURE_KNOWN
-from opendrs.model.resources import LARGEST_AMOUNT, Usage
+from opendrs.model.plan import Action, Migration, PowerOff, PowerOn
+from opendrs.model.resources import MAX_AMOUNT, UNKNOWN_PRESSURE, Usage
 from opendrs.model.rule import Rule
 
 Amount = TypeVar("Amount", int, float)
@@ -53,7 +52,7 @@ class Snapshot:
                     "node of the cluster"
                 )
 
-    def after(self, *actions: Action) -> Snapshot:
+    def apply(self, *actions: Action) -> Snapshot:
         """Return the cluster as it would be once *actions* are done, in this order.
 
         A guest is taken to use on the target what it used on the source, and to
@@ -69,17 +68,17 @@ class Snapshot:
         nodes, guests = dict(self.nodes), dict(self.guests)
         for action in actions:
             if isinstance(action, PowerOn | PowerOff):
-                node = _known(action.node, nodes)
-                nodes[node.id] = _switched(node, action)
+                node = _require_node(action.node, nodes)
+                nodes[node.id] = _apply_power_action(node, action)
             else:
-                guest = _moving(action, nodes, guests)
+                guest = _migrating_guest(action, nodes, guests)
                 for name, sign in ((action.source, -1), (action.target, 1)):
-                    nodes[name] = _shifted(nodes[name], guest.usage, sign)
-                guests[guest.id] = _moved(guest, action.target)
+                    nodes[name] = _add_usage(nodes[name], guest.usage, sign)
+                guests[guest.id] = _place_guest(guest, action.target)
         return replace(self, nodes=nodes, guests=guests)
 
-    def during(self, move: Move) -> Snapshot:
-        """Return the cluster while *move* is under way.
+    def with_in_flight(self, migration: Migration) -> Snapshot:
+        """Return the cluster while *migration* is under way.
 
         The guest then counts on both nodes.
 
@@ -88,31 +87,31 @@ class Snapshot:
             UnknownNodeError: A node is not in the snapshot.
             ModelError: The guest is not on the source.
         """
-        guest = _moving(move, self.nodes, self.guests)
-        moving = replace(guest, migrating_to=move.target)
-        return replace(self, guests={**self.guests, moving.id: moving})
+        guest = _migrating_guest(migration, self.nodes, self.guests)
+        migrating = replace(guest, migrating_to=migration.target)
+        return replace(self, guests={**self.guests, migrating.id: migrating})
 
 
-def _moving(
-    move: Move, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+def _migrating_guest(
+    migration: Migration, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
 ) -> Guest:
-    guest = guests.get(move.guest)
+    guest = guests.get(migration.guest)
     if guest is None:
-        raise UnknownGuestError(f"{move.guest} is not a guest of the cluster")
-    for name in (move.source, move.target):
-        _known(name, nodes)
-    if guest.node != move.source:
-        raise ModelError(f"{guest.id} is on {guest.node}, not on {move.source}")
+        raise UnknownGuestError(f"{migration.guest} is not a guest of the cluster")
+    for name in (migration.source, migration.target):
+        _require_node(name, nodes)
+    if guest.node != migration.source:
+        raise ModelError(f"{guest.id} is on {guest.node}, not on {migration.source}")
     return guest
 
 
-def _known(name: NodeId, nodes: Mapping[NodeId, Node]) -> Node:
+def _require_node(name: NodeId, nodes: Mapping[NodeId, Node]) -> Node:
     if name not in nodes:
         raise UnknownNodeError(f"{name} is not a node of the cluster")
     return nodes[name]
 
 
-def _switched(node: Node, action: PowerOn | PowerOff) -> Node:
+def _apply_power_action(node: Node, action: PowerOn | PowerOff) -> Node:
     if isinstance(action, PowerOff):
         return replace(node, state=NodeState.OFFLINE)
     if node.state is not NodeState.OFFLINE:
@@ -120,24 +119,26 @@ def _switched(node: Node, action: PowerOn | PowerOff) -> Node:
     return replace(node, state=NodeState.ONLINE, usage=Usage(0.0, 0))
 
 
-def _moved(guest: Guest, target: NodeId) -> Guest:
-    return replace(guest, node=target, migrating_to=None, pressure=NO_PRESSURE_KNOWN)
+def _place_guest(guest: Guest, target: NodeId) -> Guest:
+    return replace(guest, node=target, migrating_to=None, pressure=UNKNOWN_PRESSURE)
 
 
-def _shifted(node: Node, part: Usage, sign: int) -> Node:
-    """Return *node* with *part* more (1) or less (-1); unknown where either is."""
+def _add_usage(node: Node, usage: Usage, sign: int) -> Node:
+    """Return *node* with *usage* more (1) or less (-1); unknown where either is."""
     return replace(
         node,
         usage=Usage(
-            _sum(node.usage.cpu, part.cpu, sign),
-            _sum(node.usage.memory, part.memory, sign),
+            _add_amount(node.usage.cpu, usage.cpu, sign),
+            _add_amount(node.usage.memory, usage.memory, sign),
         ),
-        load_average=_sum(node.load_average, part.cpu, sign),
-        pressure=NO_PRESSURE_KNOWN,
+        load_average=_add_amount(node.load_average, usage.cpu, sign),
+        pressure=UNKNOWN_PRESSURE,
     )
 
 
-def _sum(value: Amount | None, part: Amount | None, sign: int) -> Amount | None:
-    if value is None or part is None:
+def _add_amount(
+    value: Amount | None, amount: Amount | None, sign: int
+) -> Amount | None:
+    if value is None or amount is None:
         return None
-    return min(max(value + sign * part, 0), LARGEST_AMOUNT)
+    return min(max(value + sign * amount, 0), MAX_AMOUNT)

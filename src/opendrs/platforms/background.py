@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def begun(work: Callable[[], T]) -> Future[T]:
+def start_thread(work: Callable[[], T]) -> Future[T]:
     """Start *work* in a thread that does not keep the process alive."""
     future: Future[T] = Future()
 

@@ -11,23 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from opendrs.arrays import AssignmentState, BestMove, MobilityFilter
+from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
-from opendrs.policies.base import MOST_UNEVEN, Decision, Reason, require_ratio
-from opendrs.policies.board import Board
-from opendrs.policies.measures import (
-    Loads,
-    Method,
+from opendrs.planning import GroupMove, sequence_in_order
+from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
+from opendrs.policies.load_metrics import (
+    LoadByNode,
+    SelectionMethod,
     best_move,
-    explanation,
+    explain_move,
     load_imbalance,
-    measures,
+    load_metrics,
 )
-from opendrs.policies.outlook import dead_ends, not_ready, notes
-from opendrs.policies.passage import Journey, in_turn
-from opendrs.policies.units import Selection
-from opendrs.scoring import Best, ImbalanceForm, UsageMode, node_loads
+from opendrs.policies.preconditions import (
+    planning_notes,
+    unmet_precondition,
+    unplaceable_guests,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +38,13 @@ class AutoRebalance:
     """Make the one move that evens the load most.
 
     Attributes:
-        mode: What counts as load: measured use, or the guests' limits.
+        load_model: What counts as load: measured use, or the guests' limits.
         method: How the best move is chosen.
         threshold: Imbalance up to which nothing is done.
         hold: Cycles in a row the imbalance must exceed the threshold; 0 and 1
             act at once.
         margin: Least part of the imbalance, in [0, 1], to be taken away.
-        form: The imbalance in [0, 1], or the raw coefficient of variation.
+        imbalance_metric: The imbalance in [0, 1], or the raw coefficient of variation.
         limits: What the operator allows.
 
     Raises:
@@ -49,18 +52,18 @@ class AutoRebalance:
     """
 
     name: ClassVar[str] = "auto-rebalance"
-    mode: UsageMode = UsageMode.DYNAMIC
-    method: Method = Method.BRUTEFORCE
+    load_model: LoadModel = LoadModel.DYNAMIC
+    method: Literal["bruteforce", "topsis"] = "bruteforce"
     threshold: float = 0.3  # ha-auto-rebalance-threshold
     hold: int = 3  # ha-auto-rebalance-hold-duration
     margin: float = 0.1  # ha-auto-rebalance-margin
-    form: ImbalanceForm = ImbalanceForm.NORMALISED
+    imbalance_metric: ImbalanceMetric = ImbalanceMetric.NORMALIZED_CV
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
         require_ratio("margin", self.margin, 1.0)
-        normalised = self.form is ImbalanceForm.NORMALISED
-        require_ratio("threshold", self.threshold, 1.0 if normalised else MOST_UNEVEN)
+        normalized = self.imbalance_metric is ImbalanceMetric.NORMALIZED_CV
+        require_ratio("threshold", self.threshold, 1.0 if normalized else MAX_IMBALANCE)
         if self.hold < 0:
             raise ValueError(f"hold must be at least 0 cycles, not {self.hold}")
 
@@ -75,81 +78,96 @@ class AutoRebalance:
             snapshot: The cluster now.
             memory: For how many cycles the threshold has been exceeded.
         """
-        waiting = not_ready(snapshot, self.mode)
-        if waiting is not None:
-            return Decision(waiting[0], memory, detail=waiting[1])
-        loads = node_loads(snapshot, self.mode)
-        before = load_imbalance(loads, self.form)
+        precondition = unmet_precondition(snapshot, self.load_model)
+        if precondition is not None:
+            return Decision(precondition[0], memory, detail=precondition[1])
+        loads = node_loads(snapshot, self.load_model)
+        before = load_imbalance(loads, self.imbalance_metric)
         if before <= self.threshold:
-            return self._still(
-                Reason.BALANCED,
+            return self._keep(
+                DecisionReason.BALANCED,
                 0,
                 loads,
                 f"imbalance {before:.3f} is not above the threshold {self.threshold:g}",
             )
         if memory + 1 < self.hold:
-            return self._still(
-                Reason.NOT_YET_SUSTAINED,
+            return self._keep(
+                DecisionReason.HOLD_NOT_REACHED,
                 memory + 1,
                 loads,
                 f"imbalance {before:.3f} is above the threshold {self.threshold:g} for "
                 f"{memory + 1} of {self.hold} cycles",
             )
-        return self._best(snapshot, loads, before)
+        return self._select_move(snapshot, loads, before)
 
-    def _best(self, snapshot: Snapshot, loads: Loads, before: float) -> Decision[int]:
-        selection = Selection(
-            mode=self.mode, relocate=True, only_ha_managed=True, unlimited=True
+    def _select_move(
+        self, snapshot: Snapshot, loads: LoadByNode, before: float
+    ) -> Decision[int]:
+        mobility_filter = MobilityFilter(
+            load_model=self.load_model,
+            allow_cold_migration=True,
+            only_ha_managed=True,
+            include_unlimited=True,
         )
-        board = Board(snapshot, self.limits, selection)
-        best = best_move(board, self.method, self.form)
-        told = notes(board)
+        state = AssignmentState(snapshot, self.limits, mobility_filter)
+        best = best_move(
+            state,
+            SelectionMethod.TOPSIS
+            if self.method == "topsis"
+            else SelectionMethod.EXHAUSTIVE,
+            self.imbalance_metric,
+        )
+        notes = planning_notes(state)
         if best is None:
-            why = f"imbalance is {before:.3f} and no guest may move anywhere"
-            told += dead_ends(board)
-            return self._still(Reason.NO_CANDIDATE, 0, loads, why, told)
-        gain = (before - best.imbalance) / before
-        if gain < self.margin:
-            why = (
-                f"the best move would take away {gain:.1%} of the imbalance "
+            detail = f"imbalance is {before:.3f} and no guest may move anywhere"
+            notes += unplaceable_guests(state)
+            return self._keep(DecisionReason.NO_CANDIDATE, 0, loads, detail, notes)
+        improvement = (before - best.imbalance) / before
+        if improvement < self.margin:
+            detail = (
+                f"the best move would take away {improvement:.1%} of the imbalance "
                 f"{before:.3f}, less than the margin {self.margin:.0%}"
             )
-            return self._still(Reason.GAIN_BELOW_MARGIN, 0, loads, why, told)
-        return self._move(board, best, loads, before, told)
+            return self._keep(
+                DecisionReason.IMPROVEMENT_TOO_SMALL, 0, loads, detail, notes
+            )
+        return self._move(state, best, loads, before, notes)
 
-    def _still(
+    def _keep(
         self,
-        reason: Reason,
+        reason: DecisionReason,
         memory: int,
-        loads: Loads,
+        loads: LoadByNode,
         detail: str,
-        told: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
     ) -> Decision[int]:
-        now = measures(loads, self.form)
+        now = load_metrics(loads, self.imbalance_metric)
         return Decision(
-            reason, memory, detail=detail, before=now, after=now, notes=told
+            reason, memory, detail=detail, before=now, after=now, notes=notes
         )
 
     def _move(
         self,
-        board: Board,
-        best: Best,
-        loads: Loads,
+        state: AssignmentState,
+        best: BestMove,
+        loads: LoadByNode,
         before: float,
-        told: tuple[str, ...],
+        notes: tuple[str, ...],
     ) -> Decision[int]:
-        snapshot = board.snapshot
-        why = explanation(board, best, before, self.mode, self.form)
-        journey = Journey(board.unit(best), board.target(best), why)
-        way = in_turn([journey], snapshot, board.rules, self.limits)
-        future = node_loads(snapshot.after(*way.actions), self.mode)
-        after: Mapping[str, float] = measures(future, self.form)
+        snapshot = state.snapshot
+        detail = explain_move(
+            state, best, before, self.load_model, self.imbalance_metric
+        )
+        move = GroupMove(state.group(best), state.target(best), detail)
+        sequenced = sequence_in_order([move], snapshot, state.rules, self.limits)
+        future = node_loads(snapshot.apply(*sequenced.actions), self.load_model)
+        after: Mapping[str, float] = load_metrics(future, self.imbalance_metric)
         return Decision(
-            Reason.IMPROVES_BALANCE,
+            DecisionReason.IMPROVES_BALANCE,
             0,
-            way.plan,
+            sequenced.plan,
             f"imbalance {before:.3f} → {after['imbalance']:.3f}",
-            measures(loads, self.form),
+            load_metrics(loads, self.imbalance_metric),
             after,
-            (*told, *way.notes),
+            (*notes, *sequenced.notes),
         )

@@ -17,20 +17,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from opendrs.arrays import AssignmentState, MobilityFilter
+from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
-from opendrs.policies.base import MOST_UNEVEN, Decision, Reason, require_ratio
-from opendrs.policies.board import Board
-from opendrs.policies.measures import (
-    Method,
+from opendrs.planning import GroupMove, sequence_in_order
+from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
+from opendrs.policies.load_metrics import (
+    SelectionMethod,
     best_move,
-    explanation,
+    explain_move,
     load_imbalance,
-    measures,
+    load_metrics,
 )
-from opendrs.policies.outlook import dead_ends, not_ready, notes
-from opendrs.policies.passage import Journey, in_turn
-from opendrs.policies.units import Selection
-from opendrs.scoring import ImbalanceForm, UsageMode, node_loads
+from opendrs.policies.preconditions import (
+    planning_notes,
+    unmet_precondition,
+    unplaceable_guests,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +41,14 @@ class Balance:
     """Make the best move, and the best after it, while that is worth it.
 
     Attributes:
-        mode: What counts as load: measured use, or the guests' limits.
+        load_model: What counts as load: measured use, or the guests' limits.
         method: How the best move is chosen.
         threshold: Imbalance up to which nothing (more) is done.
-        margin: Least part of the imbalance, in [0, 1], that a move must take
+        min_improvement: Least part of the imbalance, in [0, 1], that a move must take
             away where there are two nodes; among n nodes, 2/n of it.
-        moves: How many guests are moved at most.
-        relocate: Whether containers may be stopped, moved and started.
-        form: The imbalance in [0, 1], or the raw coefficient of variation.
+        max_migrations: How many guests are moved at most.
+        allow_cold_migration: Whether containers may be stopped, moved and started.
+        imbalance_metric: The imbalance in [0, 1], or the raw coefficient of variation.
         limits: What the operator allows.
 
     Raises:
@@ -53,92 +56,113 @@ class Balance:
     """
 
     name: ClassVar[str] = "balance"
-    mode: UsageMode = UsageMode.DYNAMIC
-    method: Method = Method.BRUTEFORCE
+    load_model: LoadModel = LoadModel.DYNAMIC
+    method: SelectionMethod = SelectionMethod.EXHAUSTIVE
     threshold: float = 0.1
-    margin: float = 0.1
-    moves: int = 100
-    relocate: bool = False
-    form: ImbalanceForm = ImbalanceForm.RAW
+    min_improvement: float = 0.1
+    max_migrations: int = 100
+    allow_cold_migration: bool = False
+    imbalance_metric: ImbalanceMetric = ImbalanceMetric.CV
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        require_ratio("margin", self.margin, 1.0)
-        normalised = self.form is ImbalanceForm.NORMALISED
-        require_ratio("threshold", self.threshold, 1.0 if normalised else MOST_UNEVEN)
-        if self.moves < 0:
-            raise ValueError(f"moves must be at least 0, not {self.moves}")
+        require_ratio("min_improvement", self.min_improvement, 1.0)
+        normalized = self.imbalance_metric is ImbalanceMetric.NORMALIZED_CV
+        require_ratio("threshold", self.threshold, 1.0 if normalized else MAX_IMBALANCE)
+        if self.max_migrations < 0:
+            raise ValueError(
+                f"max_migrations must be at least 0, not {self.max_migrations}"
+            )
 
     def initial_memory(self) -> None:
         """Return None: each decision stands by itself."""
 
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the moves that even the load, and why no more of them."""
-        waiting = not_ready(snapshot, self.mode)
-        if waiting is not None:
-            return Decision(waiting[0], memory, detail=waiting[1])
-        before = measures(node_loads(snapshot, self.mode), self.form)
+        precondition = unmet_precondition(snapshot, self.load_model)
+        if precondition is not None:
+            return Decision(precondition[0], memory, detail=precondition[1])
+        before = load_metrics(
+            node_loads(snapshot, self.load_model), self.imbalance_metric
+        )
         if before["imbalance"] <= self.threshold:
-            why = (
+            detail = (
                 f"imbalance {before['imbalance']:.3f} is not above the threshold "
                 f"{self.threshold:g}"
             )
             return Decision(
-                Reason.BALANCED, memory, detail=why, before=before, after=before
+                DecisionReason.BALANCED,
+                memory,
+                detail=detail,
+                before=before,
+                after=before,
             )
-        board = Board(
-            snapshot, self.limits, Selection(mode=self.mode, relocate=self.relocate)
+        state = AssignmentState(
+            snapshot,
+            self.limits,
+            MobilityFilter(
+                load_model=self.load_model,
+                allow_cold_migration=self.allow_cold_migration,
+            ),
         )
-        told = notes(board)
-        journeys, reason, why = self._choose(board)
-        if not journeys and reason is Reason.NO_CANDIDATE:
-            told += dead_ends(board)
-        way = in_turn(journeys, snapshot, board.rules, self.limits)
-        loads = node_loads(snapshot.after(*way.actions), self.mode)
-        after = measures(loads, self.form)
+        notes = planning_notes(state)
+        moves, reason, detail = self._select_moves(state)
+        if not moves and reason is DecisionReason.NO_CANDIDATE:
+            notes += unplaceable_guests(state)
+        sequenced = sequence_in_order(moves, snapshot, state.rules, self.limits)
+        loads = node_loads(snapshot.apply(*sequenced.actions), self.load_model)
+        after = load_metrics(loads, self.imbalance_metric)
         return Decision(
-            Reason.IMPROVES_BALANCE if way.made else reason,
+            DecisionReason.IMPROVES_BALANCE if sequenced.ordered_moves else reason,
             memory,
-            way.plan,
-            f"{_change(before, after, moved=bool(way.made))}; {why}",
+            sequenced.plan,
+            f"{_imbalance_change(before, after, migrated=bool(sequenced.ordered_moves))}; {detail}",
             before,
             after,
-            (*told, *way.notes),
+            (*notes, *sequenced.notes),
         )
 
-    def _choose(self, board: Board) -> tuple[list[Journey], Reason, str]:
-        """Make moves on *board*; return them, and why there are no more."""
-        journeys: list[Journey] = []
-        left = self.moves
-        margin = self.margin * min(1.0, 2 / max(1, len(board.loads)))
+    def _select_moves(
+        self, state: AssignmentState
+    ) -> tuple[list[GroupMove], DecisionReason, str]:
+        """Make moves on *state*; return them, and why there are no more."""
+        moves: list[GroupMove] = []
+        left = self.max_migrations
+        min_improvement = self.min_improvement * min(1.0, 2 / max(1, len(state.loads)))
         while True:
-            before = load_imbalance(board.current_loads(), self.form)
+            before = load_imbalance(state.current_loads(), self.imbalance_metric)
             if before <= self.threshold:
-                return journeys, Reason.BALANCED, f"below {self.threshold:g}: enough"
-            best = best_move(board, self.method, self.form)
+                return (
+                    moves,
+                    DecisionReason.BALANCED,
+                    f"below {self.threshold:g}: enough",
+                )
+            best = best_move(state, self.method, self.imbalance_metric)
             if best is None:
                 return (
-                    journeys,
-                    Reason.NO_CANDIDATE,
-                    "no more guests may move" if journeys else "no guest may move",
+                    moves,
+                    DecisionReason.NO_CANDIDATE,
+                    "no more guests may move" if moves else "no guest may move",
                 )
-            gain = (before - best.imbalance) / before
-            if gain <= 0 or gain < margin:
-                why = f"the next move would take away only {max(gain, 0):.1%} of it"
-                return journeys, Reason.GAIN_BELOW_MARGIN, why
-            unit = board.unit(best)
-            if len(unit) > left:
-                why = f"the limit of {self.moves} moves is reached"
-                return journeys, Reason.LIMIT_REACHED, why
-            left -= len(unit)
-            said = explanation(board, best, before, self.mode, self.form)
-            journeys.append(Journey(unit, board.target(best), said))
-            board.make(best)
+            improvement = (before - best.imbalance) / before
+            if improvement <= 0 or improvement < min_improvement:
+                detail = f"the next move would take away only {max(improvement, 0):.1%} of it"
+                return moves, DecisionReason.IMPROVEMENT_TOO_SMALL, detail
+            group = state.group(best)
+            if len(group) > left:
+                detail = f"the limit of {self.max_migrations} moves is reached"
+                return moves, DecisionReason.MIGRATION_LIMIT_REACHED, detail
+            left -= len(group)
+            explanation = explain_move(
+                state, best, before, self.load_model, self.imbalance_metric
+            )
+            moves.append(GroupMove(group, state.target(best), explanation))
+            state.apply(best)
 
 
-def _change(
-    before: Mapping[str, float], after: Mapping[str, float], *, moved: bool
+def _imbalance_change(
+    before: Mapping[str, float], after: Mapping[str, float], *, migrated: bool
 ) -> str:
     """Return the imbalance in words, and what it becomes where guests move."""
     change = f"imbalance {before['imbalance']:.3f}"
-    return f"{change} → {after['imbalance']:.3f}" if moved else change
+    return f"{change} → {after['imbalance']:.3f}" if migrated else change

@@ -14,26 +14,26 @@ MemoryT = TypeVar("MemoryT")
 MemoryT_co = TypeVar("MemoryT_co", covariant=True)
 
 
-class Reason(StrEnum):
+class DecisionReason(StrEnum):
     """Why a policy decided as it did; shown to operators, so never renamed."""
 
     BALANCED = "balanced"
-    MIGRATION_UNDER_WAY = "migration-under-way"
-    NOT_MEASURED = "not-measured"
-    NOT_YET_SUSTAINED = "not-yet-sustained"
-    NOT_YET_DUE = "not-yet-due"
-    RECENTLY_CHANGED = "recently-changed"
+    MIGRATION_IN_PROGRESS = "migration-in-progress"
+    METRICS_MISSING = "metrics-missing"
+    HOLD_NOT_REACHED = "hold-not-reached"
+    INTERVAL_NOT_ELAPSED = "interval-not-elapsed"
+    CLUSTER_SETTLING = "cluster-settling"
     NO_CANDIDATE = "no-candidate"
-    GAIN_BELOW_MARGIN = "gain-below-margin"
-    LIMIT_REACHED = "limit-reached"
+    IMPROVEMENT_TOO_SMALL = "improvement-too-small"
+    MIGRATION_LIMIT_REACHED = "migration-limit-reached"
     IMPROVES_BALANCE = "improves-balance"
     ALREADY_CONSOLIDATED = "already-consolidated"
     RELIEVES_OVERLOAD = "relieves-overload"
     SAVES_POWER = "saves-power"
     NO_PRESSURE = "no-pressure"
     RELIEVES_PRESSURE = "relieves-pressure"
-    MENDS_RULES = "mends-rules"
-    FREES_NODES = "frees-nodes"
+    REPAIRS_RULES = "repairs-rules"
+    VACATES_NODES = "vacates-nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Decision(Generic[MemoryT_co]):
         notes: What else the operator should know: who was left alone and why.
     """
 
-    reason: Reason
+    reason: DecisionReason
     memory: MemoryT_co
     plan: Plan = EMPTY_PLAN
     detail: str = ""
@@ -85,18 +85,18 @@ class Policy(Protocol[MemoryT]):
 
 
 PERCENT = 100
-MOST_UNEVEN = 10.0  # with all load on one node, above it from 102 nodes on
-MOST_WEIGHT = 1e6
+MAX_IMBALANCE = 10.0  # with all load on one node, above it from 102 nodes on
+MAX_WEIGHT = 1e6
 
 
-def require_ratio(name: str, value: float, most: float = math.inf) -> None:
-    """Check a setting that is a ratio, from 0 up to *most*.
+def require_ratio(name: str, value: float, maximum: float = math.inf) -> None:
+    """Check a setting that is a ratio, from 0 up to *maximum*.
 
     Raises:
         ValueError: It is negative, larger, or not a number.
     """
-    if not 0 <= value <= most or math.isinf(value):
-        bound = "0 or more" if math.isinf(most) else f"in [0, {most:g}]"
-        percent = 1 < value <= PERCENT and most <= MOST_UNEVEN
-        meant = f"; {value:g} % is {value / PERCENT:g}" if percent else ""
-        raise ValueError(f"{name} must be a finite number {bound}, not {value}{meant}")
+    if not 0 <= value <= maximum or math.isinf(value):
+        bound = "0 or more" if math.isinf(maximum) else f"in [0, {maximum:g}]"
+        is_percentage = 1 < value <= PERCENT and maximum <= MAX_IMBALANCE
+        hint = f"; {value:g} % is {value / PERCENT:g}" if is_percentage else ""
+        raise ValueError(f"{name} must be a finite number {bound}, not {value}{hint}")

@@ -87,3 +87,8 @@ class Platform(Protocol):
 
     def abort(self, task: TaskId) -> None:
         """Ask for *task* to be given up; `status` tells what came of it."""
+
+
+MAX_POWER_OFF_DELAY = (
+    1_800.0  # seconds for which a node that was asked to go to sleep may still do so
+)

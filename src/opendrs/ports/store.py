@@ -18,7 +18,7 @@ class Outcome(StrEnum):
     DONE = "done"
     FAILED = "failed"
     ABORTED = "aborted"
-    REFUSED = "refused"
+    REJECTED = "rejected"
     SKIPPED = "skipped"
     LOST = "lost"
 
@@ -99,10 +99,10 @@ class Store(Protocol):
             The number of entries that had such a time.
         """
 
-    def of_run(self, run: str) -> tuple[StepRecord, ...]:
+    def records_of(self, run: str) -> tuple[StepRecord, ...]:
         """Return the records of that run, the oldest first."""
 
-    def note_cycle(self, cycle: CycleRecord) -> None:
+    def record_cycle(self, cycle: CycleRecord) -> None:
         """Keep what was decided in a cycle; the oldest of many are forgotten."""
 
     def cycles(self) -> tuple[CycleRecord, ...]:

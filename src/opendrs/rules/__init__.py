@@ -1,15 +1,23 @@
 """What the placement rules mean."""
 
+from opendrs.rules.affinity_groups import NO_GUESTS as NO_GUESTS
 from opendrs.rules.compilation import CompiledRules as CompiledRules
 from opendrs.rules.compilation import compile_rules as compile_rules
 from opendrs.rules.contradictions import Contradiction as Contradiction
-from opendrs.rules.groups import NOBODY as NOBODY
-from opendrs.rules.room import Room as Room
-from opendrs.rules.room import need as need
-from opendrs.rules.room import room_when_empty as room_when_empty
-from opendrs.rules.targets import Targets as Targets
+from opendrs.rules.feasibility import UNLISTED as UNLISTED
+from opendrs.rules.feasibility import FeasibilityChecker as FeasibilityChecker
+from opendrs.rules.infeasible_anti_affinity import (
+    InfeasibleAntiAffinity as InfeasibleAntiAffinity,
+)
+from opendrs.rules.infeasible_anti_affinity import (
+    find_infeasible_anti_affinity as find_infeasible_anti_affinity,
+)
+from opendrs.rules.memory import AvailableMemory as AvailableMemory
+from opendrs.rules.memory import available_memory as available_memory
+from opendrs.rules.memory import required_memory as required_memory
+from opendrs.rules.memory import usable_memory as usable_memory
 from opendrs.rules.violations import Violation as Violation
 from opendrs.rules.violations import ViolationChange as ViolationChange
-from opendrs.rules.violations import newly_broken as newly_broken
+from opendrs.rules.violations import new_violations as new_violations
 from opendrs.rules.violations import violation_change as violation_change
 from opendrs.rules.violations import violations as violations

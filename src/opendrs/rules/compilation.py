@@ -14,15 +14,22 @@ from dataclasses import dataclass
 from opendrs.model import (
     Affinity,
     AntiAffinity,
-    Exclusion,
     GuestId,
     NodeAffinity,
     NodeId,
     Pin,
     Snapshot,
+    TagExclusion,
 )
-from opendrs.rules.contradictions import Contradiction, contradictions
-from opendrs.rules.groups import NOBODY, Guests, known, merged, named_by, pairs
+from opendrs.rules.affinity_groups import (
+    NO_GUESTS,
+    GuestSet,
+    connected_components,
+    existing_guests,
+    guests_of_rules,
+    other_members,
+)
+from opendrs.rules.contradictions import Contradiction, find_contradictions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,17 +45,17 @@ class CompiledRules:
             they say of a node adds up, and a node they do not list has -1.
         soft_together: The guests it would better share a node with.
         soft_apart: The guests it would better not share a node with.
-        fixed: Why it is not to be moved at all.
+        immovable: Why it is not to be moved at all.
         contradictions: What cannot be kept.
     """
 
-    together: Mapping[GuestId, Guests]
-    apart: Mapping[GuestId, Guests]
+    together: Mapping[GuestId, GuestSet]
+    apart: Mapping[GuestId, GuestSet]
     nodes: Mapping[GuestId, frozenset[NodeId]]
     rankings: Mapping[GuestId, tuple[NodeAffinity, ...]]
-    soft_together: Mapping[GuestId, Guests]
-    soft_apart: Mapping[GuestId, Guests]
-    fixed: Mapping[GuestId, str]
+    soft_together: Mapping[GuestId, GuestSet]
+    soft_apart: Mapping[GuestId, GuestSet]
+    immovable: Mapping[GuestId, str]
     contradictions: tuple[Contradiction, ...]
 
 
@@ -58,46 +65,46 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
     Guests that the snapshot does not have are passed over; an anti-affinity
     rule among fewer than two guests then binds nobody.
     """
-    groups = merged(named_by(snapshot, Affinity, strict=True))
+    groups = connected_components(guests_of_rules(snapshot, Affinity, strict=True))
     together = {guest: group for group in groups for guest in group}
-    apart = pairs(named_by(snapshot, AntiAffinity, strict=True))
-    nodes = _shared_nodes(together, _allowed_nodes(snapshot))
-    fixed = _fixed(snapshot)
-    found = contradictions(snapshot, together, nodes, fixed)
+    apart = other_members(guests_of_rules(snapshot, AntiAffinity, strict=True))
+    nodes = _common_nodes(together, _allowed_nodes(snapshot))
+    immovable = _immovable_guests(snapshot)
+    contradictions = find_contradictions(snapshot, together, nodes, immovable)
     return CompiledRules(
         together=together,
-        apart=_shared(together, apart),
+        apart=_implied_apart(together, apart),
         nodes=nodes,
         rankings=_rankings(snapshot, together),
-        soft_together=pairs(named_by(snapshot, Affinity, strict=False)),
-        soft_apart=pairs(named_by(snapshot, AntiAffinity, strict=False)),
-        fixed={**_entangled(found), **fixed},
-        contradictions=found,
+        soft_together=other_members(guests_of_rules(snapshot, Affinity, strict=False)),
+        soft_apart=other_members(guests_of_rules(snapshot, AntiAffinity, strict=False)),
+        immovable={**_contradictory_guests(contradictions), **immovable},
+        contradictions=contradictions,
     )
 
 
-def _shared(
-    together: Mapping[GuestId, Guests], apart: Mapping[GuestId, Guests]
-) -> dict[GuestId, Guests]:
+def _implied_apart(
+    together: Mapping[GuestId, GuestSet], apart: Mapping[GuestId, GuestSet]
+) -> dict[GuestId, GuestSet]:
     """Return *apart* with what follows for guests that stay together.
 
     Whole groups are apart from whole groups, except that nobody is apart from
     its own group: that is a contradiction, and told as one.
     """
-    result: dict[GuestId, Guests] = {}
+    result: dict[GuestId, GuestSet] = {}
     for guest in set(apart) | set(together):
         group = together.get(guest, frozenset({guest}))
-        direct = NOBODY.union(*(apart.get(member, NOBODY) for member in group))
-        implied = direct.union(*(together.get(other, NOBODY) for other in direct))
+        direct = NO_GUESTS.union(*(apart.get(member, NO_GUESTS) for member in group))
+        implied = direct.union(*(together.get(other, NO_GUESTS) for other in direct))
         if implied - group:
             result[guest] = implied - group
     return result
 
 
-def _node_affinities(snapshot: Snapshot) -> Iterator[tuple[NodeAffinity, Guests]]:
+def _node_affinities(snapshot: Snapshot) -> Iterator[tuple[NodeAffinity, GuestSet]]:
     for rule in snapshot.rules:
         if isinstance(rule, NodeAffinity):
-            yield rule, known(rule.guests, snapshot)
+            yield rule, existing_guests(rule.guests, snapshot)
 
 
 def _allowed_nodes(snapshot: Snapshot) -> dict[GuestId, frozenset[NodeId]]:
@@ -110,8 +117,8 @@ def _allowed_nodes(snapshot: Snapshot) -> dict[GuestId, frozenset[NodeId]]:
     return allowed
 
 
-def _shared_nodes(
-    together: Mapping[GuestId, Guests], nodes: Mapping[GuestId, frozenset[NodeId]]
+def _common_nodes(
+    together: Mapping[GuestId, GuestSet], nodes: Mapping[GuestId, frozenset[NodeId]]
 ) -> dict[GuestId, frozenset[NodeId]]:
     result = dict(nodes)
     for guest, group in together.items():
@@ -122,34 +129,38 @@ def _shared_nodes(
 
 
 def _rankings(
-    snapshot: Snapshot, together: Mapping[GuestId, Guests]
+    snapshot: Snapshot, together: Mapping[GuestId, GuestSet]
 ) -> dict[GuestId, tuple[NodeAffinity, ...]]:
     result: dict[GuestId, tuple[NodeAffinity, ...]] = {}
     for rule, guests in _node_affinities(snapshot):
         if rule.strict and len(set(rule.nodes.values())) == 1:
             continue  # it forbids the other nodes and prefers none of its own
-        bound = NOBODY.union(*(together.get(g, frozenset({g})) for g in guests))
-        for guest in bound:
+        members = NO_GUESTS.union(*(together.get(g, frozenset({g})) for g in guests))
+        for guest in members:
             result[guest] = (*result.get(guest, ()), rule)
     return result
 
 
-def _fixed(snapshot: Snapshot) -> dict[GuestId, str]:
-    fixed: dict[GuestId, str] = {}
+def _immovable_guests(snapshot: Snapshot) -> dict[GuestId, str]:
+    immovable: dict[GuestId, str] = {}
     for rule in snapshot.rules:
         if isinstance(rule, Pin):
-            fixed.update(dict.fromkeys(known(rule.guests, snapshot), f"rule: {rule}"))
-        elif isinstance(rule, Exclusion):
+            immovable.update(
+                dict.fromkeys(existing_guests(rule.guests, snapshot), f"rule: {rule}")
+            )
+        elif isinstance(rule, TagExclusion):
             for guest in snapshot.guests.values():
                 if guest.tags & rule.tags:
-                    fixed[guest.id] = f"rule: {rule}"
-    return fixed
+                    immovable[guest.id] = f"rule: {rule}"
+    return immovable
 
 
-def _entangled(found: Iterable[Contradiction]) -> dict[GuestId, str]:
-    entangled: dict[GuestId, str] = {}
-    for each in found:
-        for guest in each.guests:
-            why = f"its rules contradict each other: {each.why}"
-            entangled.setdefault(guest, why)
-    return entangled
+def _contradictory_guests(
+    contradictions: Iterable[Contradiction],
+) -> dict[GuestId, str]:
+    details: dict[GuestId, str] = {}
+    for contradiction in contradictions:
+        for guest in contradiction.guests:
+            detail = f"its rules contradict each other: {contradiction.detail}"
+            details.setdefault(guest, detail)
+    return details

@@ -1,4 +1,4 @@
-"""Rules that cannot all be kept, wherever the guests go."""
+"""Rules that cannot hold together, for any placement."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ from opendrs.model import (
     NodeId,
     Rule,
     Snapshot,
-    first_few,
+    format_list,
 )
-from opendrs.rules.groups import NOBODY, Guests, known
-from opendrs.rules.matching import most_apart
+from opendrs.rules.affinity_groups import (
+    NO_GUESTS,
+    GuestSet,
+    existing_guests,
+    maximum_matching,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +32,23 @@ class Contradiction:
     Attributes:
         rules: The rules that stand in each other's way.
         guests: The guests they bind, and that are therefore left alone.
-        why: What is impossible, in words for the operator.
+        detail: What is impossible, in words for the operator.
     """
 
     rules: tuple[Rule, ...]
-    guests: Guests
-    why: str
+    guests: GuestSet
+    detail: str
 
     def __str__(self) -> str:
-        names = first_few([f'"{rule}"' for rule in self.rules], joint="; ")
-        return f"{self.why} ({names})"
+        names = format_list([f'"{rule}"' for rule in self.rules], separator="; ")
+        return f"{self.detail} ({names})"
 
 
-def contradictions(
+def find_contradictions(
     snapshot: Snapshot,
-    together: Mapping[GuestId, Guests],
+    together: Mapping[GuestId, GuestSet],
     nodes: Mapping[GuestId, frozenset[NodeId]],
-    fixed: Collection[GuestId],
+    immovable: Collection[GuestId],
 ) -> tuple[Contradiction, ...]:
     """Return what cannot be kept.
 
@@ -56,96 +60,101 @@ def contradictions(
         snapshot: The cluster and its rules.
         together: The group of each guest that strict affinity binds.
         nodes: The nodes each guest may be on; absent when all.
-        fixed: The guests that a rule forbids to move.
+        immovable: The guests that a rule forbids to move.
     """
     return (
-        *_torn_groups(snapshot, together),
-        *_homeless(snapshot, together, nodes),
-        *_crowded(snapshot, together, nodes),
-        *_fixed_apart(snapshot, together, fixed),
+        *_affinity_and_anti_affinity(snapshot, together),
+        *_without_allowed_node(snapshot, together, nodes),
+        *_without_enough_nodes(snapshot, together, nodes),
+        *_immovable_apart(snapshot, together, immovable),
     )
 
 
-def _torn_groups(
-    snapshot: Snapshot, together: Mapping[GuestId, Guests]
+def _affinity_and_anti_affinity(
+    snapshot: Snapshot, together: Mapping[GuestId, GuestSet]
 ) -> Iterator[Contradiction]:
     for rule in snapshot.rules:
         if not (isinstance(rule, AntiAffinity) and rule.strict):
             continue
-        for one, other in combinations(sorted(known(rule.guests, snapshot)), 2):
-            if other in together.get(one, NOBODY):
-                binding = _rules_about(snapshot, together[one], Affinity)
+        for one, other in combinations(
+            sorted(existing_guests(rule.guests, snapshot)), 2
+        ):
+            if other in together.get(one, NO_GUESTS):
+                rules = _strict_rules_of(snapshot, together[one], Affinity)
                 yield Contradiction(
-                    (*binding, rule),
+                    (*rules, rule),
                     together[one],
                     f"{one} and {other} must be together and apart",
                 )
 
 
-def _homeless(
+def _without_allowed_node(
     snapshot: Snapshot,
-    together: Mapping[GuestId, Guests],
+    together: Mapping[GuestId, GuestSet],
     nodes: Mapping[GuestId, frozenset[NodeId]],
 ) -> Iterator[Contradiction]:
-    told: set[Guests] = set()
+    reported: set[GuestSet] = set()
     for guest in sorted(nodes):
         group = together.get(guest, frozenset({guest}))
-        if group in told or nodes[guest] & set(snapshot.nodes):
+        if group in reported or nodes[guest] & set(snapshot.nodes):
             continue
-        told.add(group)
-        binding = _rules_about(snapshot, group, NodeAffinity)
+        reported.add(group)
+        rules = _strict_rules_of(snapshot, group, NodeAffinity)
         if len(group) > 1:
-            binding = (*binding, *_rules_about(snapshot, group, Affinity))
-        names = first_few(sorted(group), joint=" and ")
-        yield Contradiction(binding, group, f"no node of the cluster may hold {names}")
+            rules = (*rules, *_strict_rules_of(snapshot, group, Affinity))
+        names = format_list(sorted(group), separator=" and ")
+        yield Contradiction(rules, group, f"no node of the cluster may hold {names}")
 
 
-def _crowded(
+def _without_enough_nodes(
     snapshot: Snapshot,
-    together: Mapping[GuestId, Guests],
+    together: Mapping[GuestId, GuestSet],
     nodes: Mapping[GuestId, frozenset[NodeId]],
 ) -> Iterator[Contradiction]:
-    everywhere = frozenset(snapshot.nodes)
+    all_nodes = frozenset(snapshot.nodes)
     for rule in snapshot.rules:
         if not (isinstance(rule, AntiAffinity) and rule.strict):
             continue
-        guests = known(rule.guests, snapshot)
-        choices = {g: nodes.get(g, everywhere) & everywhere for g in sorted(guests)}
-        if not all(choices.values()):
+        guests = existing_guests(rule.guests, snapshot)
+        allowed = {g: nodes.get(g, all_nodes) & all_nodes for g in sorted(guests)}
+        if not all(allowed.values()):
             continue  # told as homeless
-        placed = most_apart(choices)
+        placed = maximum_matching(allowed)
         if placed < len(guests):
-            bound = NOBODY.union(*(together.get(g, frozenset({g})) for g in guests))
+            members = NO_GUESTS.union(
+                *(together.get(g, frozenset({g})) for g in guests)
+            )
             yield Contradiction(
-                (rule, *_rules_about(snapshot, bound, NodeAffinity)),
+                (rule, *_strict_rules_of(snapshot, members, NodeAffinity)),
                 guests,
                 f"{len(guests)} guests must be apart and their nodes suffice for "
                 f"{placed}",
             )
 
 
-def _fixed_apart(
+def _immovable_apart(
     snapshot: Snapshot,
-    together: Mapping[GuestId, Guests],
-    fixed: Collection[GuestId],
+    together: Mapping[GuestId, GuestSet],
+    immovable: Collection[GuestId],
 ) -> Iterator[Contradiction]:
     for group in dict.fromkeys(together.values()):
-        held = {
+        occupied = {
             snapshot.guests[guest].node
             for guest in group
-            if guest in fixed or snapshot.guests[guest].mobility is Mobility.NEVER
+            if guest in immovable
+            or snapshot.guests[guest].effective_mobility is Mobility.NONE
         }
-        if len(held) > 1:
+        if len(occupied) > 1:
             yield Contradiction(
-                _rules_about(snapshot, group, Affinity),
+                _strict_rules_of(snapshot, group, Affinity),
                 group,
-                f"{first_few(sorted(group), joint=' and ')} must be together, and some "
-                f"of them cannot leave {first_few(sorted(held), joint=' and ')}",
+                f"{format_list(sorted(group), separator=' and ')} must be together, and some "
+                f"of them cannot leave {format_list(sorted(occupied), separator=' and ')}",
             )
 
 
-def _rules_about(
-    snapshot: Snapshot, guests: Guests, kind: type[Affinity | NodeAffinity]
+def _strict_rules_of(
+    snapshot: Snapshot, guests: GuestSet, kind: type[Affinity | NodeAffinity]
 ) -> tuple[Rule, ...]:
     return tuple(
         rule

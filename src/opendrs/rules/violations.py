@@ -1,8 +1,7 @@
-"""What is broken here.
+"""Violations of the rules in a snapshot.
 
-Judges a snapshot rule by rule, as the operator wrote them. It shares nothing
-with compilation and targets, which build placements, so that each can be
-checked against the other.
+Each rule is evaluated as the operator wrote it. This module shares no code with rule
+compilation and feasibility, so that each can be checked against the other.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from opendrs.model import (
     NodeId,
     Rule,
     Snapshot,
-    first_few,
+    format_list,
 )
 
 
@@ -43,7 +42,10 @@ class Violation:
         return getattr(self.rule, "strict", True)
 
     def __str__(self) -> str:
-        guests, nodes = first_few(sorted(self.guests)), first_few(sorted(self.nodes))
+        guests, nodes = (
+            format_list(sorted(self.guests)),
+            format_list(sorted(self.nodes)),
+        )
         return f"{self.rule}: broken by {guests} on {nodes}"
 
 
@@ -55,15 +57,15 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     rule one for all guests that are apart, each node affinity one per guest.
     Pins and exclusions concern moves, not places, and are never broken here.
     """
-    found: list[Violation] = []
+    result: list[Violation] = []
     for rule in snapshot.rules:
         if isinstance(rule, AntiAffinity):
-            found += _too_close(rule, snapshot)
+            result += _anti_affinity_violations(rule, snapshot)
         elif isinstance(rule, Affinity):
-            found += _too_far(rule, snapshot)
+            result += _affinity_violations(rule, snapshot)
         elif isinstance(rule, NodeAffinity):
-            found += _misplaced(rule, snapshot)
-    return tuple(found)
+            result += _node_affinity_violations(rule, snapshot)
+    return tuple(result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +83,21 @@ class ViolationChange:
     @property
     def strict_before(self) -> tuple[Violation, ...]:
         """Return the violations of strict rules before the plan."""
-        return tuple(found for found in self.before if found.strict)
+        return tuple(violation for violation in self.before if violation.strict)
 
     @property
     def strict_after(self) -> tuple[Violation, ...]:
         """Return the violations of strict rules that remain after the plan."""
-        return tuple(found for found in self.after if found.strict)
+        return tuple(violation for violation in self.after if violation.strict)
 
     @property
     def repaired(self) -> tuple[Violation, ...]:
         """Return the violations of strict rules that the plan removes."""
-        remaining = {_signature(found) for found in self.strict_after}
+        remaining = {_signature(violation) for violation in self.strict_after}
         return tuple(
-            found for found in self.strict_before if _signature(found) not in remaining
+            violation
+            for violation in self.strict_before
+            if _signature(violation) not in remaining
         )
 
 
@@ -102,50 +106,58 @@ def violation_change(before: Snapshot, after: Snapshot) -> ViolationChange:
     return ViolationChange(violations(before), violations(after))
 
 
-def newly_broken(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
+def new_violations(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
     """Return the strict rules broken in *after* more than they were in *before*.
 
     A guest that breaks a rule may go on breaking it, on any node: what counts
     is which guests break which rule.
     """
-    known = {_signature(found) for found in violations(before) if found.strict}
+    known = {
+        _signature(violation) for violation in violations(before) if violation.strict
+    }
     return tuple(
-        found
-        for found in violations(after)
-        if found.strict and _signature(found) not in known
+        violation
+        for violation in violations(after)
+        if violation.strict and _signature(violation) not in known
     )
 
 
-def _signature(found: Violation) -> tuple[object, ...]:
+def _signature(violation: Violation) -> tuple[object, ...]:
     """Return what is broken: of two rules that ask the same both are, or none."""
-    nodes = found.rule.nodes if isinstance(found.rule, NodeAffinity) else ()
-    return type(found.rule), frozenset(nodes), found.guests
+    nodes = violation.rule.nodes if isinstance(violation.rule, NodeAffinity) else ()
+    return type(violation.rule), frozenset(nodes), violation.guests
 
 
-def _present(rule: Affinity | AntiAffinity | NodeAffinity, at: Snapshot) -> list[Guest]:
-    known = (at.guests.get(name) for name in sorted(rule.guests))
-    return [guest for guest in known if guest is not None and guest.present]
+def _active_guests(
+    rule: Affinity | AntiAffinity | NodeAffinity, snapshot: Snapshot
+) -> list[Guest]:
+    known = (snapshot.guests.get(name) for name in sorted(rule.guests))
+    return [guest for guest in known if guest is not None and guest.is_active]
 
 
-def _too_close(rule: AntiAffinity, snapshot: Snapshot) -> list[Violation]:
+def _anti_affinity_violations(
+    rule: AntiAffinity, snapshot: Snapshot
+) -> list[Violation]:
     return [
         Violation(rule, frozenset({one.id, other.id}), frozenset(shared))
-        for one, other in combinations(_present(rule, snapshot), 2)
-        if (shared := set(one.locations) & set(other.locations))
+        for one, other in combinations(_active_guests(rule, snapshot), 2)
+        if (shared := set(one.occupied_nodes) & set(other.occupied_nodes))
     ]
 
 
-def _too_far(rule: Affinity, snapshot: Snapshot) -> list[Violation]:
-    guests = _present(rule, snapshot)
-    if not guests or set.intersection(*(set(guest.locations) for guest in guests)):
+def _affinity_violations(rule: Affinity, snapshot: Snapshot) -> list[Violation]:
+    guests = _active_guests(rule, snapshot)
+    if not guests or set.intersection(*(set(guest.occupied_nodes) for guest in guests)):
         return []
-    nodes = frozenset(node for guest in guests for node in guest.locations)
+    nodes = frozenset(node for guest in guests for node in guest.occupied_nodes)
     return [Violation(rule, frozenset(guest.id for guest in guests), nodes)]
 
 
-def _misplaced(rule: NodeAffinity, snapshot: Snapshot) -> list[Violation]:
+def _node_affinity_violations(
+    rule: NodeAffinity, snapshot: Snapshot
+) -> list[Violation]:
     return [
         Violation(rule, frozenset({guest.id}), frozenset(wrong))
-        for guest in _present(rule, snapshot)
-        if (wrong := set(guest.locations) - set(rule.nodes))
+        for guest in _active_guests(rule, snapshot)
+        if (wrong := set(guest.occupied_nodes) - set(rule.nodes))
     ]

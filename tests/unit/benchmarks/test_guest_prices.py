@@ -9,21 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guest_prices.choices import BRANCHES, Choices, Offer, best_choices
-from guest_prices.cluster import Cluster
-from guest_prices.prices import Prices
-from guest_prices.volume import Space, ascended
-from opendrs.policies.optimising.decomposition.ground import PLANE
-from opendrs.policies.optimising.groups import Floats
+from opendrs.optimizer import Floats
+from opendrs.optimizer.bounds.lagrangian.data import DIMENSIONS
+from runners.guest_prices.bound import SearchSpace, maximize
+from runners.guest_prices.choices import (
+    BRANCHES,
+    Choices,
+    GuestPrices,
+    NodeProblems,
+    RelaxedCluster,
+    best_choices,
+)
 
 DIRECTION = np.array([0.6, 0.8])
 
 
-def offer_of(seed: int) -> Offer:
+def problems_of(seed: int) -> NodeProblems:
     """Return what a node chooses among: eight guests, two of them its own."""
     draw = np.random.default_rng(seed)
-    return Offer(
-        ways=2 * draw.normal(size=(1, 2)),
+    return NodeProblems(
+        offsets=2 * draw.normal(size=(1, 2)),
         scale=np.ones((1, 2)),
         demand=draw.uniform(0, 2, (8, 2)),
         origin=np.array([0, 0, 1, 1, 1, 1, 1, 1]),
@@ -31,42 +36,42 @@ def offer_of(seed: int) -> Offer:
     )
 
 
-def costs(offer: Offer, chosen: tuple[bool, ...]) -> float:
+def costs(problems: NodeProblems, chosen: tuple[bool, ...]) -> float:
     """Return what it costs a node to choose them, in plain words."""
-    x, y = float(offer.ways[0, 0]), float(offer.ways[0, 1])
+    x, y = float(problems.offsets[0, 0]), float(problems.offsets[0, 1])
     paid = 0.0
     for guest, takes in enumerate(chosen):
         if takes:
-            leaves = offer.origin[guest] == 0
-            x += float(offer.demand[guest, 0]) * (1 if leaves else -1)
-            y += float(offer.demand[guest, 1]) * (1 if leaves else -1)
-            paid += float(offer.costs[int(leaves), guest])
+            leaves = problems.origin[guest] == 0
+            x += float(problems.demand[guest, 0]) * (1 if leaves else -1)
+            y += float(problems.demand[guest, 1]) * (1 if leaves else -1)
+            paid += float(problems.costs[int(leaves), guest])
     return x * x + y * y + paid
 
 
 @given(st.integers(0, 10_000), st.integers(0, 8))
 @settings(max_examples=30, deadline=None)
 def test_no_choice_costs_less(seed: int, few: int) -> None:
-    offer = offer_of(seed)
-    least = min(costs(offer, each) for each in product((False, True), repeat=8))
+    problems = problems_of(seed)
+    least = min(costs(problems, each) for each in product((False, True), repeat=8))
     tangents, chosen = np.zeros((1, 2)), np.zeros((1, 8), np.bool_)
 
-    below = best_choices(offer, tangents, chosen, few)[0]
-    found = best_choices(offer, tangents, chosen, BRANCHES)[0]
+    below = best_choices(problems, tangents, chosen, few)[0]
+    found = best_choices(problems, tangents, chosen, BRANCHES)[0]
 
     assert below <= least + 1e-9
     assert found == pytest.approx(least)
-    assert costs(offer, tuple(chosen[0].tolist())) == pytest.approx(least)
+    assert costs(problems, tuple(chosen[0].tolist())) == pytest.approx(least)
 
 
-def cluster_of(seed: int) -> Cluster:
+def cluster_of(seed: int) -> RelaxedCluster:
     """Return five guests on three nodes of different capacity."""
     draw = np.random.default_rng(seed)
     capacity, demand = draw.uniform(5, 15, (3, 2)), draw.uniform(0, 4, (5, 2))
     origin = draw.integers(0, 2, 5)
     load = draw.uniform(0, 2, (3, 2))
     np.add.at(load, origin, demand)
-    return Cluster(
+    return RelaxedCluster(
         capacity=capacity,
         share=load / capacity,
         demand=demand,
@@ -76,7 +81,7 @@ def cluster_of(seed: int) -> Cluster:
     )
 
 
-def squares(cluster: Cluster) -> list[tuple[float, Floats]]:
+def squares(cluster: RelaxedCluster) -> list[tuple[float, Floats]]:
     """Return both squares, weighted, of each plan, and the means of its shares."""
     found = []
     for places in product(range(3), repeat=5):
@@ -95,11 +100,13 @@ def squares(cluster: Cluster) -> list[tuple[float, Floats]]:
     return found
 
 
-def drawn(seed: int) -> Prices:
+def drawn(seed: int) -> GuestPrices:
     """Return some prices."""
     draw = np.random.default_rng(seed)
-    return Prices(
-        draw.normal(0, 0.05, 5), draw.uniform(0, 0.03, 2), draw.normal(0, 0.05, PLANE)
+    return GuestPrices(
+        draw.normal(0, 0.05, 5),
+        draw.uniform(0, 0.03, 2),
+        draw.normal(0, 0.05, DIMENSIONS),
     )
 
 
@@ -116,10 +123,12 @@ def test_no_plan_has_smaller_squares(seed: int) -> None:
         for square, mean in plans
         if (means[0] <= mean).all() and (mean <= means[1]).all()
     )
-    begin = choices.settled(drawn(seed)).flat
-    positive = np.array([False] * 5 + [True] * 2 + [False] * PLANE)
+    begin = choices.stabilize(drawn(seed)).flat
+    positive = np.array([False] * 5 + [True] * 2 + [False] * DIMENSIONS)
 
-    found, prices = ascended(choices.at, begin, Space(cluster.scale, positive), 30)
+    found, prices = maximize(
+        choices.at, begin, SearchSpace(cluster.scale, positive), 30
+    )
 
     assert choices.at(drawn(seed).flat)[0] <= least + 1e-9
     assert choices.at(begin)[0] <= found <= least + 1e-9
@@ -162,9 +171,9 @@ def test_the_highest_point_is_found() -> None:
     def falling(point: Floats) -> tuple[float, Floats]:
         return 3 - float(point.sum()), -np.ones(2)
 
-    space = Space(np.ones(2), np.ones(2, np.bool_))
+    space = SearchSpace(np.ones(2), np.ones(2, np.bool_))
 
-    assert ascended(pyramid, np.array([0.5, 0.0]), space, 400)[0] == pytest.approx(
+    assert maximize(pyramid, np.array([0.5, 0.0]), space, 400)[0] == pytest.approx(
         3, abs=0.05
     )
-    assert ascended(falling, np.ones(2), space, 400)[0] == pytest.approx(3)
+    assert maximize(falling, np.ones(2), space, 400)[0] == pytest.approx(3)

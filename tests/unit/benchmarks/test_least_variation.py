@@ -10,9 +10,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from judged import GIB, offences, problem_of
-from least_variation import Search, least_sum
-from polygon import Line, corner
+from runners.imbalance_bound import (
+    GIB,
+    BoxSearch,
+    Line,
+    judged_problem,
+    least_corner,
+    least_sum,
+    violations_per_guest,
+)
 
 
 def drawn(seed: int) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def drawn(seed: int) -> dict[str, Any]:
                     "cpu": int(draw.integers(1, 9)),
                     "memory": int(draw.integers(1, 20)) * GIB,
                 },
-                "moves": "never" if draw.random() < 0.1 else "live",
+                "mobility": "none" if draw.random() < 0.1 else "live",
             }
             for i in range(6)
         },
@@ -59,7 +65,7 @@ def broken(snapshot: dict[str, Any], places: dict[str, str]) -> int:
 
 
 def sums(
-    snapshot: dict[str, Any], moves: int, gib: float, mended: int = 0
+    snapshot: dict[str, Any], moves: int, gib: float, repaired: int = 0
 ) -> list[float]:
     """Return the sum of both variations of each plan, in plain words."""
     nodes, guests = snapshot["nodes"], snapshot["guests"]
@@ -68,11 +74,14 @@ def sums(
     for places in product(nodes, repeat=len(guests)):
         pairs = list(zip(guests.values(), places, strict=True))
         moved = [guest for guest, place in pairs if guest["node"] != place]
-        if any(guest.get("moves") == "never" for guest in moved) or len(moved) > moves:
+        if (
+            any(guest.get("mobility") == "none" for guest in moved)
+            or len(moved) > moves
+        ):
             continue
         if sum(guest["usage"]["memory"] for guest in moved) > gib * GIB:
             continue
-        if now - broken(snapshot, dict(zip(guests, places, strict=True))) < mended:
+        if now - broken(snapshot, dict(zip(guests, places, strict=True))) < repaired:
             continue
         total = 0.0
         for kind in ("cpu", "memory"):
@@ -90,21 +99,21 @@ def sums(
 @given(st.integers(0, 10_000), st.integers(0, 3), st.integers(0, 60), st.integers(0, 2))
 @settings(max_examples=8, deadline=None)
 def test_no_plan_has_a_smaller_sum(
-    seed: int, moves: int, gib: int, mended: int
+    seed: int, moves: int, gib: int, repaired: int
 ) -> None:
     snapshot = drawn(seed)
-    possible = sums(snapshot, moves, gib, mended)
+    possible = sums(snapshot, moves, gib, repaired)
     assume(possible)
 
-    problem = problem_of(snapshot, moves, gib, mended)
-    search = Search(problem, looks=(10, 15, 5), boxes=100)
+    problem = judged_problem(snapshot, moves, gib, repaired)
+    search = BoxSearch(problem, looks=(10, 15, 5), boxes=100)
 
     assert search.least(enough=min(possible)) <= min(possible) + 1e-9
 
 
-def test_prices_of_guests_tell_more() -> None:
+def test_guest_prices_raise_the_bound() -> None:
     snapshot = drawn(5)
-    search = Search(problem_of(snapshot, 2, 20.0), looks=(10, 15, 20))
+    search = BoxSearch(judged_problem(snapshot, 2, 20.0), looks=(10, 15, 20))
 
     least, more = search.least(), search.least(enough=0.043)
 
@@ -112,7 +121,7 @@ def test_prices_of_guests_tell_more() -> None:
     assert 0.043 <= more <= min(sums(snapshot, 2, 20.0)) + 1e-9
 
 
-def test_to_mend_rules_leaves_less_for_evenness() -> None:
+def test_bound_with_repairs_is_higher() -> None:
     # By hand: one of the small ones has to leave, and with one move nobody else can.
     snapshot = drawn(1)
     small = {"usage": {"cpu": 1, "memory": GIB}, "node": "n0"}
@@ -127,13 +136,13 @@ def test_to_mend_rules_leaves_less_for_evenness() -> None:
     assert 0.95 * min(sums({**snapshot}, 1, 9.0, 1)) < mending
 
 
-def test_who_breaks_rules_is_known() -> None:
+def test_offenders_of_rules_are_found() -> None:
     snapshot = drawn(1)
     for name, node in zip(snapshot["guests"], "001010", strict=True):
         snapshot["guests"][name]["node"] = f"n{node}"
 
     # g0 and g1 share a node, g3 and g4 share none, g1 and g5 should be elsewhere.
-    assert offences(snapshot).tolist() == [1, 2, 0, 1, 1, 1]
+    assert violations_per_guest(snapshot).tolist() == [1, 2, 0, 1, 1, 1]
 
 
 def test_where_nothing_may_move_it_is_what_there_is() -> None:
@@ -150,8 +159,8 @@ def test_the_least_sum_of_roots_is_at_a_corner() -> None:
     one = Line(np.array([1.0, 1.0]), 5.0)
     sides = [Line(np.array([1.0, 0.0]), 1.0), Line(np.array([0.0, 1.0]), 1.0)]
 
-    assert corner([one]).root == pytest.approx(5**0.5)
-    assert corner([one, *sides]).root == pytest.approx(3.0)
+    assert least_corner([one]).root == pytest.approx(5**0.5)
+    assert least_corner([one, *sides]).root == pytest.approx(3.0)
 
 
 def test_nodes_must_be_online() -> None:
@@ -159,4 +168,4 @@ def test_nodes_must_be_online() -> None:
     snapshot["nodes"]["n0"]["state"] = "offline"
 
     with pytest.raises(ValueError, match="there is a node that is not online"):
-        problem_of(snapshot, 1, 1.0)
+        judged_problem(snapshot, 1, 1.0)

@@ -1,18 +1,32 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from opendrs.policies.optimising.engine import cost, faults
-from reassignment import checker
-from reassignment.formulation import problem_of
-from reassignment.instance import InstanceError, read_assignment, read_instance
+from instances.roadef import (
+    InstanceError,
+    encode_problem,
+    read_assignment,
+    read_instance,
+)
+from opendrs.optimizer import infeasibilities
+from opendrs.optimizer.evaluation import cost
+from runners.reassignment import checker
+from runners.reassignment.portfolio import selection_points, solve, work
+from support.oracles.assignment_cost import reference_cost
+from support.oracles.random_problems import random_problem
 
-PROGRAM = Path(__file__).parents[3] / "benchmarks" / "roadef.py"
+ROOT = Path(__file__).parents[3]
+PROGRAM = ROOT / "benchmarks" / "runners" / "roadef.py"
+
+
 # Two resources, the first transient; three machines; two services, of which the
 # second needs the first; three processes; a balance; the weights of moving.
 RESOURCES = "2  1 10  0 100"
@@ -71,7 +85,7 @@ def test_the_engine_agrees_with_the_judge(model: Path) -> None:
     start = model.with_name("start.txt")
     start.write_text("0 1 0")
     origin = read_assignment(start, instance)
-    problem = problem_of(instance, origin)
+    problem = encode_problem(instance, origin)
     for first in range(3):
         for second in range(3):
             for third in range(3):
@@ -80,7 +94,7 @@ def test_the_engine_agrees_with_the_judge(model: Path) -> None:
 
                 judged = [instance, origin.tolist(), places.tolist()]
                 assert cost(problem, places) == checker.cost(*judged)
-                assert bool(faults(problem, places)) == bool(
+                assert bool(infeasibilities(problem, places)) == bool(
                     checker.violations(*judged)
                 )
 
@@ -132,9 +146,49 @@ def test_the_program_ends_with_2_on_bad_input(
     start.write_text(text)
     command = [sys.executable, str(PROGRAM), str(model), str(start), "--out", str(out)]
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
+    done = subprocess.run(  # noqa: S603 - our own program
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'benchmarks'}:{ROOT / 'src'}"},
+    )
 
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 16])
+def test_halves_are_left_behind_until_one_search_is_left(count: int) -> None:
+    ends = selection_points(count)
+
+    assert count >> (len(ends) - 1) == 1
+    assert all(before < after for before, after in pairwise([0.0, *ends]))
+    assert ends[-1] == 1.0
+
+
+def test_the_work_is_what_all_searches_do_between_two_choices() -> None:
+    # By hand: four go to 0.44, two on to 0.5, and one to the end.
+    assert work(4) == pytest.approx([4 * 0.44, 2 * 0.06, 0.5])
+    assert work(1) == [1.0]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_what_is_found_in_time_is_feasible_and_better(threads: int) -> None:
+    problem = random_problem(11)
+
+    found = solve(problem, seconds=0.5, seed=0, threads=threads)
+
+    assert not infeasibilities(problem, found)
+    origin = problem.origin.tolist()
+    assert reference_cost(problem, found.tolist()) < reference_cost(problem, origin)
+
+
+def test_without_time_all_stay_at_home() -> None:
+    problem = random_problem(11)
+
+    found = solve(problem, seconds=0.0, seed=0, threads=2)
+
+    assert np.array_equal(found, problem.origin)

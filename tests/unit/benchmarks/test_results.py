@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reassignment.results import Result, Results, summary
+from runners.reassignment.results import Result, Results, summary
 
 
 def result(instance: str = "a1_1", cost: int = 1010, broken: int = 0) -> Result:

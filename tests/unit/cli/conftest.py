@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli.main import run
-from terminal import Answer, Opendrs
+from support.terminal import CommandResult, RunOpendrs
 
 
 @pytest.fixture
@@ -13,14 +13,14 @@ def opendrs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Opendrs:
+) -> RunOpendrs:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("COLUMNS", "80")
 
-    def answer(*arguments: str) -> Answer:
+    def answer(*arguments: str) -> CommandResult:
         status = run(arguments)
         captured = capsys.readouterr()
-        return Answer(status, captured.out, captured.err)
+        return CommandResult(status, captured.out, captured.err)
 
     return answer

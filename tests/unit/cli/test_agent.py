@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from builders import cluster
 from opendrs.cli.main import run
-from opendrs.platforms.file import write_snapshot
+from opendrs.config import write_snapshot
+from support.builders import cluster
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def once(config: dict[str, dict[str, object]], directory: Path) -> int:
     return run(["agent", str(path), "--once"])
 
 
-def test_a_controller_that_is_not_there_is_status_3_and_the_sample_is_kept(
+def test_agent_with_unreachable_controller_keeps_the_sample(
     config: dict[str, dict[str, object]],
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -45,7 +45,7 @@ def test_a_controller_that_is_not_there_is_status_3_and_the_sample_is_kept(
     assert (tmp_path / "agent.sqlite").stat().st_size > 0
 
 
-def test_a_configuration_without_an_agent_is_refused(
+def test_agent_without_agent_settings_is_rejected(
     config: dict[str, dict[str, object]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -57,7 +57,7 @@ def test_a_configuration_without_an_agent_is_refused(
 
 
 @pytest.mark.parametrize("names", [[], ["here", "there"]])
-def test_an_agent_looks_after_one_host(
+def test_agent_manages_one_host(
     config: dict[str, dict[str, object]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -70,7 +70,7 @@ def test_an_agent_looks_after_one_host(
     assert "platform: expected one, this host" in capsys.readouterr().err
 
 
-def test_a_node_that_the_host_is_not_is_refused(
+def test_agent_on_another_host_is_rejected(
     config: dict[str, dict[str, object]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -81,7 +81,7 @@ def test_a_node_that_the_host_is_not_is_refused(
     assert "agent.node: here has no node b (there is: a)" in capsys.readouterr().err
 
 
-def test_a_token_that_is_not_there_is_told_before_anything_is_kept(
+def test_agent_with_missing_token_fails_before_it_writes(
     config: dict[str, dict[str, object]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from builders import cluster
 from opendrs.cli import apply
-from opendrs.model import Migration
-from opendrs.platforms.file import write_snapshot
+from opendrs.config import write_snapshot
+from opendrs.model import LiveMigration
 from opendrs.policies import Balance
-from opendrs.sim import draw_cluster
-from terminal import Opendrs, in_terminal
+from opendrs.simulation import demo_cluster
+from support.builders import cluster
+from support.terminal import RunOpendrs, run_opendrs_in_terminal
 
-[FIRST] = Balance(moves=1).decide(draw_cluster(1), None).plan.steps
+[FIRST] = Balance(max_migrations=1).decide(demo_cluster(1), None).plan.steps
 MOVE = FIRST.action
-assert isinstance(MOVE, Migration)
+assert isinstance(MOVE, LiveMigration)
 WORDS = f"1: {MOVE.guest} {MOVE.source} → {MOVE.target}"
 PAIR = cluster(nodes={"a": 0.8, "b": 0.0}, guests={"vm": ("a", 0.4)})
 
@@ -26,58 +26,58 @@ def lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command", [("apply", "demo", "--yes"), ("demo",)])
-def test_shows_the_plan_what_happens_and_what_came_of_it(
-    opendrs: Opendrs, command: tuple[str, ...]
+def test_apply_shows_plan_progress_and_result(
+    opendrs: RunOpendrs, command: tuple[str, ...]
 ) -> None:
-    answer = opendrs(*command, "--set", "moves=1")
+    answer = opendrs(*command, "--set", "max_migrations=1")
 
-    told = lines(answer.out)
+    output = lines(answer.out)
     assert (answer.status, answer.err) == (0, "")
-    assert f"started {WORDS}" in told
-    assert any(line.startswith(f"done {WORDS}, in ") for line in told)
-    assert told[-1] == "Result: 1 done."
-    assert any(line.startswith("balance: improves-balance") for line in told)
-    assert any(line.startswith("imbalance 0.9") for line in told)
+    assert f"started {WORDS}" in output
+    assert any(line.startswith(f"done {WORDS}, in ") for line in output)
+    assert output[-1] == "Result: 1 done."
+    assert any(line.startswith("balance: improves-balance") for line in output)
+    assert any(line.startswith("imbalance 0.9") for line in output)
 
 
-def test_demo_shows_the_cluster_first(opendrs: Opendrs) -> None:
-    told = lines(opendrs("demo", "--set", "moves=1").out)
+def test_demo_shows_the_cluster_first(opendrs: RunOpendrs) -> None:
+    output = lines(opendrs("demo", "--set", "max_migrations=1").out)
 
-    assert told[0].startswith("demo: 8 nodes, 60 guests")
+    assert output[0].startswith("demo: 8 nodes, 60 guests")
 
 
 def test_demo_shows_the_most_valuable_steps_and_ends_with_a_summary(
-    opendrs: Opendrs,
+    opendrs: RunOpendrs,
 ) -> None:
-    told = lines(opendrs("demo").out)
+    output = lines(opendrs("demo").out)
 
-    assert "the 10 most valuable of 19 steps; --all shows all" in told
-    assert "measure before on node after on node" in told[-8:]
-    assert told[-1] == "Result: 19 done."
+    assert "the 10 most valuable of 19 steps; --all shows all" in output
+    assert "measure before on node after on node" in output[-8:]
+    assert output[-1] == "Result: 19 done."
 
 
-def test_demo_all_shows_all_steps_and_the_measures_of_the_policy(
-    opendrs: Opendrs,
+def test_demo_all_shows_all_steps_and_the_metrics_of_the_policy(
+    opendrs: RunOpendrs,
 ) -> None:
-    brief, told = lines(opendrs("demo").out), lines(opendrs("demo", "--all").out)
+    brief, output = lines(opendrs("demo").out), lines(opendrs("demo", "--all").out)
 
-    assert not any("most valuable" in line for line in told)
-    assert told.count("measure before after") == 2
+    assert not any("most valuable" in line for line in output)
+    assert output.count("measure before after") == 2
     assert "measure before after" not in brief
 
 
 def test_demo_summary_shows_no_steps_and_no_nodes_but_what_changed(
-    opendrs: Opendrs,
+    opendrs: RunOpendrs,
 ) -> None:
-    told = lines(opendrs("demo", "--summary").out)
+    output = lines(opendrs("demo", "--summary").out)
 
-    assert told[0].startswith("balance: improves-balance")
-    assert told.count("measure before on node after on node") == 2
-    assert not any(line.startswith(("step ", "node ", "left alone")) for line in told)
-    assert told[-1] == "Result: 19 done."
+    assert output[0].startswith("balance: improves-balance")
+    assert output.count("measure before on node after on node") == 2
+    assert not any(line.startswith(("step ", "node ", "left alone")) for line in output)
+    assert output[-1] == "Result: 19 done."
 
 
-def test_demo_draws_another_cluster_for_another_seed(opendrs: Opendrs) -> None:
+def test_demo_draws_another_cluster_for_another_seed(opendrs: RunOpendrs) -> None:
     one = opendrs("demo", "--format", "json").out
     same = opendrs("demo", "--format", "json", "--seed", "1").out
     other = opendrs("demo", "--format", "json", "--seed", "2").out
@@ -86,38 +86,40 @@ def test_demo_draws_another_cluster_for_another_seed(opendrs: Opendrs) -> None:
     assert json.loads(one)["plan"] != json.loads(other)["plan"]
 
 
-def test_demo_brings_the_imbalance_down(opendrs: Opendrs) -> None:
+def test_demo_brings_the_imbalance_down(opendrs: RunOpendrs) -> None:
     found = json.loads(opendrs("demo", "--format", "json").out)
 
     assert found["plan"]["before"]["imbalance"] > 0.5
-    assert found["measures"]["imbalance"] < 0.15
+    assert found["metrics"]["imbalance"] < 0.15
     assert {record["outcome"] for record in found["records"]} == {"done"}
 
 
-def test_json_holds_the_records(opendrs: Opendrs) -> None:
-    answer = opendrs("apply", "demo", "--yes", "--format", "json", "--set", "moves=1")
+def test_json_holds_the_records(opendrs: RunOpendrs) -> None:
+    answer = opendrs(
+        "apply", "demo", "--yes", "--format", "json", "--set", "max_migrations=1"
+    )
 
     found = json.loads(answer.out)
     [record] = found["records"]
-    assert list(found) == ["resumed", "plan", "records", "measures"]
+    assert list(found) == ["recovered", "plan", "records", "metrics"]
     assert record["run"].startswith("apply 2026-11-21T12:00:00")
-    assert record["task"].startswith("migration ")
+    assert record["task"].startswith("live-migration ")
     assert record["intended_at"] == "2026-11-21T12:00:00+00:00"
     assert record["ended_at"] > record["intended_at"]
-    assert (record["step"], record["kind"]) == ("1", "migrate")
+    assert (record["step"], record["kind"]) == ("1", "live-migration")
     place = (record["guest"], record["source"], record["target"])
     assert f"1: {place[0]} {place[1]} → {place[2]}" == WORDS
     assert (record["outcome"], record["detail"]) == ("done", "")
 
 
-def test_nothing_to_do_is_said(opendrs: Opendrs) -> None:
+def test_apply_without_steps_reports_nothing_to_do(opendrs: RunOpendrs) -> None:
     answer = opendrs("apply", "demo", "--yes", "--set", "threshold=9")
 
     assert answer.status == 0
     assert answer.out.endswith("There is nothing to do.\n")
 
 
-def test_does_not_act_when_there_is_nobody_to_ask(opendrs: Opendrs) -> None:
+def test_apply_without_terminal_is_rejected(opendrs: RunOpendrs) -> None:
     answer = opendrs("apply", "demo")
 
     assert answer.status == 2
@@ -127,7 +129,7 @@ def test_does_not_act_when_there_is_nobody_to_ask(opendrs: Opendrs) -> None:
     )
 
 
-def test_json_needs_consent_beforehand(opendrs: Opendrs) -> None:
+def test_apply_with_json_requires_yes(opendrs: RunOpendrs) -> None:
     answer = opendrs("apply", "demo", "--format", "json")
 
     assert (answer.status, answer.out) == (2, "")
@@ -138,17 +140,17 @@ def test_json_needs_consent_beforehand(opendrs: Opendrs) -> None:
     ("word", "status", "ending"),
     [("y\n", 0, "Result: 1 done.\n"), ("n\n", 1, "Nothing was started.\n")],
 )
-def test_asks_before_it_acts(
-    opendrs: Opendrs,
+def test_apply_asks_before_it_starts(
+    opendrs: RunOpendrs,
     monkeypatch: pytest.MonkeyPatch,
     word: str,
     status: int,
     ending: str,
 ) -> None:
-    monkeypatch.setattr(apply, "_require_an_answer", lambda **_: None)
+    monkeypatch.setattr(apply, "_require_confirmation", lambda **_: None)
     monkeypatch.setattr("sys.stdin", io.StringIO(word))
 
-    answer = opendrs("apply", "demo", "--set", "moves=1")
+    answer = opendrs("apply", "demo", "--set", "max_migrations=1")
 
     assert "Do this? [y/N]" in answer.out
     assert answer.out.endswith(ending)
@@ -157,12 +159,12 @@ def test_asks_before_it_acts(
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 def test_the_summary_is_on_the_screen_with_the_question(
-    opendrs: Opendrs, size: tuple[int, int]
+    opendrs: RunOpendrs, size: tuple[int, int]
 ) -> None:
     del opendrs  # which enters a directory of its own
     columns, rows = size
 
-    finished = in_terminal(
+    finished = run_opendrs_in_terminal(
         *("apply", "demo", "--policy", "optimize"),
         size=size,
         reply=("Do this? [y/N]", "n\n"),
@@ -181,7 +183,7 @@ def test_the_summary_is_on_the_screen_with_the_question(
     assert finished.status == 1
 
 
-def test_the_json_of_a_plan_is_that_of_plan(opendrs: Opendrs) -> None:
+def test_the_json_of_a_plan_is_that_of_plan(opendrs: RunOpendrs) -> None:
     planned = json.loads(opendrs("plan", "demo", "--format", "json").out)
     applied = json.loads(opendrs("apply", "demo", "--yes", "--format", "json").out)
 
@@ -190,7 +192,7 @@ def test_the_json_of_a_plan_is_that_of_plan(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize("consent", [["--yes"], []])
-def test_a_file_cannot_be_changed(opendrs: Opendrs, consent: list[str]) -> None:
+def test_apply_to_a_file_is_rejected(opendrs: RunOpendrs, consent: list[str]) -> None:
     write_snapshot(PAIR, Path("pair.json"))
 
     answer = opendrs("apply", "pair.json", *consent)
@@ -202,8 +204,8 @@ def test_a_file_cannot_be_changed(opendrs: Opendrs, consent: list[str]) -> None:
     )
 
 
-def test_hosts_that_cannot_be_reached_are_a_failure_of_the_platform(
-    opendrs: Opendrs,
+def test_unreachable_hosts_are_a_platform_failure(
+    opendrs: RunOpendrs,
 ) -> None:
     pytest.importorskip("libvirt")
     Path("opendrs.toml").write_text(

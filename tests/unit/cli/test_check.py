@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from builders import cluster, guest_ids
+from opendrs.config import write_snapshot
 from opendrs.model import AntiAffinity
-from opendrs.platforms.file import write_snapshot
-from terminal import Opendrs
-from vouching import Vouched
+from support.builders import cluster, guest_ids
+from support.certificates import CertificateFiles
+from support.terminal import RunOpendrs
 
-TORN = """
+CONTRADICTORY = """
 [[rules]]
 kind = "affinity"
 guests = ["a", "b"]
@@ -20,7 +20,7 @@ guests = ["a", "b"]
 kind = "anti-affinity"
 guests = ["a", "b"]
 """
-KEPT = """
+VALID = """
 [[rules]]
 kind = "anti-affinity"
 guests = ["a", "b", "c"]
@@ -34,13 +34,13 @@ guests = ["a", "b", "c"]
 """
 
 
-def checked(opendrs: Opendrs, text: str, *options: str) -> tuple[int, str, str]:
+def check(opendrs: RunOpendrs, text: str, *options: str) -> tuple[int, str, str]:
     Path("opendrs.toml").write_text(text)
     answer = opendrs("check", "opendrs.toml", *options)
     return answer.status, answer.out, answer.err
 
 
-def test_a_configuration_in_order_is_said_to_be(opendrs: Opendrs) -> None:
+def test_check_valid_configuration_succeeds(opendrs: RunOpendrs) -> None:
     platform = '[platform.lab]\nkind = "file"\npath = "x.json"\n'
     pairs = cluster(
         nodes={"n1": 0.1, "n2": 0.1},
@@ -48,42 +48,44 @@ def test_a_configuration_in_order_is_said_to_be(opendrs: Opendrs) -> None:
     )
     write_snapshot(pairs, Path("x.json"))
 
-    assert checked(opendrs, platform + KEPT) == (
+    assert check(opendrs, platform + VALID) == (
         0,
         "opendrs.toml: a configuration with 1 platform and 3 rules, in order.\n",
         "",
     )
 
 
-def test_rules_that_contradict_one_another_are_found_without_a_cluster(
-    opendrs: Opendrs,
+def test_check_finds_contradictions_without_a_cluster(
+    opendrs: RunOpendrs,
 ) -> None:
-    status, out, _ = checked(opendrs, TORN)
+    status, out, _ = check(opendrs, CONTRADICTORY)
 
     assert status == 1
     assert out.startswith("contradiction: a and b must be together and apart")
     assert out.endswith("2 rules; 1 contradiction.\n")
 
 
-def test_too_few_nodes_for_guests_that_must_be_apart_are_found(
-    opendrs: Opendrs,
+def test_check_finds_infeasible_anti_affinity(
+    opendrs: RunOpendrs,
 ) -> None:
-    crowded = KEPT.replace('guests = ["a", "b"]', 'guests = ["a", "b", "c"]')
+    crowded = VALID.replace('guests = ["a", "b"]', 'guests = ["a", "b", "c"]')
 
-    status, out, _ = checked(opendrs, crowded)
+    status, out, _ = check(opendrs, crowded)
 
     assert status == 1
     assert "3 guests must be apart" in out
 
 
-def test_everything_wrong_in_a_configuration_is_told(opendrs: Opendrs) -> None:
-    status, _, err = checked(opendrs, "[limits]\ncooldown = -1\n[limit]\n" + TORN)
+def test_check_lists_all_errors_of_a_configuration(opendrs: RunOpendrs) -> None:
+    status, _, err = check(
+        opendrs, "[limits]\ncooldown = -1\n[limit]\n" + CONTRADICTORY
+    )
 
     assert status == 2
     assert len(err.splitlines()) == 2
 
 
-def test_everything_wrong_in_a_snapshot_is_told(opendrs: Opendrs) -> None:
+def test_check_lists_all_errors_of_a_snapshot(opendrs: RunOpendrs) -> None:
     Path("c.json").write_text('{"nodes": {"a": {"state": 3}}, "guests": []}')
 
     answer = opendrs("check", "c.json")
@@ -92,33 +94,33 @@ def test_everything_wrong_in_a_snapshot_is_told(opendrs: Opendrs) -> None:
     assert len(answer.err.splitlines()) == 4
 
 
-def test_the_files_by_which_agents_are_known_are_read_as_well(
-    opendrs: Opendrs, tmp_path: Path
+def test_check_reads_token_and_certificate_files(
+    opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
     requests = """
-    [requests]
+    [api]
     certificate = "controller.pem"
     key = "controller.key"
     tokens = "tokens.toml"
     [policy]
     name = "consolidate"
     """
-    status, out, err = checked(opendrs, requests)
-    Vouched(tmp_path)
-    once_they_are_there = checked(opendrs, requests)
+    status, out, err = check(opendrs, requests)
+    CertificateFiles(tmp_path)
+    once_they_are_there = check(opendrs, requests)
 
-    why = "No such file or directory"
-    begin = "opendrs: opendrs.toml: requests"
+    message = "No such file or directory"
+    begin = "opendrs: opendrs.toml: api"
     assert (status, out) == (2, "")
     assert err.splitlines() == [
-        f"{begin}.tokens: cannot read tokens.toml: {why}",
-        f"{begin}.certificate: cannot read controller.pem: {why}",
-        f"{begin}.key: cannot read controller.key: {why}",
+        f"{begin}.tokens: cannot read tokens.toml: {message}",
+        f"{begin}.certificate: cannot read controller.pem: {message}",
+        f"{begin}.key: cannot read controller.key: {message}",
     ]
     assert once_they_are_there[0] == 0
 
 
-def broken(*, strict: bool) -> None:
+def violating_snapshot(*, strict: bool) -> None:
     rule = AntiAffinity(guests=guest_ids("vm1", "vm2"), strict=strict, name="apart")
     pair = cluster(
         nodes={"a": 0.5, "b": 0.1},
@@ -131,10 +133,10 @@ def broken(*, strict: bool) -> None:
 @pytest.mark.parametrize(
     ("strict", "status", "word"), [(True, 1, "broken"), (False, 0, "not kept (soft)")]
 )
-def test_a_broken_rule_counts_when_it_is_strict(
-    opendrs: Opendrs, *, strict: bool, status: int, word: str
+def test_check_fails_on_strict_violations_only(
+    opendrs: RunOpendrs, *, strict: bool, status: int, word: str
 ) -> None:
-    broken(strict=strict)
+    violating_snapshot(strict=strict)
 
     answer = opendrs("check", "pair.json")
 
@@ -142,24 +144,24 @@ def test_a_broken_rule_counts_when_it_is_strict(
     assert answer.out.startswith(f"{word}: apart: broken by vm1, vm2 on a")
 
 
-def test_json_holds_the_verdict_and_the_faults(opendrs: Opendrs) -> None:
-    broken(strict=True)
+def test_check_json_has_result_and_violations(opendrs: RunOpendrs) -> None:
+    violating_snapshot(strict=True)
 
     found = json.loads(opendrs("check", "pair.json", "--format", "json").out)
 
-    assert found["what"] == "a snapshot"
-    assert found["in_order"] is False
+    assert found["checked"] == "a snapshot"
+    assert found["valid"] is False
     assert [fault["rule"] for fault in found["violations"]] == ["apart"]
     assert found["contradictions"] == []
 
 
-def test_a_cluster_can_be_checked(opendrs: Opendrs) -> None:
+def test_a_cluster_can_be_checked(opendrs: RunOpendrs) -> None:
     answer = opendrs("check", "demo")
 
     assert (answer.status, answer.out) == (0, "demo: a cluster, in order.\n")
 
 
-def test_rules_in_json_are_rules_too(opendrs: Opendrs) -> None:
+def test_rules_in_json_are_rules_too(opendrs: RunOpendrs) -> None:
     rules = [{"kind": "pin", "guests": ["a"]}]
     Path("rules.json").write_text(json.dumps({"rules": rules}))
 
@@ -170,18 +172,16 @@ def test_rules_in_json_are_rules_too(opendrs: Opendrs) -> None:
     )
 
 
-def test_a_file_that_is_not_there_is_bad_input(opendrs: Opendrs) -> None:
+def test_check_missing_file_is_invalid_input(opendrs: RunOpendrs) -> None:
     assert opendrs("check", "none.toml").status == 2
 
 
-def test_secrets_that_others_can_read_are_warnings(
-    opendrs: Opendrs, tmp_path: Path
-) -> None:
-    settings = Vouched(tmp_path).settings
+def test_check_warns_of_readable_secrets(opendrs: RunOpendrs, tmp_path: Path) -> None:
+    settings = CertificateFiles(tmp_path).settings
     for path in (settings.key, settings.tokens):
         path.chmod(0o644)
     document = {
-        "requests": {
+        "api": {
             "certificate": settings.certificate.name,
             "key": settings.key.name,
             "tokens": settings.tokens.name,
@@ -195,28 +195,25 @@ def test_secrets_that_others_can_read_are_warnings(
 
     key = "controller.key has mode 0644; run chmod o-r controller.key"
     assert answer.status == 0
-    assert (
-        f"opendrs: warning: c.toml: requests.key: others can read it: {key}"
-        in answer.err
-    )
-    assert "requests.tokens: others can read it" in answer.err
+    assert f"opendrs: warning: c.toml: api.key: others can read it: {key}" in answer.err
+    assert "api.tokens: others can read it" in answer.err
     assert {each["field"] for each in listed["diagnostics"]} == {
-        "requests.key",
-        "requests.tokens",
+        "api.key",
+        "api.tokens",
     }
     for path in (settings.key, settings.tokens):
         path.chmod(0o600)
     assert opendrs("check", "c.toml").err == ""
 
 
-def test_a_platform_in_a_history_is_checked(opendrs: Opendrs) -> None:
+def test_a_platform_in_a_history_is_checked(opendrs: RunOpendrs) -> None:
     opendrs("record", "demo", "-o", "h.jsonl", "--every", "60", "--count", "2")
     Path("c.toml").write_text('[platform.old]\nkind = "file"\npath = "h.jsonl"\n')
 
     assert opendrs("check", "c.toml").status == 0
 
 
-def unmeasured_file(path: str) -> None:
+def snapshot_without_metrics(path: str) -> None:
     snapshot = cluster(
         nodes=dict.fromkeys(("a", "b", "c", "d"), None),
         guests={"g1": ("a", 0.1), "g2": ("a", 0.1)},
@@ -229,10 +226,10 @@ def unmeasured_file(path: str) -> None:
     Path(path).write_text(json.dumps(document))
 
 
-def test_measurements_and_states_that_are_missing_are_warnings(
-    opendrs: Opendrs,
+def test_check_warns_of_missing_metrics_and_states(
+    opendrs: RunOpendrs,
 ) -> None:
-    unmeasured_file("c.json")
+    snapshot_without_metrics("c.json")
 
     assert opendrs("check", "c.json").err.splitlines() == [
         (
@@ -250,20 +247,22 @@ def test_measurements_and_states_that_are_missing_are_warnings(
     ]
 
 
-def test_a_rule_is_not_judged_while_measurements_are_missing(opendrs: Opendrs) -> None:
-    unmeasured_file("c.json")
+def test_check_skips_rules_without_metrics(opendrs: RunOpendrs) -> None:
+    snapshot_without_metrics("c.json")
 
     text = opendrs("plan", "c.json", "--summary").out
     document = json.loads(opendrs("plan", "c.json", "--format", "json").out)
 
-    told = " ".join(text.split())
-    assert "cannot be judged: keep g1, g2 apart: nodes a, b, c and 1 more have" in told
-    assert "cannot be kept" not in told
+    output = " ".join(text.split())
+    assert (
+        "cannot be judged: keep g1, g2 apart: nodes a, b, c and 1 more have" in output
+    )
+    assert "cannot be kept" not in output
     after = document["violations"]["after"]
     assert [each["repairable"] for each in after] == [None]
 
 
-def test_broken_rules_are_counted_and_three_of_them_shown(opendrs: Opendrs) -> None:
+def test_check_counts_violations_and_shows_three(opendrs: RunOpendrs) -> None:
     guests = {f"g{number}": ("a", 0.01) for number in range(10)}
     pairs = [(f"g{number}", f"g{number + 1}") for number in range(0, 10, 2)]
     snapshot = cluster(

@@ -13,45 +13,44 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from builders import cluster, guest_ids
-from opendrs.cli.plot_labels import Label, place_labels
+from opendrs.cli.plot_labels import PlotLabel, place_labels
+from opendrs.config import write_snapshot
 from opendrs.model import AntiAffinity
-from opendrs.platforms.file import write_snapshot
-from opendrs.policies import BUILT_IN
-from terminal import Opendrs
+from opendrs.policies import BUILT_IN_POLICIES
+from support.builders import cluster, guest_ids
+from support.terminal import RunOpendrs
 
 # By hand: both loads of a are 0.8, those of b 0: a variation of 1. Of 40 GiB each,
 # one of two guests moved leaves both nodes equal.
-LOPSIDED = cluster(
+IMBALANCED = cluster(
     nodes={"a": 0.8, "b": 0.0}, guests={"one": ("a", 0.4), "two": ("a", 0.4)}
 )
 
-
-LEVEL = cluster(nodes={"a": 0.4, "b": 0.4}, guests={"one": ("a", 0.4)})
+BALANCED = cluster(nodes={"a": 0.4, "b": 0.4}, guests={"one": ("a", 0.4)})
 
 
 @pytest.fixture
-def lopsided(opendrs: Opendrs) -> str:
+def imbalanced(opendrs: RunOpendrs) -> str:
     del opendrs  # which enters the directory to write to
-    write_snapshot(LOPSIDED, Path("lopsided.json"))
+    write_snapshot(IMBALANCED, Path("lopsided.json"))
     return "lopsided.json"
 
 
-def test_every_policy_is_asked_once_and_optimize_with_budgets_too(
-    opendrs: Opendrs, lopsided: str
+def test_every_policy_decides_once_and_optimize_per_budget(
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
-    found = json.loads(opendrs("compare", lopsided, "--format", "json").out)
+    found = json.loads(opendrs("compare", imbalanced, "--format", "json").out)
 
     names = [row["name"] for row in found["policies"]]
-    assert names[: len(BUILT_IN)] == sorted(BUILT_IN)
+    assert names[: len(BUILT_IN_POLICIES)] == sorted(BUILT_IN_POLICIES)
     assert names[-1] == "optimize, unlimited"
-    assert len(names) > len(BUILT_IN) + 1
+    assert len(names) > len(BUILT_IN_POLICIES) + 1
 
 
-def test_what_is_shown_of_a_plan_is_what_it_leaves_and_takes(
-    opendrs: Opendrs, lopsided: str
+def test_row_has_score_and_cost_of_the_plan(
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
-    answer = opendrs("compare", lopsided, "--policy", "balance", "--format", "json")
+    answer = opendrs("compare", imbalanced, "--policy", "balance", "--format", "json")
 
     found = json.loads(answer.out)
     [row] = found["policies"]
@@ -60,38 +59,36 @@ def test_what_is_shown_of_a_plan_is_what_it_leaves_and_takes(
     assert row["after"] == {
         "cpu": 0,
         "memory": 0,
-        "both": 0,
-        "highest": pytest.approx(0.4),
-        "broken": 0,
-        "moves": 1,
+        "mean": 0,
+        "highest_load": pytest.approx(0.4),
+        "strict_violations": 0,
+        "migrations": 1,
         "gib": 40,
     }
     assert row["curve"] == [found["before"], row["after"]]
     assert row["seconds"] >= 0
 
 
-def test_a_policy_named_twice_is_asked_once(opendrs: Opendrs, lopsided: str) -> None:
+def test_policy_named_twice_decides_once(opendrs: RunOpendrs, imbalanced: str) -> None:
     twice = ("--policy", "balance") * 2
-    answer = opendrs("compare", lopsided, *twice, "--format", "json")
+    answer = opendrs("compare", imbalanced, *twice, "--format", "json")
 
     assert [row["name"] for row in json.loads(answer.out)["policies"]] == ["balance"]
 
 
-def test_what_waits_for_several_cycles_does_not_wait_here(
-    opendrs: Opendrs, lopsided: str
-) -> None:
+def test_hold_and_interval_are_disabled(opendrs: RunOpendrs, imbalanced: str) -> None:
     answer = opendrs(
-        "compare", lopsided, "--policy", "auto-rebalance", "--format", "json"
+        "compare", imbalanced, "--policy", "auto-rebalance", "--format", "json"
     )
 
     [row] = json.loads(answer.out)["policies"]
-    assert row["after"]["moves"] == 1
+    assert row["after"]["migrations"] == 1
 
 
 def test_the_table_has_a_line_for_the_cluster_and_for_each_policy(
-    opendrs: Opendrs, lopsided: str
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
-    answer = opendrs("compare", lopsided, "--policy", "balance")
+    answer = opendrs("compare", imbalanced, "--policy", "balance")
 
     heads, before, after = answer.out.splitlines()
     assert heads.split()[:3] == ["policy", "cpu", "cv"]
@@ -99,8 +96,8 @@ def test_the_table_has_a_line_for_the_cluster_and_for_each_policy(
     assert after.split()[:2] == ["balance", "0.0000"]
 
 
-def test_a_policy_that_moves_nothing_says_why(opendrs: Opendrs) -> None:
-    write_snapshot(LEVEL, Path("level.json"))
+def test_policy_without_migrations_states_its_reason(opendrs: RunOpendrs) -> None:
+    write_snapshot(BALANCED, Path("level.json"))
 
     answer = opendrs("compare", "level.json", "--policy", "balance")
 
@@ -108,10 +105,8 @@ def test_a_policy_that_moves_nothing_says_why(opendrs: Opendrs) -> None:
     assert last.startswith("balance moves nothing: balanced - imbalance 0.000")
 
 
-def test_the_picture_has_axes_that_operators_know(
-    opendrs: Opendrs, lopsided: str
-) -> None:
-    opendrs("compare", lopsided, "--policy", "optimize", "--plot", "curve.svg")
+def test_plot_axes_are_memory_and_load(opendrs: RunOpendrs, imbalanced: str) -> None:
+    opendrs("compare", imbalanced, "--policy", "optimize", "--plot", "curve.svg")
 
     drawn = Path("curve.svg").read_text()
     assert "memory migrated (GiB)" in drawn
@@ -120,11 +115,11 @@ def test_the_picture_has_axes_that_operators_know(
     assert "rules broken" not in drawn
 
 
-def test_the_picture_says_of_each_plan_how_many_rules_are_broken(
-    opendrs: Opendrs,
+def test_plot_label_counts_violations(
+    opendrs: RunOpendrs,
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("one", "two"))
-    write_snapshot(replace(LOPSIDED, rules=(apart,)), Path("rules.json"))
+    write_snapshot(replace(IMBALANCED, rules=(apart,)), Path("rules.json"))
 
     opendrs("compare", "rules.json", "--policy", "pressure", "--plot", "curve.svg")
 
@@ -135,7 +130,7 @@ def test_the_picture_says_of_each_plan_how_many_rules_are_broken(
 
 def test_no_label_covers_another() -> None:
     near = [
-        Label(x, y, f"policy {number}\n3 rules broken", "black")
+        PlotLabel(x, y, f"policy {number}\n3 rules broken", "black")
         for number, (x, y) in enumerate(
             [(0, 9), (0.1, 9), (0.2, 8.9), (5, 5), (5.1, 5)]
         )
@@ -164,32 +159,32 @@ def test_no_label_covers_another() -> None:
         (["--policy", "balanse"], "no such policy"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_anything_is(
-    opendrs: Opendrs, lopsided: str, arguments: list[str], message: str
+def test_invalid_plot_path_is_rejected_first(
+    opendrs: RunOpendrs, imbalanced: str, arguments: list[str], message: str
 ) -> None:
     Path("folder.svg").mkdir()
 
-    answer = opendrs("compare", lopsided, *arguments)
+    answer = opendrs("compare", imbalanced, *arguments)
 
     assert answer.status == 2
     assert message in answer.err
     assert answer.out == ""
 
 
-def test_a_picture_that_cannot_be_written_does_not_take_the_table_along(
-    opendrs: Opendrs, lopsided: str
+def test_table_is_printed_when_the_plot_fails(
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
     Path("full.svg").symlink_to("/dev/full")
 
-    answer = opendrs("compare", lopsided, "--policy", "balance", "--plot", "full.svg")
+    answer = opendrs("compare", imbalanced, "--policy", "balance", "--plot", "full.svg")
 
     assert answer.status == 2
     assert answer.err == "opendrs: cannot write full.svg: No space left on device\n"
     assert "balance" in answer.out
 
 
-def test_a_file_is_called_in_the_picture_as_it_is_called(opendrs: Opendrs) -> None:
-    write_snapshot(LOPSIDED, Path("a$_$.json"))
+def test_plot_title_is_the_file_name(opendrs: RunOpendrs) -> None:
+    write_snapshot(IMBALANCED, Path("a$_$.json"))
 
     drawings = []
     for name in ("one.svg", "two.svg"):
@@ -200,7 +195,7 @@ def test_a_file_is_called_in_the_picture_as_it_is_called(opendrs: Opendrs) -> No
     assert drawings[0] == drawings[1]
 
 
-def test_a_cluster_that_is_not_measured_is_not_compared(opendrs: Opendrs) -> None:
+def test_cluster_without_metrics_is_rejected(opendrs: RunOpendrs) -> None:
     write_snapshot(cluster(nodes={"a": None, "b": 0.1}, guests={}), Path("blind.json"))
 
     answer = opendrs("compare", "blind.json")
@@ -209,8 +204,8 @@ def test_a_cluster_that_is_not_measured_is_not_compared(opendrs: Opendrs) -> Non
     assert "blind.json: node a has no usage (nodes.a.usage: cpu, memory)" in answer.err
 
 
-def test_says_how_many_broken_rules_each_policy_leaves_and_the_repair(
-    opendrs: Opendrs,
+def test_remaining_violations_and_repair_command_are_shown(
+    opendrs: RunOpendrs,
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("one", "two"), name="apart")
     level = cluster(

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 import opendrs as package
-from builders import cluster
-from opendrs.platforms.file import document
-from opendrs.policies.optimising.searches import SearchKind, chosen_search
-from terminal import Opendrs
+from opendrs.config import snapshot_document
+from opendrs.optimizer import SearchKind, select_search
+from support.builders import cluster
+from support.terminal import RunOpendrs
 
 PROGRAM = [sys.executable, "-c", "from opendrs.cli.main import main; main()"]
 
 
-def large(folder: Path) -> Path:
+def large_cluster(folder: Path) -> Path:
     """Write a cluster that is not small: 20 nodes, and 500 guests on half of them."""
     names = [f"n{i:02}" for i in range(20)]
     snapshot = cluster(
@@ -27,11 +27,11 @@ def large(folder: Path) -> Path:
         guests={f"g{i:03}": (names[i % 10], 0.018) for i in range(500)},
     )
     path = folder / "large.json"
-    path.write_text(json.dumps(document(snapshot)))
+    path.write_text(json.dumps(snapshot_document(snapshot)))
     return path
 
 
-def answer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_program(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run opendrs in a process that can neither read nor write compiled code."""
     (folder / "file").touch()
     return subprocess.run(  # noqa: S603 - this program
@@ -49,12 +49,12 @@ def answer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_large_cluster_is_planned_without_compiled_code_and_that_is_noted(
+def test_plan_without_compiled_code_has_a_note(
     tmp_path: Path,
 ) -> None:
-    arguments = ("plan", str(large(tmp_path)), "--policy", "optimize")
+    arguments = ("plan", str(large_cluster(tmp_path)), "--policy", "optimize")
 
-    done = answer(tmp_path, *arguments, "--format", "json")
+    done = run_program(tmp_path, *arguments, "--format", "json")
 
     plan = json.loads(done.stdout)
     assert plan["after"]["imbalance"] < plan["before"]["imbalance"] / 3
@@ -64,12 +64,12 @@ def test_a_large_cluster_is_planned_without_compiled_code_and_that_is_noted(
 
 
 @pytest.mark.slow
-def test_a_process_that_must_compile_says_which_function_of_how_many(
+def test_compilation_reports_its_progress(
     tmp_path: Path,
 ) -> None:
-    arguments = ("plan", str(large(tmp_path)), "--policy", "optimize")
+    arguments = ("plan", str(large_cluster(tmp_path)), "--policy", "optimize")
 
-    done = answer(tmp_path, *arguments, "--set", "search=compiled")
+    done = run_program(tmp_path, *arguments, "--set", "search=compiled")
 
     for number in range(1, 6):
         assert f"compiling the search: {number} of 5, " in done.stderr
@@ -77,27 +77,29 @@ def test_a_process_that_must_compile_says_which_function_of_how_many(
     assert "search: plain" not in done.stdout
 
 
-def test_the_plain_search_can_be_asked_for(opendrs: Opendrs, tmp_path: Path) -> None:
-    arguments = ("plan", str(large(tmp_path)), "--policy", "optimize")
+def test_uncompiled_search_can_be_requested(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    arguments = ("plan", str(large_cluster(tmp_path)), "--policy", "optimize")
 
-    asked = opendrs(*arguments, "--set", "search=plain")
+    command = opendrs(*arguments, "--set", "search=plain")
 
-    assert asked.status == 0
-    assert "search: plain\n" in asked.out
+    assert command.status == 0
+    assert "search: plain\n" in command.out
 
 
-def test_compiled_code_leaves_no_note(opendrs: Opendrs, tmp_path: Path) -> None:
-    planned = opendrs("plan", str(large(tmp_path)), "--policy", "optimize")
+def test_plan_with_compiled_code_has_no_note(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    planned = opendrs("plan", str(large_cluster(tmp_path)), "--policy", "optimize")
 
     assert planned.status == 0
     assert "search:" not in planned.out
 
 
 @pytest.mark.slow
-def test_compile_keeps_code_in_a_directory_and_says_where(
-    opendrs: Opendrs, tmp_path: Path
-) -> None:
-    chosen_search(SearchKind.COMPILED)  # loaded in this process
+def test_compile_reports_its_directory(opendrs: RunOpendrs, tmp_path: Path) -> None:
+    select_search(SearchKind.COMPILED)  # loaded in this process
     directory = tmp_path / "cache"
 
     absent = opendrs("compile", "--check", "--to", str(directory))
@@ -112,12 +114,12 @@ def test_compile_keeps_code_in_a_directory_and_says_where(
     assert str(folder) in present.out
 
 
-def test_a_directory_that_cannot_be_written_is_named(
-    opendrs: Opendrs, tmp_path: Path
+def test_compile_to_read_only_directory_fails(
+    opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
 
-    refused = opendrs("compile", "--to", str(tmp_path / "file" / "below"))
+    rejected = opendrs("compile", "--to", str(tmp_path / "file" / "below"))
 
-    assert refused.status == 3
-    assert str(tmp_path / "file" / "below") in refused.err
+    assert rejected.status == 3
+    assert str(tmp_path / "file" / "below") in rejected.err

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import cluster, guest_ids
+from opendrs.config import write_snapshot
 from opendrs.model import AntiAffinity, NodeAffinity, NodeId, Snapshot
-from opendrs.platforms.file import write_snapshot
-from terminal import Opendrs
+from support.builders import cluster, guest_ids
+from support.terminal import RunOpendrs
 
 DRILL = """
 format = "opendrs-drill/1"
@@ -34,14 +34,14 @@ BATCHES = [[f"power node{number} on" for number in (1, 2, 3)], ["network node3 o
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def drill_file(tmp_path: Path) -> Path:
     path = tmp_path / "drill.toml"
     path.write_text(DRILL)
     return path
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
+def scenario_directory(tmp_path: Path) -> Path:
     path = tmp_path / "scenario"
     path.mkdir()
     (path / "cmdlist").write_text(json.dumps(BATCHES))
@@ -51,12 +51,12 @@ def directory(tmp_path: Path) -> Path:
     return path
 
 
-def saved(snapshot: Snapshot, path: Path) -> str:
+def snapshot_file(snapshot: Snapshot, path: Path) -> str:
     write_snapshot(snapshot, path / "cluster.json")
     return "cluster.json"
 
 
-ROOMY = cluster(
+SPACIOUS = cluster(
     nodes={"a": 0.4, "b": 0.2, "c": 0.2},
     guests={"vm:1": ("a", 0.2), "vm:2": ("a", 0.2), "vm:3": ("b", 0.2)},
 )
@@ -66,8 +66,10 @@ FULL = cluster(
 )
 
 
-def test_a_drill_file_gives_its_log_and_a_summary(opendrs: Opendrs, file: Path) -> None:
-    answer = opendrs("drill", str(file))
+def test_a_drill_file_gives_its_log_and_a_summary(
+    opendrs: RunOpendrs, drill_file: Path
+) -> None:
+    answer = opendrs("drill", str(drill_file))
 
     assert (answer.status, answer.err) == (0, "")
     assert "info      0     hardware: starting simulation\n" in answer.out
@@ -78,10 +80,10 @@ def test_a_drill_file_gives_its_log_and_a_summary(opendrs: Opendrs, file: Path) 
     assert "Note: no guest says whether it is HA-managed" in answer.out
 
 
-def test_a_directory_is_held_as_proxmox_ve_holds_it(
-    opendrs: Opendrs, directory: Path
+def test_scenario_directory_gives_the_log_of_proxmox_ve(
+    opendrs: RunOpendrs, scenario_directory: Path
 ) -> None:
-    answer = opendrs("drill", str(directory))
+    answer = opendrs("drill", str(scenario_directory))
 
     assert answer.status == 0
     assert "info    120      cmdlist: execute network node3 off\n" in answer.out
@@ -89,42 +91,40 @@ def test_a_directory_is_held_as_proxmox_ve_holds_it(
 
 
 def test_json_is_one_event_a_line_and_the_summary_last(
-    opendrs: Opendrs, file: Path
+    opendrs: RunOpendrs, drill_file: Path
 ) -> None:
-    answer = opendrs("drill", str(file), "--format", "json")
+    answer = opendrs("drill", str(drill_file), "--format", "json")
 
     *events, last = [json.loads(line) for line in answer.out.splitlines()]
     assert {"time", "source", "level", "event", "message"} <= events[0].keys()
-    assert any(event["event"] == "recovered" for event in events)
+    assert any(event["event"] == "service-recovered" for event in events)
     assert {event["level"] for event in events} == {"info", "email"}
     assert last["summary"]["fencings"] == [{"time": 220, "node": "node3"}]
     assert last["summary"]["guests"][0]["downtime"] == 120
 
 
-def test_a_table_tells_what_matters(opendrs: Opendrs, file: Path) -> None:
-    answer = opendrs("drill", str(file), "--format", "table")
+def test_table_shows_significant_events(opendrs: RunOpendrs, drill_file: Path) -> None:
+    answer = opendrs("drill", str(drill_file), "--format", "table")
 
     assert "\n100 s\tcmdlist\texecute power node3 off\n" in answer.out
     assert "got lock 'ha_manager_lock'" not in answer.out
 
 
-def test_the_log_that_was_written_is_the_log_that_is_expected(
-    opendrs: Opendrs, file: Path
-) -> None:
-    opendrs("drill", str(file), "--output", "log.expect")
+def test_written_log_matches_itself(opendrs: RunOpendrs, drill_file: Path) -> None:
+    opendrs("drill", str(drill_file), "--output", "log.expect")
 
-    answer = opendrs("drill", str(file), "--expect", "log.expect")
+    answer = opendrs("drill", str(drill_file), "--expect", "log.expect")
 
     assert answer.status == 0
     assert answer.out.startswith("The log is as in log.expect.\n")
 
 
 @pytest.mark.parametrize("form", ["drill.toml", "scenario"])
-def test_another_log_is_answered_with_the_difference(
-    opendrs: Opendrs, file: Path, directory: Path, form: str
+def test_other_expected_log_prints_the_diff(
+    opendrs: RunOpendrs, drill_file: Path, scenario_directory: Path, form: str
 ) -> None:
-    assert file.exists()
-    assert directory.exists()
+    assert drill_file.exists()
+    assert scenario_directory.exists()
     Path("log.expect").write_text("info      0     hardware: starting simulation\n")
 
     answer = opendrs("drill", form, "--expect", "log.expect")
@@ -134,19 +134,21 @@ def test_another_log_is_answered_with_the_difference(
     assert "The log differs from log.expect." in answer.out
 
 
-def test_a_log_may_be_expected_in_the_file(opendrs: Opendrs, file: Path) -> None:
+def test_a_log_may_be_expected_in_the_file(
+    opendrs: RunOpendrs, drill_file: Path
+) -> None:
     Path("log.expect").write_text("\n")
     log = 'log = "log.expect"\n[snapshot.nodes]'
-    file.write_text(DRILL.replace("[snapshot.nodes]", log))
+    drill_file.write_text(DRILL.replace("[snapshot.nodes]", log))
 
-    answer = opendrs("drill", str(file))
+    answer = opendrs("drill", str(drill_file))
 
     assert answer.status == 1
     assert "The log differs from the expected log." in answer.out
 
 
-def test_what_is_not_as_expected_is_named(opendrs: Opendrs, file: Path) -> None:
-    file.write_text(f'{DRILL}[[expect]]\nguest = "vm:2"\nruns_on = "node3"\n')
+def test_failed_expectations_are_named(opendrs: RunOpendrs, drill_file: Path) -> None:
+    drill_file.write_text(f'{DRILL}[[expect]]\nguest = "vm:2"\nruns_on = "node3"\n')
 
     answer = opendrs("drill", "drill.toml")
 
@@ -157,28 +159,28 @@ def test_what_is_not_as_expected_is_named(opendrs: Opendrs, file: Path) -> None:
     )
 
 
-def test_a_drill_that_cannot_go_on_says_so(opendrs: Opendrs, directory: Path) -> None:
+def test_aborted_drill_is_reported(
+    opendrs: RunOpendrs, scenario_directory: Path
+) -> None:
     batches = [*BATCHES, ["restart-lrm node1", "reboot node1"]]
-    (directory / "cmdlist").write_text(json.dumps(batches))
+    (scenario_directory / "cmdlist").write_text(json.dumps(batches))
 
-    answer = opendrs("drill", str(directory))
+    answer = opendrs("drill", str(scenario_directory))
 
     assert answer.status == 1
     assert "The drill could not go on at " in answer.out
 
 
 @pytest.mark.parametrize("name", ["drill.svg", "drill.png"])
-def test_a_picture_is_drawn(opendrs: Opendrs, file: Path, name: str) -> None:
-    answer = opendrs("drill", str(file), "--plot", name)
+def test_plot_is_written(opendrs: RunOpendrs, drill_file: Path, name: str) -> None:
+    answer = opendrs("drill", str(drill_file), "--plot", name)
 
     assert answer.status == 0
     assert Path(name).read_bytes()[:5] in (b"<?xml", b"\x89PNG\r")
 
 
-def test_a_loss_tells_who_restarts_where_and_whether_it_fits(
-    opendrs: Opendrs, tmp_path: Path
-) -> None:
-    answer = opendrs("drill", saved(ROOMY, tmp_path), "--fail", "b")
+def test_failure_shows_restarts_and_memory(opendrs: RunOpendrs, tmp_path: Path) -> None:
+    answer = opendrs("drill", snapshot_file(SPACIOUS, tmp_path), "--fail", "b")
 
     assert answer.status == 0
     assert "\nvm:3\tb\tc\t2 min 0 s\t20.0 GiB\n" in answer.out
@@ -186,8 +188,10 @@ def test_a_loss_tells_who_restarts_where_and_whether_it_fits(
     assert "The cluster survives the loss of b." in answer.out
 
 
-def test_a_target_that_is_too_small_is_named(opendrs: Opendrs, tmp_path: Path) -> None:
-    answer = opendrs("drill", saved(FULL, tmp_path), "--fail", "c")
+def test_a_target_that_is_too_small_is_named(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    answer = opendrs("drill", snapshot_file(FULL, tmp_path), "--fail", "c")
 
     assert answer.status == 1
     assert (
@@ -197,20 +201,22 @@ def test_a_target_that_is_too_small_is_named(opendrs: Opendrs, tmp_path: Path) -
 
 
 def test_the_limits_are_those_of_the_configuration(
-    opendrs: Opendrs, tmp_path: Path
+    opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
     Path("opendrs.toml").write_text("[limits]\nmemory_headroom = 0.5\n")
 
-    answer = opendrs("drill", saved(ROOMY, tmp_path), "--fail", "a")
+    answer = opendrs("drill", snapshot_file(SPACIOUS, tmp_path), "--fail", "a")
 
     assert answer.status == 0
     assert "\nb\t30.0 GiB → 10.0 GiB\t" in answer.out
 
 
-def test_a_guest_without_a_node_left_is_named(opendrs: Opendrs, tmp_path: Path) -> None:
+def test_a_guest_without_a_node_left_is_named(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
     only = NodeAffinity(guests=guest_ids("vm:3"), nodes={NodeId("b"): 1})
 
-    source = saved(replace(ROOMY, rules=(only,)), tmp_path)
+    source = snapshot_file(replace(SPACIOUS, rules=(only,)), tmp_path)
     answer = opendrs("drill", source, "--fail", "b")
 
     assert answer.status == 1
@@ -218,28 +224,28 @@ def test_a_guest_without_a_node_left_is_named(opendrs: Opendrs, tmp_path: Path) 
     assert "does not survive the loss of b: no node for 1 guest." in answer.out
 
 
-def test_what_is_not_managed_stays_down_and_is_told(
-    opendrs: Opendrs, tmp_path: Path
-) -> None:
+def test_unmanaged_guests_stay_down(opendrs: RunOpendrs, tmp_path: Path) -> None:
     guests = {
         name: replace(guest, ha_managed=name == "vm:3")
-        for name, guest in ROOMY.guests.items()
+        for name, guest in SPACIOUS.guests.items()
     }
-    source = saved(replace(ROOMY, guests=guests), tmp_path)
+    source = snapshot_file(replace(SPACIOUS, guests=guests), tmp_path)
 
-    some = opendrs("drill", source, "--fail-each")
-    everyone = opendrs("drill", source, "--fail-each", "--all")
+    some = opendrs("drill", source, "--each-node")
+    everyone = opendrs("drill", source, "--each-node", "--assume-ha")
 
     assert "Note: 2 running guests are not HA-managed and stay down" in some.out
     assert "All HA-managed guests survive the loss of any one node." in some.out
     assert "The cluster survives the loss of any one node." in everyone.out
 
 
-def test_nothing_is_survived_where_nothing_is_managed(
-    opendrs: Opendrs, tmp_path: Path
+def test_cluster_without_managed_guests_does_not_survive(
+    opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
-    guests = {n: replace(guest, ha_managed=False) for n, guest in ROOMY.guests.items()}
-    source = saved(replace(ROOMY, guests=guests), tmp_path)
+    guests = {
+        n: replace(guest, ha_managed=False) for n, guest in SPACIOUS.guests.items()
+    }
+    source = snapshot_file(replace(SPACIOUS, guests=guests), tmp_path)
 
     answer = opendrs("drill", source, "--fail", "a")
 
@@ -247,9 +253,9 @@ def test_nothing_is_survived_where_nothing_is_managed(
     assert "does not survive the loss of a: no guest is HA-managed." in answer.out
 
 
-def test_memory_that_is_not_known_is_no_room(opendrs: Opendrs, tmp_path: Path) -> None:
-    nodes = {n: replace(node, capacity=None) for n, node in ROOMY.nodes.items()}
-    source = saved(replace(ROOMY, nodes=nodes), tmp_path)
+def test_unknown_memory_does_not_fit(opendrs: RunOpendrs, tmp_path: Path) -> None:
+    nodes = {n: replace(node, capacity=None) for n, node in SPACIOUS.nodes.items()}
+    source = snapshot_file(replace(SPACIOUS, nodes=nodes), tmp_path)
 
     answer = opendrs("drill", source, "--fail", "b")
 
@@ -258,9 +264,9 @@ def test_memory_that_is_not_known_is_no_room(opendrs: Opendrs, tmp_path: Path) -
 
 
 def test_without_a_majority_nothing_is_recovered(
-    opendrs: Opendrs, tmp_path: Path
+    opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
-    source = saved(ROOMY, tmp_path)
+    source = snapshot_file(SPACIOUS, tmp_path)
 
     answer = opendrs("drill", source, "--fail", "a", "--fail", "b")
 
@@ -268,8 +274,8 @@ def test_without_a_majority_nothing_is_recovered(
     assert "Note: the nodes that are left are no majority" in answer.out
 
 
-def test_each_loss_is_told_and_the_fatal_ones_are_named(
-    opendrs: Opendrs, tmp_path: Path
+def test_each_failure_is_listed_and_fatal_ones_are_named(
+    opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("vm:1", "vm:2", "vm:3"))
     spread = cluster(
@@ -277,20 +283,18 @@ def test_each_loss_is_told_and_the_fatal_ones_are_named(
         guests={"vm:1": ("a", 0.1), "vm:2": ("b", 0.1), "vm:3": ("c", 0.1)},
         rules=[apart],
     )
-    answer = opendrs("drill", saved(spread, tmp_path), "--fail-each")
+    answer = opendrs("drill", snapshot_file(spread, tmp_path), "--each-node")
     crowded = replace(
         spread, nodes={n: node for n, node in spread.nodes.items() if n != "d"}
     )
-    fatal = opendrs("drill", saved(crowded, tmp_path), "--fail-each")
+    fatal = opendrs("drill", snapshot_file(crowded, tmp_path), "--each-node")
 
     assert (answer.status, fatal.status) == (0, 1)
     assert "The cluster survives the loss of any one node." in answer.out
     assert "does not survive the loss of a, b, c." in fatal.out
 
 
-def test_of_many_fatal_losses_the_first_are_named(
-    opendrs: Opendrs, tmp_path: Path
-) -> None:
+def test_many_fatal_failures_are_abridged(opendrs: RunOpendrs, tmp_path: Path) -> None:
     guests = {f"vm:{n}": (f"n{n}", 0.1) for n in range(1, 6)}
     crowded = cluster(
         nodes={f"n{n}": 0.1 for n in range(1, 6)},
@@ -298,16 +302,16 @@ def test_of_many_fatal_losses_the_first_are_named(
         rules=[AntiAffinity(guests=guest_ids(*guests))],
     )
 
-    fatal = opendrs("drill", saved(crowded, tmp_path), "--fail-each")
+    fatal = opendrs("drill", snapshot_file(crowded, tmp_path), "--each-node")
 
     assert "does not survive the loss of n1, n2, n3 and 2 more." in fatal.out
 
 
-def test_losses_as_json(opendrs: Opendrs, tmp_path: Path) -> None:
-    source = saved(FULL, tmp_path)
+def test_failures_as_json(opendrs: RunOpendrs, tmp_path: Path) -> None:
+    source = snapshot_file(FULL, tmp_path)
 
     one = json.loads(opendrs("drill", source, "--fail", "c", "--format", "json").out)
-    each = json.loads(opendrs("drill", source, "--fail-each", "--format", "json").out)
+    each = json.loads(opendrs("drill", source, "--each-node", "--format", "json").out)
 
     assert one["guests"] == [
         {
@@ -315,17 +319,17 @@ def test_losses_as_json(opendrs: Opendrs, tmp_path: Path) -> None:
             "source": "c",
             "ha_managed": True,
             "target": "a",
-            "down": 120,
+            "downtime": 120,
             "restart_blocker": None,
         }
     ]
     assert (one["survived"], one["targets"][0]["fits"]) == (False, False)
-    assert [loss["nodes"] for loss in each["losses"]] == [["a"], ["b"], ["c"]]
-    assert each["survives_any"] is False
+    assert [loss["nodes"] for loss in each["failures"]] == [["a"], ["b"], ["c"]]
+    assert each["survives_any_node"] is False
 
 
-def test_the_demo_cluster_can_be_drilled(opendrs: Opendrs) -> None:
-    answer = opendrs("drill", "demo", "--fail-each", "--all")
+def test_the_demo_cluster_can_be_drilled(opendrs: RunOpendrs) -> None:
+    answer = opendrs("drill", "demo", "--each-node", "--assume-ha")
 
     assert answer.status == 0
     assert answer.out.count("survived\n") == 8
@@ -334,11 +338,11 @@ def test_the_demo_cluster_can_be_drilled(opendrs: Opendrs) -> None:
     assert "All guests that can be restarted on another node survive the loss" in text
 
 
-def test_a_guest_that_was_moved_before_the_loss_restarts_nowhere(
-    opendrs: Opendrs, tmp_path: Path
+def test_guest_migrated_before_the_failure_is_not_restarted(
+    opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
     away = NodeAffinity(guests=guest_ids("vm:1"), nodes={NodeId("b"): 1})
-    source = saved(replace(ROOMY, rules=(away,)), tmp_path)
+    source = snapshot_file(replace(SPACIOUS, rules=(away,)), tmp_path)
 
     answer = opendrs("drill", source, "--fail", "a")
 
@@ -346,10 +350,12 @@ def test_a_guest_that_was_moved_before_the_loss_restarts_nowhere(
     assert "the HA manager had moved vm:1 before the loss" in answer.out
 
 
-def test_losses_of_the_demo_cluster_count_what_cannot_be_restarted(
-    opendrs: Opendrs,
+def test_failure_of_demo_node_counts_restart_blockers(
+    opendrs: RunOpendrs,
 ) -> None:
-    answer = opendrs("drill", "demo", "--fail", "node2", "--all", "--format", "json")
+    answer = opendrs(
+        "drill", "demo", "--fail", "node2", "--assume-ha", "--format", "json"
+    )
     loss = json.loads(answer.out)
 
     guests = {each["guest"]: each for each in loss["guests"]}
@@ -360,16 +366,16 @@ def test_losses_of_the_demo_cluster_count_what_cannot_be_restarted(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["demo", "--fail", "nod1"], 'there is no node "nod1"; did you mean node1?'),
-        (["cluster.json"], "cluster.json is a snapshot: say --fail NODE or --fail-eac"),
+        (["cluster.json"], "cluster.json is a snapshot: say --fail NODE or --each-no"),
         (["demo"], 'there is no drill "demo"; of a cluster say --fail NODE'),
-        (["drill.toml", "--all"], "--all is for --fail or --fail-each"),
+        (["drill.toml", "--assume-ha"], "--assume-ha is for --fail or --each-node"),
         (["demo", "--fail", "node1", "--expect", "x"], "--expect is for a drill"),
-        (["demo", "--fail-each", "--fail", "node1"], "--fail is for one host or some"),
+        (["demo", "--each-node", "--fail", "node1"], "--fail is for one host or some"),
         (
-            ["demo", "--fail-each", "--plot", "x.png"],
+            ["demo", "--each-node", "--plot", "x.png"],
             "--plot or --output is for --fail",
         ),
         (["drill.toml", "--plot", "x.jpg"], "x.jpg: a picture is called *.svg or *.p"),
@@ -379,20 +385,24 @@ def test_losses_of_the_demo_cluster_count_what_cannot_be_restarted(
         (["x" * 300], "there is no drill"),
     ],
 )
-def test_a_command_that_makes_no_sense_is_answered_with_what_does(
-    opendrs: Opendrs, file: Path, tmp_path: Path, arguments: list[str], complaint: str
+def test_invalid_arguments_name_valid_ones(
+    opendrs: RunOpendrs,
+    drill_file: Path,
+    tmp_path: Path,
+    arguments: list[str],
+    message: str,
 ) -> None:
-    assert file.exists()
-    saved(ROOMY, tmp_path)
+    assert drill_file.exists()
+    snapshot_file(SPACIOUS, tmp_path)
 
     answer = opendrs("drill", *arguments)
 
     assert answer.status == 2
-    assert complaint in answer.err
+    assert message in answer.err
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "complaint"),
+    ("name", "text", "message"),
     [
         (
             "cmdlist",
@@ -410,22 +420,22 @@ def test_a_command_that_makes_no_sense_is_answered_with_what_does(
         ("datacenter.cfg", '{"crs": 3}', "datacenter.cfg: crs: must be an object"),
     ],
 )
-def test_a_mistake_in_a_directory_is_told_with_its_file_and_place(
-    opendrs: Opendrs, directory: Path, name: str, text: str, complaint: str
+def test_error_in_scenario_directory_names_file_and_path(
+    opendrs: RunOpendrs, scenario_directory: Path, name: str, text: str, message: str
 ) -> None:
-    (directory / name).write_text(text)
+    (scenario_directory / name).write_text(text)
 
     answer = opendrs("drill", "scenario")
 
     assert answer.status == 2
-    assert complaint in answer.err
+    assert message in answer.err
     assert name in answer.err
 
 
 def test_a_directory_without_commands_is_no_scenario(
-    opendrs: Opendrs, directory: Path
+    opendrs: RunOpendrs, scenario_directory: Path
 ) -> None:
-    (directory / "cmdlist").unlink()
+    (scenario_directory / "cmdlist").unlink()
 
     answer = opendrs("drill", "scenario")
 
@@ -458,14 +468,18 @@ COMMANDS = st.lists(st.sampled_from(WORDS.split()), min_size=1, max_size=5)
 
 @given(st.sampled_from(FILES), VALUES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_a_file_holds_there_is_an_answer(
-    opendrs: Opendrs, directory: Path, name: str, value: object
+def test_any_drill_file_gives_an_exit_status(
+    opendrs: RunOpendrs, scenario_directory: Path, name: str, value: object
 ) -> None:
-    held = (directory / name).read_text() if (directory / name).exists() else "{}"
-    (directory / name).write_text(json.dumps(value))
+    held = (
+        (scenario_directory / name).read_text()
+        if (scenario_directory / name).exists()
+        else "{}"
+    )
+    (scenario_directory / name).write_text(json.dumps(value))
 
     answer = opendrs("drill", "scenario", "--format", "table")
-    (directory / name).write_text(held)
+    (scenario_directory / name).write_text(held)
 
     assert answer.status in (0, 1, 2)
     assert "bug" not in answer.err
@@ -473,10 +487,10 @@ def test_whatever_a_file_holds_there_is_an_answer(
 
 @given(st.lists(COMMANDS.map(" ".join), max_size=3))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_is_commanded_there_is_an_answer(
-    opendrs: Opendrs, directory: Path, commands: list[str]
+def test_any_commands_give_an_exit_status(
+    opendrs: RunOpendrs, scenario_directory: Path, commands: list[str]
 ) -> None:
-    (directory / "cmdlist").write_text(json.dumps([*BATCHES[:1], commands]))
+    (scenario_directory / "cmdlist").write_text(json.dumps([*BATCHES[:1], commands]))
 
     answer = opendrs("drill", "scenario", "--format", "table")
 

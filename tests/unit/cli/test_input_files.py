@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from terminal import Opendrs
+from support.terminal import RunOpendrs
 
 REQUESTS = """
 [policy]
 name = "consolidate"
-[requests]
+[api]
 certificate = "pipe"
 key = "pipe"
 tokens = "pipe"
@@ -50,9 +50,7 @@ nodes = {a = "test:///default"}
         ("agent", "agent.toml"),
     ],
 )
-def test_a_named_pipe_is_not_waited_for(
-    opendrs: Opendrs, command: tuple[str, ...]
-) -> None:
+def test_named_pipe_is_rejected(opendrs: RunOpendrs, command: tuple[str, ...]) -> None:
     for name in ("pipe", "pipe.toml"):
         os.mkfifo(name)
     Path("requests.toml").write_text(REQUESTS)
@@ -65,15 +63,15 @@ def test_a_named_pipe_is_not_waited_for(
 
 
 @pytest.mark.parametrize("command", ["plan", "show", "check", "simulate planetlab"])
-def test_a_device_without_end_is_refused(opendrs: Opendrs, command: str) -> None:
+def test_unlimited_device_is_rejected(opendrs: RunOpendrs, command: str) -> None:
     answer = opendrs(*command.split(), "/dev/zero")
 
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.endswith("/dev/zero: it is a device; name an ordinary file\n")
 
 
-def test_of_a_million_mistakes_the_first_are_told_and_not_all_counted(
-    opendrs: Opendrs,
+def test_million_errors_are_abridged(
+    opendrs: RunOpendrs,
 ) -> None:
     guests = {f"g{number}": {"node": "nowhere", "x": []} for number in range(5000)}
     document = {
@@ -93,7 +91,7 @@ def test_of_a_million_mistakes_the_first_are_told_and_not_all_counted(
     assert checked.err.endswith("opendrs: bad.json: and at least 901 more\n")
 
 
-def test_an_entry_with_a_million_fields_is_one_mistake(opendrs: Opendrs) -> None:
+def test_entry_with_million_fields_is_one_error(opendrs: RunOpendrs) -> None:
     document = {
         "format": "opendrs-snapshot/1",
         "taken_at": "2026-01-01T00:00:00Z",
@@ -109,8 +107,8 @@ def test_an_entry_with_a_million_fields_is_one_mistake(opendrs: Opendrs) -> None
     assert "nodes.n: expected at most 1,000 fields" in answer.err
 
 
-def test_json_with_more_values_than_any_cluster_has_is_not_parsed(
-    opendrs: Opendrs,
+def test_oversized_json_is_rejected(
+    opendrs: RunOpendrs,
 ) -> None:
     Path("bad.json").write_text("[" + "[]," * (1 << 23) + "[]]")
 
@@ -120,7 +118,7 @@ def test_json_with_more_values_than_any_cluster_has_is_not_parsed(
     assert answer.err == "opendrs: bad.json holds more than 16,777,216 values\n"
 
 
-def test_toml_is_read_up_to_a_size_that_can_be_waited_for(opendrs: Opendrs) -> None:
+def test_oversized_toml_is_rejected(opendrs: RunOpendrs) -> None:
     Path("bad.toml").write_text("# " + "x" * (33 << 20))
 
     answer = opendrs("check", "bad.toml")

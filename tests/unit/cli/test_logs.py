@@ -7,35 +7,36 @@ import logging
 
 import pytest
 
-from opendrs.cli.logs import logged
-from opendrs.controller.masking import masked_in_logs
-from opendrs.controller.telling import tell
+from opendrs.cli.logs import log_to_stderr
+from opendrs.controller.events import log_event, mask_logs
 
 
-def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def log_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().err.splitlines()
 
 
-def test_people_get_time_level_and_message(capsys: pytest.CaptureFixture[str]) -> None:
-    with logged("table", "info"):
-        tell("step-started", "step 1: started", step="1")
+def test_text_format_has_time_level_and_message(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with log_to_stderr("table", "info"):
+        log_event("step-started", "step 1: started", step="1")
 
-    (line,) = lines(capsys)
+    (line,) = log_lines(capsys)
     time, level, message = line.split(maxsplit=2)
     assert (level, message) == ("INFO", "step 1: started")
     assert time.endswith("Z")
 
 
-def test_programs_get_what_the_event_is_about(
+def test_json_format_has_the_event_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with logged("json", "info"):
-        tell("step-started", "step 1: started", step="1", level_of_load=0.5)
+    with log_to_stderr("json", "info"):
+        log_event("step-started", "step 1: started", step="1", level_of_load=0.5)
 
-    (line,) = lines(capsys)
-    told = json.loads(line)
-    assert told.pop("time").endswith("Z")
-    assert told == {
+    (line,) = log_lines(capsys)
+    output = json.loads(line)
+    assert output.pop("time").endswith("Z")
+    assert output == {
         "level": "info",
         "event": "step-started",
         "message": "step 1: started",
@@ -44,58 +45,60 @@ def test_programs_get_what_the_event_is_about(
     }
 
 
-def test_what_an_event_is_about_takes_the_place_of_nothing(
+def test_event_fields_do_not_replace_standard_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with logged("json", "info"):
-        tell("decided", "nothing to do", time="never")
+    with log_to_stderr("json", "info"):
+        log_event("decision-made", "nothing to do", time="never")
 
-    (line,) = lines(capsys)
+    (line,) = log_lines(capsys)
     assert json.loads(line)["time"] != "never"
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
-def test_an_event_is_one_line_that_no_terminal_obeys(
+def test_event_is_one_escaped_line(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with logged(form, "info"):
-        tell("request-accepted", "h1\n\x1b[2J\u2028: calm")
+    with log_to_stderr(form, "info"):
+        log_event("request-accepted", "h1\n\x1b[2J\u2028: calm")
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.isprintable()
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
-def test_an_error_of_a_library_is_told_with_where_it_is_from(
+def test_library_warning_names_its_logger(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with logged(form, "error"):
+    with log_to_stderr(form, "error"):
         try:
             int("a number")
         except ValueError:
             logging.getLogger("library").exception("it failed")
 
-    (line,) = lines(capsys)
+    (line,) = log_lines(capsys)
     assert "it failed" in line
     assert "ValueError: invalid literal" in line
 
 
-def test_what_matters_less_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    with logged("table", "warning"):
-        tell("decided", "nothing to do")
+def test_lower_levels_are_omitted(capsys: pytest.CaptureFixture[str]) -> None:
+    with log_to_stderr("table", "warning"):
+        log_event("decision-made", "nothing to do")
         logging.getLogger("library").info("chatter")
-        tell("not-heard", "not heard: h1", level=logging.WARNING)
+        log_event("agents-unresponsive", "not heard: h1", level=logging.WARNING)
 
-    (line,) = lines(capsys)
+    (line,) = log_lines(capsys)
     assert line.endswith("not heard: h1")
 
 
-def test_afterwards_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with logged("table", "info"):
+def test_log_stops_at_the_end_of_the_context(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with log_to_stderr("table", "info"):
         pass
-    tell("decided", "nothing to do")
+    log_event("decision-made", "nothing to do")
 
-    assert lines(capsys) == []
+    assert log_lines(capsys) == []
 
 
 @pytest.mark.parametrize("form", ["table", "json"])
@@ -105,8 +108,8 @@ def test_no_secret_is_logged_wherever_it_is(
     def mask(text: str) -> str:
         return text.replace("s3cret", "[a secret]")
 
-    with logged(form, "info"), masked_in_logs(mask):
-        tell(
+    with log_to_stderr(form, "info"), mask_logs(mask):
+        log_event(
             "step-started", "s3cret: started", guest="s3cret", at={"s3cret": ["s3cret"]}
         )
         logging.getLogger("another.library").warning("guest %s is odd", "s3cret")
@@ -122,15 +125,15 @@ def test_no_secret_is_logged_wherever_it_is(
     assert "base 10: '[a secret]'" in text
 
 
-def test_secrets_are_known_for_as_long_as_they_are_used(
+def test_secret_is_masked_while_it_is_registered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with logged("table", "info"):
-        with masked_in_logs(lambda text: text.replace("one", "-")):
-            with masked_in_logs(lambda text: text.replace("two", "-")):
-                tell("decided", "one two")
-            tell("decided", "one two")
-        tell("decided", "one two")
+    with log_to_stderr("table", "info"):
+        with mask_logs(lambda text: text.replace("one", "-")):
+            with mask_logs(lambda text: text.replace("two", "-")):
+                log_event("decision-made", "one two")
+            log_event("decision-made", "one two")
+        log_event("decision-made", "one two")
 
-    told = [line.split(maxsplit=2)[2] for line in lines(capsys)]
-    assert told == ["- -", "- two", "one two"]
+    output = [line.split(maxsplit=2)[2] for line in log_lines(capsys)]
+    assert output == ["- -", "- two", "one two"]

@@ -21,12 +21,14 @@ from opendrs.errors import (
     PlatformUnavailableError,
     StoreError,
 )
-from terminal import Opendrs
+from support.terminal import RunOpendrs
 
 PROGRAM = Path(sys.executable).with_name("opendrs")
 
 
-def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+def register_failing_command(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Let `opendrs show` fail with *error*."""
 
     @click.command()
@@ -38,7 +40,7 @@ def failing(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opendrs.cli.show.command", command)
 
 
-def test_help_names_every_command(opendrs: Opendrs) -> None:
+def test_help_names_every_command(opendrs: RunOpendrs) -> None:
     answer = opendrs("--help")
 
     assert answer.status == 0
@@ -47,7 +49,7 @@ def test_help_names_every_command(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize("command", list(entry.COMMANDS))
-def test_every_command_teaches_with_examples(opendrs: Opendrs, command: str) -> None:
+def test_every_help_has_examples(opendrs: RunOpendrs, command: str) -> None:
     answer = opendrs(command, "--help")
 
     assert answer.status == 0
@@ -63,10 +65,10 @@ def test_every_command_teaches_with_examples(opendrs: Opendrs, command: str) -> 
         (StoreError("first\nsecond"), 3),
     ],
 )
-def test_an_expected_error_is_told_in_its_lines(
-    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+def test_expected_error_is_printed_line_by_line(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
-    failing(error, monkeypatch)
+    register_failing_command(error, monkeypatch)
 
     answer = opendrs("show", "x")
 
@@ -74,10 +76,10 @@ def test_an_expected_error_is_told_in_its_lines(
     assert answer.err == "opendrs: first\nopendrs: second\n"
 
 
-def test_an_unexpected_error_is_told_as_a_bug(
-    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+def test_unexpected_error_is_reported_as_bug(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(ZeroDivisionError("division by zero"), monkeypatch)
+    register_failing_command(ZeroDivisionError("division by zero"), monkeypatch)
 
     answer = opendrs("show", "x")
 
@@ -91,10 +93,10 @@ def test_an_unexpected_error_is_told_as_a_bug(
     ]
 
 
-def test_debug_shows_where_an_error_is_from(
-    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+def test_debug_prints_the_traceback(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(ZeroDivisionError(), monkeypatch)
+    register_failing_command(ZeroDivisionError(), monkeypatch)
 
     answer = opendrs("--debug", "show", "x")
 
@@ -102,19 +104,19 @@ def test_debug_shows_where_an_error_is_from(
 
 
 def test_a_full_disk_is_no_bug(
-    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(OSError(28, "No space left on device"), monkeypatch)
+    register_failing_command(OSError(28, "No space left on device"), monkeypatch)
 
     answer = opendrs("show", "x")
 
     assert (answer.status, answer.err) == (3, "opendrs: No space left on device\n")
 
 
-def test_an_interruption_is_told_by_the_status_alone(
-    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+def test_interruption_is_silent_with_status_130(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing(KeyboardInterrupt(), monkeypatch)
+    register_failing_command(KeyboardInterrupt(), monkeypatch)
 
     answer = opendrs("show", "x")
 
@@ -126,7 +128,7 @@ def test_an_interruption_is_told_by_the_status_alone(
     [(), ("plot",), ("plan",), ("plan", "--no-such"), ("show", "a", "b"), ("--no",)],
 )
 def test_a_wrong_command_line_is_bad_input(
-    opendrs: Opendrs, arguments: tuple[str, ...]
+    opendrs: RunOpendrs, arguments: tuple[str, ...]
 ) -> None:
     answer = opendrs(*arguments)
 
@@ -134,7 +136,7 @@ def test_a_wrong_command_line_is_bad_input(
     assert "Traceback" not in answer.err
 
 
-def called(
+def run_main(
     *command: str | Path, environment: Mapping[str, str] | None = None, out: int = PIPE
 ) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(  # noqa: S603 - our own program
@@ -148,7 +150,7 @@ def called(
 
 def test_help_costs_less_than_three_tenths_of_a_second() -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    called(PROGRAM, "--help")
+    run_main(PROGRAM, "--help")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
 
     used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
@@ -161,7 +163,7 @@ def test_help_loads_no_large_library() -> None:
         "print({'numpy', 'pydantic', 'rich'} & set(sys.modules))"
     )
 
-    done = called(sys.executable, "-c", program)
+    done = run_main(sys.executable, "-c", program)
 
     assert done.stdout.endswith(b"set()\n")
 
@@ -170,20 +172,20 @@ def test_a_closed_pipe_is_quiet() -> None:
     read, write = os.pipe()
     os.close(read)
 
-    done = called(PROGRAM, "plan", "demo", out=write)
+    done = run_main(PROGRAM, "plan", "demo", out=write)
     os.close(write)
 
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
 
 
 def test_a_terminal_of_few_characters_is_written_to() -> None:
-    done = called(PROGRAM, "plan", "demo", environment={"PYTHONIOENCODING": "ascii"})
+    done = run_main(PROGRAM, "plan", "demo", environment={"PYTHONIOENCODING": "ascii"})
 
     assert done.returncode == 0
     assert re.search(rb"imbalance [0-9.]+ -> [0-9.]+;", done.stdout)
 
 
-def test_a_slip_in_the_name_of_a_command_is_guessed_at(opendrs: Opendrs) -> None:
+def test_misspelled_command_gets_a_suggestion(opendrs: RunOpendrs) -> None:
     answer = opendrs("pln")
 
     assert answer.status == 2
@@ -192,8 +194,8 @@ def test_a_slip_in_the_name_of_a_command_is_guessed_at(opendrs: Opendrs) -> None
 
 
 @pytest.mark.parametrize("command", ["run", "agent"])
-def test_a_snapshot_where_a_configuration_is_expected_is_told_in_one_line(
-    opendrs: Opendrs, command: str
+def test_snapshot_as_configuration_is_one_error_line(
+    opendrs: RunOpendrs, command: str
 ) -> None:
     opendrs("record", "demo", "-o", "cluster.json")
 
@@ -207,9 +209,9 @@ def test_a_snapshot_where_a_configuration_is_expected_is_told_in_one_line(
 
 
 def test_each_host_that_does_not_answer_has_a_line(
-    monkeypatch: pytest.MonkeyPatch, opendrs: Opendrs
+    monkeypatch: pytest.MonkeyPatch, opendrs: RunOpendrs
 ) -> None:
-    failing(
+    register_failing_command(
         PlatformUnavailableError("no host of lab answers", "h1: no", "h2: none"),
         monkeypatch,
     )
@@ -223,7 +225,7 @@ def test_each_host_that_does_not_answer_has_a_line(
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "1"), ("4", "4")])
-def test_linear_algebra_has_one_thread_unless_another_number_is_asked_for(
+def test_linear_algebra_has_one_thread_by_default(
     before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", before or "")

@@ -8,25 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from builders import cluster, guest_ids, node
-from opendrs.controller.documents import plan_document, step_document
+from opendrs.config import write_snapshot
+from opendrs.controller.serialization import plan_document, step_document
 from opendrs.model import (
     GIB,
     AntiAffinity,
+    ColdMigration,
     NodeId,
     NodeState,
     Pin,
     PowerOff,
     PowerOn,
-    Relocation,
     Step,
     StepId,
 )
-from opendrs.platforms.file import write_snapshot
-from opendrs.policies import BUILT_IN, Balance
-from terminal import Opendrs, in_terminal, through_pipe
+from opendrs.policies import BUILT_IN_POLICIES, Balance
+from support.builders import cluster, guest_ids, node
+from support.terminal import RunOpendrs, piped_output, run_opendrs_in_terminal
 
-LOPSIDED = cluster(
+IMBALANCED = cluster(
     nodes={"a": 0.8, "b": 0.0},
     guests={"big": ("a", 0.4), "kept": ("a", 0.4)},
     rules=[Pin(guests=guest_ids("kept"), name="stays")],
@@ -34,14 +34,16 @@ LOPSIDED = cluster(
 
 
 @pytest.fixture
-def lopsided(opendrs: Opendrs) -> str:
+def imbalanced(opendrs: RunOpendrs) -> str:
     del opendrs  # which enters the directory to write to
-    write_snapshot(LOPSIDED, Path("lopsided.json"))
+    write_snapshot(IMBALANCED, Path("lopsided.json"))
     return "lopsided.json"
 
 
-def test_json_is_exactly_the_published_object(opendrs: Opendrs, lopsided: str) -> None:
-    answer = opendrs("plan", lopsided, "--format", "json")
+def test_plan_json_is_the_documented_object(
+    opendrs: RunOpendrs, imbalanced: str
+) -> None:
+    answer = opendrs("plan", imbalanced, "--format", "json")
 
     found = json.loads(answer.out)
     assert answer.status == 0
@@ -53,17 +55,17 @@ def test_json_is_exactly_the_published_object(opendrs: Opendrs, lopsided: str) -
     assert found["before"]["imbalance"] > 0.9
     assert found["after"]["imbalance"] < 0.1
     [step] = found["steps"]
-    keys = ["id", "kind", "guest", "source", "target", "after", "why"]
+    keys = ["id", "kind", "guest", "source", "target", "depends_on", "detail"]
     assert list(step) == keys
-    assert step["why"].startswith("takes 4.00 cores")
-    assert {**step, "why": ""} == {
+    assert step["detail"].startswith("takes 4.00 cores")
+    assert {**step, "detail": ""} == {
         "id": "1",
-        "kind": "migrate",
+        "kind": "live-migration",
         "guest": "big",
         "source": "a",
         "target": "b",
-        "after": [],
-        "why": "",
+        "depends_on": [],
+        "detail": "",
     }
 
 
@@ -81,13 +83,13 @@ def test_json_is_exactly_the_published_object(opendrs: Opendrs, lopsided: str) -
         (
             Step(
                 StepId("3"),
-                Relocation(next(iter(guest_ids("vm"))), NodeId("a"), NodeId("b")),
+                ColdMigration(next(iter(guest_ids("vm"))), NodeId("a"), NodeId("b")),
             ),
-            ["3", "relocate", "vm", "a", "b", [], ""],
+            ["3", "cold-migration", "vm", "a", "b", [], ""],
         ),
     ],
 )
-def test_each_kind_of_step_has_its_word(step: Step, expected: list[object]) -> None:
+def test_each_action_has_its_kind(step: Step, expected: list[object]) -> None:
     assert list(step_document(step).values()) == expected
 
 
@@ -100,10 +102,10 @@ def test_a_plan_without_steps_is_the_same_object() -> None:
     assert document["steps"] == []
 
 
-def test_shows_why_what_and_what_becomes_of_the_nodes(
-    opendrs: Opendrs, lopsided: str
+def test_plan_shows_reason_steps_and_loads(
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
-    text = opendrs("plan", lopsided).out
+    text = opendrs("plan", imbalanced).out
 
     rows = [" ".join(row.split()) for row in text.splitlines()]
     assert rows[0].startswith("balance: improves-balance - imbalance 1.000 → 0.000")
@@ -114,42 +116,51 @@ def test_shows_why_what_and_what_becomes_of_the_nodes(
     assert rows[-1] == "This is a snapshot in a file: it is planned for, not changed."
 
 
-def test_a_sleeping_node_is_shown_and_woken(opendrs: Opendrs) -> None:
+def test_powered_off_node_is_shown_and_powered_on(opendrs: RunOpendrs) -> None:
     full = cluster({"a": 1.0}, {"big": ("a", 0.5), "other": ("a", 0.5)})
-    asleep = node("b", None, state=NodeState.OFFLINE)
+    powered_off = node("b", None, state=NodeState.OFFLINE)
     write_snapshot(
-        replace(full, nodes={**full.nodes, NodeId("b"): asleep}), Path("c.json")
+        replace(full, nodes={**full.nodes, NodeId("b"): powered_off}), Path("c.json")
     )
 
-    consolidate = ("--policy", "consolidate", "--set", "power=true")
-    detector = ("--set", "detector=threshold", "--set", "parameter=0.8")
-    told = opendrs("plan", "c.json", *consolidate, *detector).out
+    consolidate = ("--policy", "consolidate", "--set", "manage_power=true")
+    detector = ("--set", "detector=threshold", "--set", "detector_parameter=0.8")
+    output = opendrs("plan", "c.json", *consolidate, *detector).out
 
-    assert "power-on" in told
-    assert "b\toffline\t50%\toffline\t50%" in told.splitlines()
+    assert "power-on" in output
+    assert "b\toffline\t50%\toffline\t50%" in output.splitlines()
 
 
-def test_a_policy_that_bides_its_time_says_how_to_decide_at_once(
-    opendrs: Opendrs, lopsided: str
+def test_waiting_policy_names_the_option_to_decide_now(
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
-    usual = opendrs("plan", lopsided, "--policy", "pressure").out
-    now = ("--set", "interval=0", "--set", "quiet=0")
-    at_once = opendrs("plan", lopsided, "--policy", "pressure", *now).out
+    usual = opendrs("plan", imbalanced, "--policy", "pressure").out
+    now = ("--set", "interval=0", "--set", "settle_time=0")
+    at_once = opendrs("plan", imbalanced, "--policy", "pressure", *now).out
 
-    assert usual.startswith("pressure: not-yet-due - the next check is in 60 s")
-    assert "To decide at once: --set interval=0 --set quiet=0" in usual
+    assert usual.startswith(
+        "pressure: interval-not-elapsed - the next check is in 60 s"
+    )
+    assert "To decide at once: --set interval=0 --set settle_time=0" in usual
     assert at_once.startswith("pressure: no-")
 
 
-def test_a_time_that_is_no_number_is_refused(opendrs: Opendrs, lopsided: str) -> None:
-    answer = opendrs("plan", lopsided, "--policy", "optimize", "--time", "nan")
+def test_nan_time_limit_is_rejected(opendrs: RunOpendrs, imbalanced: str) -> None:
+    answer = opendrs("plan", imbalanced, "--policy", "optimize", "--time-limit", "nan")
 
     assert answer.status == 2
     assert "nan is not a number of seconds" in answer.err
 
 
-def test_the_advice_repeats_the_options(opendrs: Opendrs) -> None:
-    options = ["--policy", "balance", "--set", "threshold=0.2", "--set", "moves=1"]
+def test_suggested_command_repeats_the_options(opendrs: RunOpendrs) -> None:
+    options = [
+        "--policy",
+        "balance",
+        "--set",
+        "threshold=0.2",
+        "--set",
+        "max_migrations=1",
+    ]
 
     text = opendrs("plan", "demo", *options).out
 
@@ -157,30 +168,34 @@ def test_the_advice_repeats_the_options(opendrs: Opendrs) -> None:
     assert f"To do this: {command}\n" in text
 
 
-def test_settings_change_the_decision(opendrs: Opendrs, lopsided: str) -> None:
-    answer = opendrs("plan", lopsided, "--set", "threshold=5", "--format", "json")
+def test_settings_change_the_decision(opendrs: RunOpendrs, imbalanced: str) -> None:
+    answer = opendrs("plan", imbalanced, "--set", "threshold=5", "--format", "json")
 
     assert json.loads(answer.out)["reason"] == "balanced"
 
 
-def test_the_configuration_chooses_the_policy(opendrs: Opendrs, lopsided: str) -> None:
+def test_the_configuration_chooses_the_policy(
+    opendrs: RunOpendrs, imbalanced: str
+) -> None:
     Path("opendrs.toml").write_text('[policy]\nname = "auto-rebalance"\n')
 
-    answer = opendrs("plan", lopsided)
+    answer = opendrs("plan", imbalanced)
 
-    assert answer.out.startswith("auto-rebalance: not-yet-sustained")
+    assert answer.out.startswith("auto-rebalance: hold-not-reached")
     assert "to decide at once: --set hold=1" in answer.out
 
 
-def test_another_configuration_can_be_named(opendrs: Opendrs, lopsided: str) -> None:
+def test_another_configuration_can_be_named(
+    opendrs: RunOpendrs, imbalanced: str
+) -> None:
     Path("other.toml").write_text("[policy.balance]\nthreshold = 5\n")
 
-    answer = opendrs("plan", lopsided, "--config", "other.toml", "--format", "json")
+    answer = opendrs("plan", imbalanced, "--config", "other.toml", "--format", "json")
 
     assert json.loads(answer.out)["reason"] == "balanced"
 
 
-def test_says_when_there_is_nothing_to_do(opendrs: Opendrs) -> None:
+def test_says_when_there_is_nothing_to_do(opendrs: RunOpendrs) -> None:
     level = cluster(nodes={"a": 0.5, "b": 0.5}, guests={"vm": ("a", 0.1)})
     write_snapshot(level, Path("level.json"))
 
@@ -191,7 +206,7 @@ def test_says_when_there_is_nothing_to_do(opendrs: Opendrs) -> None:
     assert answer.out.endswith("There is nothing to do.\n")
 
 
-def test_tells_which_strict_rules_stay_broken(opendrs: Opendrs) -> None:
+def test_remaining_strict_violations_are_named(opendrs: RunOpendrs) -> None:
     apart = AntiAffinity(guests=guest_ids("one", "two"))
     soft = AntiAffinity(guests=guest_ids("one", "two"), strict=False, name="soft")
     level = cluster(
@@ -207,12 +222,12 @@ def test_tells_which_strict_rules_stay_broken(opendrs: Opendrs) -> None:
     assert answer.out.count("stays broken") == 1
 
 
-def test_many_broken_rules_are_counted(opendrs: Opendrs) -> None:
-    crowd = [f"g{number}" for number in range(4)]
+def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
+    crowded_cluster = [f"g{number}" for number in range(4)]
     level = cluster(
         nodes={"a": 0.5, "b": 0.5},
-        guests=dict.fromkeys(crowd, ("a", 0.1)),
-        rules=[AntiAffinity(guests=guest_ids(*crowd), name="apart")],
+        guests=dict.fromkeys(crowded_cluster, ("a", 0.1)),
+        rules=[AntiAffinity(guests=guest_ids(*crowded_cluster), name="apart")],
     )
     write_snapshot(level, Path("level.json"))
 
@@ -226,7 +241,7 @@ def test_many_broken_rules_are_counted(opendrs: Opendrs) -> None:
 
 
 @pytest.fixture
-def broken(opendrs: Opendrs) -> str:
+def violating_snapshot(opendrs: RunOpendrs) -> str:
     """Return a level cluster in which one rule can be repaired, and one cannot."""
     del opendrs  # which enters the directory to write to
     level = cluster(
@@ -242,36 +257,38 @@ def broken(opendrs: Opendrs) -> str:
     return "broken cluster.json"
 
 
-def repair_of(text: str) -> list[str]:
+def repair_command_in(text: str) -> list[str]:
     """Return the arguments of the command that *text* names for the repair."""
     found = re.search(r"^to repair.*?: opendrs (.*)$", text, re.MULTILINE)
     assert found is not None, text
     return shlex.split(found[1])
 
 
-@pytest.mark.parametrize("policy", sorted({*BUILT_IN} - {"optimize"}))
-def test_every_policy_names_the_command_that_repairs_what_it_leaves(
-    opendrs: Opendrs, broken: str, policy: str
+@pytest.mark.parametrize("policy", sorted({*BUILT_IN_POLICIES} - {"optimize"}))
+def test_every_policy_names_the_repair_command(
+    opendrs: RunOpendrs, violating_snapshot: str, policy: str
 ) -> None:
     Path("c.toml").write_text("[limits]\nbandwidth = 1e9\n")
     same = ("--config", "c.toml")
 
-    text = opendrs("plan", broken, "--policy", policy, *same).out
-    repaired = opendrs(*repair_of(text), "--format", "json").out
+    text = opendrs("plan", violating_snapshot, "--policy", policy, *same).out
+    repaired = opendrs(*repair_command_in(text), "--format", "json").out
 
     assert f"broken strict rules: 2 of 2 remain: {policy} does not" in text
     assert "cannot be kept: pinned: x, y: left alone: rule: stay" in text
     assert "stays broken: apart: broken by one, two on a" in text
     assert "to repair 1 of them: opendrs plan 'broken cluster.json' " in text
-    assert repair_of(text)[-2:] == [*same]
+    assert repair_command_in(text)[-2:] == [*same]
     after = json.loads(repaired)["violations"]["after"]
     assert [found["rule"] for found in after] == ["pinned"]
 
 
-def test_json_has_the_broken_rules_before_and_after_and_the_command(
-    opendrs: Opendrs, broken: str
+def test_plan_json_has_violations_and_repair_command(
+    opendrs: RunOpendrs, violating_snapshot: str
 ) -> None:
-    found = json.loads(opendrs("plan", broken, "--format", "json").out)["violations"]
+    found = json.loads(opendrs("plan", violating_snapshot, "--format", "json").out)[
+        "violations"
+    ]
 
     apart = {"rule": "apart", "strict": True, "guests": ["one", "two"], "nodes": ["a"]}
     pinned = {"rule": "pinned", "strict": True, "guests": ["x", "y"], "nodes": ["b"]}
@@ -281,19 +298,21 @@ def test_json_has_the_broken_rules_before_and_after_and_the_command(
         False,
         "pinned",
     )
-    assert shlex.split(found["repair"])[:3] == ["opendrs", "plan", broken]
+    assert shlex.split(found["repair"])[:3] == ["opendrs", "plan", violating_snapshot]
 
 
-def test_what_prevents_a_repair_is_printed_once(opendrs: Opendrs, broken: str) -> None:
-    text = opendrs("plan", broken, "--policy", "optimize").out
+def test_infeasible_repair_is_printed_once(
+    opendrs: RunOpendrs, violating_snapshot: str
+) -> None:
+    text = opendrs("plan", violating_snapshot, "--policy", "optimize").out
 
     assert text.count("cannot be kept: pinned: x, y: left alone: rule: stay") == 1
 
 
-def test_the_command_that_repairs_promises_nothing_more(
-    opendrs: Opendrs, broken: str
+def test_repair_command_only_repairs(
+    opendrs: RunOpendrs, violating_snapshot: str
 ) -> None:
-    command = repair_of(opendrs("plan", broken).out)
+    command = repair_command_in(opendrs("plan", violating_snapshot).out)
 
     text = opendrs(*command).out
     found = json.loads(opendrs(*command, "--format", "json").out)["violations"]
@@ -304,10 +323,10 @@ def test_the_command_that_repairs_promises_nothing_more(
 
 
 def test_the_summary_comes_first_and_can_be_had_alone(
-    opendrs: Opendrs, lopsided: str
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
-    text = opendrs("plan", lopsided).out
-    summary = opendrs("plan", lopsided, "--summary").out
+    text = opendrs("plan", imbalanced).out
+    summary = opendrs("plan", imbalanced, "--summary").out
 
     assert text.startswith(summary)
     assert summary.splitlines()[1:] == [
@@ -321,22 +340,22 @@ def test_the_summary_comes_first_and_can_be_had_alone(
     ]
 
 
-def test_the_summary_has_its_figures_in_json(opendrs: Opendrs, lopsided: str) -> None:
-    whole = json.loads(opendrs("plan", lopsided, "--format", "json").out)
-    brief = json.loads(opendrs("plan", lopsided, "--summary", "--format", "json").out)
+def test_plan_json_has_the_summary(opendrs: RunOpendrs, imbalanced: str) -> None:
+    whole = json.loads(opendrs("plan", imbalanced, "--format", "json").out)
+    brief = json.loads(opendrs("plan", imbalanced, "--summary", "--format", "json").out)
 
     high, low = {"node": "a", "load": 0.8}, {"node": "a", "load": 0.4}
     summary = brief["summary"]
     assert summary["before"]["cpu"] == summary["before"]["memory"] == high
     assert summary["after"]["cpu"] == summary["after"]["memory"] == low
-    assert (summary["moves"], summary["gib"]) == (1, 40)
+    assert (summary["migrations"], summary["gib"]) == (1, 40)
     assert summary["seconds"] == pytest.approx(40 * GIB / 125e6)
     assert whole["summary"] == summary
     assert "steps" not in brief
 
 
 @pytest.fixture
-def large(opendrs: Opendrs) -> str:
+def large_cluster(opendrs: RunOpendrs) -> str:
     """Return 30 nodes; those with high numbers are full of guests of several sizes."""
     del opendrs  # which enters the directory to write to
     nodes = {f"n{number:02}": 0.1 + 0.3 * (number > 20) for number in range(30)}
@@ -351,15 +370,17 @@ def large(opendrs: Opendrs) -> str:
 
 
 def test_of_many_steps_the_most_valuable_are_shown(
-    opendrs: Opendrs, large: str
+    opendrs: RunOpendrs, large_cluster: str
 ) -> None:
     settings = ("--policy", "optimize", "--set", "threshold=0")
-    found = json.loads(opendrs("plan", large, *settings, "--format", "json").out)
+    found = json.loads(
+        opendrs("plan", large_cluster, *settings, "--format", "json").out
+    )
     steps = found["steps"]
-    brief = opendrs("plan", large, *settings).out
-    everything = opendrs("plan", large, *settings, "--all").out
+    brief = opendrs("plan", large_cluster, *settings).out
+    everything = opendrs("plan", large_cluster, *settings, "--all").out
 
-    def named(text: str) -> set[str]:
+    def listed_steps(text: str) -> set[str]:
         rows = (line.split("\t") for line in text.splitlines())
         return {row[1] for row in rows if row[0].isdigit()}
 
@@ -372,26 +393,28 @@ def test_of_many_steps_the_most_valuable_are_shown(
     assert f"the 10 most valuable of {len(steps)} steps; --all shows all\n" in brief
     assert len(steps) > 10
     assert repairing & {step["guest"] for step in best}
-    assert named(brief) == {step["guest"] for step in best}
-    assert named(everything) == {step["guest"] for step in steps}
+    assert listed_steps(brief) == {step["guest"] for step in best}
+    assert listed_steps(everything) == {step["guest"] for step in steps}
 
 
 @pytest.mark.parametrize("width", [20, 40, 60])
-def test_nodes_are_named_in_a_narrow_window(opendrs: Opendrs, width: int) -> None:
+def test_nodes_are_named_in_a_narrow_window(opendrs: RunOpendrs, width: int) -> None:
     del opendrs  # which enters a directory of its own
 
-    finished = in_terminal("plan", "demo", "--set", "moves=1", size=(width, 24))
+    finished = run_opendrs_in_terminal(
+        "plan", "demo", "--set", "max_migrations=1", size=(width, 24)
+    )
 
     assert any(line.startswith("node1  █") for line in finished.lines)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 def test_draws_bars_and_keeps_to_the_columns_of_the_terminal(
-    opendrs: Opendrs, large: str, size: tuple[int, int]
+    opendrs: RunOpendrs, large_cluster: str, size: tuple[int, int]
 ) -> None:
     del opendrs  # which enters a directory of its own
 
-    lines = in_terminal("plan", large, size=size).lines
+    lines = run_opendrs_in_terminal("plan", large_cluster, size=size).lines
 
     bars = re.compile(r"n2[0-9]   ███░░░░░  40%  → ██░░░░░░  \d\d%")
     assert len([line for line in lines if bars.match(line)]) == 5
@@ -399,29 +422,33 @@ def test_draws_bars_and_keeps_to_the_columns_of_the_terminal(
 
 
 def test_reasons_are_below_the_steps_of_a_small_plan(
-    opendrs: Opendrs, lopsided: str
+    opendrs: RunOpendrs, imbalanced: str
 ) -> None:
     del opendrs  # which enters a directory of its own
 
-    lines = in_terminal("plan", lopsided).lines
+    lines = run_opendrs_in_terminal("plan", imbalanced).lines
 
     place = lines.index("1     big    a     b       4  40.0 GiB")
     assert lines[place + 1].startswith("      takes 4.00 cores and 40.00 GiB from a")
 
 
-def test_commands_are_never_divided_among_lines(opendrs: Opendrs, broken: str) -> None:
-    finished = in_terminal("plan", broken)
+def test_commands_are_never_divided_among_lines(
+    opendrs: RunOpendrs, violating_snapshot: str
+) -> None:
+    finished = run_opendrs_in_terminal("plan", violating_snapshot)
 
-    unbroken = through_pipe("plan", broken)
-    assert opendrs("show", broken).status == 0
+    unbroken = piped_output("plan", violating_snapshot)
+    assert opendrs("show", violating_snapshot).status == 0
     [command] = [line for line in unbroken.splitlines() if "to repair" in line]
     assert command in finished.lines
 
 
-def test_of_many_nodes_the_most_loaded_are_shown(opendrs: Opendrs) -> None:
+def test_of_many_nodes_the_most_loaded_are_shown(opendrs: RunOpendrs) -> None:
     nodes = {f"n{number:03}": number / 1000 for number in range(100)}
-    crowd = cluster(nodes={**nodes, "n050": 0.9}, guests={"vm": ("n050", 0.5)})
-    write_snapshot(crowd, Path("crowd.json"))
+    crowded_cluster = cluster(
+        nodes={**nodes, "n050": 0.9}, guests={"vm": ("n050", 0.5)}
+    )
+    write_snapshot(crowded_cluster, Path("crowd.json"))
 
     text = opendrs("plan", "crowd.json", "--set", "threshold=0").out
     rows = [line.split("\t")[0] for line in text.splitlines()]
@@ -432,7 +459,7 @@ def test_of_many_nodes_the_most_loaded_are_shown(opendrs: Opendrs) -> None:
     ]
 
 
-def test_of_many_notes_the_first_are_shown(opendrs: Opendrs) -> None:
+def test_of_many_notes_the_first_are_shown(opendrs: RunOpendrs) -> None:
     pins = [
         Pin(guests=guest_ids(f"g{number}"), name=f"p{number}") for number in range(8)
     ]
@@ -447,7 +474,7 @@ def test_of_many_notes_the_first_are_shown(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (["--policy", "balanec"], "did you mean balance?"),
         (["--set", "tresh=1"], "no such setting; did you mean threshold?"),
@@ -456,17 +483,17 @@ def test_of_many_notes_the_first_are_shown(opendrs: Opendrs) -> None:
         (["--config", "none.toml"], "No such file"),
     ],
 )
-def test_bad_options_are_bad_input(
-    opendrs: Opendrs, lopsided: str, options: list[str], complaint: str
+def test_invalid_options_are_invalid_input(
+    opendrs: RunOpendrs, imbalanced: str, options: list[str], message: str
 ) -> None:
-    answer = opendrs("plan", lopsided, *options)
+    answer = opendrs("plan", imbalanced, *options)
 
     assert answer.status == 2
-    assert complaint in answer.err
+    assert message in answer.err
 
 
-def test_an_unknown_source_is_told_with_the_platforms_there_are(
-    opendrs: Opendrs,
+def test_unknown_source_lists_the_platforms(
+    opendrs: RunOpendrs,
 ) -> None:
     Path("opendrs.toml").write_text('[platform.lab]\nkind = "file"\npath = "x"\n')
 
@@ -479,7 +506,7 @@ def test_an_unknown_source_is_told_with_the_platforms_there_are(
     )
 
 
-def test_the_measures_of_the_policy_itself_are_shown_with_all(opendrs: Opendrs) -> None:
+def test_metrics_of_the_policy_are_shown_with_all(opendrs: RunOpendrs) -> None:
     heads = "measure\tbefore\tafter"
 
     assert heads not in opendrs("plan", "demo").out

@@ -6,29 +6,29 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli import record
-from opendrs.cli.sources import Source, simulation
+from opendrs.cli.sources import ClusterSource, simulated_source
+from opendrs.config import read_snapshot
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import Snapshot
-from opendrs.platforms.file import read_snapshot
-from opendrs.sim import SimulatedPlatform, draw_cluster
-from terminal import Opendrs
+from opendrs.simulation import SimulatedPlatform, demo_cluster
+from support.terminal import RunOpendrs
 
 
 @pytest.mark.parametrize("name", ["cluster.json", "cluster.toml"])
-def test_records_what_is_seen(opendrs: Opendrs, name: str) -> None:
+def test_record_writes_the_observed_snapshot(opendrs: RunOpendrs, name: str) -> None:
     answer = opendrs("record", "demo", "-o", name)
 
     assert (answer.status, answer.out) == (0, f"Wrote 1 snapshot to {name}.\n")
-    assert read_snapshot(Path(name)) == simulation(seed=1).platform.observe()
+    assert read_snapshot(Path(name)) == simulated_source(seed=1).platform.observe()
 
 
-def test_a_dash_is_the_screen(opendrs: Opendrs) -> None:
+def test_record_to_dash_writes_standard_output(opendrs: RunOpendrs) -> None:
     answer = opendrs("record", "demo", "-o", "-")
 
     assert json.loads(answer.out)["format"] == "opendrs-snapshot/1"
 
 
-def test_a_history_has_one_snapshot_a_line(opendrs: Opendrs) -> None:
+def test_a_history_has_one_snapshot_a_line(opendrs: RunOpendrs) -> None:
     answer = opendrs("record", "demo", "-o", "h.jsonl", "--every", "60", "--count", "3")
 
     lines = Path("h.jsonl").read_text().splitlines()
@@ -37,20 +37,20 @@ def test_a_history_has_one_snapshot_a_line(opendrs: Opendrs) -> None:
     assert times == [f"2026-11-21T12:0{minute}:00Z" for minute in range(3)]
 
 
-def test_a_history_is_added_to(opendrs: Opendrs) -> None:
+def test_a_history_is_added_to(opendrs: RunOpendrs) -> None:
     for _ in range(2):
         opendrs("record", "demo", "-o", "h.jsonl", "--every", "1", "--count", "2")
 
     assert len(Path("h.jsonl").read_text().splitlines()) == 4
 
 
-def test_json_says_what_was_written(opendrs: Opendrs) -> None:
+def test_record_json_counts_snapshots(opendrs: RunOpendrs) -> None:
     answer = opendrs("record", "demo", "-o", "c.json", "--format", "json")
 
     assert json.loads(answer.out) == {"file": "c.json", "snapshots": 1}
 
 
-class Interrupted(SimulatedPlatform):
+class InterruptedPlatform(SimulatedPlatform):
     """A cluster at which the operator presses Ctrl-C at the third look."""
 
     looks = 0
@@ -62,7 +62,7 @@ class Interrupted(SimulatedPlatform):
         return super().observe()
 
 
-class Away(SimulatedPlatform):
+class UnreachablePlatform(SimulatedPlatform):
     """A cluster that cannot be seen at the second look."""
 
     looks = 0
@@ -74,26 +74,30 @@ class Away(SimulatedPlatform):
         return super().observe()
 
 
-def instead(kind: type[SimulatedPlatform], monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = simulation(seed=1).clock
-    source = Source(platform=kind(draw_cluster(1), clock), clock=clock, lasting=False)
+def replace_demo(
+    kind: type[SimulatedPlatform], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = simulated_source(seed=1).clock
+    source = ClusterSource(
+        platform=kind(demo_cluster(1), clock), clock=clock, is_persistent=False
+    )
     monkeypatch.setattr(record, "open_source", lambda *_, **__: source)
 
 
-def test_an_interruption_ends_a_history_well(
-    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+def test_interrupted_history_is_complete(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instead(Interrupted, monkeypatch)
+    replace_demo(InterruptedPlatform, monkeypatch)
 
     answer = opendrs("record", "demo", "-o", "h.jsonl", "--every", "1")
 
     assert (answer.status, answer.out) == (0, "Wrote 2 snapshots to h.jsonl.\n")
 
 
-def test_a_history_goes_on_when_the_platform_was_away(
-    opendrs: Opendrs, monkeypatch: pytest.MonkeyPatch
+def test_history_continues_after_unreachable_platform(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    instead(Away, monkeypatch)
+    replace_demo(UnreachablePlatform, monkeypatch)
 
     answer = opendrs("record", "demo", "-o", "h.jsonl", "--every", "1", "--count", "2")
 
@@ -102,7 +106,7 @@ def test_a_history_goes_on_when_the_platform_was_away(
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (["-o", "c.json", "--count", "2"], "--count needs --every"),
         (["-o", "none/c.json"], "cannot write none/c.json"),
@@ -115,45 +119,45 @@ def test_a_history_goes_on_when_the_platform_was_away(
         ([], "Missing option"),
     ],
 )
-def test_bad_options_are_bad_input(
-    opendrs: Opendrs, options: list[str], complaint: str
+def test_invalid_options_are_invalid_input(
+    opendrs: RunOpendrs, options: list[str], message: str
 ) -> None:
     answer = opendrs("record", "demo", *options)
 
     assert answer.status == 2
-    assert complaint in answer.err
+    assert message in answer.err
 
 
 @pytest.mark.parametrize("name", ["c.json", "c.toml"])
-def test_a_file_that_is_there_is_not_overwritten(opendrs: Opendrs, name: str) -> None:
+def test_existing_file_is_not_overwritten(opendrs: RunOpendrs, name: str) -> None:
     Path(name).write_text("precious")
 
-    refused = opendrs("record", "demo", "-o", name)
+    rejected = opendrs("record", "demo", "-o", name)
 
-    assert refused.status == 2
-    assert refused.err == (
+    assert rejected.status == 2
+    assert rejected.err == (
         f"opendrs: cannot write {name}: it is there; --force replaces it\n"
     )
     assert Path(name).read_text() == "precious"
     assert opendrs("record", "demo", "-o", name, "--force").status == 0
-    assert read_snapshot(Path(name)) == simulation(seed=1).platform.observe()
+    assert read_snapshot(Path(name)) == simulated_source(seed=1).platform.observe()
 
 
-def test_a_history_is_not_added_to_a_file_of_another_kind(opendrs: Opendrs) -> None:
+def test_a_history_is_not_added_to_a_file_of_another_kind(opendrs: RunOpendrs) -> None:
     opendrs("record", "demo", "-o", "c.json")
     before = Path("c.json").read_text()
     every = ("--every", "1", "--count", "2")
 
-    refused = opendrs("record", "demo", "-o", "c.json", *every)
+    rejected = opendrs("record", "demo", "-o", "c.json", *every)
 
-    assert refused.status == 2
-    assert "no history to add to; --force replaces it" in refused.err
+    assert rejected.status == 2
+    assert "no history to add to; --force replaces it" in rejected.err
     assert Path("c.json").read_text() == before
     assert opendrs("record", "demo", "-o", "c.json", *every, "--force").status == 0
     assert len(Path("c.json").read_text().splitlines()) == 2
 
 
-def test_what_is_no_file_is_written_to(opendrs: Opendrs) -> None:
+def test_record_writes_to_a_device(opendrs: RunOpendrs) -> None:
     assert opendrs("record", "demo", "-o", "/dev/null").status == 0
     every = ("--every", "1", "--count", "2")
     assert opendrs("record", "demo", "-o", "/dev/null", *every).status == 0
@@ -165,7 +169,7 @@ READERS = [("show",), ("plan",), ("check",), ("compare", "--policy", "balance")]
 @pytest.mark.parametrize("reader", READERS, ids=lambda words: words[0])
 @pytest.mark.parametrize("name", ["h.jsonl", "h.json"])
 def test_a_history_is_read(
-    opendrs: Opendrs, reader: tuple[str, ...], name: str
+    opendrs: RunOpendrs, reader: tuple[str, ...], name: str
 ) -> None:
     opendrs("record", "demo", "-o", name, "--every", "60", "--count", "3")
     with Path(name).open("a") as file:
@@ -184,7 +188,7 @@ def test_a_history_is_read(
         assert "2026-11-21 12:01:00 UTC" in second.out
 
 
-def test_a_history_of_the_configuration_is_read(opendrs: Opendrs) -> None:
+def test_a_history_of_the_configuration_is_read(opendrs: RunOpendrs) -> None:
     opendrs("record", "demo", "-o", "h.jsonl", "--every", "60", "--count", "3")
     Path("c.toml").write_text('[platform.old]\nkind = "file"\npath = "h.jsonl"\n')
 
@@ -194,17 +198,17 @@ def test_a_history_of_the_configuration_is_read(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("words", "message"),
     [
         (("show", "demo", "--at", "2026-11-21"), "demo is no history in a file"),
         (("show", "h.jsonl", "--at", "noon"), "'noon' is no time such as 2026-"),
         (("check", "h.jsonl", "--at", ""), "'' is no time such as 2026-"),
     ],
 )
-def test_a_time_that_means_nothing_is_bad_input(
-    opendrs: Opendrs, words: tuple[str, ...], complaint: str
+def test_invalid_time_is_invalid_input(
+    opendrs: RunOpendrs, words: tuple[str, ...], message: str
 ) -> None:
     answer = opendrs(*words)
 
     assert answer.status == 2
-    assert complaint in answer.err
+    assert message in answer.err

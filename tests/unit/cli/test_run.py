@@ -15,30 +15,31 @@ from typing import Any
 import pytest
 import tomli_w
 
-from builders import cluster
-from opendrs.cli.assembly import policy_of
-from opendrs.controller.settings import ControllerSettings, Settings
-from opendrs.platforms.file import write_snapshot
-from opendrs.policies import Balance, Consolidate
-from terminal import Answer, Opendrs
-from vouching import Vouched
+from opendrs.cli.wiring import configured_policy
+from opendrs.config import write_snapshot
+from opendrs.config.settings import ControllerSettings, Settings
+from opendrs.policies import Balance
+from opendrs.policies.consolidation import Consolidate
+from support.builders import cluster
+from support.certificates import CertificateFiles
+from support.terminal import CommandResult, RunOpendrs
 
 Document = dict[str, Any]
 Change = Callable[[Document, Path], object]
 
 
 @pytest.fixture(scope="module")
-def vouched(tmp_path_factory: pytest.TempPathFactory) -> Vouched:
-    return Vouched(tmp_path_factory.mktemp("vouched"))
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    return CertificateFiles(tmp_path_factory.mktemp("vouched"))
 
 
 @pytest.fixture
-def document(vouched: Vouched, tmp_path: Path) -> Document:
+def document(certificates: CertificateFiles, tmp_path: Path) -> Document:
     """Return a configuration with which nothing is wrong."""
-    settings = vouched.settings
+    settings = certificates.settings
     write_snapshot(cluster({"a": 0.5}, {"vm": ("a", 0.4)}), tmp_path / "a.json")
     return {
-        "requests": {
+        "api": {
             "certificate": str(settings.certificate),
             "key": str(settings.key),
             "tokens": str(settings.tokens),
@@ -49,104 +50,116 @@ def document(vouched: Vouched, tmp_path: Path) -> Document:
     }
 
 
-def told(opendrs: Opendrs, document: Document, *options: str) -> Answer:
+def error_lines(
+    opendrs: RunOpendrs, document: Document, *options: str
+) -> CommandResult:
     Path("opendrs.toml").write_text(tomli_w.dumps(document))
     return opendrs("run", "opendrs.toml", *options)
 
 
-def test_one_cycle_is_run_and_told(
-    opendrs: Opendrs, document: Document, caplog: pytest.LogCaptureFixture
+def test_run_once_runs_and_logs_one_cycle(
+    opendrs: RunOpendrs, document: Document, caplog: pytest.LogCaptureFixture
 ) -> None:
-    del document["requests"]
-    document["policy"] = {"name": "balance", "balance": {"moves": 1}}
+    del document["api"]
+    document["policy"] = {"name": "balance", "balance": {"max_migrations": 1}}
 
-    answer = told(opendrs, document, "--platform", "demo", "--once")
+    answer = error_lines(opendrs, document, "--platform", "demo", "--once")
 
     assert answer.status == 0
     events = [getattr(record, "event", "") for record in caplog.records]
-    assert events == ["started", "decided", "step-started", "step-ended", "executed"]
+    assert events == [
+        "controller-started",
+        "decision-made",
+        "step-started",
+        "step-finished",
+        "plan-executed",
+    ]
 
 
 def test_events_are_lines_of_json_for_programs(
-    opendrs: Opendrs, document: Document
+    opendrs: RunOpendrs, document: Document
 ) -> None:
     options = ("--platform", "demo", "--once", "--format", "json")
 
-    answer = told(opendrs, document, *options)
+    answer = error_lines(opendrs, document, *options)
 
     lines = [json.loads(line) for line in answer.err.splitlines()]
     assert answer.status == 0
     assert {"time", "level", "event", "message"} <= lines[0].keys()
-    assert [line["event"] for line in lines] == ["started", "agents-silent", "decided"]
+    assert [line["event"] for line in lines] == [
+        "controller-started",
+        "agents-unresponsive",
+        "decision-made",
+    ]
 
 
-def test_a_policy_that_counts_in_cycles_is_told_how_long_they_are() -> None:
+def test_consolidation_gets_the_cycle_interval() -> None:
     every_minute = ControllerSettings(interval=60)
 
-    policy = policy_of(Settings(policy="consolidate", controller=every_minute))
-    other = policy_of(Settings(policy="balance", controller=every_minute))
+    policy = configured_policy(Settings(policy="consolidate", controller=every_minute))
+    other = configured_policy(Settings(policy="balance", controller=every_minute))
 
     assert isinstance(policy, Consolidate)
     assert policy.interval == 60
     assert isinstance(other, Balance)
 
 
-def requests(**changes: object) -> Change:
-    return lambda document, _: document["requests"].update(changes)
+def change_requests(**changes: object) -> Change:
+    return lambda document, _: document["api"].update(changes)
 
 
-def garbled(document: Document, place: Path) -> None:
+def garbled_certificate(document: Document, place: Path) -> None:
     (place / "garbled").write_text("nothing of that kind")
-    document["requests"]["certificate"] = "garbled"
+    document["api"]["certificate"] = "garbled"
 
 
 def foreign_key(document: Document, place: Path) -> None:
-    document["requests"]["key"] = str(Vouched(place).settings.key)
+    document["api"]["key"] = str(CertificateFiles(place).settings.key)
 
 
-def bad_tokens(document: Document, place: Path) -> None:
+def invalid_tokens(document: Document, place: Path) -> None:
     (place / "garbled").write_text('h1 = "the-token-itself"')
-    document["requests"]["tokens"] = "garbled"
+    document["api"]["tokens"] = "garbled"
 
 
 @pytest.mark.parametrize("once", [[], ["--once"]])
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "message"),
     [
         (
-            requests(certificate="absent.pem"),
-            "requests.certificate: cannot read absent.pem: No such file",
+            change_requests(certificate="absent.pem"),
+            "api.certificate: cannot read absent.pem: No such file",
         ),
-        (requests(key="."), "requests.key: cannot read .: Is a directory"),
-        (garbled, "expected a certificate and its private key in PEM"),
+        (change_requests(key="."), "api.key: cannot read .: Is a directory"),
+        (garbled_certificate, "expected a certificate and its private key in PEM"),
         (foreign_key, "the key is not that of the certificate"),
         (
-            requests(tokens="absent.toml"),
-            "requests.tokens: cannot read absent.toml: No such file",
+            change_requests(tokens="absent.toml"),
+            "api.tokens: cannot read absent.toml: No such file",
         ),
         (
-            bad_tokens,
-            "requests.tokens: garbled: h1: expected the SHA-256 of a token: 64",
+            invalid_tokens,
+            "api.tokens: garbled: h1: expected the SHA-256 of a token: 64",
         ),
         (
-            requests(listen="8443"),
-            "opendrs.toml: requests: listen: expected ADDRESS:PORT",
+            change_requests(listen="8443"),
+            "opendrs.toml: api: listen: expected ADDRESS:PORT",
         ),
         (
-            requests(silence=0.0),
-            "opendrs.toml: requests: silence: expected seconds above 0",
+            change_requests(agent_timeout=0.0),
+            "opendrs.toml: api: agent_timeout: expected seconds above 0",
         ),
         (
-            requests(keys="x"),
-            "opendrs.toml: requests.keys: no such setting; did you mean key",
+            change_requests(keys="x"),
+            "opendrs.toml: api.keys: no such setting; did you mean key",
         ),
         (
-            lambda document, _: document["requests"].pop("key"),
-            "opendrs.toml: requests.key: is missing",
+            lambda document, _: document["api"].pop("key"),
+            "opendrs.toml: api.key: is missing",
         ),
         (
             lambda document, _: document.update(policy={"name": "balance"}),
-            "opendrs.toml: policy.name: [requests] goes with the policy consolidate",
+            "opendrs.toml: policy.name: [api] goes with the policy consolidate",
         ),
         (
             lambda document, _: document.update(controller={"interval": 0}),
@@ -154,54 +167,55 @@ def bad_tokens(document: Document, place: Path) -> None:
         ),
     ],
 )
-def test_what_it_cannot_be_run_with_is_told_and_nothing_is_written(
-    opendrs: Opendrs,
+def test_invalid_configuration_fails_before_it_writes(
+    opendrs: RunOpendrs,
     document: Document,
     change: Change,
-    complaint: str,
+    message: str,
     once: list[str],
 ) -> None:
     change(document, Path.cwd())
 
-    answer = told(opendrs, document, "--platform", "demo", *once)
+    answer = error_lines(opendrs, document, "--platform", "demo", *once)
 
     assert answer.status == 2
-    assert complaint in answer.err
+    assert message in answer.err
     assert "Traceback" not in answer.err
     assert "the-token-itself" not in answer.err
     assert not Path("state").exists()
 
 
-def test_a_port_that_is_taken_is_told(opendrs: Opendrs, document: Document) -> None:
+def test_occupied_port_is_reported(opendrs: RunOpendrs, document: Document) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        document["requests"]["listen"] = listen
+        document["api"]["listen"] = listen
 
-        answer = told(opendrs, document, "--platform", "demo", "--level", "error")
+        answer = error_lines(
+            opendrs, document, "--platform", "demo", "--level", "error"
+        )
 
     assert answer.status == 2
     assert answer.err == (
-        f"opendrs: requests.listen: cannot listen on {listen}: "
-        "somebody else does already\n"
+        f"opendrs: api.listen: cannot listen on {listen}: somebody else does already\n"
     )
 
 
-def test_a_platform_that_cannot_be_changed_is_refused(
-    opendrs: Opendrs, document: Document
+def test_read_only_platform_is_rejected(
+    opendrs: RunOpendrs, document: Document
 ) -> None:
-    answer = told(opendrs, document)
+    answer = error_lines(opendrs, document)
 
     assert answer.status == 2
     assert ".json is a snapshot in a file: it can be planned for" in answer.err
 
 
 @pytest.mark.parametrize("names", [[], ["one", "two"]])
-def test_which_platform_has_to_be_said_where_it_is_not_plain(
-    opendrs: Opendrs, document: Document, names: list[str]
+def test_ambiguous_platform_must_be_named(
+    opendrs: RunOpendrs, document: Document, names: list[str]
 ) -> None:
     document["platform"] = dict.fromkeys(names, document["platform"]["saved"])
 
-    answer = told(opendrs, document)
+    answer = error_lines(opendrs, document)
 
     assert answer.status == 2
     assert "opendrs.toml: which platform? Say --platform NAME" in answer.err
@@ -216,8 +230,8 @@ def test_which_platform_has_to_be_said_where_it_is_not_plain(
     ],
     ids=lambda words: words[0],
 )
-def test_a_record_that_would_not_be_kept_is_refused(
-    opendrs: Opendrs, command: tuple[str, ...]
+def test_store_of_transient_platform_is_rejected(
+    opendrs: RunOpendrs, command: tuple[str, ...]
 ) -> None:
     Path("opendrs.toml").write_text('[store]\npath = "record.sqlite"\n')
 
@@ -228,7 +242,7 @@ def test_a_record_that_would_not_be_kept_is_refused(
     assert not Path("record.sqlite").exists()
 
 
-def test_who_only_plans_for_the_demo_needs_no_record(opendrs: Opendrs) -> None:
+def test_plan_of_demo_needs_no_store(opendrs: RunOpendrs) -> None:
     Path("opendrs.toml").write_text('[store]\npath = "record.sqlite"\n')
 
     assert opendrs("plan", "demo").status == 0
@@ -236,7 +250,7 @@ def test_who_only_plans_for_the_demo_needs_no_record(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize("requests", [False, True])
-@pytest.mark.parametrize("after", ["started", "decided"])
+@pytest.mark.parametrize("after", ["controller-started", "decision-made"])
 def test_a_demo_that_is_killed_leaves_nothing_behind(
     document: Document,
     tmp_path: Path,
@@ -244,7 +258,7 @@ def test_a_demo_that_is_killed_leaves_nothing_behind(
     requests: bool,  # noqa: FBT001
 ) -> None:
     if not requests:
-        del document["requests"]
+        del document["api"]
         document["policy"] = {"name": "balance"}
     (tmp_path / "opendrs.toml").write_text(tomli_w.dumps(document))
     places = {name: tmp_path / name for name in ("TMPDIR", "HOME", "XDG_STATE_HOME")}
@@ -269,14 +283,14 @@ def test_a_demo_that_is_killed_leaves_nothing_behind(
     assert {*tmp_path.rglob("*")} == before
 
 
-def test_secrets_that_others_can_read_are_told_at_the_start(
-    opendrs: Opendrs, document: Document, vouched: Vouched
+def test_readable_secrets_are_logged_at_start(
+    opendrs: RunOpendrs, document: Document, certificates: CertificateFiles
 ) -> None:
-    key = vouched.settings.key
+    key = certificates.settings.key
     key.chmod(0o604)
     options = ("--platform", "demo", "--once", "--format", "json")
     try:
-        answer = told(opendrs, document, *options)
+        answer = error_lines(opendrs, document, *options)
     finally:
         key.chmod(0o600)
 

@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 from pyarrow import parquet
 
-from terminal import Opendrs
+from support.terminal import RunOpendrs
 
 DOCUMENTS = Path(__file__).parents[3] / "docs/reference"
 SMALL = ("simulate", "synthetic", "--guests", "20", "--hosts", "20")
@@ -24,19 +24,19 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def day(name: str = "day", guests: int = 3) -> str:
+def write_day(name: str = "day", guests: int = 3) -> str:
     Path(name).mkdir()
     for number in range(guests):
         (Path(name) / f"vm{number}").write_text("20\n" * 288)
     return name
 
 
-def scenario(**tables: object) -> str:
+def write_scenario(**tables: object) -> str:
     Path("scenario.toml").write_text(tomli_w.dumps({**SCENARIO, **tables}))
     return "scenario.toml"
 
 
-def test_prints_the_metrics_as_a_table(opendrs: Opendrs) -> None:
+def test_prints_the_metrics_as_a_table(opendrs: RunOpendrs) -> None:
     answer = opendrs(*SMALL)
 
     assert answer.status == 0
@@ -44,25 +44,25 @@ def test_prints_the_metrics_as_a_table(opendrs: Opendrs) -> None:
         assert metric in answer.out
 
 
-def test_prints_json_for_programs(opendrs: Opendrs) -> None:
-    answer = opendrs(*SMALL, "--format", "json", "--set", "target=0.6")
+def test_prints_json_for_programs(opendrs: RunOpendrs) -> None:
+    answer = opendrs(*SMALL, "--format", "json", "--set", "fill_target=0.6")
 
     document = json.loads(answer.out)
     assert document["model"] == "opendrs"
-    assert document["settings"] == {"target": 0.6}
+    assert document["settings"] == {"fill_target": 0.6}
     assert document["metrics"]["guests"] == 20
 
 
-def test_without_a_policy_nobody_moves(opendrs: Opendrs) -> None:
+def test_simulation_without_policy_has_no_migrations(opendrs: RunOpendrs) -> None:
     answer = opendrs(*SMALL, "--policy", "none", "--format", "json")
 
     assert json.loads(answer.out)["metrics"]["migrations"] == 0
 
 
-def test_several_policies_are_compared(opendrs: Opendrs) -> None:
+def test_several_policies_are_compared(opendrs: RunOpendrs) -> None:
     policies = ("--policy", "none", "--policy", "consolidate", "--policy", "lr-mmt")
 
-    table = opendrs(*SMALL, *policies, "--set", "target=0.6")
+    table = opendrs(*SMALL, *policies, "--set", "fill_target=0.6")
     documents = json.loads(opendrs(*SMALL, *policies, "--format", "json").out)
 
     assert "metric" in table.out
@@ -73,7 +73,7 @@ def test_several_policies_are_compared(opendrs: Opendrs) -> None:
     assert len(set(energies)) == 3
 
 
-def test_writes_the_metrics_to_files(opendrs: Opendrs) -> None:
+def test_writes_the_metrics_to_files(opendrs: RunOpendrs) -> None:
     outputs = [f"run.{suffix}" for suffix in ("csv", "json", "parquet")]
     options = [word for name in outputs for word in ("--out", name)]
 
@@ -90,7 +90,7 @@ def test_writes_the_metrics_to_files(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
-def test_writes_what_happens_in_each_interval(opendrs: Opendrs, suffix: str) -> None:
+def test_writes_what_happens_in_each_interval(opendrs: RunOpendrs, suffix: str) -> None:
     policies = ("--policy", "none", "--policy", "consolidate")
     answer = opendrs(*SMALL, *policies, "--series", f"x.{suffix}", "--format", "json")
 
@@ -110,16 +110,16 @@ def test_writes_what_happens_in_each_interval(opendrs: Opendrs, suffix: str) -> 
         assert moves == document["metrics"]["migrations"]
 
 
-def test_draws_a_picture(opendrs: Opendrs) -> None:
+def test_simulate_writes_a_plot(opendrs: RunOpendrs) -> None:
     answer = opendrs(*SMALL, "--plot", "x.svg")
 
     assert answer.status == 0
-    picture = Path("x.svg").read_text()
-    assert "synthetic, 20 guests, 1 day, seed 1 (20 hosts, model opendrs)" in picture
+    plot = Path("x.svg").read_text()
+    assert "synthetic, 20 guests, 1 day, seed 1 (20 hosts, model opendrs)" in plot
 
 
-def test_reads_a_day_of_planetlab_in_both_models(opendrs: Opendrs) -> None:
-    name = day()
+def test_reads_a_day_of_planetlab_in_both_models(opendrs: RunOpendrs) -> None:
+    name = write_day()
     files = ("--series", "x.csv", "--plot", "x.png", "--format", "json")
 
     ours = opendrs("simulate", "planetlab", name, "--format", "json")
@@ -132,23 +132,25 @@ def test_reads_a_day_of_planetlab_in_both_models(opendrs: Opendrs) -> None:
     assert Path("x.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_reads_csv(opendrs: Opendrs) -> None:
+def test_reads_csv(opendrs: RunOpendrs) -> None:
     Path("load.csv").write_text("guest,cpu\na,10\na,20\n")
 
     assert opendrs("simulate", "csv", "load.csv").status == 0
 
 
-def test_part_of_a_trace_can_be_simulated(opendrs: Opendrs) -> None:
+def test_part_of_a_trace_can_be_simulated(opendrs: RunOpendrs) -> None:
     window = ("--guests", "2", "--days", "0.5", "--start", "3600", "--interval", "600")
 
-    answer = opendrs("simulate", "planetlab", day(), *window, "--format", "json")
+    answer = opendrs("simulate", "planetlab", write_day(), *window, "--format", "json")
 
     metrics = json.loads(answer.out)["metrics"]
     assert (metrics["guests"], metrics["hours"]) == (2, 12)
 
 
-def test_runs_a_scenario_file(opendrs: Opendrs) -> None:
-    file = scenario(title="a day", policies=[{"name": "none"}, {"name": "lr-mmt"}])
+def test_runs_a_scenario_file(opendrs: RunOpendrs) -> None:
+    file = write_scenario(
+        title="a day", policies=[{"name": "none"}, {"name": "lr-mmt"}]
+    )
 
     answer = opendrs("simulate", file, "--format", "json", "--plot", "x.svg")
 
@@ -156,23 +158,32 @@ def test_runs_a_scenario_file(opendrs: Opendrs) -> None:
     assert "a day (20 hosts, model opendrs)" in Path("x.svg").read_text()
 
 
-def test_a_scenario_file_and_options_say_the_same(opendrs: Opendrs) -> None:
-    from_file = opendrs("simulate", scenario(), "--format", "json")
+def test_scenario_file_and_options_are_equivalent(opendrs: RunOpendrs) -> None:
+    from_file = opendrs("simulate", write_scenario(), "--format", "json")
 
     assert from_file.out == opendrs(*SMALL, "--format", "json").out
 
 
-def test_options_may_change_policies_and_seed_of_a_scenario(opendrs: Opendrs) -> None:
-    file = scenario(seed=3)
-    options = ("--policy", "consolidate", "--set", "target=0.5", "--format", "json")
+def test_options_may_change_policies_and_seed_of_a_scenario(
+    opendrs: RunOpendrs,
+) -> None:
+    file = write_scenario(seed=3)
+    options = (
+        "--policy",
+        "consolidate",
+        "--set",
+        "fill_target=0.5",
+        "--format",
+        "json",
+    )
 
     changed = opendrs("simulate", file, "--seed", "1", *options)
 
-    assert json.loads(changed.out)["settings"] == {"target": 0.5}
+    assert json.loads(changed.out)["settings"] == {"fill_target": 0.5}
     assert changed.out == opendrs(*SMALL, *options).out
 
 
-def test_a_path_begins_from_the_folder_of_its_file(opendrs: Opendrs) -> None:
+def test_a_path_begins_from_the_folder_of_its_file(opendrs: RunOpendrs) -> None:
     Path("deep").mkdir()
     Path("deep/load.csv").write_text("guest,cpu\na,10\na,20\n")
     workload = {"kind": "csv", "path": "load.csv"}
@@ -182,7 +193,7 @@ def test_a_path_begins_from_the_folder_of_its_file(opendrs: Opendrs) -> None:
     assert opendrs("simulate", "deep/scenario.toml").status == 0
 
 
-def test_the_example_of_the_reference_runs_as_it_stands(opendrs: Opendrs) -> None:
+def test_the_example_of_the_reference_runs_as_it_stands(opendrs: RunOpendrs) -> None:
     text = (DOCUMENTS / "scenario-file.md").read_text()
     example = text.split("```toml\n")[1].split("```")[0]
     Path("day.toml").write_text(example)
@@ -194,7 +205,7 @@ def test_the_example_of_the_reference_runs_as_it_stands(opendrs: Opendrs) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("arguments", "message"),
     [
         (("planetlab",), "planetlab needs a PATH"),
         (("planetlab", "missing"), "missing: No such file"),
@@ -204,8 +215,11 @@ def test_the_example_of_the_reference_runs_as_it_stands(opendrs: Opendrs) -> Non
         (("planetlab", "missing", "--interval", "0"), "interval must be above 0 s"),
         (("synthetic", "path"), "synthetic takes no PATH"),
         (("synthetic", "--policy", "balance"), "expected consolidate, none, or"),
-        (("synthetic", "--policy", "none", "--set", "target=1"), "neither settings"),
-        (("synthetic", "--set", "target=2"), "target must be"),
+        (
+            ("synthetic", "--policy", "none", "--set", "fill_target=1"),
+            "neither settings",
+        ),
+        (("synthetic", "--set", "fill_target=2"), "fill_target must be"),
         (("synthetic", "--set", "tarpit=2"), "no such setting"),
         (("synthetic", "--model", "cloudsim-3.0.3"), 'runs "planetlab" only'),
         (("synthetic", "--hosts", "1"), "finds no room"),
@@ -218,41 +232,41 @@ def test_the_example_of_the_reference_runs_as_it_stands(opendrs: Opendrs) -> Non
         (("none.toml",), "cannot read none.toml"),
     ],
 )
-def test_bad_input_is_told_and_nothing_is_written(
-    opendrs: Opendrs, arguments: tuple[str, ...], why: str
+def test_invalid_input_writes_nothing(
+    opendrs: RunOpendrs, arguments: tuple[str, ...], message: str
 ) -> None:
     answer = opendrs("simulate", *arguments)
 
     assert answer.status == 2
-    assert why in answer.err
+    assert message in answer.err
     assert answer.out == ""
     assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("arguments", "message"),
     [
         (("--hosts", "3"), "--hosts: a scenario file says that itself"),
         (("--model", "opendrs"), "--model: a scenario file says that itself"),
-        (("--set", "target=1"), "--set needs --policy"),
+        (("--set", "fill_target=1"), "--set needs --policy"),
         (("path",), "a scenario takes no PATH"),
         (("--out", "scenario.json", "--out", "x.csv"), "read or written already"),
     ],
 )
-def test_what_only_a_scenario_says_is_no_option_with_it(
-    opendrs: Opendrs, arguments: tuple[str, ...], why: str
+def test_scenario_rejects_workload_options(
+    opendrs: RunOpendrs, arguments: tuple[str, ...], message: str
 ) -> None:
     Path("scenario.json").write_text(json.dumps(SCENARIO))
 
     answer = opendrs("simulate", "scenario.json", *arguments)
 
     assert answer.status == 2
-    assert why in answer.err
+    assert message in answer.err
     assert [each.name for each in Path().iterdir()] == ["scenario.json"]
 
 
-def test_all_that_is_wrong_in_a_scenario_is_told(opendrs: Opendrs) -> None:
-    answer = opendrs("simulate", scenario(seed="x", policies=[{"name": "y"}]))
+def test_all_errors_of_a_scenario_are_listed(opendrs: RunOpendrs) -> None:
+    answer = opendrs("simulate", write_scenario(seed="x", policies=[{"name": "y"}]))
 
     assert answer.status == 2
     first, second = answer.err.splitlines()
@@ -260,17 +274,17 @@ def test_all_that_is_wrong_in_a_scenario_is_told(opendrs: Opendrs) -> None:
     assert second.startswith("opendrs: scenario.toml: policies[0].name: expected con")
 
 
-def test_a_scenario_without_room_is_told_before_anything_runs(
-    opendrs: Opendrs,
+def test_scenario_without_capacity_fails_before_it_runs(
+    opendrs: RunOpendrs,
 ) -> None:
-    answer = opendrs("simulate", scenario(hosts=[{"count": 1, "memory": 900}]))
+    answer = opendrs("simulate", write_scenario(hosts=[{"count": 1, "memory": 900}]))
 
     assert answer.status == 2
     assert "finds no room on 1 hosts" in answer.err
 
 
-def test_a_scheme_that_does_not_exist_is_told(opendrs: Opendrs) -> None:
-    name = day()
+def test_unknown_scheme_is_rejected(opendrs: RunOpendrs) -> None:
+    name = write_day()
 
     answer = opendrs(
         *("simulate", "planetlab", name, "--model", "cloudsim-3.0.3"),
@@ -281,7 +295,7 @@ def test_a_scheme_that_does_not_exist_is_told(opendrs: Opendrs) -> None:
     assert "no scheme is called 'abc-mmt'" in answer.err
 
 
-def test_an_empty_directory_is_told(opendrs: Opendrs) -> None:
+def test_empty_directory_is_rejected(opendrs: RunOpendrs) -> None:
     Path("empty").mkdir()
 
     answer = opendrs("simulate", "planetlab", "empty")
@@ -290,7 +304,7 @@ def test_an_empty_directory_is_told(opendrs: Opendrs) -> None:
     assert "no traces in there" in answer.err
 
 
-def test_a_trace_is_never_written_over(opendrs: Opendrs) -> None:
+def test_a_trace_is_never_written_over(opendrs: RunOpendrs) -> None:
     Path("load.csv").write_text("guest,cpu\na,10\na,20\n")
 
     answer = opendrs("simulate", "csv", "load.csv", "--out", "./load.csv")
@@ -300,8 +314,8 @@ def test_a_trace_is_never_written_over(opendrs: Opendrs) -> None:
     assert Path("load.csv").read_text() == "guest,cpu\na,10\na,20\n"
 
 
-def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(
-    opendrs: Opendrs,
+def test_unwritable_output_leaves_nothing(
+    opendrs: RunOpendrs,
 ) -> None:
     Path("run.csv").mkdir()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.sim.consolidation.readers import READERS
-from terminal import Opendrs
-from traces import WRITERS, drawn
+from opendrs.simulation.traces import READERS
+from support.terminal import RunOpendrs
+from support.traces import WRITERS, random_load
 
 SPOILED = b"spoiled\x00"
 
@@ -17,7 +17,7 @@ SPOILED = b"spoiled\x00"
 def trace(kind: str) -> Path:
     folder = Path(kind)
     folder.mkdir()
-    return WRITERS[kind](folder, drawn(seed=1, guests=4))
+    return WRITERS[kind](folder, random_load(seed=1, guests=4))
 
 
 def files(path: Path) -> list[Path]:
@@ -25,7 +25,7 @@ def files(path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_a_trace_of_each_kind_is_simulated(opendrs: Opendrs, kind: str) -> None:
+def test_a_trace_of_each_kind_is_simulated(opendrs: RunOpendrs, kind: str) -> None:
     path = trace(kind)
 
     answer = opendrs("simulate", kind, str(path), "--hosts", "20", "--format", "json")
@@ -37,8 +37,8 @@ def test_a_trace_of_each_kind_is_simulated(opendrs: Opendrs, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize("damage", ["cut", "spoiled", "empty", "gone"])
-def test_a_damaged_trace_is_told_and_nothing_is_written(
-    opendrs: Opendrs, kind: str, damage: str
+def test_damaged_trace_writes_nothing(
+    opendrs: RunOpendrs, kind: str, damage: str
 ) -> None:
     path = trace(kind)
     for file in files(path):

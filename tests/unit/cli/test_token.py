@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.controller.requests.tokens import hash_of, read_tokens
-from terminal import Opendrs
+from opendrs.api.tokens import hash_token, read_tokens
+from support.terminal import RunOpendrs
 
 
-def test_what_is_shown_is_a_file_of_tokens(opendrs: Opendrs) -> None:
+def test_output_is_a_token_file(opendrs: RunOpendrs) -> None:
     answer = opendrs("token", "h 1")
 
     Path("tokens.toml").write_text(answer.out)
@@ -21,26 +21,26 @@ def test_what_is_shown_is_a_file_of_tokens(opendrs: Opendrs) -> None:
     assert read_tokens(Path("tokens.toml")).owner(token) == "h 1"
 
 
-def test_a_token_that_goes_into_a_file_is_not_shown(opendrs: Opendrs) -> None:
+def test_a_token_that_goes_into_a_file_is_not_shown(opendrs: RunOpendrs) -> None:
     answer = opendrs("token", "h1", "-o", "h1.token")
 
     token = Path("h1.token").read_text().strip()
     assert Path("h1.token").stat().st_mode & 0o777 == 0o600
-    assert answer.out == f'h1 = "{hash_of(token)}"\n'
+    assert answer.out == f'h1 = "{hash_token(token)}"\n'
     assert answer.err == ""
 
 
-def test_programs_are_told_all_of_it(opendrs: Opendrs) -> None:
-    told = json.loads(opendrs("token", "h1", "--format", "json").out)
+def test_json_has_token_and_hash(opendrs: RunOpendrs) -> None:
+    output = json.loads(opendrs("token", "h1", "--format", "json").out)
 
-    assert told == {
+    assert output == {
         "node": "h1",
-        "token": told["token"],
-        "sha256": hash_of(told["token"]),
+        "token": output["token"],
+        "sha256": hash_token(output["token"]),
     }
 
 
-def test_a_token_that_is_there_is_never_overwritten(opendrs: Opendrs) -> None:
+def test_existing_token_is_not_overwritten(opendrs: RunOpendrs) -> None:
     Path("h1.token").write_text("the old one")
 
     answer = opendrs("token", "h1", "-o", "h1.token")
@@ -51,9 +51,7 @@ def test_a_token_that_is_there_is_never_overwritten(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize("node", ["", " ", "h1\nh2", "h1\x1b[2J", "h" * 256])
-def test_what_cannot_be_the_name_of_a_node_gets_no_token(
-    opendrs: Opendrs, node: str
-) -> None:
+def test_invalid_node_name_is_rejected(opendrs: RunOpendrs, node: str) -> None:
     answer = opendrs("token", node, "-o", "h1.token")
 
     assert (answer.status, answer.out) == (2, "")
@@ -64,7 +62,7 @@ def test_what_cannot_be_the_name_of_a_node_gets_no_token(
     assert not Path("h1.token").exists()
 
 
-def test_a_place_that_is_not_there_is_told(opendrs: Opendrs) -> None:
+def test_missing_directory_is_reported(opendrs: RunOpendrs) -> None:
     answer = opendrs("token", "h1", "-o", "nowhere/h1.token")
 
     assert answer.status == 2

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.controller.settings import read_settings
+from opendrs.config import json_text, read_snapshot
+from opendrs.config.settings_reading import read_settings
 from opendrs.model import GIB, GuestId, NodeId, Resources, Usage
-from opendrs.platforms.file import json_text, read_snapshot
 from opendrs.platforms.libvirt import LibvirtSettings
-from opendrs.platforms.power import CommandSettings
-from opendrs.policies import Consolidate, PressureRelief, ThresholdRebalance
-from opendrs.sim.consolidation.scenario.reading import read_scenario
-from opendrs.sim.consolidation.scenario.scenario import Recorded
-from opendrs.sim.consolidation.sweep.form import read_sweep
-from opendrs.sim.drill.form.reading import read_drill
-from terminal import Opendrs
+from opendrs.policies.consolidation import Consolidate
+from opendrs.policies.pressure import PressureRelief
+from opendrs.policies.threshold_rebalance import ThresholdRebalance
+from opendrs.power import PowerCommandSettings
+from opendrs.pve_ha.simulator.file_format import read_drill
+from opendrs.simulation.scenario.definition import RecordedWorkload
+from opendrs.simulation.scenario.parsing import read_scenario
+from opendrs.simulation.sweep.parsing import read_sweep
+from support.terminal import RunOpendrs
 
 SNAPSHOT = """
 format = "opendrs-snapshot/1"
@@ -45,8 +47,8 @@ CONFIGURATION = """
 interval = "5 min"
 [limits]
 cooldown = "10 min"
-quiet_time = "90 s"
-patience = "0.5 h"
+min_uptime = "90 s"
+migration_timeout = "0.5 h"
 bandwidth = "1 Gbit/s"
 networks = [{name = "line", nodes = ["n1"], bandwidth = "100 MiB/s"}]
 [policy]
@@ -55,18 +57,18 @@ name = "consolidate"
 interval = "5 min"
 bandwidth = "0.5 Gbit/s"
 [policy.pressure]
-uptime = "5 min"
-forget_after = "1 h"
+min_uptime = "5 min"
+remigration_delay = "1 h"
 [policy.threshold-rebalance]
 cooldown = "6 h"
-[requests]
+[api]
 certificate = "c"
 key = "k"
 tokens = "t"
-silence = "15 min"
-max_age = "5 min"
-max_skew = "1 min"
-gathering = "10 s"
+agent_timeout = "15 min"
+max_sample_age = "5 min"
+max_clock_skew = "1 min"
+batch_window = "10 s"
 [agent]
 node = "n1"
 controller = "https://drs:8443"
@@ -82,11 +84,11 @@ sample = "500 ms"
 timeout = "15 s"
 [platform.lab.power]
 driver = "command"
-on = ["wake"]
-off = ["sleep"]
-patience = "5 min"
+on_command = ["wake"]
+off_command = ["sleep"]
+transition_timeout = "5 min"
 timeout = "30 s"
-silence = "1 min"
+off_confirm_time = "1 min"
 """
 SCENARIO = """
 format = "opendrs-scenario/1"
@@ -96,15 +98,15 @@ path = "load.csv"
 start = "1 h"
 length = "1 d"
 interval = "10 min"
-carried = "15 min"
+max_gap = "15 min"
 [[hosts]]
 count = 2
 memory = "64 GiB"
 [guests]
 kinds = [{mips = 1000, memory = "512 MiB"}]
-[behaviour]
-wake = "3 min"
-shutdown = "30 s"
+[behavior]
+power_on_time = "3 min"
+power_off_time = "30 s"
 bandwidth = "0.5 Gbit/s"
 [limits]
 cooldown = "15 min"
@@ -148,22 +150,26 @@ def test_configurations_have_bytes_and_seconds_with_units(tmp_path: Path) -> Non
 
     found = read_settings(path)
 
-    limits, requests, agent = found.limits, found.requests, found.agent
+    limits, requests, agent = found.limits, found.api, found.agent
     assert requests is not None
     assert agent is not None
     assert found.controller.interval == 300
-    assert (limits.cooldown, limits.quiet_time, limits.patience) == (600, 90, 1800)
+    assert (limits.cooldown, limits.min_uptime, limits.migration_timeout) == (
+        600,
+        90,
+        1800,
+    )
     assert (limits.bandwidth, limits.networks[0].bandwidth) == (125e6, 100 << 20)
-    assert (requests.silence, requests.max_age) == (900, 300)
-    assert (requests.max_skew, requests.gathering) == (60, 10)
+    assert (requests.agent_timeout, requests.max_sample_age) == (900, 300)
+    assert (requests.max_clock_skew, requests.batch_window) == (60, 10)
     assert (agent.interval, agent.timeout) == (300, 10)
-    policy = found.chosen_policy()
+    policy = found.load_policy()
     assert isinstance(policy, Consolidate)
     assert (policy.interval, policy.bandwidth) == (300, 62.5e6)
-    pressure = found.chosen_policy("pressure")
+    pressure = found.load_policy("pressure")
     assert isinstance(pressure, PressureRelief)
-    assert (pressure.uptime, pressure.forget_after) == (300, 3600)
-    threshold = found.chosen_policy("threshold-rebalance")
+    assert (pressure.min_uptime, pressure.remigration_delay) == (300, 3600)
+    threshold = found.load_policy("threshold-rebalance")
     assert isinstance(threshold, ThresholdRebalance)
     assert threshold.cooldown == 21_600
     lab = found.connection("lab")
@@ -173,8 +179,12 @@ def test_configurations_have_bytes_and_seconds_with_units(tmp_path: Path) -> Non
     assert (settings.post_copy_after, settings.timeout) == (60, 15)
     assert power is not None
     command = power.nodes["n1"]
-    assert isinstance(command, CommandSettings)
-    assert (command.patience, command.timeout, command.silence) == (300, 30, 60)
+    assert isinstance(command, PowerCommandSettings)
+    assert (command.transition_timeout, command.timeout, command.off_confirm_time) == (
+        300,
+        30,
+        60,
+    )
 
 
 def test_scenarios_have_bytes_and_seconds_with_units(tmp_path: Path) -> None:
@@ -183,16 +193,16 @@ def test_scenarios_have_bytes_and_seconds_with_units(tmp_path: Path) -> None:
 
     scenario = read_scenario(path)
 
-    source, stage = scenario.stage.source, scenario.stage
-    assert isinstance(source, Recorded)
+    source, stage = scenario.environment.source, scenario.environment
+    assert isinstance(source, RecordedWorkload)
     window = source.window
     assert (window.start, window.length) == (3600, 86_400)
-    assert (window.interval, window.carried) == (600, 900)
+    assert (window.interval, window.max_gap) == (600, 900)
     assert stage.pools[0].memory == 65_536
     assert stage.guests.kinds[0].memory == 512
-    assert (stage.behaviour.wake, stage.behaviour.shutdown) == (180, 30)
-    assert stage.behaviour.bandwidth == pytest.approx(62.5e6 / 2**20)
-    policy = scenario.contenders[0].policy
+    assert (stage.behavior.power_on_time, stage.behavior.power_off_time) == (180, 30)
+    assert stage.behavior.bandwidth == pytest.approx(62.5e6 / 2**20)
+    policy = scenario.policy_runs[0].policy
     assert isinstance(policy, Consolidate)
     assert (policy.limits.cooldown, policy.interval) == (900, 300)
 
@@ -201,12 +211,14 @@ def test_lists_of_a_sweep_have_units_too(tmp_path: Path) -> None:
     path = tmp_path / "sweep.toml"
     path.write_text(
         'format = "opendrs-sweep/1"\nworkload = [{kind = "synthetic"}]\n'
-        '[behaviour]\nwake = [120, "3 min"]\n'
+        '[behavior]\npower_on_time = [120, "3 min"]\n'
     )
 
     grid = read_sweep(path)
 
-    assert sorted({trial.stage.behaviour.wake for trial in grid.trials}) == [120, 180]
+    assert sorted(
+        {trial.environment.behavior.power_on_time for trial in grid.trials}
+    ) == [120, 180]
 
 
 def test_drills_have_bytes_and_seconds_with_units(tmp_path: Path) -> None:
@@ -216,12 +228,12 @@ def test_drills_have_bytes_and_seconds_with_units(tmp_path: Path) -> None:
 
     drill = read_drill(path)
 
-    assert (drill.until, [each.at for each in drill.timetable]) == (1200, [120])
+    assert (drill.until, [each.at for each in drill.schedule]) == (1200, [120])
     assert drill.expectations[0].get("down_at_most") == 300
-    assert drill.timetable[0].step.text == "service vm:1 set-dynamic-stats mem 1024"
+    assert drill.schedule[0].step.text == "service vm:1 set-dynamic-stats mem 1024"
 
 
-def test_set_takes_units(opendrs: Opendrs) -> None:
+def test_set_takes_units(opendrs: RunOpendrs) -> None:
     options = ("--policy", "threshold-rebalance", "--set")
 
     fine = opendrs("plan", "demo", *options, "cooldown=6 h")
@@ -235,9 +247,11 @@ def test_set_takes_units(opendrs: Opendrs) -> None:
     )
 
 
-def test_a_secret_in_place_of_a_time_is_not_shown(opendrs: Opendrs) -> None:
+def test_secret_as_duration_is_not_shown(opendrs: RunOpendrs) -> None:
     Path("opendrs.toml").write_text(
-        CONFIGURATION.replace('patience = "5 min"', 'patience = "hunter2"')
+        CONFIGURATION.replace(
+            'transition_timeout = "5 min"', 'transition_timeout = "hunter2"'
+        )
     )
 
     answer = opendrs("plan", "demo", "--config", "opendrs.toml")
@@ -248,21 +262,25 @@ def test_a_secret_in_place_of_a_time_is_not_shown(opendrs: Opendrs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "told"),
+    ("arguments", "status", "output"),
     [
         (("record", "demo", "-o", "-", "--every", "100 ms", "--count", "2"), 0, ""),
         (("record", "demo", "-o", "-", "--every", "-1 s"), 2, "got '-1 s'"),
-        (("plan", "demo", "--policy", "optimize", "--time", "200 ms"), 0, ""),
-        (("plan", "demo", "--policy", "optimize", "--time", "2 d"), 2, "172800"),
-        (("plan", "demo", "--policy", "optimize", "--time", "nan"), 2, "nan is not"),
+        (("plan", "demo", "--policy", "optimize", "--time-limit", "200 ms"), 0, ""),
+        (("plan", "demo", "--policy", "optimize", "--time-limit", "2 d"), 2, "172800"),
+        (
+            ("plan", "demo", "--policy", "optimize", "--time-limit", "nan"),
+            2,
+            "nan is not",
+        ),
         (("simulate", "synthetic", "--memory", "64 GB"), 2, "got '64 GB'"),
         (("simulate", "csv", "none.csv", "--interval", "10 min"), 2, "none.csv: No"),
     ],
 )
 def test_options_take_units_too(
-    opendrs: Opendrs, arguments: tuple[str, ...], status: int, told: str
+    opendrs: RunOpendrs, arguments: tuple[str, ...], status: int, output: str
 ) -> None:
     answer = opendrs(*arguments)
 
     assert answer.status == status
-    assert told in answer.err
+    assert output in answer.err

@@ -7,11 +7,17 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from builders import cluster
 from opendrs.errors import PlatformUnavailableError
 from opendrs.model import GuestId, Snapshot
 from opendrs.ports import Clock, Outcome, TaskId, TaskStatus
-from stage import HASTY, Stage, migration, outcomes, step
+from support.builders import cluster
+from support.simulated_cluster import (
+    SHORT_LIMITS,
+    SimulatedCluster,
+    migration,
+    outcomes,
+    step,
+)
 
 ONE = step("1", migration("vm1", "a", "b"))
 HOUR, DAY = 3600.0, 86_400.0
@@ -42,79 +48,87 @@ class OperatorClock:
         self._inner.sleep(seconds)
 
 
-def crowd() -> Snapshot:
+def sample_cluster() -> Snapshot:
     guests = {f"vm{number}": ("a", 0.1) for number in range(1, 7)}
     return cluster({"a": 0.7, "b": 0.1, "c": 0.1}, guests)
 
 
-def stage_set(by: float, at: float = 3, patience: float = 60) -> Stage:
+def simulation_with_clock(
+    by: float, at: float = 3, timeout: float = 60
+) -> SimulatedCluster:
     """Return a stage whose clock is set *at* a second *by* so many seconds."""
-    stage = Stage(crowd(), limits=replace(HASTY, patience=patience))
-    stage.clock = OperatorClock(stage.clock, at=at, by=by)  # type: ignore[assignment]
-    return stage
+    simulation = SimulatedCluster(
+        sample_cluster(), limits=replace(SHORT_LIMITS, migration_timeout=timeout)
+    )
+    simulation.clock = OperatorClock(simulation.clock, at=at, by=by)  # type: ignore[assignment]
+    return simulation
 
 
 @pytest.mark.parametrize("by", [-DAY, HOUR])
-def test_a_clock_that_is_set_aborts_no_migration(by: float) -> None:
-    stage = stage_set(by)
+def test_clock_change_aborts_no_migration(by: float) -> None:
+    simulation = simulation_with_clock(by)
 
-    assert outcomes(stage.play(ONE)) == [Outcome.DONE]
+    assert outcomes(simulation.execute(ONE)) == [Outcome.DONE]
 
 
 @pytest.mark.parametrize("by", [-DAY, HOUR])
 def test_a_migration_that_does_not_converge_is_aborted_at_its_timeout(
     by: float,
 ) -> None:
-    stage = stage_set(by)
-    stage.world.agitate(GuestId("vm1"))
+    simulation = simulation_with_clock(by)
+    simulation.simulated_platform.make_non_converging(GuestId("vm1"))
 
-    assert outcomes(stage.play(ONE)) == [Outcome.ABORTED]
-    assert seconds_passed(stage) == pytest.approx(61, abs=2)
-
-
-@pytest.mark.parametrize("by", [-DAY, HOUR])
-def test_an_abort_that_is_not_obeyed_is_waited_for_as_long_as_before(
-    by: float,
-) -> None:
-    stage = stage_set(by, at=70)
-    stage.world.agitate(GuestId("vm1"))
-    stage.world.abort = ignored  # type: ignore[method-assign]
-
-    assert outcomes(stage.play(ONE)) == [Outcome.LOST]
-    assert seconds_passed(stage) == pytest.approx(121, abs=3)
+    assert outcomes(simulation.execute(ONE)) == [Outcome.ABORTED]
+    assert seconds_passed(simulation) == pytest.approx(61, abs=2)
 
 
 @pytest.mark.parametrize("by", [-DAY, HOUR])
-def test_a_platform_that_does_not_answer_is_waited_for_as_long_as_before(
+def test_clock_change_keeps_abort_timeout(
     by: float,
 ) -> None:
-    stage = stage_set(by, at=20, patience=300)
-    stage.world.later(3, stage.world.disconnect)
-    stage.world.later(40, stage.world.reconnect)
+    simulation = simulation_with_clock(by, at=70)
+    simulation.simulated_platform.make_non_converging(GuestId("vm1"))
+    simulation.simulated_platform.abort = ignored  # type: ignore[method-assign]
 
-    assert outcomes(stage.play(ONE)) == [Outcome.DONE]
-    assert seconds_passed(stage) < 80
+    assert outcomes(simulation.execute(ONE)) == [Outcome.LOST]
+    assert seconds_passed(simulation) == pytest.approx(121, abs=3)
 
 
 @pytest.mark.parametrize("by", [-DAY, HOUR])
-def test_what_an_earlier_process_left_is_not_aborted_because_the_clock_was_set(
+def test_clock_change_keeps_platform_timeout(
     by: float,
 ) -> None:
-    stage = stage_set(by)
-    stage.world.status = killed  # type: ignore[method-assign]
+    simulation = simulation_with_clock(by, at=20, timeout=300)
+    simulation.simulated_platform.schedule_fault(
+        3, simulation.simulated_platform.disconnect
+    )
+    simulation.simulated_platform.schedule_fault(
+        40, simulation.simulated_platform.reconnect
+    )
+
+    assert outcomes(simulation.execute(ONE)) == [Outcome.DONE]
+    assert seconds_passed(simulation) < 80
+
+
+@pytest.mark.parametrize("by", [-DAY, HOUR])
+def test_clock_change_aborts_no_recovered_migration(
+    by: float,
+) -> None:
+    simulation = simulation_with_clock(by)
+    simulation.simulated_platform.status = killed  # type: ignore[method-assign]
     with pytest.raises(KilledError):
-        stage.play(ONE)
-    del stage.world.status
-    stage.clock.sleep(4)
+        simulation.execute(ONE)
+    del simulation.simulated_platform.status
+    simulation.clock.sleep(4)
 
-    (record,) = stage.pick_up()
+    (record,) = simulation.recover()
 
     assert record.outcome is Outcome.DONE
 
 
-def seconds_passed(stage: Stage) -> float:
+def seconds_passed(simulation: SimulatedCluster) -> float:
     """Return the seconds that have passed for the simulated cluster."""
-    return stage.world._datacentre._elapsed  # noqa: SLF001 - the true time
+    return simulation.simulated_platform._datacenter._elapsed  # noqa: SLF001 - the true time
 
 
 def ignored(task: TaskId) -> None:
@@ -130,11 +144,13 @@ def killed(task: TaskId) -> TaskStatus:
     raise KilledError(task)
 
 
-def test_a_wait_for_the_platform_is_not_prolonged_by_a_clock_that_is_set_back() -> None:
-    stage = stage_set(-DAY, at=20)
-    stage.world.later(3, stage.world.disconnect)
+def test_clock_set_back_does_not_prolong_backoff() -> None:
+    simulation = simulation_with_clock(-DAY, at=20)
+    simulation.simulated_platform.schedule_fault(
+        3, simulation.simulated_platform.disconnect
+    )
 
-    assert outcomes(stage.play(ONE)) == [Outcome.LOST]
-    assert seconds_passed(stage) < 180
+    assert outcomes(simulation.execute(ONE)) == [Outcome.LOST]
+    assert seconds_passed(simulation) < 180
     with pytest.raises(PlatformUnavailableError):
-        stage.world.observe()
+        simulation.simulated_platform.observe()

@@ -15,9 +15,15 @@ from pathlib import Path
 import pytest
 
 from opendrs.controller import compiled_code
-from opendrs.controller.compiled_code import MANIFEST, Supply, found_in, kept, load
+from opendrs.controller.compiled_code import (
+    MANIFEST,
+    CompiledCodeProvider,
+    ensure_folder,
+    find_folder_in,
+    load_folder,
+)
 from opendrs.errors import StoreError
-from opendrs.policies.optimising.searches import SearchKind, chosen_search
+from opendrs.optimizer import SearchKind, select_search
 
 
 def silent(_line: str) -> None:
@@ -27,38 +33,38 @@ def silent(_line: str) -> None:
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the only directory where compiled code is looked for; it holds some."""
-    chosen_search(SearchKind.COMPILED)  # loaded in this process
+    select_search(SearchKind.COMPILED)  # loaded in this process
     place = tmp_path / "cache"
-    kept(silent, place)
-    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    ensure_folder(silent, place)
+    monkeypatch.setattr(compiled_code, "cache_directories", lambda: (place,))
     return place
 
 
 def folder_in(directory: Path) -> Path:
-    folder = found_in(directory)
+    folder = find_folder_in(directory)
     assert folder is not None
     return folder
 
 
-def test_what_is_kept_is_found_and_loaded(directory: Path) -> None:
+def test_written_code_is_found_and_loaded(directory: Path) -> None:
     lines: list[str] = []
 
-    assert load(folder_in(directory))
-    assert Supply(lines.append)(False)  # noqa: FBT003 - a provision takes one argument
+    assert load_folder(folder_in(directory))
+    assert CompiledCodeProvider(lines.append)(False)  # noqa: FBT003 - a provision takes one argument
     assert lines == []
 
 
 def test_a_second_compilation_changes_nothing(directory: Path) -> None:
     before = {each: each.stat().st_mtime_ns for each in directory.rglob("*.bin")}
 
-    folder, new = kept(silent, directory)
+    folder, new = ensure_folder(silent, directory)
 
     assert (folder, new) == (folder_in(directory), False)
     after = {each: each.stat().st_mtime_ns for each in directory.rglob("*.bin")}
     assert after == before
 
 
-def test_waiting_for_another_process_that_compiles_is_told(directory: Path) -> None:
+def test_waiting_for_other_compilation_is_reported(directory: Path) -> None:
     lines: list[str] = []
     with (directory / ".compiled.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -67,7 +73,7 @@ def test_waiting_for_another_process_that_compiles_is_told(directory: Path) -> N
             lines.append(line)
             fcntl.flock(lock, fcntl.LOCK_UN)
 
-        kept(release, directory)
+        ensure_folder(release, directory)
 
     place = f"compiled code: waiting for another process that compiles: {directory}"
     assert lines == [place]
@@ -81,7 +87,7 @@ def test_damaged_code_is_not_loaded_and_is_named(
     (folder / "anneal.bin").write_bytes(content)
     lines: list[str] = []
 
-    assert not Supply(lines.append)(False)  # noqa: FBT003
+    assert not CompiledCodeProvider(lines.append)(False)  # noqa: FBT003
     (line,) = lines
     assert f"{folder}: damaged" in line
     assert "opendrs compile" in line
@@ -92,12 +98,12 @@ def test_damaged_code_is_replaced_by_what_another_directory_holds(
 ) -> None:
     folder = folder_in(directory)
     other = tmp_path / "other"
-    kept(silent, other)
+    ensure_folder(silent, other)
     (folder / "anneal.bin").write_bytes(b"")
-    monkeypatch.setattr(compiled_code, "directories", lambda: (other, directory))
+    monkeypatch.setattr(compiled_code, "cache_directories", lambda: (other, directory))
 
-    assert kept(silent, directory) == (folder, True)
-    assert load(folder)
+    assert ensure_folder(silent, directory) == (folder, True)
+    assert load_folder(folder)
 
 
 @pytest.mark.parametrize("part", ["opendrs", "numba", "python", "processor"])
@@ -111,7 +117,7 @@ def test_code_of_another_version_is_not_loaded_and_its_difference_is_named(
     folder.rename(directory / "compiled-0123456789abcdef")
     lines: list[str] = []
 
-    assert not Supply(lines.append)(False)  # noqa: FBT003
+    assert not CompiledCodeProvider(lines.append)(False)  # noqa: FBT003
     (line,) = lines
     assert f"made for another version of: {part}" in line
 
@@ -122,7 +128,7 @@ def test_code_that_others_can_write_is_not_loaded(directory: Path, mode: int) ->
     folder.chmod(mode)
     lines: list[str] = []
 
-    assert not Supply(lines.append)(False)  # noqa: FBT003
+    assert not CompiledCodeProvider(lines.append)(False)  # noqa: FBT003
     assert "other users can write to it" in lines[0]
 
 
@@ -133,54 +139,58 @@ def test_code_behind_a_link_that_another_user_could_turn_is_not_loaded(
     folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")
 
-    assert found_in(directory) is None
+    assert find_folder_in(directory) is None
 
 
-def test_code_that_cannot_be_kept_is_used_all_the_same(
+def test_code_that_cannot_be_written_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen_search(SearchKind.COMPILED)  # loaded in this process
+    select_search(SearchKind.COMPILED)  # loaded in this process
     place = tmp_path / "cache"
     (place / ".compiled.lock").mkdir(parents=True)  # cannot be opened for writing
-    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    monkeypatch.setattr(compiled_code, "cache_directories", lambda: (place,))
     lines: list[str] = []
 
-    assert Supply(lines.append)(True)  # noqa: FBT003
+    assert CompiledCodeProvider(lines.append)(True)  # noqa: FBT003
     assert f"compiled code: {place}: Is a directory" in lines[0]
 
 
-def test_without_compiled_code_nothing_is_told_and_none_is_used(
+def test_without_compiled_code_nothing_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled_code, "directories", lambda: (tmp_path / "none",))
+    monkeypatch.setattr(
+        compiled_code, "cache_directories", lambda: (tmp_path / "none",)
+    )
     lines: list[str] = []
 
-    assert not Supply(lines.append)(False)  # noqa: FBT003
+    assert not CompiledCodeProvider(lines.append)(False)  # noqa: FBT003
     assert lines == []
 
 
-def test_compiled_code_is_refused_where_nothing_can_be_written(
+def test_compile_without_writable_directory_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "file"
     file.touch()
-    monkeypatch.setattr(compiled_code, "directories", lambda: (file / "below",))
+    monkeypatch.setattr(compiled_code, "cache_directories", lambda: (file / "below",))
 
     with pytest.raises(StoreError, match="no directory can be written"):
-        kept(silent)
+        ensure_folder(silent)
 
 
 def test_the_environment_names_the_directories() -> None:
     home = {"XDG_CACHE_HOME": "/c"}
     beside = Path(compiled_code.__file__).parents[1] / "__pycache__"
 
-    assert compiled_code.directories(home) == (beside, Path("/c/opendrs"))
-    assert compiled_code.directories(home | {"NUMBA_CACHE_DIR": "/b"}) == (
+    assert compiled_code.cache_directories(home) == (beside, Path("/c/opendrs"))
+    assert compiled_code.cache_directories(home | {"NUMBA_CACHE_DIR": "/b"}) == (
         Path("/b"),
         beside,
         Path("/c/opendrs"),
     )
-    assert compiled_code.directories(home | {"OPENDRS_CACHE": "/a"}) == (Path("/a"),)
+    assert compiled_code.cache_directories(home | {"OPENDRS_CACHE": "/a"}) == (
+        Path("/a"),
+    )
 
 
 def environment(directory: Path, tmp_path: Path) -> dict[str, str]:
@@ -198,7 +208,7 @@ COMPILE = [sys.executable, "-m", "opendrs.controller.compiled_code"]
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_in_the_way(
+def test_killed_compilation_blocks_nothing(
     tmp_path: Path,
 ) -> None:
     directory = tmp_path / "cache"
@@ -210,23 +220,23 @@ def test_a_process_that_is_killed_while_it_compiles_leaves_nothing_in_the_way(
     process.send_signal(signal.SIGKILL)
     process.wait()
 
-    assert found_in(directory) is None
+    assert find_folder_in(directory) is None
     (directory / ".new-killed").mkdir()  # as if it had been killed while it wrote
-    folder, new = kept(silent, directory)
+    folder, new = ensure_folder(silent, directory)
 
     assert new
-    assert load(folder)
+    assert load_folder(folder)
     assert not list(directory.glob(".new-*"))
 
 
 @pytest.mark.slow
-def test_a_process_in_the_background_compiles_what_is_then_used(
+def test_background_compilation_is_used_when_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "cache"
-    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    monkeypatch.setattr(compiled_code, "cache_directories", lambda: (place,))
     lines: list[str] = []
-    supply = Supply(lines.append, background=True)
+    supply = CompiledCodeProvider(lines.append, background=True)
 
     assert not supply(False)  # noqa: FBT003
     while not supply(False):  # noqa: FBT003
@@ -236,21 +246,21 @@ def test_a_process_in_the_background_compiles_what_is_then_used(
     assert "in the background" in lines[0]
     assert "ready" in lines[1]
     assert len(lines) == 2
-    assert found_in(place) is not None
+    assert find_folder_in(place) is not None
 
 
-def test_a_background_process_that_fails_is_told_once_and_not_repeated(
+def test_failed_background_compilation_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "cache"
-    monkeypatch.setattr(compiled_code, "directories", lambda: (place,))
+    monkeypatch.setattr(compiled_code, "cache_directories", lambda: (place,))
     monkeypatch.setattr(
         compiled_code,
-        "PROGRAM",
+        "BACKGROUND_COMMAND",
         [sys.executable, "-c", "raise SystemExit('no memory')"],
     )
     lines: list[str] = []
-    supply = Supply(lines.append, background=True)
+    supply = CompiledCodeProvider(lines.append, background=True)
 
     assert not supply(False)  # noqa: FBT003
     while len(lines) < 2:
@@ -266,10 +276,10 @@ def test_a_background_process_that_fails_is_told_once_and_not_repeated(
 def test_closing_ends_the_process_and_removes_its_temporary_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiled_code, "directories", lambda: ())
+    monkeypatch.setattr(compiled_code, "cache_directories", lambda: ())
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     lines: list[str] = []
-    supply = Supply(lines.append, background=True)
+    supply = CompiledCodeProvider(lines.append, background=True)
 
     supply(False)  # noqa: FBT003
     assert list(tmp_path.glob("opendrs-compiled-*"))

@@ -9,23 +9,23 @@ from typing import Any, ClassVar
 
 import pytest
 
-from builders import NOON, cluster
-from opendrs.controller import decide, remembered
-from opendrs.controller.cycle import judge
-from opendrs.controller.stores import MemoryStore
+from opendrs.controller import decide, enrich_snapshot
+from opendrs.controller.cycle import evaluate
 from opendrs.errors import StoreError
 from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, Snapshot
 from opendrs.policies import (
-    BUILT_IN,
+    BUILT_IN_POLICIES,
     AutoRebalance,
     Balance,
-    Consolidate,
     Decision,
+    DecisionReason,
     Policy,
-    Reason,
 )
+from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import Outcome, StepRecord
-from stage import migration, step
+from opendrs.store import MemoryStore
+from support.builders import NOON, cluster
+from support.simulated_cluster import migration, step
 
 LOPSIDED = cluster({"a": 0.9, "b": 0.1}, {"vm1": ("a", 0.3)})
 VM = GuestId("vm1")
@@ -45,57 +45,57 @@ def moved(seconds_ago: float, outcome: Outcome = Outcome.DONE) -> StepRecord:
     )
 
 
-def test_a_guest_that_the_record_knows_was_moved_bears_the_time() -> None:
+def test_enrich_recorded_migration_sets_migrated_at() -> None:
     store = MemoryStore()
     store.write(moved(seconds_ago=20))
 
-    found = remembered(LOPSIDED, Balance(), store)
+    found = enrich_snapshot(LOPSIDED, Balance(), store)
 
-    assert found.guests[VM].moved_at == NOON - timedelta(seconds=20)
+    assert found.guests[VM].migrated_at == NOON - timedelta(seconds=20)
 
 
-def test_a_move_that_failed_is_none() -> None:
+def test_enrich_failed_migration_sets_nothing() -> None:
     store = MemoryStore()
     store.write(moved(seconds_ago=20, outcome=Outcome.FAILED))
 
-    assert remembered(LOPSIDED, Balance(), store) == LOPSIDED
+    assert enrich_snapshot(LOPSIDED, Balance(), store) == LOPSIDED
 
 
-def test_the_later_of_what_record_and_platform_know_counts() -> None:
+def test_enrich_uses_later_of_record_and_platform() -> None:
     store = MemoryStore()
     store.write(moved(seconds_ago=20))
-    told = replace(LOPSIDED.guests[VM], moved_at=NOON - timedelta(seconds=5))
-    seen = replace(LOPSIDED, guests={VM: told})
+    logged = replace(LOPSIDED.guests[VM], migrated_at=NOON - timedelta(seconds=5))
+    seen = replace(LOPSIDED, guests={VM: logged})
 
-    assert remembered(seen, Balance(), store) == seen
+    assert enrich_snapshot(seen, Balance(), store) == seen
 
 
-def test_no_guest_is_proposed_that_the_guard_would_send_back() -> None:
+def test_decision_contains_no_guest_in_cooldown() -> None:
     store = MemoryStore()
     store.write(moved(seconds_ago=20))
-    snapshot = remembered(LOPSIDED, Balance(), store)
+    snapshot = enrich_snapshot(LOPSIDED, Balance(), store)
 
     decision = decide(snapshot, Balance(), store)
 
-    assert decision.reason is Reason.NO_CANDIDATE
+    assert decision.reason is DecisionReason.NO_CANDIDATE
     assert any("moved less than 600 s ago" in note for note in decision.notes)
 
 
-def test_each_call_is_one_cycle_of_the_policy() -> None:
+def test_each_evaluation_advances_policy_memory() -> None:
     store, policy = MemoryStore(), AutoRebalance(hold=3)
 
     reasons = [decide(LOPSIDED, policy, store).reason for _ in range(4)]
 
     assert reasons == [
-        Reason.NOT_YET_SUSTAINED,
-        Reason.NOT_YET_SUSTAINED,
-        Reason.IMPROVES_BALANCE,
-        Reason.NOT_YET_SUSTAINED,
+        DecisionReason.HOLD_NOT_REACHED,
+        DecisionReason.HOLD_NOT_REACHED,
+        DecisionReason.IMPROVES_BALANCE,
+        DecisionReason.HOLD_NOT_REACHED,
     ]
 
 
 @pytest.mark.parametrize(
-    ("policy", "saved", "complaint"),
+    ("policy", "saved", "diagnostic"),
     [
         (AutoRebalance(), {"memory": "three"}, "memory: expected a whole number"),
         (AutoRebalance(), {"memory": None}, "memory: expected a whole number"),
@@ -108,8 +108,8 @@ def test_each_call_is_one_cycle_of_the_policy() -> None:
         ),
     ],
 )
-def test_a_memory_of_another_kind_is_told_with_its_name(
-    policy: Policy[Any], saved: dict[str, object], complaint: str
+def test_memory_of_wrong_type_raises_store_error(
+    policy: Policy[Any], saved: dict[str, object], diagnostic: str
 ) -> None:
     store = MemoryStore()
     store.save(f"memory of {policy.name}", saved)
@@ -119,7 +119,7 @@ def test_a_memory_of_another_kind_is_told_with_its_name(
 
     assert str(raised.value).startswith(
         f'the record holds something else as "memory of {policy.name}" than that '
-        f"policy remembers: {complaint}"
+        f"policy remembers: {diagnostic}"
     )
 
 
@@ -135,22 +135,22 @@ class Foreign:
 
     def decide(self, snapshot: Snapshot, memory: Any) -> Decision[Any]:  # noqa: ANN401
         del snapshot
-        return Decision(Reason.BALANCED, memory)
+        return Decision(DecisionReason.BALANCED, memory)
 
 
-def test_what_is_not_said_is_not_checked() -> None:
+def test_memory_without_type_is_not_checked() -> None:
     store = MemoryStore()
     store.save("memory of foreign", {"memory": ["anything"]})
 
     assert decide(LOPSIDED, Foreign(), store).memory == ["anything"]
 
 
-def test_the_memory_of_every_policy_is_kept_and_recalled() -> None:
-    for kind in BUILT_IN.values():
+def test_memory_of_every_policy_is_saved_and_loaded() -> None:
+    for kind in BUILT_IN_POLICIES.values():
         store, policy = MemoryStore(), kind()
-        first = judge(LOPSIDED, policy, store)
+        first = evaluate(LOPSIDED, policy, store)
 
-        second = judge(LOPSIDED, policy, store)
+        second = evaluate(LOPSIDED, policy, store)
 
         assert first.memory == policy.initial_memory()
         assert second.memory == json.loads(json.dumps(first.decision.memory))

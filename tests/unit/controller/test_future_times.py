@@ -7,12 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from builders import NOON, cluster
-from opendrs.controller.cycle import judge, remembered
-from opendrs.controller.deciding import PolicyAlone
-from opendrs.controller.loop import Bell, Controller, Routine
-from opendrs.controller.stores import MemoryStore
-from opendrs.guard import Refusal, objection
+from opendrs.controller import enrich_snapshot
+from opendrs.controller.cycle import PolicyDecisionSource, evaluate
+from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.guard import RejectionReason, check
 from opendrs.model import (
     GuestId,
     NodeId,
@@ -22,31 +20,50 @@ from opendrs.model import (
     Snapshot,
     StepId,
 )
-from opendrs.policies import Balance, Policy, PressureRelief, ThresholdRebalance
+from opendrs.policies import Balance, Policy
+from opendrs.policies.pressure import PressureRelief
+from opendrs.policies.threshold_rebalance import ThresholdRebalance
 from opendrs.ports import Outcome, StepRecord
-from stage import HASTY, Stage, migration, outcomes, step
+from opendrs.store import MemoryStore
+from support.builders import NOON, cluster
+from support.simulated_cluster import (
+    SHORT_LIMITS,
+    SimulatedCluster,
+    migration,
+    outcomes,
+    step,
+)
 
 A, B, C = NodeId("a"), NodeId("b"), NodeId("c")
 VM1 = GuestId("vm1")
 COOLDOWN = 600.0
-COOL = replace(HASTY, cooldown=COOLDOWN)
+COOL = replace(SHORT_LIMITS, cooldown=COOLDOWN)
 HOUR, DAY = 3600.0, 86_400.0
 
 
-def crowd() -> Snapshot:
+def sample_cluster() -> Snapshot:
     guests = {f"vm{number}": ("a", 0.1) for number in range(1, 7)}
     return cluster({"a": 0.7, "b": 0.1, "c": 0.1}, guests)
 
 
-def controller(stage: Stage, policy: Policy[None] | None = None) -> Controller:
-    routine = Routine(
+def controller(
+    simulation: SimulatedCluster, policy: Policy[None] | None = None
+) -> Controller:
+    settings = LoopSettings(
         interval=300,
-        gathering=10,
-        observe=stage.world.observe,
+        batch_window=10,
+        observe=simulation.simulated_platform.observe,
         require_alive=lambda: None,
     )
-    chosen = policy or Balance(threshold=1.0, limits=stage.limits)  # moves no guest
-    return Controller(routine, stage.means(), PolicyAlone(chosen, stage.store), Bell())
+    chosen = policy or Balance(
+        threshold=1.0, limits=simulation.limits
+    )  # moves no guest
+    return Controller(
+        settings,
+        simulation.context(),
+        PolicyDecisionSource(chosen, simulation.store),
+        WakeupEvent(),
+    )
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -58,30 +75,32 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("back", [HOUR, 30 * DAY])
-def test_a_guest_that_was_moved_in_the_future_rests_for_a_cooldown_and_no_longer(
+def test_future_migration_time_cools_down_from_now(
     back: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = Stage(crowd(), limits=COOL)
-    cycles = controller(stage)
-    assert stage.play(step("1", migration("vm1", "a", "b")), run="first").complete
-    stage.clock.jump(-back)
+    simulation = SimulatedCluster(sample_cluster(), limits=COOL)
+    cycles = controller(simulation)
+    assert simulation.execute(
+        step("1", migration("vm1", "a", "b")), run="first"
+    ).all_done
+    simulation.clock.jump(-back)
     again = step("1", migration("vm1", "b", "c"))
 
-    cycles.once()
-    early = stage.play(again, run="second")
-    cycles.once()
-    stage.clock.sleep(COOLDOWN)
-    late = stage.play(again, run="third")
+    cycles.run_once()
+    early = simulation.execute(again, run="second")
+    cycles.run_once()
+    simulation.clock.sleep(COOLDOWN)
+    late = simulation.execute(again, run="third")
 
-    assert outcomes(early) == [Outcome.REFUSED]
+    assert outcomes(early) == [Outcome.REJECTED]
     assert outcomes(late) == [Outcome.DONE]
     assert len(warnings(caplog)) == 1
     assert "check the clock of this machine" in warnings(caplog)[0]
 
 
 def test_a_node_that_was_powered_on_in_the_future_may_be_powered_off_later() -> None:
-    stage = Stage(crowd(), limits=COOL)
-    stage.store.write(
+    simulation = SimulatedCluster(sample_cluster(), limits=COOL)
+    simulation.store.write(
         StepRecord(
             run="run",
             step=StepId("1"),
@@ -92,21 +111,21 @@ def test_a_node_that_was_powered_on_in_the_future_may_be_powered_off_later() -> 
         )
     )
 
-    controller(stage).once()
-    early = stage.play(step("1", PowerOff(C)), run="early")
-    stage.clock.sleep(COOLDOWN)
-    late = stage.play(step("1", PowerOff(C)), run="late")
+    controller(simulation).run_once()
+    early = simulation.execute(step("1", PowerOff(C)), run="early")
+    simulation.clock.sleep(COOLDOWN)
+    late = simulation.execute(step("1", PowerOff(C)), run="late")
 
-    assert outcomes(early) == [Outcome.REFUSED]
+    assert outcomes(early) == [Outcome.REJECTED]
     assert "was woken 0 s ago" in early.records[0].detail
     assert outcomes(late) == [Outcome.DONE]
 
 
 def test_a_node_that_did_not_power_on_in_the_future_is_tried_again_later() -> None:
-    asleep = replace(crowd().nodes[C], state=NodeState.OFFLINE)
-    origin = replace(crowd(), nodes={**crowd().nodes, C: asleep})
-    stage = Stage(origin, limits=COOL)
-    stage.store.write(
+    powered_off = replace(sample_cluster().nodes[C], state=NodeState.OFFLINE)
+    origin = replace(sample_cluster(), nodes={**sample_cluster().nodes, C: powered_off})
+    simulation = SimulatedCluster(origin, limits=COOL)
+    simulation.store.write(
         StepRecord(
             run="run",
             step=StepId("1"),
@@ -116,20 +135,32 @@ def test_a_node_that_did_not_power_on_in_the_future_is_tried_again_later() -> No
             outcome=Outcome.FAILED,
         )
     )
-    controller(stage).once()
+    controller(simulation).run_once()
     policy = Balance(limits=COOL)
 
-    early = remembered(stage.world.observe(), policy, stage.store).nodes[C].state
-    stage.clock.sleep(HOUR)
-    late = remembered(stage.world.observe(), policy, stage.store).nodes[C].state
+    early = (
+        enrich_snapshot(
+            simulation.simulated_platform.observe(), policy, simulation.store
+        )
+        .nodes[C]
+        .state
+    )
+    simulation.clock.sleep(HOUR)
+    late = (
+        enrich_snapshot(
+            simulation.simulated_platform.observe(), policy, simulation.store
+        )
+        .nodes[C]
+        .state
+    )
 
     assert (early, late) == (NodeState.UNKNOWN, NodeState.OFFLINE)
 
 
-def test_a_node_that_was_seen_in_the_future_and_powered_off_is_offline() -> None:
+def test_future_observation_of_powered_off_node_is_offline() -> None:
     store = MemoryStore()
-    judge(
-        replace(crowd(), taken_at=NOON + timedelta(days=30)),
+    evaluate(
+        replace(sample_cluster(), taken_at=NOON + timedelta(days=30)),
         Balance(threshold=1.0, limits=COOL),
         store,
     )
@@ -143,32 +174,34 @@ def test_a_node_that_was_seen_in_the_future_and_powered_off_is_offline() -> None
             outcome=Outcome.DONE,
         )
     )
-    silent = replace(crowd().nodes[C], state=NodeState.UNKNOWN, capacity=None)
+    silent = replace(sample_cluster().nodes[C], state=NodeState.UNKNOWN, capacity=None)
     later = NOON + timedelta(minutes=1)
-    seen = replace(crowd(), taken_at=later, nodes={**crowd().nodes, C: silent})
+    seen = replace(
+        sample_cluster(), taken_at=later, nodes={**sample_cluster().nodes, C: silent}
+    )
 
-    found = remembered(seen, Balance(limits=COOL), store)
+    found = enrich_snapshot(seen, Balance(limits=COOL), store)
 
     assert found.nodes[C].state is NodeState.OFFLINE
 
 
 @pytest.mark.parametrize("days", [0, 30])
-def test_a_platform_whose_clock_is_ahead_does_not_hide_a_move(days: int) -> None:
+def test_platform_clock_ahead_does_not_hide_migration(days: int) -> None:
     ahead = NOON + timedelta(days=days, seconds=5)
-    moved = replace(crowd().guests[VM1], moved_at=ahead)
-    seen = replace(crowd(), guests={**crowd().guests, VM1: moved})
+    moved = replace(sample_cluster().guests[VM1], migrated_at=ahead)
+    seen = replace(sample_cluster(), guests={**sample_cluster().guests, VM1: moved})
 
-    found = objection([migration("vm1", "a", "b")], seen, COOL)
-    known = remembered(seen, Balance(limits=COOL), MemoryStore())
+    found = check([migration("vm1", "a", "b")], seen, COOL)
+    known = enrich_snapshot(seen, Balance(limits=COOL), MemoryStore())
 
     assert found is not None
-    assert found.refusal is Refusal.COOLING_DOWN
+    assert found.reason is RejectionReason.COOLDOWN
     assert "was moved 0 s ago" in found.detail
-    assert known.guests[VM1].moved_at == NOON
+    assert known.guests[VM1].migrated_at == NOON
 
 
-def test_threshold_rebalance_lets_a_guest_rest_from_now_on() -> None:
-    policy = ThresholdRebalance(cooldown=COOLDOWN, limits=HASTY)
+def test_threshold_rebalance_cooldown_starts_now() -> None:
+    policy = ThresholdRebalance(cooldown=COOLDOWN, limits=SHORT_LIMITS)
     future = (NOON + timedelta(days=30)).isoformat()
     origin = cluster({"a": 0.5, "b": 0.5}, {"vm1": ("a", 0.1)})
 
@@ -180,17 +213,17 @@ def test_threshold_rebalance_lets_a_guest_rest_from_now_on() -> None:
     assert after == {}
 
 
-def test_pressure_lets_the_guest_that_was_moved_last_rest_from_now_on() -> None:
-    policy = PressureRelief(forget_after=COOLDOWN, limits=HASTY)
+def test_pressure_remigration_delay_starts_now() -> None:
+    policy = PressureRelief(remigration_delay=COOLDOWN, limits=SHORT_LIMITS)
     future = (NOON + timedelta(days=30)).isoformat()
     memory = {
         "checked_at": future,
         "changed_at": future,
-        "seen": None,
-        "last": "vm1",
-        "last_at": future,
+        "fingerprint": None,
+        "last_group": "vm1",
+        "last_migrated_at": future,
     }
 
-    kept = policy.decide(crowd(), memory).memory  # type: ignore[arg-type]
+    kept = policy.decide(sample_cluster(), memory).memory  # type: ignore[arg-type]
 
-    assert kept["last_at"] == kept["checked_at"] == NOON.isoformat()
+    assert kept["last_migrated_at"] == kept["checked_at"] == NOON.isoformat()

@@ -7,9 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from builders import NOON, cluster
-from opendrs.controller.history import last_moves, past, recalled
-from opendrs.controller.stores import MemoryStore
+from opendrs.controller.history import (
+    add_recent_actions,
+    last_migrations,
+    recent_actions,
+)
 from opendrs.model import (
     Action,
     GuestId,
@@ -21,9 +23,11 @@ from opendrs.model import (
     StepId,
 )
 from opendrs.ports import Outcome, StepRecord
-from stage import migration
+from opendrs.store import MemoryStore
+from support.builders import NOON, cluster
+from support.simulated_cluster import migration
 
-LIMITS = Limits(cooldown=600, patience=1800)
+LIMITS = Limits(cooldown=600, migration_timeout=1800)
 MOVE = migration("vm1", "a", "b")
 A = NodeId("a")
 
@@ -46,83 +50,86 @@ def moves(*records: StepRecord) -> dict[GuestId, float]:
     store = MemoryStore()
     for one in records:
         store.write(one)
-    found = last_moves(store, LIMITS, NOON)
+    found = last_migrations(store, LIMITS, NOON)
     return {name: (NOON - at).total_seconds() / 60 for name, at in found.items()}
 
 
-def test_the_last_move_of_a_guest_counts() -> None:
+def test_last_migration_of_guest_counts() -> None:
     assert moves(record(5, Outcome.DONE), record(9, Outcome.DONE)) == {"vm1": 5}
 
 
-def test_the_end_of_a_move_counts_and_not_its_beginning() -> None:
+def test_migration_end_time_counts() -> None:
     (when,) = moves(record(9, Outcome.DONE)).values()
 
     assert when == 9
 
 
-def test_a_guest_that_may_have_moved_counts_as_moved() -> None:
+def test_lost_migration_counts_as_migrated() -> None:
     assert moves(record(5, Outcome.LOST)) == {"vm1": 5}
 
 
 @pytest.mark.parametrize(
     "outcome",
-    [None, Outcome.FAILED, Outcome.ABORTED, Outcome.REFUSED, Outcome.SKIPPED],
+    [None, Outcome.FAILED, Outcome.ABORTED, Outcome.REJECTED, Outcome.SKIPPED],
 )
-def test_a_guest_that_stayed_does_not(outcome: Outcome | None) -> None:
+def test_failed_migration_does_not_count(outcome: Outcome | None) -> None:
     assert moves(record(5, outcome)) == {}
 
 
-def test_a_switch_of_a_node_moves_nobody() -> None:
+def test_power_action_is_no_migration() -> None:
     assert moves(record(5, Outcome.DONE, PowerOff(NodeId("a")))) == {}
 
 
-def test_a_node_that_was_woken_bears_the_time() -> None:
+def test_power_on_sets_powered_on_at() -> None:
     store = MemoryStore()
     for minutes, outcome in (
         (9, Outcome.DONE),
         (5, Outcome.DONE),
-        (3, Outcome.REFUSED),
+        (3, Outcome.REJECTED),
         (2, None),
     ):
         store.write(record(minutes, outcome, PowerOn(A)))
     store.write(record(4, Outcome.DONE, PowerOff(NodeId("b"))))
 
-    known = past(store, LIMITS, NOON)
+    known = recent_actions(store, LIMITS, NOON)
 
-    assert known.wakes == {A: NOON - timedelta(minutes=5)}
-    found = recalled(cluster({"a": 0.1, "b": 0.1}, {}), known)
-    assert {name: node.woken_at for name, node in found.nodes.items()} == {
+    assert known.powered_on_at == {A: NOON - timedelta(minutes=5)}
+    found = add_recent_actions(cluster({"a": 0.1, "b": 0.1}, {}), known)
+    assert {name: node.powered_on_at for name, node in found.nodes.items()} == {
         "a": NOON - timedelta(minutes=5),
         "b": None,
     }
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.ABORTED, Outcome.LOST])
-def test_a_node_that_woke_after_all_bears_the_time(outcome: Outcome) -> None:
+def test_late_power_on_sets_powered_on_at(outcome: Outcome) -> None:
     store = MemoryStore()
     store.write(record(5, outcome, PowerOn(A)))
     seen = cluster({"a": 0.1}, {})
-    asleep = replace(seen.nodes[A], state=NodeState.OFFLINE)
+    powered_off = replace(seen.nodes[A], state=NodeState.OFFLINE)
 
-    known = past(store, LIMITS, NOON)
-    came = recalled(seen, known).nodes[A]
-    stayed = recalled(replace(seen, nodes={A: asleep}), known).nodes[A]
+    known = recent_actions(store, LIMITS, NOON)
+    came = add_recent_actions(seen, known).nodes[A]
+    stayed = add_recent_actions(replace(seen, nodes={A: powered_off}), known).nodes[A]
 
-    assert (came.woken_at, stayed.woken_at) == (NOON - timedelta(minutes=5), None)
+    assert (came.powered_on_at, stayed.powered_on_at) == (
+        NOON - timedelta(minutes=5),
+        None,
+    )
 
 
-def test_the_later_of_what_record_and_platform_know_of_a_wake_counts() -> None:
+def test_later_power_on_time_counts() -> None:
     store = MemoryStore()
     store.write(record(5, Outcome.DONE, PowerOn(A)))
     seen = cluster({"a": 0.1}, {})
-    told = replace(seen.nodes[A], woken_at=NOON - timedelta(minutes=1))
-    seen = replace(seen, nodes={A: told})
+    logged = replace(seen.nodes[A], powered_on_at=NOON - timedelta(minutes=1))
+    seen = replace(seen, nodes={A: logged})
 
-    assert recalled(seen, past(store, LIMITS, NOON)) == seen
+    assert add_recent_actions(seen, recent_actions(store, LIMITS, NOON)) == seen
 
 
 @pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.LOST])
-def test_a_move_counts_that_was_recovered_long_after_it_was_intended(
+def test_migration_recovered_late_counts(
     outcome: Outcome,
 ) -> None:
     # The controller was down for a day, or its clock was set forward meanwhile.
@@ -131,5 +138,5 @@ def test_a_move_counts_that_was_recovered_long_after_it_was_intended(
     assert moves(recovered) == {"vm1": 5}
 
 
-def test_what_is_long_past_is_not_looked_at() -> None:
+def test_records_before_cooldown_are_ignored() -> None:
     assert moves(record(600, Outcome.DONE)) == {}

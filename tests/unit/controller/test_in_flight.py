@@ -6,152 +6,158 @@ from dataclasses import replace
 
 import pytest
 
-from builders import guest
-from opendrs.controller.cycle import remembered, settle_in_flight
+from opendrs.controller import enrich_snapshot, forget_ended_migrations
 from opendrs.controller.in_flight import (
-    InFlight,
     OpenMigration,
-    in_flight,
-    is_over,
+    OpenMigrations,
+    has_ended,
+    load_open_migrations,
 )
-from opendrs.controller.stores import MemoryStore
 from opendrs.errors import StoreError
 from opendrs.model import (
     GIB,
+    ColdMigration,
     GuestId,
     GuestKind,
     GuestState,
     Node,
     NodeId,
     NodeState,
-    Relocation,
     Snapshot,
     Usage,
 )
-from opendrs.policies import (
-    Balance,
-)
-from stage import HASTY, Stage, migration
-from unit.controller.silent_hosts import (
-    ONE,
+from opendrs.policies import Balance
+from opendrs.store import MemoryStore
+from support.builders import guest
+from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration
+from support.unreachable_nodes import (
+    LONG_STEP,
     VM1,
     A,
     B,
     C,
-    crowd,
-    lost,
+    cluster_with_lost_migration,
+    four_nodes,
 )
 
 
-def settled(stage: Stage) -> int:
+def settled(simulation: SimulatedCluster) -> int:
     """Let a cycle look; return how many lost migrations may still be running."""
-    settle_in_flight(stage.world.observe(), stage.store, stage.world)
-    return len(in_flight(stage.store))
+    forget_ended_migrations(
+        simulation.simulated_platform.observe(),
+        simulation.store,
+        simulation.simulated_platform,
+    )
+    return len(load_open_migrations(simulation.store))
 
 
 @pytest.mark.parametrize("host", [A, B])
-def test_a_lost_migration_is_over_once_both_nodes_answer_and_none_is_seen(
+def test_lost_migration_ended_when_both_nodes_show_none(
     host: NodeId,
 ) -> None:
-    stage = lost(host)
-    assert settled(stage) == 1
-    stage.world.rejoin(A, B)
-    assert settled(stage) == 1  # it runs, and is seen to
+    simulation = cluster_with_lost_migration(host)
+    assert settled(simulation) == 1
+    simulation.simulated_platform.rejoin(A, B)
+    assert settled(simulation) == 1  # it runs, and is seen to
 
-    stage.clock.sleep(600)
+    simulation.clock.sleep(600)
 
-    assert settled(stage) == 0
-    assert stage.world.observe().guests[VM1].node == B
-    stage.world.isolate(A, B)
-    seen = remembered(stage.world.observe(), Balance(limits=HASTY), stage.store)
+    assert settled(simulation) == 0
+    assert simulation.simulated_platform.observe().guests[VM1].node == B
+    simulation.simulated_platform.isolate(A, B)
+    seen = enrich_snapshot(
+        simulation.simulated_platform.observe(),
+        Balance(limits=SHORT_LIMITS),
+        simulation.store,
+    )
     assert VM1 not in seen.guests
 
 
-def test_a_lost_migration_is_over_once_its_guest_runs_on_the_target() -> None:
-    stage = lost(A)
-    stage.clock.sleep(600)
+def test_lost_migration_ended_when_guest_runs_on_target() -> None:
+    simulation = cluster_with_lost_migration(A)
+    simulation.clock.sleep(600)
 
-    assert settled(stage) == 0
+    assert settled(simulation) == 0
 
 
-def test_a_guest_seen_on_its_source_may_still_be_migrating_to_a_silent_node() -> None:
-    stage = lost(B)
-    shown = stage.world.observe().guests[VM1]
+def test_guest_on_source_may_migrate_to_unreachable_node() -> None:
+    simulation = cluster_with_lost_migration(B)
+    shown = simulation.simulated_platform.observe().guests[VM1]
 
     assert (shown.node, shown.migrating_to) == (A, None)
-    assert settled(stage) == 1
+    assert settled(simulation) == 1
 
 
-def test_the_platform_is_not_asked_about_what_it_shows(
+def test_observed_migration_is_not_queried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    stage = lost(A)
-    stage.world.rejoin(A)
-    asked: list[object] = []
-    monkeypatch.setattr(stage.world, "status", asked.append)
+    simulation = cluster_with_lost_migration(A)
+    simulation.simulated_platform.rejoin(A)
+    queries: list[object] = []
+    monkeypatch.setattr(simulation.simulated_platform, "status", queries.append)
 
-    assert settled(stage) == 1
-    assert asked == []
+    assert settled(simulation) == 1
+    assert queries == []
 
 
-def test_the_memory_that_was_seen_last_is_kept() -> None:
-    stage = lost(A)
-    stage.world.rejoin(A)
-    seen = stage.world.observe()
+def test_last_observed_memory_is_kept() -> None:
+    simulation = cluster_with_lost_migration(A)
+    simulation.simulated_platform.rejoin(A)
+    seen = simulation.simulated_platform.observe()
     grown = replace(seen.guests[VM1], usage=Usage(5.0, 50 * GIB))
 
     later = replace(seen, guests={**seen.guests, VM1: grown})
-    settle_in_flight(later, stage.store, stage.world)
+    forget_ended_migrations(later, simulation.store, simulation.simulated_platform)
 
-    (found,) = in_flight(stage.store)
+    (found,) = load_open_migrations(simulation.store)
     assert found.guest.usage == grown.usage
 
 
-def test_a_lost_migration_is_over_once_the_source_says_so() -> None:
-    stage = lost(B)
+def test_lost_migration_ended_when_source_reports_failure() -> None:
+    simulation = cluster_with_lost_migration(B)
 
-    stage.world.kill(B)
+    simulation.simulated_platform.fail_node(B)
 
-    assert settled(stage) == 0
+    assert settled(simulation) == 0
 
 
-def test_a_guest_that_is_not_seen_is_gone_when_both_nodes_answer() -> None:
+def test_missing_guest_is_gone_when_both_nodes_answer() -> None:
     move = OpenMigration(migration("gone", "a", "b"), guest("gone", "a", 0.1))
-    seen = crowd()
+    seen = four_nodes()
     rest = {name: one for name, one in seen.nodes.items() if name != A}
 
-    assert is_over(move, seen)
-    assert is_over(move, replace(seen, nodes={**seen.nodes, C: Node(id=C)}))
-    assert is_over(move, replace(without(seen, VM1), nodes=rest))
-    assert not is_over(move, replace(seen, nodes={**seen.nodes, A: Node(id=A)}))
+    assert has_ended(move, seen)
+    assert has_ended(move, replace(seen, nodes={**seen.nodes, C: Node(id=C)}))
+    assert has_ended(move, replace(without(seen, VM1), nodes=rest))
+    assert not has_ended(move, replace(seen, nodes={**seen.nodes, A: Node(id=A)}))
 
 
-def test_a_migration_is_not_over_while_its_guest_stands_still_at_the_target() -> None:
+def test_migration_not_ended_while_guest_is_stopped_on_target() -> None:
     move = OpenMigration(migration("vm1", "a", "b"), guest("vm1", "a", 0.1))
     arriving = guest("vm1", "b", None, state=GuestState.UNKNOWN)
-    seen = crowd()
+    seen = four_nodes()
     hidden = Node(id=A)
 
     half = replace(seen, guests={VM1: arriving}, nodes={**seen.nodes, A: hidden})
 
-    assert not is_over(move, half)
-    assert is_over(move, replace(half, nodes=seen.nodes))
+    assert not has_ended(move, half)
+    assert has_ended(move, replace(half, nodes=seen.nodes))
 
 
-def lost_and_kept(origin: Snapshot) -> InFlight:
+def lost_and_kept(origin: Snapshot) -> OpenMigrations:
     """Return what is kept of a lost migration of vm1 from a to b."""
     store = MemoryStore()
-    kept = InFlight(store)
-    kept.begin([ONE.action], origin)  # type: ignore[list-item]
+    kept = OpenMigrations(store)
+    kept.start([LONG_STEP.action], origin)  # type: ignore[list-item]
     return kept
 
 
-def test_what_is_not_seen_counts_as_it_was_seen_last() -> None:
-    kept = lost_and_kept(crowd())
-    grown = replace(crowd().guests[VM1], usage=Usage(5.0, 50 * GIB))
-    kept.counted(replace(crowd(), guests={**crowd().guests, VM1: grown}))
+def test_unobserved_migration_counts_as_last_observed() -> None:
+    kept = lost_and_kept(four_nodes())
+    grown = replace(four_nodes().guests[VM1], usage=Usage(5.0, 50 * GIB))
+    kept.add_to(replace(four_nodes(), guests={**four_nodes().guests, VM1: grown}))
 
-    found = kept.counted(without(crowd(), VM1))
+    found = kept.add_to(without(four_nodes(), VM1))
 
     assert found.guests[VM1].usage == Usage(5.0, 50 * GIB)
 
@@ -161,34 +167,34 @@ def without(seen: Snapshot, *guests: GuestId) -> Snapshot:
     return replace(seen, guests=rest)
 
 
-def test_a_guest_that_its_source_does_not_show_counts_there_as_well() -> None:
-    origin = crowd()
-    emptied = replace(origin.nodes[A], usage=Usage(0.0, 0))
-    gone = replace(without(origin, VM1), nodes={**origin.nodes, A: emptied})
+def test_guest_hidden_by_source_counts_on_source() -> None:
+    origin = four_nodes()
+    without_guest = replace(origin.nodes[A], usage=Usage(0.0, 0))
+    gone = replace(without(origin, VM1), nodes={**origin.nodes, A: without_guest})
 
-    found = lost_and_kept(origin).counted(gone)
+    found = lost_and_kept(origin).add_to(gone)
 
-    assert found.nodes[A].usage == crowd().guests[VM1].usage
-    assert found.guests[VM1].locations == (A, B)
+    assert found.nodes[A].usage == four_nodes().guests[VM1].usage
+    assert found.guests[VM1].occupied_nodes == (A, B)
 
 
-def test_a_guest_of_the_same_name_elsewhere_counts_as_well() -> None:
-    origin = crowd()
+def test_guest_of_same_name_elsewhere_counts_too() -> None:
+    origin = four_nodes()
     namesake = guest("vm1", "d", 0.2)
     seen = replace(origin, guests={**origin.guests, VM1: namesake})
     silent_node = {**seen.nodes, A: Node(id=A)}
 
-    found = lost_and_kept(origin).counted(replace(seen, nodes=silent_node))
+    found = lost_and_kept(origin).add_to(replace(seen, nodes=silent_node))
 
     assert found.guests[VM1] == namesake
-    assert found.guests[GuestId("vm1@a")].locations == (A, B)
+    assert found.guests[GuestId("vm1@a")].occupied_nodes == (A, B)
 
 
-def test_a_node_that_the_platform_no_longer_has_is_unknown() -> None:
-    origin = crowd()
+def test_removed_node_is_unknown() -> None:
+    origin = four_nodes()
     rest = {name: one for name, one in origin.nodes.items() if name != A}
 
-    found = lost_and_kept(origin).counted(replace(without(origin, VM1), nodes=rest))
+    found = lost_and_kept(origin).add_to(replace(without(origin, VM1), nodes=rest))
 
     assert found.nodes[A].state is NodeState.UNKNOWN
     assert found.guests[VM1].migrating_to == B
@@ -207,18 +213,18 @@ def test_a_damaged_record_is_reported(saved: dict[str, object]) -> None:
     store.save("in flight", saved)
 
     with pytest.raises(StoreError):
-        InFlight(store)
+        OpenMigrations(store)
 
 
-def test_what_is_kept_is_read_again() -> None:
+def test_saved_migrations_are_loaded() -> None:
     store = MemoryStore()
     tagged = guest("vm1", "a", 0.4, tags=frozenset({"db"}), kind=GuestKind.CONTAINER)
-    move = Relocation(VM1, A, B)
-    InFlight(store).begin([move], replace(crowd(), guests={VM1: tagged}))
+    move = ColdMigration(VM1, A, B)
+    OpenMigrations(store).start([move], replace(four_nodes(), guests={VM1: tagged}))
 
-    (found,) = in_flight(store)
+    (found,) = load_open_migrations(store)
 
-    assert found.move == move
+    assert found.migration == move
     assert found.guest.tags == tagged.tags
     assert found.guest.kind is GuestKind.CONTAINER
     assert found.guest.limit == tagged.limit

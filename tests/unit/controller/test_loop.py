@@ -9,9 +9,9 @@ from datetime import datetime
 
 import pytest
 
-from builders import NOON, cluster, guest_ids
-from opendrs.controller.deciding import PolicyAlone
-from opendrs.controller.loop import Bell, Controller, Routine
+from opendrs.config import snapshot_from
+from opendrs.controller.cycle import PolicyDecisionSource
+from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.errors import (
     OpenDRSError,
     PermissionDeniedError,
@@ -21,10 +21,10 @@ from opendrs.errors import (
     UnsupportedError,
 )
 from opendrs.model import AntiAffinity, Snapshot, StepId
-from opendrs.platforms.file import snapshot_from
 from opendrs.policies import AutoRebalance, Balance, Policy
 from opendrs.ports import Outcome, StepRecord
-from stage import HASTY, Stage, migration
+from support.builders import NOON, cluster, guest_ids
+from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster, migration
 
 LOPSIDED = cluster(
     nodes={"a": 0.8, "b": 0.0},
@@ -33,7 +33,7 @@ LOPSIDED = cluster(
 LEVEL = cluster(nodes={"a": 0.5, "b": 0.5}, guests={"vm": ("a", 0.1)})
 
 
-class Theatre:
+class ControllerSetup:
     """A stage on which a controller works, and a look at each of its cycles.
 
     Args:
@@ -48,38 +48,40 @@ class Theatre:
         policy: Policy[None] | Policy[int] | None = None,
         interval: float = 300,
     ) -> None:
-        self.stage = Stage(origin)
-        self.looks: list[datetime] = []
-        self.at_look: dict[int, Callable[[], None]] = {}
+        self.simulation = SimulatedCluster(origin)
+        self.observations: list[datetime] = []
+        self.at_observation: dict[int, Callable[[], None]] = {}
         self.alive: Callable[[], None] = lambda: None
-        self.bell = Bell()
+        self.wakeup_event = WakeupEvent()
         self.controller = Controller(
-            Routine(
+            LoopSettings(
                 interval=interval,
-                gathering=10,
+                batch_window=10,
                 observe=self._observe,
                 require_alive=self._require_alive,
             ),
-            self.stage.means(),
-            PolicyAlone(policy or Balance(limits=HASTY), self.stage.store),
-            self.bell,
+            self.simulation.context(),
+            PolicyDecisionSource(
+                policy or Balance(limits=SHORT_LIMITS), self.simulation.store
+            ),
+            self.wakeup_event,
         )
 
     def _observe(self) -> Snapshot:
-        self.looks.append(self.stage.clock.now())
-        self.at_look.get(len(self.looks), lambda: None)()
-        return self.stage.platform.observe()
+        self.observations.append(self.simulation.clock.now())
+        self.at_observation.get(len(self.observations), lambda: None)()
+        return self.simulation.platform.observe()
 
     def _require_alive(self) -> None:
         self.alive()
 
-    def stop_at_look(self, number: int) -> None:
-        self.at_look[number] = self.stage.brake.pull
+    def stop_at_observation(self, number: int) -> None:
+        self.at_observation[number] = self.simulation.cancellation.cancel
 
     @property
-    def seconds(self) -> list[float]:
+    def observed_at(self) -> list[float]:
         """Return when the cluster was looked at, in seconds since the beginning."""
-        return [round((look - NOON).total_seconds(), 6) for look in self.looks]
+        return [round((look - NOON).total_seconds(), 6) for look in self.observations]
 
 
 def raising(error: Exception) -> Callable[[], None]:
@@ -91,85 +93,85 @@ def raising(error: Exception) -> Callable[[], None]:
 
 def events(caplog: pytest.LogCaptureFixture, *names: str) -> list[str]:
     """Return what was told of such events."""
-    told = [record for record in caplog.records if record.name == "opendrs"]
-    return [r.getMessage() for r in told if getattr(r, "event", "") in names]
+    logged = [record for record in caplog.records if record.name == "opendrs"]
+    return [r.getMessage() for r in logged if getattr(r, "event", "") in names]
 
 
 @pytest.fixture(autouse=True)
-def _everything_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def _capture_all_levels(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "opendrs")
 
 
-def test_looks_at_the_cluster_at_once_and_then_at_a_fixed_pace() -> None:
-    theatre = Theatre()
-    theatre.stop_at_look(4)
+def test_loop_observes_at_fixed_interval() -> None:
+    setup = ControllerSetup()
+    setup.stop_at_observation(4)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    assert theatre.seconds == [0, 300, 600, 900]
+    assert setup.observed_at == [0, 300, 600, 900]
 
 
-def test_carries_out_what_the_policy_decides() -> None:
-    theatre = Theatre(LOPSIDED)
-    theatre.stop_at_look(2)
+def test_loop_executes_decisions() -> None:
+    setup = ControllerSetup(LOPSIDED)
+    setup.stop_at_observation(2)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    done = [record.outcome for record in theatre.stage.diary.ends]
+    done = [record.outcome for record in setup.simulation.observer.finished]
     assert done == [Outcome.DONE] * 2
-    assert theatre.stage.store.unfinished() == ()
+    assert setup.simulation.store.unfinished() == ()
 
 
-def test_a_state_that_does_not_change_is_logged_once(
+def test_unchanged_decision_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("vm", "other"), name="apart")
-    theatre = Theatre(cluster({"a": 0.5, "b": 0.5}, {"vm": ("a", 0.1)}, [apart]))
-    theatre.at_look[3] = theatre.stage.world.disconnect
-    theatre.at_look[4] = theatre.stage.world.reconnect
-    theatre.stop_at_look(6)
+    setup = ControllerSetup(cluster({"a": 0.5, "b": 0.5}, {"vm": ("a", 0.1)}, [apart]))
+    setup.at_observation[3] = setup.simulation.simulated_platform.disconnect
+    setup.at_observation[4] = setup.simulation.simulated_platform.reconnect
+    setup.stop_at_observation(6)
     caplog.set_level(logging.INFO, "opendrs")
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    assert len(events(caplog, "decided")) == 1
+    assert len(events(caplog, "decision-made")) == 1
 
 
-def test_broken_strict_rules_are_logged_once(
+def test_strict_violations_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("vm", "other"), name="apart")
     guests = {"vm": ("a", 0.1), "other": ("a", 0.1), "big": ("b", 0.2)}
-    theatre = Theatre(cluster({"a": 0.2, "b": 0.2}, guests, [apart]))
-    theatre.stop_at_look(4)
+    setup = ControllerSetup(cluster({"a": 0.2, "b": 0.2}, guests, [apart]))
+    setup.stop_at_observation(4)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
     (message,) = events(caplog, "rules-broken")
     assert "broken strict rules: 1; after this plan: 1" in message
     assert "opendrs apply simulation --policy optimize" in message
 
 
-def test_the_policy_remembers_from_one_cycle_to_the_next() -> None:
-    theatre = Theatre(LOPSIDED, AutoRebalance(hold=3, limits=HASTY))
-    theatre.stop_at_look(4)
+def test_policy_memory_is_kept_between_cycles() -> None:
+    setup = ControllerSetup(LOPSIDED, AutoRebalance(hold=3, limits=SHORT_LIMITS))
+    setup.stop_at_observation(4)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
     reasons = [
         cycle.document["decision"]["reason"]  # type: ignore[index]
-        for cycle in theatre.stage.store.cycles()
+        for cycle in setup.simulation.store.cycles()
     ]
-    assert reasons[:3] == ["not-yet-sustained", "not-yet-sustained", "improves-balance"]
+    assert reasons[:3] == ["hold-not-reached", "hold-not-reached", "improves-balance"]
 
 
-def test_the_record_of_a_cycle_has_the_broken_rules_before_and_after() -> None:
+def test_cycle_record_has_violations_before_and_after() -> None:
     apart = AntiAffinity(guests=guest_ids("one", "two"), name="apart")
-    theatre = Theatre(replace(LOPSIDED, rules=(apart,)))
+    setup = ControllerSetup(replace(LOPSIDED, rules=(apart,)))
 
-    theatre.controller.once()
+    setup.controller.run_once()
 
-    [cycle] = theatre.stage.store.cycles()
+    [cycle] = setup.simulation.store.cycles()
     decision = cycle.document["decision"]
     assert isinstance(decision, dict)
     broken = {"rule": "apart", "strict": True, "guests": ["one", "two"], "nodes": ["a"]}
@@ -180,244 +182,250 @@ def test_the_record_of_a_cycle_has_the_broken_rules_before_and_after() -> None:
     }
 
 
-def test_no_two_executions_are_called_the_same() -> None:
-    theatre = Theatre(interval=1e-6)
-    theatre.stop_at_look(5)
+def test_run_names_are_unique() -> None:
+    setup = ControllerSetup(interval=1e-6)
+    setup.stop_at_observation(5)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    runs = [cycle.run for cycle in theatre.stage.store.cycles()]
+    runs = [cycle.run for cycle in setup.simulation.store.cycles()]
     assert len(set(runs)) == len(runs) == 5
 
 
-def test_what_was_decided_is_decided_again_from_the_record() -> None:
-    policy = AutoRebalance(hold=1, limits=HASTY)
-    theatre = Theatre(LOPSIDED, policy)
-    theatre.stop_at_look(3)
-    theatre.controller.keep_on()
+def test_recorded_cycle_reproduces_decision() -> None:
+    policy = AutoRebalance(hold=1, limits=SHORT_LIMITS)
+    setup = ControllerSetup(LOPSIDED, policy)
+    setup.stop_at_observation(3)
+    setup.controller.run_forever()
 
-    for cycle in theatre.stage.store.cycles():
+    for cycle in setup.simulation.store.cycles():
         snapshot = snapshot_from(cycle.document["snapshot"], "the record")
         memory = cycle.document["memory"]
         again = policy.decide(snapshot, memory)  # type: ignore[arg-type]
-        told = cycle.document["decision"]
+        logged = cycle.document["decision"]
 
-        assert isinstance(told, dict)
-        assert again.reason == told["reason"]
-        assert again.detail == told["detail"]
+        assert isinstance(logged, dict)
+        assert again.reason == logged["reason"]
+        assert again.detail == logged["detail"]
         assert [step.id for step in again.plan.steps] == [
-            step["id"] for step in told["steps"]
+            step["id"] for step in logged["steps"]
         ]
 
 
-def test_a_pull_of_the_brake_ends_it_while_it_waits() -> None:
-    theatre = Theatre()
-    theatre.stage.world.later(450, theatre.stage.brake.pull)
+def test_cancel_while_waiting_ends_loop() -> None:
+    setup = ControllerSetup()
+    setup.simulation.simulated_platform.schedule_fault(
+        450, setup.simulation.cancellation.cancel
+    )
     # The simulated world only sees what is due when somebody asks.
-    theatre.alive = theatre.stage.world.observe  # type: ignore[assignment]
+    setup.alive = setup.simulation.simulated_platform.observe  # type: ignore[assignment]
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    assert theatre.seconds == [0, 300]
-    assert theatre.stage.elapsed == pytest.approx(450, abs=1)
+    assert setup.observed_at == [0, 300]
+    assert setup.simulation.elapsed == pytest.approx(450, abs=1)
 
 
-def test_a_pull_while_steps_run_lets_them_end_and_starts_no_more() -> None:
-    theatre = Theatre(LOPSIDED)
-    theatre.stage.limits = HASTY
-    theatre.stage.world.later(2, theatre.stage.brake.pull)
+def test_cancel_during_execution_finishes_running_steps() -> None:
+    setup = ControllerSetup(LOPSIDED)
+    setup.simulation.limits = SHORT_LIMITS
+    setup.simulation.simulated_platform.schedule_fault(
+        2, setup.simulation.cancellation.cancel
+    )
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    ends = [record.outcome for record in theatre.stage.diary.ends]
+    ends = [record.outcome for record in setup.simulation.observer.finished]
     assert ends == [Outcome.DONE] * 2
-    assert len(theatre.looks) == 1
+    assert len(setup.observations) == 1
 
 
-def test_two_pulls_give_up_what_runs() -> None:
-    theatre = Theatre(LOPSIDED)
+def test_cancel_twice_aborts_running_steps() -> None:
+    setup = ControllerSetup(LOPSIDED)
     for _ in range(2):
-        theatre.stage.world.later(2, theatre.stage.brake.pull)
+        setup.simulation.simulated_platform.schedule_fault(
+            2, setup.simulation.cancellation.cancel
+        )
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    ends = {record.outcome for record in theatre.stage.diary.ends}
+    ends = {record.outcome for record in setup.simulation.observer.finished}
     assert ends == {Outcome.ABORTED}
-    assert {theatre.stage.node_of(name) for name in ("one", "two", "three")} == {"a"}
+    assert {setup.simulation.node_of(name) for name in ("one", "two", "three")} == {"a"}
 
 
-def test_who_stops_it_at_a_look_has_nothing_started() -> None:
-    theatre = Theatre(LOPSIDED)
-    theatre.stop_at_look(1)
+def test_cancel_during_observe_starts_nothing() -> None:
+    setup = ControllerSetup(LOPSIDED)
+    setup.stop_at_observation(1)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    assert theatre.stage.world.starts == {}
+    assert setup.simulation.simulated_platform.starts == {}
 
 
-def test_a_cluster_that_cannot_be_seen_is_told_once_and_looked_for_again(
+def test_unreachable_cluster_is_logged_once_and_retried(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    theatre = Theatre()
-    theatre.stage.world.disconnect()
-    theatre.at_look[5] = theatre.stage.world.reconnect
-    theatre.stop_at_look(6)
+    setup = ControllerSetup()
+    setup.simulation.simulated_platform.disconnect()
+    setup.at_observation[5] = setup.simulation.simulated_platform.reconnect
+    setup.stop_at_observation(6)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
     # Later and later, but no later than the next cycle is due anyway.
-    assert theatre.seconds == [0, 5, 15, 35, 75, 300]
-    assert events(caplog, "not-seen", "seen-again") == [
+    assert setup.observed_at == [0, 5, 15, 35, 75, 300]
+    assert events(caplog, "cluster-unreachable", "cluster-reachable") == [
         "the cluster cannot be seen: simulation does not answer",
         "the cluster can be seen again",
     ]
 
 
-def test_a_second_outage_is_told_again(caplog: pytest.LogCaptureFixture) -> None:
-    theatre = Theatre()
-    theatre.at_look = {
+def test_second_outage_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:
+    setup = ControllerSetup()
+    setup.at_observation = {
         1: raising(PlatformUnavailableError("away")),
         3: raising(UnexpectedResponseError("odd")),
     }
-    theatre.stop_at_look(4)
+    setup.stop_at_observation(4)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    assert theatre.seconds == [0, 5, 300, 305]
-    assert len(events(caplog, "not-seen")) == 2
+    assert setup.observed_at == [0, 5, 300, 305]
+    assert len(events(caplog, "cluster-unreachable")) == 2
 
 
 @pytest.mark.parametrize(
     "error",
     [PermissionDeniedError("no"), UnsupportedError("never"), StoreError("full")],
 )
-def test_what_will_not_pass_ends_it(error: OpenDRSError) -> None:
-    theatre = Theatre()
-    theatre.at_look[2] = raising(error)
+def test_permanent_error_ends_loop(error: OpenDRSError) -> None:
+    setup = ControllerSetup()
+    setup.at_observation[2] = raising(error)
 
     with pytest.raises(type(error)):
-        theatre.controller.keep_on()
+        setup.controller.run_forever()
 
-    assert len(theatre.looks) == 2
+    assert len(setup.observations) == 2
 
 
-def test_it_ends_when_what_runs_beside_it_has_ended() -> None:
-    theatre = Theatre()
+def test_dead_api_server_ends_loop() -> None:
+    setup = ControllerSetup()
 
     def ended() -> None:
-        if theatre.looks:
+        if setup.observations:
             raise OpenDRSError("requests are no longer taken")
 
-    theatre.alive = ended
+    setup.alive = ended
 
     with pytest.raises(OpenDRSError, match="no longer taken"):
-        theatre.controller.keep_on()
+        setup.controller.run_forever()
 
 
-def test_the_bell_calls_for_a_cycle_once_others_had_time_to_ring_as_well() -> None:
-    theatre = Theatre()
-    theatre.stage.world.later(100, theatre.bell.ring)
-    theatre.stage.world.later(105, theatre.bell.ring)
-    theatre.alive = theatre.stage.world.observe  # type: ignore[assignment]
-    theatre.stop_at_look(3)
+def test_wakeup_starts_cycle_after_batch_window() -> None:
+    setup = ControllerSetup()
+    setup.simulation.simulated_platform.schedule_fault(100, setup.wakeup_event.set)
+    setup.simulation.simulated_platform.schedule_fault(105, setup.wakeup_event.set)
+    setup.alive = setup.simulation.simulated_platform.observe  # type: ignore[assignment]
+    setup.stop_at_observation(3)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    first, second, third = theatre.seconds
+    first, second, third = setup.observed_at
     assert (first, third) == (0, 300)
     assert second == pytest.approx(110, abs=1)
 
 
-def test_a_bell_that_rings_during_a_cycle_calls_for_the_next() -> None:
-    theatre = Theatre()
-    theatre.at_look[1] = theatre.bell.ring
-    theatre.stop_at_look(2)
+def test_wakeup_during_cycle_starts_next_cycle() -> None:
+    setup = ControllerSetup()
+    setup.at_observation[1] = setup.wakeup_event.set
+    setup.stop_at_observation(2)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    assert theatre.seconds == [0, pytest.approx(10, abs=1)]
+    assert setup.observed_at == [0, pytest.approx(10, abs=1)]
 
 
-def test_a_clock_that_is_set_changes_nothing_about_the_pace() -> None:
-    theatre = Theatre()
+def test_clock_change_keeps_interval() -> None:
+    setup = ControllerSetup()
     waited: list[float] = []
     jumps = {2: -86_400, 3: 400 * 86_400, 4: -18_000}
 
     def jump(by: float) -> Callable[[], None]:
-        return lambda: theatre.stage.clock.jump(by)
+        return lambda: setup.simulation.clock.jump(by)
 
-    theatre.at_look = {number: jump(by) for number, by in jumps.items()}
-    theatre.stop_at_look(7)
-    observe = theatre.stage.world.observe
+    setup.at_observation = {number: jump(by) for number, by in jumps.items()}
+    setup.stop_at_observation(7)
+    observe = setup.simulation.simulated_platform.observe
 
     def noting() -> Snapshot:
-        waited.append(theatre.stage.elapsed)
+        waited.append(setup.simulation.elapsed)
         return observe()
 
-    theatre.stage.world.observe = noting  # type: ignore[method-assign]
-    theatre.controller.keep_on()
+    setup.simulation.simulated_platform.observe = noting  # type: ignore[method-assign]
+    setup.controller.run_forever()
 
     assert waited == [300.0 * number for number in range(7)]
 
 
-def left_under_way(stage: Stage) -> None:
+def unfinished_step(simulation: SimulatedCluster) -> None:
     """Leave a move under way, as a process that died."""
     action = migration("one", "a", "b")
-    stage.store.write(
+    simulation.store.write(
         StepRecord(
             run="earlier",
             step=StepId("7"),
             action=action,
             intended_at=NOON,
-            task=stage.world.start(action),
+            task=simulation.simulated_platform.start(action),
         )
     )
 
 
-def test_what_an_earlier_process_left_is_followed_to_its_end_first() -> None:
-    theatre = Theatre(LOPSIDED)
-    left_under_way(theatre.stage)
-    theatre.stop_at_look(1)
+def test_unfinished_steps_are_recovered_first() -> None:
+    setup = ControllerSetup(LOPSIDED)
+    unfinished_step(setup.simulation)
+    setup.stop_at_observation(1)
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    (record,) = theatre.stage.store.of_run("earlier")
+    (record,) = setup.simulation.store.records_of("earlier")
     assert record.outcome is Outcome.DONE
     assert record.ended_at is not None
-    assert theatre.looks[0] >= record.ended_at
+    assert setup.observations[0] >= record.ended_at
 
 
 @pytest.mark.parametrize(
     ("pulls", "outcome"), [(1, Outcome.DONE), (2, Outcome.ABORTED)]
 )
-def test_who_stops_what_was_left_wants_nothing_new(
-    pulls: int, outcome: Outcome
-) -> None:
-    theatre = Theatre(LOPSIDED)
-    left_under_way(theatre.stage)
+def test_cancel_during_recovery_starts_nothing(pulls: int, outcome: Outcome) -> None:
+    setup = ControllerSetup(LOPSIDED)
+    unfinished_step(setup.simulation)
     for _ in range(pulls):
-        theatre.stage.world.later(1, theatre.stage.brake.pull)
+        setup.simulation.simulated_platform.schedule_fault(
+            1, setup.simulation.cancellation.cancel
+        )
 
-    theatre.controller.keep_on()
+    setup.controller.run_forever()
 
-    (record,) = theatre.stage.store.of_run("earlier")
+    (record,) = setup.simulation.store.records_of("earlier")
     assert record.outcome is outcome
-    assert theatre.looks == []
-    assert len(theatre.stage.store.recent(NOON)) == 1
+    assert setup.observations == []
+    assert len(setup.simulation.store.recent(NOON)) == 1
 
 
-def test_one_cycle_alone_tells_what_came_of_it() -> None:
-    theatre = Theatre(LOPSIDED)
+def test_run_once_returns_report() -> None:
+    setup = ControllerSetup(LOPSIDED)
 
-    report = theatre.controller.once()
+    report = setup.controller.run_once()
 
-    assert report.complete
+    assert report.all_done
     assert report.count(Outcome.DONE) == 2
 
 
-def test_one_cycle_alone_does_not_hide_that_the_cluster_cannot_be_seen() -> None:
-    theatre = Theatre()
-    theatre.stage.world.disconnect()
+def test_run_once_raises_platform_error() -> None:
+    setup = ControllerSetup()
+    setup.simulation.simulated_platform.disconnect()
 
     with pytest.raises(PlatformUnavailableError):
-        theatre.controller.once()
+        setup.controller.run_once()

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from opendrs.model import GIB
-from opendrs.model.quantities import (
+from opendrs.model import (
     BYTES,
-    RATES,
+    GIB,
     SECONDS,
     SIZE,
     BytesPerSecond,
@@ -22,8 +21,9 @@ from opendrs.model.quantities import (
     MegabytesPerSecond,
     QuantityError,
     Seconds,
-    amount,
+    parse_amount,
 )
+from opendrs.model.quantities import RATES
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_text_with_a_unit_is_a_number(
     "text",
     ["10", "10 GB", "min", "-1 min", "nan s", "inf s", "1e999 s", "1,5 h", "1 s 2", ""],
 )
-def test_a_text_that_is_no_amount_is_refused_with_the_units_there_are(
+def test_parse_invalid_text_raises_error_with_units(
     text: str,
 ) -> None:
     with pytest.raises(ValidationError) as caught:
@@ -73,7 +73,7 @@ def test_a_text_that_is_no_amount_is_refused_with_the_units_there_are(
     [("64 GiB", 64 * GIB), ("0.1 KiB", 102), ("1.5 GiB", 3 * GIB // 2), ("7 B", 7)],
 )
 def test_bytes_are_whole(text: str, size: int) -> None:
-    assert (SIZE.number(text), type(SIZE.number(text))) == (size, int)
+    assert (SIZE.parse(text), type(SIZE.parse(text))) == (size, int)
 
 
 @given(
@@ -93,7 +93,7 @@ def test_a_unit_counts_as_much_in_capital_and_in_small_letters(
         f"{number}{name.upper()}",
         f"{number} {name.lower()}",
     ):
-        assert amount(text, units) == wanted
+        assert parse_amount(text, units) == wanted
 
 
 def test_the_schema_describes_what_is_read() -> None:

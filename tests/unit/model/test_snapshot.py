@@ -8,39 +8,39 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from builders import NOON, cluster, guest, node
 from opendrs.errors import ModelError, UnknownGuestError, UnknownNodeError
 from opendrs.model import (
     GIB,
     Action,
+    ColdMigration,
     GuestId,
     GuestState,
-    Migration,
+    LiveMigration,
     NodeId,
     NodeState,
     PowerOff,
     PowerOn,
     Pressure,
-    Relocation,
     Snapshot,
     Stall,
     Usage,
 )
-from strategies import snapshots
+from support.builders import NOON, cluster, guest, node
+from support.strategies import snapshots
 
 A, B = NodeId("a"), NodeId("b")
 VM = GuestId("vm")
 PLAIN = cluster({"a": 0.5, "b": 0.1}, {"vm": ("a", 0.2)})
-MOVE = Migration(VM, A, B)
+MOVE = LiveMigration(VM, A, B)
 
 
-def used(snapshot: Snapshot, name: NodeId) -> float | None:
+def cpu_usage(snapshot: Snapshot, name: NodeId) -> float | None:
     return snapshot.nodes[name].usage.cpu
 
 
-@pytest.mark.parametrize("move", [MOVE, Relocation(VM, A, B)])
+@pytest.mark.parametrize("move", [MOVE, ColdMigration(VM, A, B)])
 def test_after_a_move_the_guest_and_its_usage_are_on_the_target(move: Action) -> None:
-    after = PLAIN.after(move)
+    after = PLAIN.apply(move)
 
     assert after.guests[VM].node == B
     assert after.nodes[A].usage.cpu == pytest.approx(3.0)
@@ -50,34 +50,34 @@ def test_after_a_move_the_guest_and_its_usage_are_on_the_target(move: Action) ->
 
 
 def test_after_several_steps_is_after_one_and_then_the_next() -> None:
-    sleep, back = PowerOff(A), Relocation(VM, B, A)
+    sleep, back = PowerOff(A), ColdMigration(VM, B, A)
 
-    assert PLAIN.after() == PLAIN
-    assert PLAIN.after(MOVE, sleep, back) == PLAIN.after(MOVE).after(sleep).after(back)
+    assert PLAIN.apply() == PLAIN
+    assert PLAIN.apply(MOVE, sleep, back) == PLAIN.apply(MOVE).apply(sleep).apply(back)
 
 
 def test_the_snapshot_itself_does_not_change() -> None:
-    PLAIN.after(MOVE)
+    PLAIN.apply(MOVE)
 
     assert cluster({"a": 0.5, "b": 0.1}, {"vm": ("a", 0.2)}) == PLAIN
 
 
 def test_while_it_moves_a_guest_is_on_both_nodes() -> None:
-    during = PLAIN.during(MOVE)
+    during = PLAIN.with_in_flight(MOVE)
 
-    assert during.guests[VM].locations == (A, B)
+    assert during.guests[VM].occupied_nodes == (A, B)
     assert during.nodes == PLAIN.nodes
 
 
 def test_a_guest_that_has_arrived_is_no_longer_on_the_move() -> None:
-    assert PLAIN.during(MOVE).after(MOVE).guests[VM].migrating_to is None
+    assert PLAIN.with_in_flight(MOVE).apply(MOVE).guests[VM].migrating_to is None
 
 
 def test_a_stopped_guest_is_nowhere_even_while_it_moves() -> None:
     stopped = guest("vm", "a", 0.2, state=GuestState.STOPPED, migrating_to=B)
 
-    assert stopped.locations == ()
-    assert not stopped.present
+    assert stopped.occupied_nodes == ()
+    assert not stopped.is_active
 
 
 @pytest.mark.parametrize("blind", [A, B, VM])
@@ -87,7 +87,7 @@ def test_what_is_not_known_stays_so(blind: str) -> None:
         B: {"nodes": {**PLAIN.nodes, B: node("b", None)}},
         VM: {"guests": {VM: guest("vm", "a", None)}},
     }
-    after = replace(PLAIN, **unknown[blind]).after(MOVE)  # type: ignore[arg-type]
+    after = replace(PLAIN, **unknown[blind]).apply(MOVE)  # type: ignore[arg-type]
 
     for name in (A, B):
         assert (after.nodes[name].usage == Usage()) is (blind in (name, VM))
@@ -96,8 +96,8 @@ def test_what_is_not_known_stays_so(blind: str) -> None:
 def test_a_guest_takes_its_busy_cores_along_as_runnable_tasks() -> None:
     # The guest uses 2 of 10 cores.
     nodes = {A: node("a", 0.5, load_average=7.5), B: node("b", 0.1)}
-    after = replace(PLAIN, nodes=nodes).after(MOVE)
-    back = after.after(Migration(VM, B, A))
+    after = replace(PLAIN, nodes=nodes).apply(MOVE)
+    back = after.apply(LiveMigration(VM, B, A))
 
     assert after.nodes[A].load_average == pytest.approx(5.5)
     assert after.nodes[B].load_average is None
@@ -111,7 +111,7 @@ def test_a_runnable_task_more_or_less_is_not_known_of_a_guest_not_measured() -> 
         guests={VM: guest("vm", "a", None)},
     )
 
-    assert blind.after(MOVE).nodes[A].load_average is None
+    assert blind.apply(MOVE).nodes[A].load_average is None
 
 
 def test_how_long_anybody_will_wait_is_not_known_before_it_is_measured() -> None:
@@ -122,7 +122,7 @@ def test_how_long_anybody_will_wait_is_not_known_before_it_is_measured() -> None
     strained = guest("vm", "a", 0.2, pressure=waits)
     before = replace(PLAIN, nodes=nodes, guests={VM: strained, other.id: other})
 
-    after = before.after(MOVE)
+    after = before.apply(MOVE)
 
     assert after.guests[VM].pressure == Pressure()
     assert after.nodes[A].pressure == after.nodes[B].pressure == Pressure()
@@ -135,7 +135,7 @@ def test_amounts_beyond_all_measure_can_be_moved() -> None:
     nodes = {A: node("a", 0.5, usage=huge), B: node("b", 0.1, usage=huge)}
     vm = guest("vm", "a", 0.1, usage=huge)
 
-    after = replace(PLAIN, nodes=nodes, guests={VM: vm}).after(MOVE)
+    after = replace(PLAIN, nodes=nodes, guests={VM: vm}).apply(MOVE)
 
     assert after.nodes[A].usage == Usage(0.0, 0)
     assert after.nodes[B].usage == huge
@@ -144,50 +144,50 @@ def test_amounts_beyond_all_measure_can_be_moved() -> None:
 def test_a_node_never_uses_less_than_nothing() -> None:
     busy = cluster({"a": 0.1, "b": 0.1}, {"vm": ("a", 0.2)})
 
-    assert busy.after(MOVE).nodes[A].usage == Usage(0.0, 0)
+    assert busy.apply(MOVE).nodes[A].usage == Usage(0.0, 0)
 
 
 @pytest.mark.parametrize(
     ("move", "error"),
     [
-        (Migration(GuestId("gone"), A, B), UnknownGuestError),
-        (Migration(VM, A, NodeId("gone")), UnknownNodeError),
-        (Migration(VM, NodeId("gone"), B), UnknownNodeError),
-        (Migration(VM, B, A), ModelError),
+        (LiveMigration(GuestId("gone"), A, B), UnknownGuestError),
+        (LiveMigration(VM, A, NodeId("gone")), UnknownNodeError),
+        (LiveMigration(VM, NodeId("gone"), B), UnknownNodeError),
+        (LiveMigration(VM, B, A), ModelError),
         (PowerOn(NodeId("gone")), UnknownNodeError),
     ],
 )
-def test_a_step_that_does_not_fit_the_cluster_is_refused(
+def test_apply_action_not_fitting_snapshot_raises_error(
     move: Action, error: type[ModelError]
 ) -> None:
     with pytest.raises(error):
-        PLAIN.after(move)
+        PLAIN.apply(move)
 
 
-def test_a_move_to_where_the_guest_is_cannot_be_under_way() -> None:
+def test_migration_to_own_node_cannot_be_in_flight() -> None:
     with pytest.raises(ModelError, match="cannot migrate to a, where it is"):
-        PLAIN.during(Migration(VM, A, A))
+        PLAIN.with_in_flight(LiveMigration(VM, A, A))
 
 
-def test_a_node_is_put_to_sleep_and_woken() -> None:
-    asleep = PLAIN.after(PowerOff(B))
+def test_apply_power_off_and_power_on_changes_state() -> None:
+    powered_off = PLAIN.apply(PowerOff(B))
 
-    assert asleep.nodes[B].state is NodeState.OFFLINE
-    assert asleep.after(PowerOn(B)).nodes[B].state is NodeState.ONLINE
+    assert powered_off.nodes[B].state is NodeState.OFFLINE
+    assert powered_off.apply(PowerOn(B)).nodes[B].state is NodeState.ONLINE
 
 
-def test_a_node_that_is_woken_uses_nothing_by_itself() -> None:
-    asleep = replace(PLAIN.nodes[B], state=NodeState.OFFLINE, usage=Usage())
-    silent = replace(asleep, state=NodeState.UNKNOWN)
+def test_apply_power_on_sets_usage_to_zero() -> None:
+    powered_off = replace(PLAIN.nodes[B], state=NodeState.OFFLINE, usage=Usage())
+    silent = replace(powered_off, state=NodeState.UNKNOWN)
 
-    woken = replace(PLAIN, nodes={**PLAIN.nodes, B: asleep}).after(PowerOn(B))
-    found = replace(PLAIN, nodes={**PLAIN.nodes, B: silent}).after(PowerOn(B))
+    powered_on = replace(PLAIN, nodes={**PLAIN.nodes, B: powered_off}).apply(PowerOn(B))
+    found = replace(PLAIN, nodes={**PLAIN.nodes, B: silent}).apply(PowerOn(B))
 
-    assert woken.nodes[B].usage == Usage(0.0, 0)
+    assert powered_on.nodes[B].usage == Usage(0.0, 0)
     assert found.nodes[B].usage == Usage()
 
 
-def test_a_guest_on_an_unknown_node_is_refused() -> None:
+def test_snapshot_with_guest_on_unknown_node_raises_error() -> None:
     lost = {VM: guest("vm", "gone", 0.1)}
     bound = {VM: guest("vm", "a", 0.1, migrating_to=NodeId("gone"))}
 
@@ -196,14 +196,14 @@ def test_a_guest_on_an_unknown_node_is_refused() -> None:
             replace(PLAIN, guests=guests)
 
 
-def test_a_time_without_zone_is_refused() -> None:
+def test_time_without_time_zone_raises_error() -> None:
     with pytest.raises(ModelError, match="time zone"):
         replace(PLAIN, taken_at=datetime(2026, 11, 21))  # noqa: DTZ001
 
-    with pytest.raises(ModelError, match="a: woken_at has no time zone"):
-        node("a", 0.1, woken_at=datetime(2026, 11, 21))  # noqa: DTZ001
-    with pytest.raises(ModelError, match="vm: moved_at has no time zone"):
-        guest("vm", "a", 0.1, moved_at=datetime(2026, 11, 21))  # noqa: DTZ001
+    with pytest.raises(ModelError, match="a: powered_on_at has no time zone"):
+        node("a", 0.1, powered_on_at=datetime(2026, 11, 21))  # noqa: DTZ001
+    with pytest.raises(ModelError, match="vm: migrated_at has no time zone"):
+        guest("vm", "a", 0.1, migrated_at=datetime(2026, 11, 21))  # noqa: DTZ001
 
     assert replace(PLAIN, taken_at=NOON).taken_at.tzinfo is UTC
 
@@ -220,9 +220,9 @@ def test_moves_there_and_back_change_nothing_but_the_last_digit(
         if source.cpu < (vm.usage.cpu or 0) or source.memory < (vm.usage.memory or 0):
             continue  # the node was measured at another instant
         target = nodes[(nodes.index(vm.node) + 1) % len(nodes)]
-        forth = snapshot.after(Migration(vm.id, vm.node, target))
-        back = forth.after(Migration(vm.id, target, vm.node))
+        forth = snapshot.apply(LiveMigration(vm.id, vm.node, target))
+        back = forth.apply(LiveMigration(vm.id, target, vm.node))
         assert back.guests == snapshot.guests
         for name in nodes:
-            assert used(back, name) == pytest.approx(used(snapshot, name))
+            assert cpu_usage(back, name) == pytest.approx(cpu_usage(snapshot, name))
             assert back.nodes[name].usage.memory == snapshot.nodes[name].usage.memory

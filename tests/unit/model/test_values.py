@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from builders import guest, guest_ids, node
 from opendrs.errors import ModelError
 from opendrs.model import (
     EMPTY_PLAN,
+    MAX_AMOUNT,
     Affinity,
     AntiAffinity,
-    Exclusion,
     GuestId,
     GuestKind,
     GuestState,
     Limits,
-    Migration,
+    LiveMigration,
     Mobility,
     Network,
     NodeAffinity,
@@ -32,16 +31,17 @@ from opendrs.model import (
     Stall,
     Step,
     StepId,
+    TagExclusion,
     Usage,
 )
-from opendrs.model.resources import LARGEST_AMOUNT
+from support.builders import guest, guest_ids, node
 
-BAD = [-1.0, -1e-9, math.nan, math.inf, 2.0 * LARGEST_AMOUNT]
+INVALID_AMOUNTS = [-1.0, -1e-9, math.nan, math.inf, 2.0 * MAX_AMOUNT]
 A, B, C = NodeId("a"), NodeId("b"), NodeId("c")
-MOVE = Migration(GuestId("vm"), A, B)
+MOVE = LiveMigration(GuestId("vm"), A, B)
 
 
-@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("bad", INVALID_AMOUNTS)
 def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
     for build in (
         lambda: Resources(bad, 1),
@@ -52,10 +52,10 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
         lambda: guest("vm", "a", 0.1, dirty_rate=bad),
         lambda: node("a", 0.1, load_average=bad),
         lambda: node("a", 0.1, ksm_shared=bad),
-        lambda: Limits(memory_overbooking=bad),
+        lambda: Limits(memory_overcommit=bad),
         lambda: Limits(cooldown=bad),
-        lambda: Limits(quiet_time=bad),
-        lambda: Limits(patience=bad),
+        lambda: Limits(min_uptime=bad),
+        lambda: Limits(migration_timeout=bad),
     ):
         with pytest.raises(ModelError, match="must be"):
             build()
@@ -67,17 +67,17 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
         {"memory_headroom": -0.1},
         {"memory_headroom": 1.0},
         {"memory_headroom": math.nan},
-        {"moves_per_node": 0},
-        {"moves_at_once": 0},
+        {"max_migrations_per_node": 0},
+        {"max_parallel_migrations": 0},
         {"cooldown": 1e9},
-        {"quiet_time": 1e9},
-        {"patience": 1e15},
+        {"min_uptime": 1e9},
+        {"migration_timeout": 1e15},
         {"bandwidth": 0.0},
         {"bandwidth": math.inf},
         {"bandwidth": math.nan},
     ],
 )
-def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:
+def test_limits_out_of_range_raise_error(limits: dict[str, Any]) -> None:
     (name,) = limits
 
     with pytest.raises(ModelError, match=f"{name} must be"):
@@ -85,32 +85,40 @@ def test_limits_out_of_range_are_refused(limits: dict[str, Any]) -> None:
 
 
 def test_a_network_joins_its_nodes_to_all_others() -> None:
-    uplink = Network(name="uplink", nodes=(A, B), moves=1)
+    uplink = Network(name="uplink", nodes=(A, B), max_parallel_migrations=1)
     limits = Limits(networks=(uplink,))
 
-    assert limits.over(A, C) == limits.over(C, B) == (uplink,)
-    assert limits.over(A, B) == limits.over(C, NodeId("d")) == ()
+    assert limits.networks_between(A, C) == limits.networks_between(C, B) == (uplink,)
+    assert (
+        limits.networks_between(A, B) == limits.networks_between(C, NodeId("d")) == ()
+    )
 
 
 @pytest.mark.parametrize(
-    ("wrong", "complaint"),
+    ("wrong", "message"),
     [
-        ({"moves": 0}, "x: moves must be at least 1, not 0"),
+        (
+            {"max_parallel_migrations": 0},
+            "x: max_parallel_migrations must be at least 1, not 0",
+        ),
         ({"bandwidth": 0.5}, "bandwidth must be at least 1, not 0.5"),
         ({"bandwidth": math.nan}, "bandwidth must be at least 1, not nan"),
-        ({"nodes": (), "moves": 1}, "x: there must be at least 1 node"),
-        ({}, "x: expected moves, bandwidth, or both"),
+        (
+            {"nodes": (), "max_parallel_migrations": 1},
+            "x: there must be at least 1 node",
+        ),
+        ({}, "x: expected max_parallel_migrations, bandwidth, or both"),
     ],
 )
-def test_a_network_that_limits_nothing_is_refused(
-    wrong: dict[str, Any], complaint: str
+def test_network_without_limit_raises_error(
+    wrong: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ModelError, match=f"^{re.escape(complaint)}$"):
+    with pytest.raises(ModelError, match=f"^{re.escape(message)}$"):
         Network(**{"name": "x", "nodes": (A,), **wrong})
 
 
-def test_two_networks_of_one_name_are_refused() -> None:
-    uplink = Network(name="uplink", nodes=(A,), moves=1)
+def test_duplicate_network_names_raise_error() -> None:
+    uplink = Network(name="uplink", nodes=(A,), max_parallel_migrations=1)
 
     with pytest.raises(ModelError, match="there are two networks called uplink"):
         Limits(networks=(uplink, replace(uplink, nodes=(B,))))
@@ -119,7 +127,7 @@ def test_two_networks_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     "capacity", [Resources(0, 1), Resources(1e-9, 1), Resources(1, 0)]
 )
-def test_a_node_without_capacity_is_refused(capacity: Resources) -> None:
+def test_node_with_zero_capacity_raises_error(capacity: Resources) -> None:
     with pytest.raises(ModelError, match="a: capacity must be at least"):
         node("a", 0.1, capacity=capacity)
 
@@ -140,7 +148,7 @@ def test_one_guest_cannot_be_together_or_apart(
         kind(guests=guest_ids("x"))
 
 
-def test_rules_about_nobody_are_refused() -> None:
+def test_rule_without_guests_raises_error() -> None:
     with pytest.raises(ModelError, match="guests of a node-affinity"):
         NodeAffinity(guests=frozenset(), nodes={A: 0})
     with pytest.raises(ModelError, match="nodes of a node-affinity"):
@@ -148,7 +156,7 @@ def test_rules_about_nobody_are_refused() -> None:
     with pytest.raises(ModelError, match="guests of a pin"):
         Pin(guests=frozenset())
     with pytest.raises(ModelError, match="tags of an exclusion"):
-        Exclusion(tags=frozenset())
+        TagExclusion(tags=frozenset())
 
 
 def test_a_rule_keeps_its_own_priorities() -> None:
@@ -167,7 +175,7 @@ def test_a_rule_keeps_its_own_priorities() -> None:
         (AntiAffinity(guests=guest_ids("y", "x")), "keep x, y apart"),
         (Pin(guests=guest_ids("x")), "leave x where it is"),
         (Pin(guests=guest_ids("x", "y")), "leave x, y where they are"),
-        (Exclusion(tags=frozenset({"t"})), "leave guests tagged t alone"),
+        (TagExclusion(tags=frozenset({"t"})), "leave guests tagged t alone"),
         (
             NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 1, A: 0}),
             "x belongs on a, b",
@@ -185,39 +193,42 @@ def test_what_is_left_of_an_amount_is_never_less_than_nothing() -> None:
 
 
 def test_a_sum_is_never_more_than_there_can_be() -> None:
-    most = Resources(LARGEST_AMOUNT, LARGEST_AMOUNT)
+    most = Resources(MAX_AMOUNT, MAX_AMOUNT)
 
     assert most.plus(Resources(1, 1)) == most
 
 
 def test_usage_is_known_when_all_of_it_is() -> None:
-    assert Usage(1.0, 2).known == Resources(1.0, 2)
-    assert Usage(1.0, None).known is None
-    assert Usage(None, 2).known is None
-    assert Usage.of(Resources(0, 0)).known == Resources(0, 0)
+    assert Usage(1.0, 2).resources == Resources(1.0, 2)
+    assert Usage(1.0, None).resources is None
+    assert Usage(None, 2).resources is None
+    assert Usage.of(Resources(0, 0)).resources == Resources(0, 0)
 
 
 @pytest.mark.parametrize(
-    ("kind", "moves", "expected"),
+    ("kind", "mobility", "expected"),
     [
         (GuestKind.VM, None, Mobility.LIVE),
-        (GuestKind.CONTAINER, None, Mobility.STOPPED),
-        (GuestKind.VM, Mobility.NEVER, Mobility.NEVER),
+        (GuestKind.CONTAINER, None, Mobility.COLD),
+        (GuestKind.VM, Mobility.NONE, Mobility.NONE),
         (GuestKind.CONTAINER, Mobility.LIVE, Mobility.LIVE),
     ],
 )
-def test_how_a_guest_moves_follows_its_kind_unless_it_is_told(
-    kind: GuestKind, moves: Mobility | None, expected: Mobility
+def test_effective_mobility_defaults_to_guest_kind(
+    kind: GuestKind, mobility: Mobility | None, expected: Mobility
 ) -> None:
-    assert guest("vm", "a", 0.1, kind=kind, moves=moves).mobility is expected
+    assert (
+        guest("vm", "a", 0.1, kind=kind, mobility=mobility).effective_mobility
+        is expected
+    )
 
 
 @pytest.mark.parametrize("state", GuestState)
 def test_all_but_stopped_guests_are_present(state: GuestState) -> None:
     there = guest("vm", "a", 0.1, state=state)
 
-    assert there.present is (state is not GuestState.STOPPED)
-    assert there.locations == ((A,) if there.present else ())
+    assert there.is_active is (state is not GuestState.STOPPED)
+    assert there.occupied_nodes == ((A,) if there.is_active else ())
 
 
 @pytest.mark.parametrize("state", NodeState)
@@ -225,8 +236,8 @@ def test_only_an_online_node_takes_part(state: NodeState) -> None:
     assert node("a", 0.1, state=state).online is (state is NodeState.ONLINE)
 
 
-def step(name: str, *after: str) -> Step:
-    return Step(StepId(name), MOVE, tuple(StepId(each) for each in after))
+def step(name: str, *depends_on: str) -> Step:
+    return Step(StepId(name), MOVE, tuple(StepId(each) for each in depends_on))
 
 
 def test_a_plan_has_its_steps_in_an_order_that_is_safe() -> None:
@@ -236,7 +247,7 @@ def test_a_plan_has_its_steps_in_an_order_that_is_safe() -> None:
     assert Plan(()) == EMPTY_PLAN
 
 
-def test_two_steps_of_one_name_are_refused() -> None:
+def test_plan_with_duplicate_step_ids_raises_error() -> None:
     with pytest.raises(ModelError, match="two steps are called 1"):
         Plan((step("1"), step("1")))
 

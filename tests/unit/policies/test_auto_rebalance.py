@@ -9,29 +9,28 @@ from typing import Any
 
 import pytest
 
-from builders import cluster, guest_ids, node
+from opendrs.metrics import ImbalanceMetric, LoadModel, imbalance, node_loads
 from opendrs.model import (
     EMPTY_PLAN,
     GIB,
     Affinity,
     AntiAffinity,
+    ColdMigration,
     GuestId,
     GuestKind,
     Limits,
-    Migration,
+    LiveMigration,
     Mobility,
     NodeAffinity,
     NodeId,
     NodeState,
-    Relocation,
     Resources,
     Rule,
     Snapshot,
     Usage,
 )
-from opendrs.policies import AutoRebalance, Decision, Reason
-from opendrs.policies.measures import Method
-from opendrs.scoring import ImbalanceForm, UsageMode, imbalance, node_loads
+from opendrs.policies import AutoRebalance, Decision, DecisionReason
+from support.builders import cluster, guest_ids, node
 
 AT_ONCE = AutoRebalance(hold=1)
 A, B, C = (NodeId(name) for name in "abc")
@@ -40,8 +39,8 @@ LEVEL = cluster({"a": 0.5, "b": 0.5}, {"vm": ("a", 0.3)})
 STUCK = cluster({"a": 0.8, "b": 0.2}, {})
 
 
-def migration(guest: str, source: str, target: str) -> Migration:
-    return Migration(GuestId(guest), NodeId(source), NodeId(target))
+def migration(guest: str, source: str, target: str) -> LiveMigration:
+    return LiveMigration(GuestId(guest), NodeId(source), NodeId(target))
 
 
 def actions(decision: Decision[Any]) -> list[object]:
@@ -59,7 +58,7 @@ def with_node(snapshot: Snapshot, name: str, **changes: Any) -> Snapshot:  # noq
 
 
 def current(snapshot: Snapshot) -> float:
-    loads = node_loads(snapshot, UsageMode.DYNAMIC).values()
+    loads = node_loads(snapshot, LoadModel.DYNAMIC).values()
     return imbalance([load.mean for load in loads])
 
 
@@ -69,21 +68,21 @@ def test_the_defaults_are_those_of_proxmox() -> None:
     policy = AutoRebalance()
 
     assert (policy.threshold, policy.hold, policy.margin) == (0.3, 3, 0.1)
-    assert policy.method is Method.BRUTEFORCE
-    assert policy.mode is UsageMode.DYNAMIC
-    assert policy.form is ImbalanceForm.NORMALISED
+    assert policy.method == "bruteforce"
+    assert policy.load_model is LoadModel.DYNAMIC
+    assert policy.imbalance_metric is ImbalanceMetric.NORMALIZED_CV
     assert policy.initial_memory() == 0
 
 
 def test_moves_the_guest_that_evens_the_load_most() -> None:
     decision = AT_ONCE.decide(LOPSIDED, 0)
 
-    assert decision.reason is Reason.IMPROVES_BALANCE
+    assert decision.reason is DecisionReason.IMPROVES_BALANCE
     assert actions(decision) == [migration("big", "a", "b")]
     assert decision.memory == 0
 
 
-def test_tells_the_cluster_before_and_after_in_its_own_measures() -> None:
+def test_decision_has_metrics_before_and_after() -> None:
     decision = AT_ONCE.decide(LOPSIDED, 0)
 
     # By hand: loads 0.8 and 0.2 become 0.5 and 0.5.
@@ -101,10 +100,10 @@ def test_tells_the_cluster_before_and_after_in_its_own_measures() -> None:
     assert decision.detail == "imbalance 0.600 → 0.000"
 
 
-def test_leaves_a_balanced_cluster_alone_and_starts_counting_anew() -> None:
+def test_balanced_cluster_resets_hold_count() -> None:
     decision = AT_ONCE.decide(LEVEL, 2)
 
-    assert decision.reason is Reason.BALANCED
+    assert decision.reason is DecisionReason.BALANCED
     assert (decision.memory, decision.plan) == (0, EMPTY_PLAN)
     assert decision.before == decision.after
 
@@ -114,13 +113,13 @@ def test_an_imbalance_at_the_threshold_is_balanced() -> None:
 
     assert AutoRebalance(threshold=exact).decide(LOPSIDED, 2).memory == 0
     below = AutoRebalance(threshold=math.nextafter(exact, 0)).decide(LOPSIDED, 0)
-    assert below.reason is Reason.NOT_YET_SUSTAINED
+    assert below.reason is DecisionReason.HOLD_NOT_REACHED
 
 
 def test_a_threshold_of_0_leaves_perfect_balance_alone() -> None:
     even = cluster({"a": 0.5, "b": 0.5}, {"x": ("a", 0.1)})
 
-    assert AutoRebalance(threshold=0).decide(even, 9).reason is Reason.BALANCED
+    assert AutoRebalance(threshold=0).decide(even, 9).reason is DecisionReason.BALANCED
 
 
 def test_acts_in_the_cycle_in_which_the_hold_is_reached() -> None:
@@ -133,10 +132,10 @@ def test_acts_in_the_cycle_in_which_the_hold_is_reached() -> None:
         reasons.append((decision.reason, memory))
 
     assert reasons == [
-        (Reason.NOT_YET_SUSTAINED, 1),
-        (Reason.NOT_YET_SUSTAINED, 2),
-        (Reason.IMPROVES_BALANCE, 0),
-        (Reason.NOT_YET_SUSTAINED, 1),
+        (DecisionReason.HOLD_NOT_REACHED, 1),
+        (DecisionReason.HOLD_NOT_REACHED, 2),
+        (DecisionReason.IMPROVES_BALANCE, 0),
+        (DecisionReason.HOLD_NOT_REACHED, 1),
     ]
 
 
@@ -144,7 +143,7 @@ def test_acts_in_the_cycle_in_which_the_hold_is_reached() -> None:
 def test_a_hold_of_0_or_1_acts_at_once(hold: int) -> None:
     decision = AutoRebalance(hold=hold).decide(LOPSIDED, 0)
 
-    assert decision.reason is Reason.IMPROVES_BALANCE
+    assert decision.reason is DecisionReason.IMPROVES_BALANCE
 
 
 def test_a_spike_shorter_than_the_hold_is_forgotten() -> None:
@@ -152,21 +151,21 @@ def test_a_spike_shorter_than_the_hold_is_forgotten() -> None:
     after_spike = policy.decide(LEVEL, policy.decide(LOPSIDED, 0).memory)
 
     assert policy.decide(LOPSIDED, after_spike.memory).reason is (
-        Reason.NOT_YET_SUSTAINED
+        DecisionReason.HOLD_NOT_REACHED
     )
 
 
 @pytest.mark.parametrize(
     ("snapshot", "policy", "reason"),
     [
-        (STUCK, AutoRebalance(hold=3), Reason.NO_CANDIDATE),
-        (LOPSIDED, AutoRebalance(margin=1.0), Reason.GAIN_BELOW_MARGIN),
+        (STUCK, AutoRebalance(hold=3), DecisionReason.NO_CANDIDATE),
+        (LOPSIDED, AutoRebalance(margin=1.0), DecisionReason.IMPROVEMENT_TOO_SMALL),
     ],
 )
-def test_starts_counting_anew_also_when_no_move_is_worth_it(
-    snapshot: Snapshot, policy: AutoRebalance, reason: Reason
+def test_insufficient_improvement_resets_hold_count(
+    snapshot: Snapshot, policy: AutoRebalance, reason: DecisionReason
 ) -> None:
-    snapshot = snapshot if reason is Reason.NO_CANDIDATE else MARGINAL
+    snapshot = snapshot if reason is DecisionReason.NO_CANDIDATE else MARGINAL
     decision = policy.decide(snapshot, 2)
 
     assert (decision.reason, decision.memory) == (reason, 0)
@@ -179,7 +178,7 @@ MARGINAL = cluster({"a": 0.9, "b": 0.1}, {"vm": ("a", 0.1)})
 
 def test_a_gain_of_exactly_the_margin_is_enough() -> None:
     before = current(MARGINAL)
-    after = current(MARGINAL.after(migration("vm", "a", "b")))
+    after = current(MARGINAL.apply(migration("vm", "a", "b")))
     # Proxmox: the current value as it is, the expected one cut to 15 decimals.
     gain = (before - math.trunc(after * 1e15) / 1e15) / before
 
@@ -187,12 +186,12 @@ def test_a_gain_of_exactly_the_margin_is_enough() -> None:
     not_enough = AutoRebalance(hold=0, margin=math.nextafter(gain, 1))
 
     assert gain != (before - after) / before
-    assert enough.reason is Reason.IMPROVES_BALANCE
-    assert not_enough.decide(MARGINAL, 0).reason is Reason.GAIN_BELOW_MARGIN
+    assert enough.reason is DecisionReason.IMPROVES_BALANCE
+    assert not_enough.decide(MARGINAL, 0).reason is DecisionReason.IMPROVEMENT_TOO_SMALL
 
 
 @pytest.mark.parametrize("memory", [0, 1, 2])
-def test_waits_while_a_migration_is_under_way(memory: int) -> None:
+def test_migration_in_progress_postpones_decision(memory: int) -> None:
     busy = cluster(
         {"a": 0.8, "b": 0.2},
         {"big": ("a", 0.3), "small": ("a", 0.1)},
@@ -201,7 +200,7 @@ def test_waits_while_a_migration_is_under_way(memory: int) -> None:
 
     decision = AT_ONCE.decide(busy, memory)
 
-    assert decision.reason is Reason.MIGRATION_UNDER_WAY
+    assert decision.reason is DecisionReason.MIGRATION_IN_PROGRESS
     assert (decision.memory, decision.plan) == (memory, EMPTY_PLAN)
     assert decision.detail == "on the move: small"
 
@@ -211,7 +210,7 @@ def test_does_not_decide_about_a_node_it_cannot_see() -> None:
 
     decision = AT_ONCE.decide(blind, 2)
 
-    assert decision.reason is Reason.NOT_MEASURED
+    assert decision.reason is DecisionReason.METRICS_MISSING
     assert decision.detail == (
         "node b has no usage (nodes.b.usage: cpu, memory); a plan needs it of all"
     )
@@ -222,7 +221,7 @@ def test_a_cluster_without_online_nodes_is_not_measured() -> None:
     down = with_node(STUCK, "a", state=NodeState.OFFLINE)
     down = with_node(down, "b", state=NodeState.UNKNOWN)
 
-    assert AT_ONCE.decide(down, 0).reason is Reason.NOT_MEASURED
+    assert AT_ONCE.decide(down, 0).reason is DecisionReason.METRICS_MISSING
     assert AT_ONCE.decide(cluster({}, {}), 0).detail == "no node is online"
 
 
@@ -246,7 +245,7 @@ def test_a_node_that_cannot_be_reached_is_mentioned() -> None:
 
 def test_a_single_node_is_balanced() -> None:
     assert AT_ONCE.decide(cluster({"a": 0.9}, {"x": ("a", 0.5)}), 0).reason is (
-        Reason.BALANCED
+        DecisionReason.BALANCED
     )
 
 
@@ -259,7 +258,7 @@ def test_static_mode_weighs_guests_by_their_limits() -> None:
     )
     snapshot = with_guest(plain, "small", limit=Resources(8, 10 * GIB))
 
-    decision = AutoRebalance(hold=0, mode=UsageMode.STATIC).decide(snapshot, 0)
+    decision = AutoRebalance(hold=0, load_model=LoadModel.STATIC).decide(snapshot, 0)
 
     assert decision.before["highest_cpu"] == pytest.approx(1.2)
     assert decision.before["highest_memory"] == pytest.approx(0.5)
@@ -272,10 +271,10 @@ def test_in_static_mode_a_guest_without_cpu_limit_moves_as_in_proxmox() -> None:
     plain = cluster({"a": 0.5, "b": 0.0}, {"free": ("a", 0.4)})
     snapshot = with_guest(plain, "free", limit=Resources(0, 40 * GIB))
 
-    decision = AutoRebalance(hold=0, mode=UsageMode.STATIC).decide(snapshot, 0)
+    decision = AutoRebalance(hold=0, load_model=LoadModel.STATIC).decide(snapshot, 0)
 
     (step,) = decision.plan.steps
-    assert step.why.endswith("imbalance 1.000 → 0.429")
+    assert step.detail.endswith("imbalance 1.000 → 0.429")
     assert decision.after["imbalance"] == decision.before["imbalance"]
 
 
@@ -287,7 +286,7 @@ def test_topsis_weighs_memory_more_than_cpu() -> None:
     snapshot = with_guest(snapshot, "memory", usage=heavy[1])
 
     brute = AT_ONCE.decide(snapshot, 0)
-    topsis = replace(AT_ONCE, method=Method.TOPSIS).decide(snapshot, 0)
+    topsis = replace(AT_ONCE, method="topsis").decide(snapshot, 0)
 
     assert actions(brute) == [migration("cpu", "a", "b")]
     assert actions(topsis) == [migration("memory", "a", "b")]
@@ -296,10 +295,10 @@ def test_topsis_weighs_memory_more_than_cpu() -> None:
 def test_the_raw_form_is_larger_by_the_root_of_n_less_1() -> None:
     three = cluster({"a": 0.8, "b": 0.2, "c": 0.2}, {"big": ("a", 0.3)})
 
-    normalised = AT_ONCE.decide(three, 0).before["imbalance"]
-    raw = replace(AT_ONCE, form=ImbalanceForm.RAW).decide(three, 0)
+    normalized = AT_ONCE.decide(three, 0).before["imbalance"]
+    raw = replace(AT_ONCE, imbalance_metric=ImbalanceMetric.CV).decide(three, 0)
 
-    assert raw.before["imbalance"] == pytest.approx(normalised * math.sqrt(2))
+    assert raw.before["imbalance"] == pytest.approx(normalized * math.sqrt(2))
 
 
 def test_guests_that_stay_together_move_as_one() -> None:
@@ -311,16 +310,16 @@ def test_guests_that_stay_together_move_as_one() -> None:
         migration("big", "a", "b"),
         migration("small", "a", "b"),
     ]
-    assert [step.after for step in decision.plan.steps] == [(), ()]
+    assert [step.depends_on for step in decision.plan.steps] == [(), ()]
     assert decision.after["highest_memory"] == pytest.approx(0.6)
 
 
 def test_a_container_is_relocated() -> None:
     snapshot = with_guest(
-        LOPSIDED, "big", kind=GuestKind.CONTAINER, moves=Mobility.STOPPED
+        LOPSIDED, "big", kind=GuestKind.CONTAINER, mobility=Mobility.COLD
     )
 
-    assert actions(AT_ONCE.decide(snapshot, 0)) == [Relocation(GuestId("big"), A, B)]
+    assert actions(AT_ONCE.decide(snapshot, 0)) == [ColdMigration(GuestId("big"), A, B)]
 
 
 def test_a_guest_that_no_ha_manager_knows_stays() -> None:
@@ -331,7 +330,7 @@ def test_a_guest_that_no_ha_manager_knows_stays() -> None:
     assert actions(AT_ONCE.decide(unknown, 0)) == [migration("big", "a", "b")]
 
 
-def test_a_guest_whose_usage_is_not_known_stays() -> None:
+def test_guest_with_unknown_usage_is_skipped() -> None:
     snapshot = with_guest(LOPSIDED, "big", usage=Usage(None, 1))
 
     decision = AT_ONCE.decide(snapshot, 0)
@@ -340,7 +339,7 @@ def test_a_guest_whose_usage_is_not_known_stays() -> None:
     assert "left alone: big: its usage is not known" in decision.notes
 
 
-def test_a_target_without_room_in_memory_is_passed_over() -> None:
+def test_target_without_memory_is_infeasible() -> None:
     three = cluster({"a": 0.8, "b": 0.0, "c": 0.2}, {"vm": ("a", 0.3)})
     full = with_node(three, "b", usage=Usage(0.0, 70 * GIB))
 
@@ -368,7 +367,7 @@ def test_rules_prune_the_targets(rules: list[Rule], expected: str) -> None:
     assert actions(decision) == [migration("vm", "a", expected)]
 
 
-def test_contradictions_are_told() -> None:
+def test_contradictions_are_noted() -> None:
     rules = (
         Affinity(guests=guest_ids("big", "small")),
         AntiAffinity(guests=guest_ids("big", "small")),
@@ -376,16 +375,16 @@ def test_contradictions_are_told() -> None:
 
     decision = AT_ONCE.decide(replace(LOPSIDED, rules=rules), 0)
 
-    assert decision.reason is Reason.NO_CANDIDATE
+    assert decision.reason is DecisionReason.NO_CANDIDATE
     assert decision.notes[0].startswith(
         "contradiction: big and small must be together and apart ("
     )
 
 
-def test_says_why_this_guest_and_that_node() -> None:
+def test_step_detail_explains_guest_and_node() -> None:
     (step,) = AT_ONCE.decide(LOPSIDED, 0).plan.steps
 
-    assert step.why == (
+    assert step.detail == (
         "takes 3.00 cores and 30.00 GiB from a (80% loaded) to b (20%): "
         "imbalance 0.600 → 0.000"
     )
@@ -404,20 +403,20 @@ def test_says_which_nearer_choices_a_rule_excluded() -> None:
     (step,) = AT_ONCE.decide(snapshot, 0).plan.steps
 
     assert step.action == migration("vm", "a", "d")
-    assert step.why.split("; ")[1:] == [
+    assert step.detail.split("; ")[1:] == [
         "b (0.247) would be better, but vm must be apart from other",
         "c (0.297) would be better, but its architecture is arm",
     ]
 
 
-def test_at_most_three_nearer_choices_are_told() -> None:
+def test_detail_names_at_most_three_infeasible_nodes() -> None:
     near = dict.fromkeys("bcde", 0.1)
     rule = NodeAffinity(guests=guest_ids("vm"), nodes={A: 0, NodeId("z"): 0})
     snapshot = cluster({"a": 0.9, **near, "z": 0.2}, {"vm": ("a", 0.3)}, [rule])
 
     (step,) = AT_ONCE.decide(snapshot, 0).plan.steps
 
-    (closed,) = step.why.split("; ")[1:]
+    (closed,) = step.detail.split("; ")[1:]
     assert re.fullmatch(
         r"each of b \(.*\) and c \(.*\) and d \(.*\) would be better, but a rule "
         "forbids it: .*",
@@ -432,17 +431,17 @@ def test_a_closed_node_that_is_no_nearer_is_not_mentioned() -> None:
 
     (step,) = AT_ONCE.decide(snapshot, 0).plan.steps
 
-    assert step.why.endswith("imbalance 1.000 → 0.500")
+    assert step.detail.endswith("imbalance 1.000 → 0.500")
 
 
-def test_says_who_moves_as_one() -> None:
+def test_step_detail_names_move_group() -> None:
     rule = Affinity(guests=guest_ids("big", "small"))
 
     steps = AT_ONCE.decide(replace(LOPSIDED, rules=(rule,)), 0).plan.steps
 
-    why = "big and small must stay together and move as one"
-    assert [step.why.split("; ")[1] for step in steps] == [why, why]
-    assert steps[0].why.startswith("takes 4.00 cores and 40.00 GiB from a")
+    detail = "big and small must stay together and move as one"
+    assert [step.detail.split("; ")[1] for step in steps] == [detail, detail]
+    assert steps[0].detail.startswith("takes 4.00 cores and 40.00 GiB from a")
 
 
 @pytest.mark.parametrize(
@@ -457,7 +456,7 @@ def test_says_who_moves_as_one() -> None:
         {"hold": -1},
     ],
 )
-def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+def test_settings_out_of_range_raise_error(settings: dict[str, Any]) -> None:
     (name,) = settings
 
     with pytest.raises(ValueError, match=f"^{name} must be "):
@@ -465,10 +464,13 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
 
 
 def test_a_threshold_above_1_is_possible_for_the_raw_form() -> None:
-    assert AutoRebalance(threshold=1.5, form=ImbalanceForm.RAW).threshold == 1.5
+    assert (
+        AutoRebalance(threshold=1.5, imbalance_metric=ImbalanceMetric.CV).threshold
+        == 1.5
+    )
 
 
-def test_a_bundle_moves_even_where_its_leader_alone_would_not_fit() -> None:
+def test_move_group_moves_where_leader_alone_does_not_fit() -> None:
     roomy = Limits(memory_headroom=0.0)
     rule = Affinity(guests=guest_ids("big", "small"))
     tight = with_node(LOPSIDED, "b", usage=Usage(2.0, 65 * GIB))
@@ -476,5 +478,5 @@ def test_a_bundle_moves_even_where_its_leader_alone_would_not_fit() -> None:
     alone = replace(AT_ONCE, limits=roomy).decide(tight, 0)
     together = replace(AT_ONCE, limits=roomy).decide(replace(tight, rules=(rule,)), 0)
 
-    assert alone.reason is Reason.IMPROVES_BALANCE
-    assert together.reason is Reason.NO_CANDIDATE
+    assert alone.reason is DecisionReason.IMPROVES_BALANCE
+    assert together.reason is DecisionReason.NO_CANDIDATE

@@ -8,34 +8,34 @@ from typing import Any
 
 import pytest
 
-from builders import cluster, guest_ids
+from opendrs.metrics import ImbalanceMetric, LoadModel
 from opendrs.model import (
     EMPTY_PLAN,
     GIB,
     Affinity,
     AntiAffinity,
+    ColdMigration,
     GuestId,
     GuestKind,
-    Migration,
+    LiveMigration,
     Mobility,
     NodeId,
     NodeState,
-    Relocation,
     Resources,
     Snapshot,
     Usage,
 )
-from opendrs.policies import Balance, Decision, Reason
-from opendrs.policies.measures import Method
-from opendrs.scoring import ImbalanceForm, UsageMode
+from opendrs.policies import Balance, Decision, DecisionReason
+from opendrs.policies.load_metrics import SelectionMethod
+from support.builders import cluster, guest_ids
 
 A, B, C = (NodeId(name) for name in "abc")
 FOUR = {f"g{i}": ("a", 0.2) for i in range(1, 5)}
 PILED = cluster({"a": 0.8, "b": 0.0, "c": 0.0, "d": 0.0}, {**FOUR})
 
 
-def migration(guest: str, source: str, target: str) -> Migration:
-    return Migration(GuestId(guest), NodeId(source), NodeId(target))
+def migration(guest: str, source: str, target: str) -> LiveMigration:
+    return LiveMigration(GuestId(guest), NodeId(source), NodeId(target))
 
 
 def actions(decision: Decision[Any]) -> list[object]:
@@ -51,14 +51,14 @@ def test_the_defaults_mean_the_same_at_any_size() -> None:
     # docs/decisions/0003
     policy = Balance()
 
-    assert policy.form is ImbalanceForm.RAW
-    assert (policy.threshold, policy.margin) == (0.1, 0.1)
+    assert policy.imbalance_metric is ImbalanceMetric.CV
+    assert (policy.threshold, policy.min_improvement) == (0.1, 0.1)
 
 
 def test_makes_as_many_moves_as_it_takes() -> None:
     decision = Balance().decide(PILED, None)
 
-    assert decision.reason is Reason.IMPROVES_BALANCE
+    assert decision.reason is DecisionReason.IMPROVES_BALANCE
     assert actions(decision) == [
         migration("g1", "a", "b"),
         migration("g2", "a", "c"),
@@ -74,7 +74,7 @@ def test_leaves_a_balanced_cluster_alone() -> None:
 
     decision = Balance(threshold=0.125).decide(level, None)
 
-    assert (decision.reason, decision.plan) == (Reason.BALANCED, EMPTY_PLAN)
+    assert (decision.reason, decision.plan) == (DecisionReason.BALANCED, EMPTY_PLAN)
     assert decision.before == decision.after
     assert decision.detail == "imbalance 0.125 is not above the threshold 0.125"
 
@@ -83,11 +83,11 @@ def test_stops_when_a_move_gains_less_than_the_margin() -> None:
     # By hand: 0.9 and 0.1 have imbalance 0.8; after 0.1 moved, 0.6: a quarter less.
     snapshot = cluster({"a": 0.9, "b": 0.1}, {"vm": ("a", 0.1)})
 
-    enough = Balance(margin=0.24).decide(snapshot, None)
-    not_enough = Balance(margin=0.26).decide(snapshot, None)
+    enough = Balance(min_improvement=0.24).decide(snapshot, None)
+    not_enough = Balance(min_improvement=0.26).decide(snapshot, None)
 
-    assert enough.reason is Reason.IMPROVES_BALANCE
-    assert not_enough.reason is Reason.GAIN_BELOW_MARGIN
+    assert enough.reason is DecisionReason.IMPROVES_BALANCE
+    assert not_enough.reason is DecisionReason.IMPROVEMENT_TOO_SMALL
     assert not_enough.detail.endswith(
         "; the next move would take away only 25.0% of it"
     )
@@ -98,59 +98,59 @@ def test_the_margin_is_shared_among_the_nodes() -> None:
     # after 0.05 moved it is 0.232, 10.8 % less: half of a margin of 21.5 %.
     snapshot = cluster({"a": 0.8, "b": 0.2, "c": 0.2, "d": 0.2}, {"vm": ("a", 0.05)})
 
-    def reason(margin: float) -> Reason:
-        return Balance(margin=margin).decide(snapshot, None).reason
+    def reason(margin: float) -> DecisionReason:
+        return Balance(min_improvement=margin).decide(snapshot, None).reason
 
     gain = 1 - 0.23184 / 0.25981
-    assert reason(2 * gain - 0.01) is Reason.IMPROVES_BALANCE
-    assert reason(2 * gain + 0.01) is Reason.GAIN_BELOW_MARGIN
+    assert reason(2 * gain - 0.01) is DecisionReason.IMPROVES_BALANCE
+    assert reason(2 * gain + 0.01) is DecisionReason.IMPROVEMENT_TOO_SMALL
 
 
 def test_a_margin_of_0_still_wants_a_gain() -> None:
     # Moving the only guest would but exchange the nodes.
     snapshot = cluster({"a": 0.5, "b": 0.0}, {"vm": ("a", 0.5)})
 
-    assert Balance(margin=0.0).decide(snapshot, None).reason is (
-        Reason.GAIN_BELOW_MARGIN
+    assert Balance(min_improvement=0.0).decide(snapshot, None).reason is (
+        DecisionReason.IMPROVEMENT_TOO_SMALL
     )
 
 
 @pytest.mark.parametrize(("moves", "expected"), [(0, 0), (1, 1), (2, 2), (3, 3)])
 def test_moves_no_more_guests_than_the_limit(moves: int, expected: int) -> None:
-    decision = Balance(moves=moves).decide(PILED, None)
+    decision = Balance(max_migrations=moves).decide(PILED, None)
 
     assert len(decision.plan.steps) == expected
     assert (f"the limit of {moves} moves is reached" in decision.detail) is (moves < 3)
     if not moves:
-        assert decision.reason is Reason.LIMIT_REACHED
+        assert decision.reason is DecisionReason.MIGRATION_LIMIT_REACHED
 
 
 def test_guests_that_stay_together_count_one_by_one() -> None:
     pair = replace(PILED, rules=(Affinity(guests=guest_ids("g1", "g2")),))
 
-    assert actions(Balance(moves=1).decide(pair, None)) == []
-    assert len(Balance(moves=2).decide(pair, None).plan.steps) == 2
+    assert actions(Balance(max_migrations=1).decide(pair, None)) == []
+    assert len(Balance(max_migrations=2).decide(pair, None).plan.steps) == 2
 
 
-def test_where_nobody_may_move_there_is_no_candidate() -> None:
+def test_no_movable_guest_gives_no_candidate() -> None:
     decision = Balance().decide(cluster({"a": 0.8, "b": 0.2}, {}), None)
 
-    assert (decision.reason, decision.plan) == (Reason.NO_CANDIDATE, EMPTY_PLAN)
+    assert (decision.reason, decision.plan) == (DecisionReason.NO_CANDIDATE, EMPTY_PLAN)
     assert decision.detail == "imbalance 0.600; no guest may move"
 
 
 @pytest.mark.parametrize(
     ("snapshot", "reason"),
     [
-        (cluster({"a": None, "b": 0.1}, {}), Reason.NOT_MEASURED),
+        (cluster({"a": None, "b": 0.1}, {}), DecisionReason.METRICS_MISSING),
         (
             cluster({"a": 0.8, "b": 0.1}, {"x": ("a", 0.2)}, moving={"x": "b"}),
-            Reason.MIGRATION_UNDER_WAY,
+            DecisionReason.MIGRATION_IN_PROGRESS,
         ),
     ],
 )
 def test_waits_for_a_cluster_that_can_be_judged(
-    snapshot: Snapshot, reason: Reason
+    snapshot: Snapshot, reason: DecisionReason
 ) -> None:
     decision = Balance().decide(snapshot, None)
 
@@ -159,21 +159,21 @@ def test_waits_for_a_cluster_that_can_be_judged(
 
 
 def test_containers_stay_unless_they_may_be_relocated() -> None:
-    container = {"kind": GuestKind.CONTAINER, "moves": Mobility.STOPPED}
+    container = {"kind": GuestKind.CONTAINER, "mobility": Mobility.COLD}
     snapshot = cluster({"a": 0.8, "b": 0.2}, {"ct": ("a", 0.3)})
     snapshot = with_guest(snapshot, "ct", **container)
 
     stays = Balance().decide(snapshot, None)
-    goes = Balance(relocate=True).decide(snapshot, None)
+    goes = Balance(allow_cold_migration=True).decide(snapshot, None)
 
-    assert stays.reason is Reason.NO_CANDIDATE
+    assert stays.reason is DecisionReason.NO_CANDIDATE
     assert stays.notes == (
         "left alone: ct: it is a container, which would have to be stopped to move",
     )
-    assert actions(goes) == [Relocation(GuestId("ct"), A, B)]
+    assert actions(goes) == [ColdMigration(GuestId("ct"), A, B)]
 
 
-def test_who_may_go_nowhere_is_told_with_what_is_in_the_way() -> None:
+def test_unplaceable_guests_are_noted_with_reason() -> None:
     apart = AntiAffinity(guests=guest_ids("big", "small"))
     snapshot = cluster(
         {"a": 0.8, "b": 0.1, "c": 0.0},
@@ -185,7 +185,7 @@ def test_who_may_go_nowhere_is_told_with_what_is_in_the_way() -> None:
         replace(snapshot, nodes={**snapshot.nodes, C: off}), None
     )
 
-    assert decision.reason is Reason.NO_CANDIDATE
+    assert decision.reason is DecisionReason.NO_CANDIDATE
     assert decision.notes == (
         "nowhere to go: big: b: big must be apart from small; c: it is offline",
         "nowhere to go: small: a: small must be apart from big; c: it is offline",
@@ -199,7 +199,7 @@ def test_guests_without_ha_are_moved() -> None:
 
 
 def test_each_guest_moves_at_most_once() -> None:
-    decision = Balance(margin=0.0, threshold=0.0).decide(PILED, None)
+    decision = Balance(min_improvement=0.0, threshold=0.0).decide(PILED, None)
 
     guests = [step.action.guest for step in decision.plan.steps]  # type: ignore[union-attr]
     assert len(set(guests)) == len(guests)
@@ -210,8 +210,10 @@ def test_topsis_prefers_what_evens_memory() -> None:
     snapshot = with_guest(plain, "cpu", usage=Usage(4.5, 10 * GIB))
     snapshot = with_guest(snapshot, "memory", usage=Usage(1.0, 40 * GIB))
 
-    brute = Balance(moves=1).decide(snapshot, None)
-    topsis = Balance(moves=1, method=Method.TOPSIS).decide(snapshot, None)
+    brute = Balance(max_migrations=1).decide(snapshot, None)
+    topsis = Balance(max_migrations=1, method=SelectionMethod.TOPSIS).decide(
+        snapshot, None
+    )
 
     assert actions(brute) == [migration("cpu", "a", "b")]
     assert actions(topsis) == [migration("memory", "a", "b")]
@@ -223,7 +225,9 @@ def test_static_mode_does_not_count_on_a_guest_without_cpu_limit() -> None:
     plain = cluster({"a": 0.5, "b": 0.0}, {"free": ("a", 0.4)})
     snapshot = with_guest(plain, "free", limit=Resources(0, 40 * GIB))
 
-    decision = Balance(mode=UsageMode.STATIC, margin=0.0).decide(snapshot, None)
+    decision = Balance(load_model=LoadModel.STATIC, min_improvement=0.0).decide(
+        snapshot, None
+    )
 
     assert decision.plan == EMPTY_PLAN
     assert decision.notes == ("left alone: free: it has no cpu limit to be weighed by",)
@@ -234,12 +238,12 @@ def test_static_mode_does_not_count_on_a_guest_without_cpu_limit() -> None:
     [
         {"threshold": -0.1},
         {"threshold": math.nan},
-        {"margin": 1.1},
-        {"margin": -0.1},
-        {"moves": -1},
+        {"min_improvement": 1.1},
+        {"min_improvement": -0.1},
+        {"max_migrations": -1},
     ],
 )
-def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+def test_settings_out_of_range_raise_error(settings: dict[str, Any]) -> None:
     (name,) = settings
 
     with pytest.raises(ValueError, match=f"^{name} must be "):

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from builders import cluster, guest_ids
 from opendrs.model import (
     Affinity,
     AntiAffinity,
-    Exclusion,
     GuestId,
     Mobility,
     NodeAffinity,
@@ -21,10 +19,12 @@ from opendrs.model import (
     Pin,
     Rule,
     Snapshot,
+    TagExclusion,
 )
 from opendrs.rules import CompiledRules, Contradiction, compile_rules
-from oracles.placement import keepable
-from strategies import snapshots
+from support.builders import cluster, guest_ids
+from support.oracles.placement import is_satisfiable
+from support.strategies import snapshots
 
 NODES = [NodeId(name) for name in ("a", "b", "c")]
 A, B, C = NODES
@@ -44,18 +44,18 @@ def belong(*names: str, strict: bool = True, **nodes: int) -> NodeAffinity:
     return NodeAffinity(guests=guest_ids(*names), nodes=priorities, strict=strict)
 
 
-def five(*rules: Rule, nodes: int = 3) -> Snapshot:
+def five_guests(*rules: Rule, nodes: int = 3) -> Snapshot:
     """Return guests v to z, all on node a."""
     places: dict[str, float | None] = dict.fromkeys(NODES[:nodes], 0.1)
     return cluster(places, dict.fromkeys("vwxyz", ("a", 0.01)), rules)
 
 
 def compiled(*rules: Rule) -> CompiledRules:
-    return compile_rules(five(*rules))
+    return compile_rules(five_guests(*rules))
 
 
 def contradictions(*rules: Rule, nodes: int = 3) -> list[Contradiction]:
-    return list(compile_rules(five(*rules, nodes=nodes)).contradictions)
+    return list(compile_rules(five_guests(*rules, nodes=nodes)).contradictions)
 
 
 def test_a_guest_that_no_rule_binds_is_absent() -> None:
@@ -63,7 +63,7 @@ def test_a_guest_that_no_rule_binds_is_absent() -> None:
 
     for binding in (rules.together, rules.apart, rules.nodes, rules.rankings):
         assert Z not in binding
-    assert Z not in rules.fixed
+    assert Z not in rules.immovable
 
 
 def test_groups_that_share_a_guest_become_one() -> None:
@@ -79,19 +79,19 @@ def test_a_rule_that_bridges_two_groups_joins_them() -> None:
     assert rules.together == dict.fromkeys((V, W, X, Y), frozenset({V, W, X, Y}))
 
 
-def test_groups_that_share_nobody_stay_two() -> None:
+def test_disjoint_groups_stay_separate() -> None:
     rules = compiled(together("v", "w"), together("x", "y"))
 
     assert rules.together == {V: {V, W}, W: {V, W}, X: {X, Y}, Y: {X, Y}}
 
 
-def test_guests_are_apart_both_ways() -> None:
+def test_anti_affinity_is_symmetric() -> None:
     rules = compiled(apart("v", "w", "x"), apart("x", "y"))
 
     assert rules.apart == {V: {W, X}, W: {V, X}, X: {V, W, Y}, Y: {X}}
 
 
-def test_who_is_apart_from_one_of_a_group_is_apart_from_all_of_it() -> None:
+def test_anti_affinity_extends_to_affinity_group() -> None:
     # Proxmox: _implicit-negative rules, in both directions.
     rules = compiled(together("v", "w"), apart("w", "x"))
 
@@ -140,7 +140,7 @@ def test_what_ranks_nodes_for_one_of_a_group_does_so_for_all_of_it() -> None:
     assert rules.rankings == dict.fromkeys((V, W), (first, second))
 
 
-def test_soft_rules_bind_softly_and_only_whom_they_name() -> None:
+def test_soft_rules_bind_only_named_guests() -> None:
     rules = compiled(
         together("v", "w", strict=False),
         together("w", "x", strict=False),
@@ -150,7 +150,7 @@ def test_soft_rules_bind_softly_and_only_whom_they_name() -> None:
     assert rules.soft_together == {V: {W}, W: {V, X}, X: {W}}
     assert rules.soft_apart == {X: {Y}, Y: {X}}
     assert rules.together == rules.apart == {}
-    assert rules.fixed == {}
+    assert rules.immovable == {}
 
 
 def test_guests_that_do_not_exist_are_passed_over() -> None:
@@ -167,15 +167,15 @@ def test_guests_that_do_not_exist_are_passed_over() -> None:
 
 
 def test_pinned_and_excluded_guests_are_fixed_by_their_rule() -> None:
-    snapshot = five(
+    snapshot = five_guests(
         Pin(guests=guest_ids("v"), name="licence"),
-        Exclusion(tags=frozenset({"lab", "db"}), name="not these"),
+        TagExclusion(tags=frozenset({"lab", "db"}), name="not these"),
     )
     tagged = replace(snapshot.guests[W], tags=frozenset({"db", "web"}))
 
     rules = compile_rules(replace(snapshot, guests={**snapshot.guests, W: tagged}))
 
-    assert rules.fixed == {V: "rule: licence", W: "rule: not these"}
+    assert rules.immovable == {V: "rule: licence", W: "rule: not these"}
 
 
 def test_guests_together_and_apart_contradict_each_other() -> None:
@@ -186,20 +186,20 @@ def test_guests_together_and_apart_contradict_each_other() -> None:
 
     assert found.rules == (*chain, far)
     assert found.guests == {V, W, X}
-    assert found.why == "v and x must be together and apart"
+    assert found.detail == "v and x must be together and apart"
 
 
-def test_a_guest_whose_nodes_exclude_each_other_has_no_home() -> None:
+def test_disjoint_node_affinities_are_a_contradiction() -> None:
     rules = (belong("v", a=1), belong("v", b=1))
 
     (found,) = contradictions(*rules, belong("w", a=1))
 
     assert found.rules == rules
     assert found.guests == {V}
-    assert found.why == "no node of the cluster may hold v"
+    assert found.detail == "no node of the cluster may hold v"
 
 
-def test_a_guest_whose_only_node_does_not_exist_has_no_home() -> None:
+def test_node_affinity_to_missing_node_is_a_contradiction() -> None:
     rule = belong("v", nowhere=1)
 
     (found,) = contradictions(rule)
@@ -208,42 +208,42 @@ def test_a_guest_whose_only_node_does_not_exist_has_no_home() -> None:
     assert found.guests == {V}
 
 
-def test_a_group_whose_nodes_exclude_each_other_is_told_once() -> None:
+def test_contradiction_of_affinity_group_is_reported_once() -> None:
     rules = (belong("v", a=1), belong("w", b=1), together("v", "w", "x"))
 
     (found,) = contradictions(*rules)
 
     assert found.rules == rules
     assert found.guests == {V, W, X}
-    assert found.why == "no node of the cluster may hold v and w and x"
+    assert found.detail == "no node of the cluster may hold v and w and x"
 
 
-def test_more_guests_apart_than_nodes_are_a_crowd() -> None:
-    crowd = apart("v", "w", "x", "y")
+def test_anti_affinity_of_more_guests_than_nodes_is_a_contradiction() -> None:
+    contradiction = apart("v", "w", "x", "y")
 
-    (found,) = contradictions(crowd)
+    (found,) = contradictions(contradiction)
 
-    assert found.rules == (crowd,)
+    assert found.rules == (contradiction,)
     assert found.guests == {V, W, X, Y}
-    assert found.why == "4 guests must be apart and their nodes suffice for 3"
+    assert found.detail == "4 guests must be apart and their nodes suffice for 3"
 
 
 def test_as_many_guests_apart_as_nodes_are_none() -> None:
     assert contradictions(apart("v", "w", "x")) == []
 
 
-def test_guests_apart_with_too_few_nodes_for_some_are_a_crowd() -> None:
+def test_anti_affinity_with_too_few_allowed_nodes_is_a_contradiction() -> None:
     pair = belong("v", "w", "x", a=1, b=1)
-    crowd = apart("v", "w", "x")
+    contradiction = apart("v", "w", "x")
 
-    (found,) = contradictions(pair, crowd)
+    (found,) = contradictions(pair, contradiction)
 
-    assert found.rules == (crowd, pair)
+    assert found.rules == (contradiction, pair)
     assert found.guests == {V, W, X}
-    assert found.why == "3 guests must be apart and their nodes suffice for 2"
+    assert found.detail == "3 guests must be apart and their nodes suffice for 2"
 
 
-def test_a_crowd_may_come_from_the_nodes_of_whole_groups() -> None:
+def test_allowed_nodes_of_groups_can_make_a_contradiction() -> None:
     rules = (
         together("v", "z"),
         belong("z", a=1),
@@ -257,14 +257,14 @@ def test_a_crowd_may_come_from_the_nodes_of_whole_groups() -> None:
     assert found.rules == (rules[3], rules[1], rules[2])
 
 
-def test_a_guest_that_gave_way_does_not_give_way_for_nothing() -> None:
+def test_matching_reassigns_reassigned_guest() -> None:
     # v makes room on a for w, and cannot make any more of it for x.
     (found,) = contradictions(apart("v", "w", "x"), belong("w", "x", a=1))
 
-    assert found.why == "3 guests must be apart and their nodes suffice for 2"
+    assert found.detail == "3 guests must be apart and their nodes suffice for 2"
 
 
-def test_guests_apart_fit_when_some_give_way_to_others() -> None:
+def test_matching_reassigns_guests() -> None:
     # v may go anywhere, w to a or b, x only to a: c, b and a.
     assert (
         contradictions(apart("v", "w", "x"), belong("w", a=1, b=1), belong("x", a=1))
@@ -273,17 +273,19 @@ def test_guests_apart_fit_when_some_give_way_to_others() -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_soft_rules_contradict_nobody(*, strict: bool) -> None:
+def test_soft_rules_make_no_contradiction(*, strict: bool) -> None:
     others = (belong("v", strict=strict, a=1), belong("v", strict=False, b=1))
     soft = (apart("v", "w", strict=False), apart("v", "w", "x", "y", strict=False))
 
     assert contradictions(together("v", "w"), *others, *soft) == []
 
 
-def test_members_of_a_group_that_cannot_leave_different_nodes_are_told() -> None:
+def test_affinity_group_with_immovable_members_on_two_nodes_is_a_contradiction() -> (
+    None
+):
     rule = together("v", "w", "x")
-    snapshot = five(rule, Pin(guests=guest_ids("v")))
-    stuck = replace(snapshot.guests[W], node=B, moves=Mobility.NEVER)
+    snapshot = five_guests(rule, Pin(guests=guest_ids("v")))
+    stuck = replace(snapshot.guests[W], node=B, mobility=Mobility.NONE)
 
     (found,) = compile_rules(
         replace(snapshot, guests={**snapshot.guests, W: stuck})
@@ -291,7 +293,7 @@ def test_members_of_a_group_that_cannot_leave_different_nodes_are_told() -> None
 
     assert found.rules == (rule,)
     assert found.guests == {V, W, X}
-    assert found.why == (
+    assert found.detail == (
         "v and w and x must be together, and some of them cannot leave a and b"
     )
 
@@ -308,17 +310,17 @@ def test_a_contradiction_names_its_rules() -> None:
     assert str(found) == 'no node of the cluster may hold v ("v belongs on nowhere")'
 
 
-def test_guests_of_a_contradiction_are_left_alone() -> None:
+def test_guests_of_a_contradiction_are_immovable() -> None:
     rules = compiled(together("v", "w"), apart("v", "w"), belong("x", a=1))
 
-    why = "its rules contradict each other: v and w must be together and apart"
-    assert rules.fixed == {V: why, W: why}
+    detail = "its rules contradict each other: v and w must be together and apart"
+    assert rules.immovable == {V: detail, W: detail}
 
 
 def test_a_pin_says_more_than_a_contradiction() -> None:
     pin = Pin(guests=guest_ids("v"), name="licence")
 
-    fixed = compiled(together("v", "w"), apart("v", "w"), pin).fixed
+    fixed = compiled(together("v", "w"), apart("v", "w"), pin).immovable
 
     assert fixed[V] == "rule: licence"
     assert "contradict" in fixed[W]
@@ -340,13 +342,13 @@ def rule_sets(draw: st.DrawFn) -> Snapshot:
             rules.append(NodeAffinity(guests=guest_ids(*names), nodes=nodes))
         elif len(names) > 1:
             rules.append(together(*names) if kind == "t" else apart(*names))
-    return five(*rules, nodes=draw(st.integers(2, 3)))
+    return five_guests(*rules, nodes=draw(st.integers(2, 3)))
 
 
 @settings(max_examples=200)
 @given(rule_sets())
-def test_rules_that_can_be_kept_contradict_nobody(snapshot: Snapshot) -> None:
-    assume(keepable(snapshot))
+def test_satisfiable_rules_make_no_contradiction(snapshot: Snapshot) -> None:
+    assume(is_satisfiable(snapshot))
     event(f"{len(snapshot.rules)} rules")
 
     assert compile_rules(snapshot).contradictions == ()
@@ -354,7 +356,7 @@ def test_rules_that_can_be_kept_contradict_nobody(snapshot: Snapshot) -> None:
 
 @settings(max_examples=200)
 @given(rule_sets())
-def test_a_rule_that_cannot_be_kept_beside_the_others_is_told(
+def test_unsatisfiable_rule_is_a_contradiction(
     snapshot: Snapshot,
 ) -> None:
     """Each anti-affinity is judged by itself, beside groups and nodes.
@@ -365,11 +367,11 @@ def test_a_rule_that_cannot_be_kept_beside_the_others_is_told(
     rest = [rule for rule in snapshot.rules if not isinstance(rule, AntiAffinity)]
     spreads = [rule for rule in snapshot.rules if isinstance(rule, AntiAffinity)]
     alone = [replace(snapshot, rules=(*rest, rule)) for rule in spreads]
-    assume(not all(map(keepable, [*alone, replace(snapshot, rules=tuple(rest))])))
+    assume(not all(map(is_satisfiable, [*alone, replace(snapshot, rules=tuple(rest))])))
 
     found = compile_rules(snapshot).contradictions
 
-    event(found[0].why.split(" must ")[-1].split(" may ")[0] if found else "none")
+    event(found[0].detail.split(" must ")[-1].split(" may ")[0] if found else "none")
     assert found
 
 
@@ -384,7 +386,7 @@ def test_what_binds_one_guest_to_another_binds_both(snapshot: Snapshot) -> None:
 
 
 @given(snapshots())
-def test_nobody_is_apart_from_itself_or_its_group(snapshot: Snapshot) -> None:
+def test_no_guest_is_apart_from_its_own_group(snapshot: Snapshot) -> None:
     rules = compile_rules(snapshot)
 
     for guest, others in rules.apart.items():
@@ -397,7 +399,7 @@ def test_every_guest_of_a_contradiction_is_fixed(snapshot: Snapshot) -> None:
 
     for found in rules.contradictions:
         assert found.rules
-        assert found.guests <= set(rules.fixed)
+        assert found.guests <= set(rules.immovable)
 
 
 @given(snapshots(), st.randoms(use_true_random=False))

@@ -7,23 +7,23 @@ from dataclasses import replace
 import pytest
 from hypothesis import event, given
 
-from builders import cluster, guest_ids
 from opendrs.model import (
     Affinity,
     AntiAffinity,
-    Exclusion,
     GuestId,
     GuestState,
-    Migration,
+    LiveMigration,
     NodeAffinity,
     NodeId,
     Pin,
     Rule,
     Snapshot,
+    TagExclusion,
 )
-from opendrs.rules import Violation, newly_broken, violation_change, violations
-from oracles.placement import breaks, placement
-from strategies import snapshots
+from opendrs.rules import Violation, new_violations, violation_change, violations
+from support.builders import cluster, guest_ids
+from support.oracles.placement import current_placement, violated_rules
+from support.strategies import snapshots
 
 A, B, C = NodeId("a"), NodeId("b"), NodeId("c")
 X, Y, Z = GuestId("x"), GuestId("y"), GuestId("z")
@@ -33,28 +33,30 @@ ON_A = NodeAffinity(guests=guest_ids("x"), nodes={A: 0})
 NODES: dict[str, float | None] = {"a": 0.1, "b": 0.1, "c": 0.1}
 
 
-def placed(rule: Rule, moving: dict[str, str] | None = None, **at: str) -> Snapshot:
+def snapshot_of(
+    rule: Rule, moving: dict[str, str] | None = None, **at: str
+) -> Snapshot:
     guests: dict[str, tuple[str, float | None]] = {
         name: (where, 0.1) for name, where in at.items()
     }
     return cluster(NODES, guests, [rule], moving)
 
 
-def stopped(snapshot: Snapshot, name: GuestId) -> Snapshot:
+def with_stopped(snapshot: Snapshot, name: GuestId) -> Snapshot:
     still = replace(snapshot.guests[name], state=GuestState.STOPPED)
     return replace(snapshot, guests={**snapshot.guests, name: still})
 
 
-def found(snapshot: Snapshot) -> list[tuple[set[GuestId], set[NodeId]]]:
+def violations_of(snapshot: Snapshot) -> list[tuple[set[GuestId], set[NodeId]]]:
     return [(set(each.guests), set(each.nodes)) for each in violations(snapshot)]
 
 
 @pytest.mark.parametrize(
     "snapshot",
     [
-        placed(APART, x="a", y="b", z="c"),
-        placed(TOGETHER, x="a", y="a", z="a"),
-        placed(ON_A, x="a", y="b"),
+        snapshot_of(APART, x="a", y="b", z="c"),
+        snapshot_of(TOGETHER, x="a", y="a", z="a"),
+        snapshot_of(ON_A, x="a", y="b"),
     ],
     ids=["apart", "together", "on its node"],
 )
@@ -63,79 +65,91 @@ def test_nothing_is_broken_where_every_rule_is_kept(snapshot: Snapshot) -> None:
 
 
 def test_each_pair_that_is_too_close_is_a_violation() -> None:
-    crowd = placed(APART, x="a", y="a", z="a")
+    together = snapshot_of(APART, x="a", y="a", z="a")
 
-    assert found(crowd) == [({X, Y}, {A}), ({X, Z}, {A}), ({Y, Z}, {A})]
+    assert violations_of(together) == [({X, Y}, {A}), ({X, Z}, {A}), ({Y, Z}, {A})]
 
 
 def test_guests_that_are_apart_break_an_affinity_once() -> None:
-    assert found(placed(TOGETHER, x="a", y="a", z="c")) == [({X, Y, Z}, {A, C})]
+    assert violations_of(snapshot_of(TOGETHER, x="a", y="a", z="c")) == [
+        ({X, Y, Z}, {A, C})
+    ]
 
 
 def test_each_guest_on_a_wrong_node_is_a_violation() -> None:
     both = NodeAffinity(guests=guest_ids("x", "y", "z"), nodes={A: 0})
 
-    assert found(placed(both, x="b", y="a", z="c")) == [({X}, {B}), ({Z}, {C})]
+    assert violations_of(snapshot_of(both, x="b", y="a", z="c")) == [
+        ({X}, {B}),
+        ({Z}, {C}),
+    ]
 
 
 def test_a_guest_on_the_move_counts_on_both_nodes() -> None:
-    leaving = placed(APART, {"x": "c"}, x="a", y="a", z="b")
-    coming = placed(APART, {"x": "c"}, x="b", y="c", z="a")
+    migrating = snapshot_of(APART, {"x": "c"}, x="a", y="a", z="b")
+    coming = snapshot_of(APART, {"x": "c"}, x="b", y="c", z="a")
 
-    assert found(leaving) == [({X, Y}, {A})]
-    assert found(coming) == [({X, Y}, {C})]
+    assert violations_of(migrating) == [({X, Y}, {A})]
+    assert violations_of(coming) == [({X, Y}, {C})]
 
 
 def test_a_guest_on_the_move_is_still_with_those_it_leaves_and_joins() -> None:
-    one_after = placed(TOGETHER, {"z": "b"}, x="b", y="b", z="a")
-    all_at_once = placed(TOGETHER, {"x": "b", "y": "b", "z": "b"}, x="a", y="a", z="a")
-    two_ways = placed(TOGETHER, {"x": "b", "y": "c"}, x="a", y="a", z="a")
-    too_late = placed(TOGETHER, {"z": "c"}, x="b", y="b", z="a")
+    one_after = snapshot_of(TOGETHER, {"z": "b"}, x="b", y="b", z="a")
+    all_at_once = snapshot_of(
+        TOGETHER, {"x": "b", "y": "b", "z": "b"}, x="a", y="a", z="a"
+    )
+    migrating = snapshot_of(TOGETHER, {"x": "b", "y": "c"}, x="a", y="a", z="a")
+    too_late = snapshot_of(TOGETHER, {"z": "c"}, x="b", y="b", z="a")
 
-    assert found(one_after) == found(all_at_once) == found(two_ways) == []
-    assert found(too_late) == [({X, Y, Z}, {A, B, C})]
+    assert (
+        violations_of(one_after)
+        == violations_of(all_at_once)
+        == violations_of(migrating)
+        == []
+    )
+    assert violations_of(too_late) == [({X, Y, Z}, {A, B, C})]
 
 
-def test_a_guest_on_its_way_to_a_wrong_node_breaks_its_rule_there() -> None:
-    assert found(placed(ON_A, {"x": "b"}, x="a")) == [({X}, {B})]
-    assert found(placed(ON_A, {"x": "a"}, x="b")) == [({X}, {B})]
+def test_guest_migrating_to_forbidden_node_violates_node_affinity() -> None:
+    assert violations_of(snapshot_of(ON_A, {"x": "b"}, x="a")) == [({X}, {B})]
+    assert violations_of(snapshot_of(ON_A, {"x": "a"}, x="b")) == [({X}, {B})]
 
 
 @pytest.mark.parametrize("rule", [APART, ON_A])
 def test_a_stopped_guest_is_nowhere(rule: Rule) -> None:
-    crowd = placed(rule, x="b", y="b")
+    together = snapshot_of(rule, x="b", y="b")
 
-    assert violations(crowd)
-    assert violations(stopped(crowd, X)) == ()
+    assert violations(together)
+    assert violations(with_stopped(together, X)) == ()
 
 
-def test_a_stopped_guest_is_missed_by_nobody() -> None:
-    torn = placed(TOGETHER, x="a", y="b", z="b")
+def test_stopped_guest_violates_no_affinity() -> None:
+    torn = snapshot_of(TOGETHER, x="a", y="b", z="b")
 
     assert violations(torn)
-    assert violations(stopped(torn, X)) == ()
+    assert violations(with_stopped(torn, X)) == ()
 
 
 @pytest.mark.parametrize(
     "state", [GuestState.RUNNING, GuestState.PAUSED, GuestState.UNKNOWN]
 )
 def test_a_guest_that_may_run_takes_its_place(state: GuestState) -> None:
-    crowd = placed(APART, x="a", y="a")
-    guests = {**crowd.guests, X: replace(crowd.guests[X], state=state)}
+    together = snapshot_of(APART, x="a", y="a")
+    guests = {**together.guests, X: replace(together.guests[X], state=state)}
 
-    assert found(replace(crowd, guests=guests)) == [({X, Y}, {A})]
+    assert violations_of(replace(together, guests=guests)) == [({X, Y}, {A})]
 
 
 @pytest.mark.parametrize("rule", [APART, TOGETHER, ON_A])
 def test_guests_that_do_not_exist_are_passed_over(rule: Rule) -> None:
-    assert violations(placed(rule, y="b")) == ()
+    assert violations(snapshot_of(rule, y="b")) == ()
 
 
 @pytest.mark.parametrize(
-    "rule", [Pin(guests=guest_ids("x")), Exclusion(tags=frozenset({"t"}))]
+    "rule", [Pin(guests=guest_ids("x")), TagExclusion(tags=frozenset({"t"}))]
 )
 def test_pins_and_exclusions_are_not_broken_by_a_place(rule: Rule) -> None:
-    assert violations(placed(rule, x="a")) == ()
+    assert violations(snapshot_of(rule, x="a")) == ()
 
 
 @pytest.mark.parametrize("rule", [APART, TOGETHER, ON_A])
@@ -143,7 +157,7 @@ def test_pins_and_exclusions_are_not_broken_by_a_place(rule: Rule) -> None:
 def test_a_violation_says_whether_the_rule_had_to_be_kept(
     rule: AntiAffinity | Affinity | NodeAffinity, *, strict: bool
 ) -> None:
-    broken = violations(placed(replace(rule, strict=strict), x="b", y="b", z="c"))
+    broken = violations(snapshot_of(replace(rule, strict=strict), x="b", y="b", z="c"))
 
     assert broken
     assert all(each.strict is strict for each in broken)
@@ -152,62 +166,62 @@ def test_a_violation_says_whether_the_rule_had_to_be_kept(
 def test_a_violation_reads_as_a_sentence() -> None:
     named = AntiAffinity(guests=guest_ids("x", "y"), name="spread")
 
-    (broken,) = violations(placed(named, x="a", y="a"))
+    (broken,) = violations(snapshot_of(named, x="a", y="a"))
 
     assert str(broken) == "spread: broken by x, y on a"
 
 
 def test_violations_come_in_the_order_of_the_rules() -> None:
-    snapshot = placed(ON_A, x="b", y="b")
+    snapshot = snapshot_of(ON_A, x="b", y="b")
     both = replace(snapshot, rules=(ON_A, APART, ON_A))
 
     assert [each.rule for each in violations(both)] == [ON_A, APART, ON_A]
 
 
 def test_a_move_breaks_newly_what_was_kept_before() -> None:
-    before = placed(APART, x="a", y="b")
-    after = before.after(Migration(X, A, B))
+    before = snapshot_of(APART, x="a", y="b")
+    after = before.apply(LiveMigration(X, A, B))
 
-    assert newly_broken(before, after) == (
+    assert new_violations(before, after) == (
         Violation(APART, frozenset({X, Y}), frozenset({B})),
     )
 
 
 def test_what_was_broken_already_is_not_broken_newly() -> None:
-    before = placed(ON_A, x="b", y="b")
-    after = before.after(Migration(X, B, C))
+    before = snapshot_of(ON_A, x="b", y="b")
+    after = before.apply(LiveMigration(X, B, C))
 
     assert violations(after)
-    assert newly_broken(before, after) == ()
+    assert new_violations(before, after) == ()
 
 
 def test_another_pair_of_the_same_rule_is_broken_newly() -> None:
-    before = placed(APART, x="a", y="a", z="b")
-    after = before.after(Migration(X, A, B))
+    before = snapshot_of(APART, x="a", y="a", z="b")
+    after = before.apply(LiveMigration(X, A, B))
 
-    assert [each.guests for each in newly_broken(before, after)] == [{X, Z}]
+    assert [each.guests for each in new_violations(before, after)] == [{X, Z}]
 
 
 def test_a_soft_rule_is_never_broken_newly() -> None:
-    before = placed(replace(APART, strict=False), x="a", y="b")
+    before = snapshot_of(replace(APART, strict=False), x="a", y="b")
 
-    assert newly_broken(before, before.after(Migration(X, A, B))) == ()
+    assert new_violations(before, before.apply(LiveMigration(X, A, B))) == ()
 
 
-def test_rules_of_one_name_are_told_apart() -> None:
+def test_rules_of_one_name_are_distinguished() -> None:
     on_a = NodeAffinity(guests=guest_ids("x"), nodes={A: 0}, name="home")
     on_b = NodeAffinity(guests=guest_ids("x"), nodes={B: 0}, name="home")
-    before = replace(placed(on_a, x="b"), rules=(on_a, on_b))
+    before = replace(snapshot_of(on_a, x="b"), rules=(on_a, on_b))
 
-    broken = newly_broken(before, before.after(Migration(X, B, A)))
+    broken = new_violations(before, before.apply(LiveMigration(X, B, A)))
 
     assert [each.rule for each in broken] == [on_b]
 
 
 def test_a_rule_given_twice_is_broken_twice() -> None:
-    before = replace(placed(APART, x="a", y="b"), rules=(APART, APART))
+    before = replace(snapshot_of(APART, x="a", y="b"), rules=(APART, APART))
 
-    assert len(newly_broken(before, before.after(Migration(X, A, B)))) == 2
+    assert len(new_violations(before, before.apply(LiveMigration(X, A, B)))) == 2
 
 
 @given(snapshots())
@@ -216,7 +230,7 @@ def test_finds_the_strict_rules_that_the_plain_form_finds_broken(
 ) -> None:
     strict = [each for each in violations(snapshot) if each.strict]
 
-    expected = breaks(snapshot, placement(snapshot))
+    expected = violated_rules(snapshot, current_placement(snapshot))
 
     event("broken" if expected else "kept")
     assert sorted((str(each.rule), sorted(each.guests)) for each in strict) == sorted(
@@ -226,9 +240,9 @@ def test_finds_the_strict_rules_that_the_plain_form_finds_broken(
 
 def test_a_plan_repairs_the_strict_rules_that_hold_after_it() -> None:
     soft = Affinity(guests=guest_ids("x", "z"), strict=False, name="soft")
-    before = replace(placed(APART, x="a", y="a", z="b"), rules=(APART, ON_A, soft))
+    before = replace(snapshot_of(APART, x="a", y="a", z="b"), rules=(APART, ON_A, soft))
 
-    change = violation_change(before, before.after(Migration(Y, A, C)))
+    change = violation_change(before, before.apply(LiveMigration(Y, A, C)))
 
     assert [each.rule for each in change.strict_before] == [APART]
     assert change.strict_after == ()
@@ -238,9 +252,9 @@ def test_a_plan_repairs_the_strict_rules_that_hold_after_it() -> None:
 
 def test_a_violation_on_another_node_is_not_repaired() -> None:
     elsewhere = NodeAffinity(guests=guest_ids("x"), nodes={A: 0})
-    before = placed(elsewhere, x="b")
+    before = snapshot_of(elsewhere, x="b")
 
-    change = violation_change(before, before.after(Migration(X, B, C)))
+    change = violation_change(before, before.apply(LiveMigration(X, B, C)))
 
     assert change.repaired == ()
     assert [each.nodes for each in change.strict_after] == [{C}]

@@ -1,32 +1,34 @@
-"""Hosts, asked over libvirt, each with a deadline.
+"""Connections to libvirt hosts, with a deadline for each call; libvirt-python is loaded on first use.
 
-libvirt's calls wait as long as the network lets them, which for a dead host is
-minutes. So each runs in a thread of its own, which is left behind when the
-deadline passes: it holds nothing the next call needs.
+libvirt's calls block as long as the network lets them, which for a dead host is
+minutes. So each runs in a thread of its own, which is abandoned when the deadline
+passes: it holds nothing that the next call needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from threading import Lock
-from typing import TypeVar
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar
 
-from opendrs.errors import PlatformError, PlatformUnavailableError
+from opendrs.errors import ConfigurationError, PlatformError, PlatformUnavailableError
 from opendrs.model import NodeId
-from opendrs.platforms.background import begun
-from opendrs.platforms.libvirt.failures import (
+from opendrs.platforms.background import start_thread
+from opendrs.platforms.libvirt.errors import (
+    LibvirtError,
+    is_unreachable,
     opening_error,
     platform_error,
-    unreachable,
 )
-from opendrs.platforms.libvirt.library import Connection, failure, library
 
 T = TypeVar("T")
 
 
-def opened(node: NodeId, uri: str) -> Connection:
+def open_connection(node: NodeId, uri: str) -> RawConnection:
     """Return a new connection.
 
     Raises:
@@ -34,61 +36,63 @@ def opened(node: NodeId, uri: str) -> Connection:
         PlatformError: The host cannot be reached, or refuses.
     """
     try:
-        return library().open(uri)
-    except library().libvirtError as error:
-        raise opening_error(node, failure(error)) from None
+        return load_library().open(uri)
+    except load_library().libvirtError as error:
+        raise opening_error(node, error_details(error)) from None
 
 
 @dataclass(slots=True)
-class _Line:
+class _CachedConnection:
     """A connection that is kept, and used by one thread at a time."""
 
     lock: Lock = field(default_factory=Lock)
-    connection: Connection = None
+    connection: RawConnection = None
 
 
-class Host:
+class LibvirtConnection:
     """One hypervisor host."""
 
     def __init__(self, node: NodeId, uri: str, timeout: float) -> None:
         self.node = node
         self.uri = uri
         self._timeout = timeout
-        self._line = _Line()
+        self._cached = _CachedConnection()
 
-    def ask(self, question: Callable[[Connection], T]) -> T:
-        """Return the answer to *question*.
+    def query(self, call: Callable[[RawConnection], T]) -> T:
+        """Return the answer to *call*.
 
         Raises:
             ConfigurationError: libvirt cannot use the URI, or is not installed.
             PlatformUnavailableError: The host did not answer in time.
             PlatformError: The host said that it cannot or will not.
         """
-        line = self._line
-        answer = begun(lambda: self._asked(line, question))
+        cached = self._cached
+        future = start_thread(lambda: self._query(cached, call))
         try:
-            return answer.result(self._timeout)
+            return future.result(self._timeout)
         except TimeoutError:
-            self._line = _Line()
+            self._cached = _CachedConnection()
             raise PlatformUnavailableError(
                 f"{self.node} did not answer within {self._timeout:g} s"
             ) from None
 
-    def _asked(self, line: _Line, question: Callable[[Connection], T]) -> T:
-        with line.lock:
-            if line.connection is None:
-                line.connection = opened(self.node, self.uri)
+    def _query(
+        self, cached: _CachedConnection, call: Callable[[RawConnection], T]
+    ) -> T:
+        with cached.lock:
+            if cached.connection is None:
+                cached.connection = open_connection(self.node, self.uri)
             try:
-                return question(line.connection)
-            except library().libvirtError as error:
-                told = failure(error)
-                if unreachable(told):
-                    line.connection = None  # the next question opens another
-                raise platform_error(self.node, told) from None
+                return call(cached.connection)
+            except load_library().libvirtError as error:
+                libvirt_error = error_details(error)
+                if is_unreachable(libvirt_error):
+                    cached.connection = None  # the next question opens another
+                raise platform_error(self.node, libvirt_error) from None
 
 
-def asked_at_once(
-    hosts: Mapping[NodeId, Host], question: Callable[[Host], T]
+def query_all(
+    hosts: Mapping[NodeId, LibvirtConnection], call: Callable[[LibvirtConnection], T]
 ) -> tuple[dict[NodeId, T], dict[NodeId, PlatformError]]:
     """Ask all *hosts* together.
 
@@ -99,12 +103,55 @@ def asked_at_once(
         ConfigurationError: A URI cannot be used, or libvirt is not installed.
         PlatformError: A host was reached and did not do what was asked.
     """
-    futures = {node: begun(partial(question, host)) for node, host in hosts.items()}
-    answers: dict[NodeId, T] = {}
-    silent: dict[NodeId, PlatformError] = {}
+    futures = {node: start_thread(partial(call, host)) for node, host in hosts.items()}
+    responses: dict[NodeId, T] = {}
+    unreachable_hosts: dict[NodeId, PlatformError] = {}
     for node, future in futures.items():
         try:
-            answers[node] = future.result()
+            responses[node] = future.result()
         except PlatformUnavailableError as error:
-            silent[node] = error
-    return answers, silent
+            unreachable_hosts[node] = error
+    return responses, unreachable_hosts
+
+
+# libvirt-python has no types; what leaves this package is typed.
+RawConnection: TypeAlias = Any
+RawDomain: TypeAlias = Any
+
+
+@cache
+def load_library() -> ModuleType:
+    """Return the module libvirt, silenced.
+
+    Raises:
+        ConfigurationError: It is not installed.
+    """
+    try:
+        module = import_module("libvirt")
+    except ImportError as error:
+        raise ConfigurationError(
+            "the libvirt platform needs libvirt-python, which is not there: "
+            "make libvirt, or pip install '.[libvirt]', in a checkout of opendrs",
+            "it is built from source and needs a compiler and libvirt's headers; "
+            "on Debian: apt-get install gcc pkg-config python3-dev libvirt-dev",
+        ) from error
+    except SystemError as error:  # in a process that has changed its user
+        raise ConfigurationError(f"libvirt cannot be loaded: {error}") from error
+    # By default libvirt writes each error to stderr as well as raising it.
+    module.registerErrorHandler(_ignore_error, None)
+    return module
+
+
+def _ignore_error(*_: object) -> None:
+    """Take note of an error that libvirt also raises."""
+
+
+def error_details(error: Exception) -> LibvirtError:
+    """Return what a libvirtError says."""
+    raw_error: Any = error
+    return LibvirtError(
+        code=raw_error.get_error_code() or 0,
+        domain=raw_error.get_error_domain() or 0,
+        errno=raw_error.get_int1() or 0,
+        message=raw_error.get_error_message() or str(error),
+    )

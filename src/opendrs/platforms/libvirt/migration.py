@@ -1,61 +1,74 @@
-"""The migrations this process has started.
-
-A peer-to-peer migration is done by the two hosts: it goes on when the process
-that asked for it ends. What is kept here is only why one failed.
-"""
+"""Start live migrations; task ids from which any process can query them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from concurrent.futures import wait
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from opendrs.errors import OpenDRSError, PlatformError
-from opendrs.platforms.background import begun
-from opendrs.platforms.libvirt.client import Host, opened
-from opendrs.platforms.libvirt.failures import cause
-from opendrs.platforms.libvirt.library import Connection, Domain, failure, library
-from opendrs.platforms.libvirt.questions import go_on_at_target
+from opendrs.model import GuestId, LiveMigration, NodeId
+from opendrs.platforms.background import start_thread
+from opendrs.platforms.libvirt.client import (
+    LibvirtConnection,
+    RawConnection,
+    RawDomain,
+    error_details,
+    load_library,
+    open_connection,
+)
+from opendrs.platforms.libvirt.errors import migration_error_text
+from opendrs.platforms.libvirt.queries import start_post_copy
 from opendrs.platforms.libvirt.settings import MIB, LibvirtSettings
-from opendrs.platforms.libvirt.task import Task
+from opendrs.ports import TaskId
 
 
-class Effort:
+class StartedMigration:
     """One migration, in a thread and over a connection of its own.
 
     libvirt blocks the connection that migrates, so all questions about the
     migration go over another.
     """
 
-    def __init__(self, task: Task, source: Host, settings: LibvirtSettings) -> None:
+    def __init__(
+        self, task: LibvirtTask, source: LibvirtConnection, settings: LibvirtSettings
+    ) -> None:
         migrate = partial(_migrate, task, source, settings)
-        self._end = begun(lambda: _words_of(migrate))
+        self._future = start_thread(lambda: _error_text(migrate))
         if settings.post_copy:
-            begun(lambda: self._switch(task, source, settings.post_copy_after))
+            start_thread(
+                lambda: self._start_post_copy_later(
+                    task, source, settings.post_copy_after
+                )
+            )
 
     @property
-    def under_way(self) -> bool:
+    def is_running(self) -> bool:
         """Return whether libvirt has not answered yet."""
-        return not self._end.done()
+        return not self._future.done()
 
     @property
-    def failure(self) -> str | None:
+    def error_text(self) -> str | None:
         """Return why it failed, or None while it has not."""
-        return self._end.result() if self._end.done() else None
+        return self._future.result() if self._future.done() else None
 
-    def ended_within(self, seconds: float) -> bool:
+    def wait_for_end(self, seconds: float) -> bool:
         """Wait for the end; return whether it came."""
-        return bool(wait((self._end,), seconds).done)
+        return bool(wait((self._future,), seconds).done)
 
-    def _switch(self, task: Task, source: Host, after: float) -> None:
+    def _start_post_copy_later(
+        self, task: LibvirtTask, source: LibvirtConnection, delay: float
+    ) -> None:
         # A switch that is refused leaves the migration as it is: copying.
         with suppress(PlatformError):
-            if not self.ended_within(after):
-                source.ask(partial(go_on_at_target, uuid=task.uuid))
+            if not self.wait_for_end(delay):
+                source.query(partial(start_post_copy, uuid=task.uuid))
 
 
-def _words_of(work: Callable[[], None]) -> str | None:
+def _error_text(work: Callable[[], None]) -> str | None:
     """Do *work* and return what went wrong, in words; None when nothing did."""
     try:
         work()
@@ -64,27 +77,31 @@ def _words_of(work: Callable[[], None]) -> str | None:
     return None
 
 
-def _migrate(task: Task, source: Host, settings: LibvirtSettings) -> None:
-    connection = opened(source.node, source.uri)
+def _migrate(
+    task: LibvirtTask, source: LibvirtConnection, settings: LibvirtSettings
+) -> None:
+    connection = open_connection(source.node, source.uri)
     uri = settings.peer_uri(task.target)
     try:
         domain = connection.lookupByUUIDString(task.uuid)
         flags = _flags(domain, settings)
         domain.migrateToURI3(uri, _parameters(settings), flags)
-    except library().libvirtError as error:
-        told = failure(error)
-        why = cause(told, task.guest, task.source, task.target)
-        raise PlatformError(why) from None
+    except load_library().libvirtError as error:
+        libvirt_error = error_details(error)
+        detail = migration_error_text(
+            libvirt_error, task.guest, task.source, task.target
+        )
+        raise PlatformError(detail) from None
     finally:
         _close(connection)
 
 
-def _close(connection: Connection) -> None:
-    with suppress(library().libvirtError):
+def _close(connection: RawConnection) -> None:
+    with suppress(load_library().libvirtError):
         connection.close()
 
 
-def _flags(domain: Domain, settings: LibvirtSettings) -> int:
+def _flags(domain: RawDomain, settings: LibvirtSettings) -> int:
     names = ["LIVE", "PEER2PEER"]
     if domain.isPersistent():
         names += ["PERSIST_DEST", "UNDEFINE_SOURCE"]
@@ -94,10 +111,52 @@ def _flags(domain: Domain, settings: LibvirtSettings) -> int:
         names += ["POSTCOPY"]
     if settings.unsafe:
         names += ["UNSAFE"]
-    return sum(getattr(library(), f"VIR_MIGRATE_{name}") for name in names)
+    return sum(getattr(load_library(), f"VIR_MIGRATE_{name}") for name in names)
 
 
 def _parameters(settings: LibvirtSettings) -> dict[str, int]:
     if settings.bandwidth is None:
         return {}
-    return {library().VIR_MIGRATE_PARAM_BANDWIDTH: settings.bandwidth // MIB}
+    return {load_library().VIR_MIGRATE_PARAM_BANDWIDTH: settings.bandwidth // MIB}
+
+
+@dataclass(frozen=True, slots=True)
+class LibvirtTask:
+    """One migration as it is written into a task id.
+
+    Attributes:
+        guest: What opendrs calls the guest.
+        uuid: What libvirt calls it; empty when it was on neither host.
+        source: The node it leaves.
+        target: The node it goes to.
+    """
+
+    guest: GuestId
+    uuid: str
+    source: NodeId
+    target: NodeId
+
+    @classmethod
+    def from_migration(cls, migration: LiveMigration, uuid: str) -> LibvirtTask:
+        """Return the task that moves the guest *uuid*."""
+        return cls(migration.guest, uuid, migration.source, migration.target)
+
+    @classmethod
+    def parse(cls, text: TaskId) -> LibvirtTask:
+        """Return the task of which *text* is the id.
+
+        Raises:
+            PlatformError: It is not the id of a libvirt migration.
+        """
+        try:
+            fields = json.loads(text)
+            uuid, guest = str(fields["uuid"]), GuestId(str(fields["guest"]))
+            source, target = str(fields["source"]), str(fields["target"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise PlatformError(f"not a task of libvirt: {text!r}") from error
+        return cls(guest, uuid, NodeId(source), NodeId(target))
+
+    @property
+    def id(self) -> TaskId:
+        """Return the task as text: the same migration gives the same text."""
+        return TaskId(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False))

@@ -5,56 +5,58 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from xml.etree.ElementTree import Element
 
-_PINS = ("cputune/vcpupin", "cputune/emulatorpin", "cputune/iothreadpin")
+_PIN_ELEMENTS = ("cputune/vcpupin", "cputune/emulatorpin", "cputune/iothreadpin")
 
 
-def obstacles(domain: Element, shared: tuple[str, ...]) -> tuple[str, ...]:
+def migration_blockers(
+    domain: Element, shared_paths: tuple[str, ...]
+) -> tuple[str, ...]:
     """Return all that holds the guest on its node, in words.
 
     Args:
         domain: The guest's description.
-        shared: Paths below which all nodes see the same files.
+        shared_paths: Paths below which all nodes see the same files.
     """
-    found = [words for check in _CHECKS for words in check(domain)]
-    return (*_local_disks(domain, shared), *dict.fromkeys(found))
+    blockers = [blocker for check in _CHECKS for blocker in check(domain)]
+    return (*_local_disks(domain, shared_paths), *dict.fromkeys(blockers))
 
 
-def needs_same_processor(domain: Element) -> bool:
+def requires_same_cpu(domain: Element) -> bool:
     """Return whether the guest sees the very processor of its node."""
     cpu = domain.find("cpu")
     return cpu is not None and cpu.get("mode") in {"host-passthrough", "maximum"}
 
 
-def _local_disks(domain: Element, shared: tuple[str, ...]) -> Iterator[str]:
+def _local_disks(domain: Element, shared_paths: tuple[str, ...]) -> Iterator[str]:
     for disk in domain.iterfind("devices/disk"):
         source = disk.find("source")
         if source is None or disk.get("type") == "network":
             continue
-        place = _place(source)
-        if place and not _below(place, shared):
-            yield f"{_medium(disk)} {place} is not on shared storage"
+        location = _disk_location(source)
+        if location and not _is_below(location, shared_paths):
+            yield f"{_disk_kind(disk)} {location} is not on shared storage"
 
 
-def _place(source: Element) -> str:
+def _disk_location(source: Element) -> str:
     """Return the file, device or volume a disk is on; empty for none."""
     if pool := source.get("pool"):
         return f"{pool}:{source.get('volume', '')}"
     keys = ("file", "dev", "dir", "path")
-    found = next((source.get(key, "") for key in keys if source.get(key)), "")
-    return found or ("of the host" if source.attrib.keys() - {"index"} else "")
+    location = next((source.get(key, "") for key in keys if source.get(key)), "")
+    return location or ("of the host" if source.attrib.keys() - {"index"} else "")
 
 
-def _medium(disk: Element) -> str:
+def _disk_kind(disk: Element) -> str:
     return "disk" if disk.get("device", "disk") in {"disk", "lun"} else "medium"
 
 
-def _below(place: str, prefixes: tuple[str, ...]) -> bool:
-    if ".." in place.split("/"):
+def _is_below(path: str, prefixes: tuple[str, ...]) -> bool:
+    if ".." in path.split("/"):
         return False
-    return any(f"{place}/".startswith(f"{top.rstrip('/')}/") for top in prefixes)
+    return any(f"{path}/".startswith(f"{prefix.rstrip('/')}/") for prefix in prefixes)
 
 
-def _devices(domain: Element) -> Iterator[str]:
+def _passthrough_devices(domain: Element) -> Iterator[str]:
     for device in domain.iterfind("devices/hostdev"):
         kind = device.get("type") or device.get("mode") or "host"
         yield f"a {kind} device of its node is passed through"
@@ -65,14 +67,14 @@ def _devices(domain: Element) -> Iterator[str]:
         yield "the TPM of its node is passed through"
 
 
-def _directories(domain: Element) -> Iterator[str]:
+def _shared_directories(domain: Element) -> Iterator[str]:
     for directory in domain.iterfind("devices/filesystem"):
         source = directory.find("source")
-        place = "" if source is None else f" {source.get('dir', '')}".rstrip()
-        yield f"it shares the directory{place} with its node"
+        path = "" if source is None else f" {source.get('dir', '')}".rstrip()
+        yield f"it shares the directory{path} with its node"
 
 
-def _memory(domain: Element) -> Iterator[str]:
+def _local_memory(domain: Element) -> Iterator[str]:
     if domain.find("devices/shmem") is not None:
         yield "it shares memory with another process on its node"
     for module in domain.iterfind("devices/memory"):
@@ -82,24 +84,24 @@ def _memory(domain: Element) -> Iterator[str]:
         yield "its memory is encrypted by the processor of its node"
 
 
-def _pins(domain: Element) -> Iterator[str]:
+def _cpu_pins(domain: Element) -> Iterator[str]:
     vcpu = domain.find("vcpu")
-    pinned = any(domain.find(path) is not None for path in _PINS)
+    pinned = any(domain.find(path) is not None for path in _PIN_ELEMENTS)
     if pinned or (vcpu is not None and vcpu.get("cpuset")):
         yield "it is pinned to processors of its node"
     if domain.find("numatune//*[@nodeset]") is not None:
         yield "it is pinned to NUMA nodes of its node"
 
 
-def _kind(domain: Element) -> Iterator[str]:
+def _containers(domain: Element) -> Iterator[str]:
     if domain.get("type") in {"lxc", "openvz"}:
         yield "libvirt cannot migrate containers"
 
 
 _CHECKS: tuple[Callable[[Element], Iterator[str]], ...] = (
-    _kind,
-    _devices,
-    _directories,
-    _memory,
-    _pins,
+    _containers,
+    _passthrough_devices,
+    _shared_directories,
+    _local_memory,
+    _cpu_pins,
 )

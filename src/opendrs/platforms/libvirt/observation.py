@@ -11,20 +11,20 @@ from threading import Event
 
 from opendrs.errors import ConfigurationError, PlatformError, PlatformUnavailableError
 from opendrs.model import Guest, GuestId, Node, NodeId, Rule, Snapshot
-from opendrs.platforms.libvirt.answers import DomainAnswer, HostAnswer, Sample
-from opendrs.platforms.libvirt.client import Host, asked_at_once
-from opendrs.platforms.libvirt.places import places, settled
-from opendrs.platforms.libvirt.questions import host_answer, sample
-from opendrs.platforms.libvirt.reading import guest_of, identity, node_of
+from opendrs.platforms.libvirt.client import LibvirtConnection, query_all
+from opendrs.platforms.libvirt.guest_location import is_settled, locate_guests
+from opendrs.platforms.libvirt.queries import read_host, read_sample
+from opendrs.platforms.libvirt.reading import build_guest, build_node, host_identity
+from opendrs.platforms.libvirt.responses import DomainResponse, HostResponse, HostSample
 from opendrs.platforms.libvirt.settings import LibvirtSettings
 
 logger = logging.getLogger(__name__)
 
-_LOOKS = 3  # hosts are not read at one instant; moving guests need another look
+_MAX_READS = 3  # hosts are not read at one instant; moving guests need another look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Observer:
+class LibvirtClusterReader:
     """Looks at the hosts of one cluster.
 
     Attributes:
@@ -34,11 +34,11 @@ class Observer:
     """
 
     name: str
-    hosts: Mapping[NodeId, Host]
+    hosts: Mapping[NodeId, LibvirtConnection]
     settings: LibvirtSettings
-    _silent: set[NodeId] = field(default_factory=set)
+    _unreachable: set[NodeId] = field(default_factory=set)
 
-    def snapshot(self, rules: tuple[Rule, ...]) -> Snapshot:
+    def read_snapshot(self, rules: tuple[Rule, ...]) -> Snapshot:
         """Return the cluster as it is now.
 
         Raises:
@@ -46,89 +46,110 @@ class Observer:
             PlatformUnavailableError: Not one host can be reached.
             PlatformError: A host was reached and refused.
         """
-        answers = self._answers()
-        _require_different_hosts(answers)
-        nodes = self._nodes(answers)
+        responses = self._read_consistent()
+        _require_distinct_hosts(responses)
+        nodes = self._nodes(responses)
         return Snapshot(
             taken_at=datetime.now(UTC),  # noqa: TID251 -- when the hosts were asked
             nodes=nodes,
-            guests=self._guests(answers, nodes),
+            guests=self._guests(responses, nodes),
             rules=rules,
         )
 
-    def _answers(self) -> dict[NodeId, HostAnswer]:
-        answers = self._asked(self.hosts, self._both_samples)
-        for _ in range(_LOOKS - 1):
-            if _consistent(answers):
+    def _read_consistent(self) -> dict[NodeId, HostResponse]:
+        responses = self._query_hosts(self.hosts, self._sample_twice)
+        for _ in range(_MAX_READS - 1):
+            if _is_consistent(responses):
                 break
-            there = {node: self.hosts[node] for node in answers}
-            firsts = {node: answer.first for node, answer in answers.items()}
-            answers = self._asked(there, partial(_another_sample, firsts))
-        return answers
-
-    def _asked(
-        self, hosts: Mapping[NodeId, Host], question: Callable[[Host], HostAnswer]
-    ) -> dict[NodeId, HostAnswer]:
-        answers, silent = asked_at_once(hosts, question)
-        if not answers:
-            raise PlatformUnavailableError(
-                f"no host of {self.name} answers", *map(str, silent.values())
+            reachable_hosts = {node: self.hosts[node] for node in responses}
+            first_samples = {
+                node: response.first_sample for node, response in responses.items()
+            }
+            responses = self._query_hosts(
+                reachable_hosts, partial(_sample_again, first_samples)
             )
-        self._report(answers, silent)
-        return answers
+        return responses
 
-    def _report(
-        self, answers: Iterable[NodeId], silent: Mapping[NodeId, PlatformError]
+    def _query_hosts(
+        self,
+        hosts: Mapping[NodeId, LibvirtConnection],
+        call: Callable[[LibvirtConnection], HostResponse],
+    ) -> dict[NodeId, HostResponse]:
+        responses, errors = query_all(hosts, call)
+        if not responses:
+            raise PlatformUnavailableError(
+                f"no host of {self.name} answers", *map(str, errors.values())
+            )
+        self._log_unreachable(responses, errors)
+        return responses
+
+    def _log_unreachable(
+        self, responses: Iterable[NodeId], errors: Mapping[NodeId, PlatformError]
     ) -> None:
         """Log that a host does not answer, once until it answers again."""
-        self._silent.difference_update(answers)
-        for node in silent.keys() - self._silent:
-            logger.warning("%s; its guests are not seen", silent[node])
-        self._silent.update(silent)
+        self._unreachable.difference_update(responses)
+        for node in errors.keys() - self._unreachable:
+            logger.warning("%s; its guests are not seen", errors[node])
+        self._unreachable.update(errors)
 
-    def _both_samples(self, host: Host) -> HostAnswer:
-        first = host.ask(sample)
+    def _sample_twice(self, host: LibvirtConnection) -> HostResponse:
+        first = host.query(read_sample)
         Event().wait(self.settings.sample)
-        return host.ask(partial(host_answer, first=first))
+        return host.query(partial(read_host, first_sample=first))
 
-    def _nodes(self, answers: Mapping[NodeId, HostAnswer]) -> dict[NodeId, Node]:
+    def _nodes(self, responses: Mapping[NodeId, HostResponse]) -> dict[NodeId, Node]:
         labels = self.settings.labels
         return {
-            node: node_of(node, answers.get(node), labels.get(node, ()))
+            node: build_node(node, responses.get(node), labels.get(node, ()))
             for node in self.hosts
         }
 
     def _guests(
-        self, answers: Mapping[NodeId, HostAnswer], nodes: Mapping[NodeId, Node]
+        self, responses: Mapping[NodeId, HostResponse], nodes: Mapping[NodeId, Node]
     ) -> dict[GuestId, Guest]:
-        shared = self.settings.shared_storage
+        shared_paths = self.settings.shared_storage
         return {
-            place.id: guest_of(place, answers[place.node], nodes[place.node], shared)
-            for place in places(_domains(answers))
+            location.id: build_guest(
+                location, responses[location.node], nodes[location.node], shared_paths
+            )
+            for location in locate_guests(_domains(responses))
         }
 
 
-def _another_sample(firsts: Mapping[NodeId, Sample], host: Host) -> HostAnswer:
-    return host.ask(partial(host_answer, first=firsts[host.node]))
+def _sample_again(
+    first_samples: Mapping[NodeId, HostSample], host: LibvirtConnection
+) -> HostResponse:
+    return host.query(partial(read_host, first_sample=first_samples[host.node]))
 
 
 def _domains(
-    answers: Mapping[NodeId, HostAnswer],
-) -> dict[NodeId, Iterable[DomainAnswer]]:
-    return {node: answer.second.domains.values() for node, answer in answers.items()}
+    responses: Mapping[NodeId, HostResponse],
+) -> dict[NodeId, Iterable[DomainResponse]]:
+    return {
+        node: response.second_sample.domains.values()
+        for node, response in responses.items()
+    }
 
 
-def _consistent(answers: Mapping[NodeId, HostAnswer]) -> bool:
+def _is_consistent(responses: Mapping[NodeId, HostResponse]) -> bool:
     """Return whether no guest seems to be at two places, or lost on the way."""
-    before = {uuid for answer in answers.values() for uuid in answer.first.domains}
-    after = {uuid for answer in answers.values() for uuid in answer.second.domains}
-    return before <= after and settled(_domains(answers))
+    before = {
+        uuid
+        for response in responses.values()
+        for uuid in response.first_sample.domains
+    }
+    after = {
+        uuid
+        for response in responses.values()
+        for uuid in response.second_sample.domains
+    }
+    return before <= after and is_settled(_domains(responses))
 
 
-def _require_different_hosts(answers: Mapping[NodeId, HostAnswer]) -> None:
+def _require_distinct_hosts(responses: Mapping[NodeId, HostResponse]) -> None:
     known: dict[tuple[str, str], NodeId] = {}
-    for node, answer in answers.items():
-        if (other := known.setdefault(identity(answer), node)) != node:
+    for node, response in responses.items():
+        if (other := known.setdefault(host_identity(response), node)) != node:
             raise ConfigurationError(
                 f"nodes.{node}: leads to the same host as nodes.{other}"
             )

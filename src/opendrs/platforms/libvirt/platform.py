@@ -7,20 +7,24 @@ from functools import partial
 from threading import Lock
 
 from opendrs.errors import PlatformError, PlatformUnavailableError, UnsupportedError
-from opendrs.model import Action, Migration, NodeId, Rule, Snapshot
-from opendrs.platforms.libvirt.answers import Sight
-from opendrs.platforms.libvirt.client import Host
-from opendrs.platforms.libvirt.migration import Effort
-from opendrs.platforms.libvirt.observation import Observer
-from opendrs.platforms.libvirt.questions import abort, sight, uuid_of
+from opendrs.model import Action, LiveMigration, NodeId, Rule, Snapshot
+from opendrs.platforms.libvirt.client import LibvirtConnection
+from opendrs.platforms.libvirt.migration import LibvirtTask, StartedMigration
+from opendrs.platforms.libvirt.migration_outcome import (
+    NOT_FOUND,
+    MigrationEvidence,
+    migration_status,
+    parse_progress,
+)
+from opendrs.platforms.libvirt.observation import LibvirtClusterReader
+from opendrs.platforms.libvirt.queries import abort_migration, find_uuid, read_location
+from opendrs.platforms.libvirt.responses import LocationReport
 from opendrs.platforms.libvirt.settings import LibvirtSettings
-from opendrs.platforms.libvirt.task import Task
-from opendrs.platforms.libvirt.verdict import NOWHERE, Evidence, progress_of, verdict
 from opendrs.ports import Progress, TaskId, TaskStatus
 
 _LOCAL = ":///"  # a URI without a host
 _ABORT_TRIES = 50
-_ABORT_PAUSE = 0.1
+_ABORT_INTERVAL = 0.1
 
 
 class LibvirtPlatform:
@@ -40,13 +44,15 @@ class LibvirtPlatform:
         self._settings = settings
         self._rules = tuple(rules)
         self._hosts = {
-            NodeId(node): Host(NodeId(node), uri, settings.timeout)
+            NodeId(node): LibvirtConnection(NodeId(node), uri, settings.timeout)
             for node, uri in settings.nodes.items()
         }
-        self._observer = Observer(name=name, hosts=self._hosts, settings=settings)
+        self._reader = LibvirtClusterReader(
+            name=name, hosts=self._hosts, settings=settings
+        )
         self._lock = Lock()
-        self._efforts: dict[Task, Effort] = {}
-        self._last: dict[Task, Progress] = {}
+        self._started: dict[LibvirtTask, StartedMigration] = {}
+        self._last_progress: dict[LibvirtTask, Progress] = {}
 
     @property
     def name(self) -> str:
@@ -63,7 +69,7 @@ class LibvirtPlatform:
             PlatformUnavailableError: Not one host can be reached.
             PermissionDeniedError: A host refused.
         """
-        return self._observer.snapshot(self._rules)
+        return self._reader.read_snapshot(self._rules)
 
     def start(self, action: Action) -> TaskId:
         """Start a live migration and return at once.
@@ -78,17 +84,17 @@ class LibvirtPlatform:
             PlatformError: The guest does not run on the source, or is being
                 migrated already; or the source cannot be asked.
         """
-        migration = self._supported(action)
+        migration = self._require_supported(action)
         source = self._hosts[migration.source]
-        uuid = _found(source, migration)
+        uuid = _find_uuid(source, migration)
         if uuid is None:
             raise PlatformError(f"{migration.guest} is not on {migration.source}")
-        task = Task.of(migration, uuid)
+        task = LibvirtTask.from_migration(migration, uuid)
         with self._lock:
-            if not self._busy_with(task):
-                _require_idle(task, source.ask(partial(sight, uuid=uuid)))
-                self._last.pop(task, None)
-                self._efforts[task] = Effort(task, source, self._settings)
+            if not self._is_migrating(task):
+                _require_idle(task, source.query(partial(read_location, uuid=uuid)))
+                self._last_progress.pop(task, None)
+                self._started[task] = StartedMigration(task, source, self._settings)
         return task.id
 
     def find(self, action: Action) -> TaskId:
@@ -100,12 +106,12 @@ class LibvirtPlatform:
             PlatformUnavailableError: The guest may be on a host that does not
                 answer.
         """
-        migration = self._supported(action)
+        migration = self._require_supported(action)
         for node in (migration.source, migration.target):
-            uuid = _found(self._hosts[node], migration)
+            uuid = _find_uuid(self._hosts[node], migration)
             if uuid is not None:
-                return Task.of(migration, uuid).id
-        return Task.of(migration, "").id
+                return LibvirtTask.from_migration(migration, uuid).id
+        return LibvirtTask.from_migration(migration, "").id
 
     def status(self, task: TaskId) -> TaskStatus:
         """Return how *task* stands, as both hosts have it.
@@ -113,22 +119,22 @@ class LibvirtPlatform:
         Raises:
             PlatformError: A host on which it depends cannot be asked.
         """
-        known = self._known(task)
-        if not known.uuid:
-            return verdict(known, NOWHERE)
-        effort = self._efforts.get(known)
+        parsed = self._parse_task(task)
+        if not parsed.uuid:
+            return migration_status(parsed, NOT_FOUND)
+        migration = self._started.get(parsed)
         # In this order: a guest that has left the source is on the target.
-        ended = effort is not None and not effort.under_way
-        source = self._sight(known.source, known)
-        self._note_pace(known, source)
-        return verdict(
-            known,
-            Evidence(
+        has_ended = migration is not None and not migration.is_running
+        source = self._report_of(parsed.source, parsed)
+        self._record_progress(parsed, source)
+        return migration_status(
+            parsed,
+            MigrationEvidence(
                 source=source,
-                target=self._sight_if_it_answers(known.target, known),
-                under_way=effort is not None and not ended,
-                failure=effort.failure if effort and ended else None,
-                last=self._last.get(known),
+                target=self._report_or_error(parsed.target, parsed),
+                call_is_running=migration is not None and not has_ended,
+                error_text=migration.error_text if migration and has_ended else None,
+                last_progress=self._last_progress.get(parsed),
             ),
         )
 
@@ -139,22 +145,24 @@ class LibvirtPlatform:
             PlatformError: The source cannot be asked, or cannot abort any
                 more: after the switch to post-copy, say.
         """
-        known = self._known(task)
-        source = self._hosts[known.source]
-        effort = self._efforts.get(known)
+        parsed = self._parse_task(task)
+        source = self._hosts[parsed.source]
+        migration = self._started.get(parsed)
         for _ in range(_ABORT_TRIES):
-            if not known.uuid or source.ask(partial(abort, uuid=known.uuid)):
+            if not parsed.uuid or source.query(
+                partial(abort_migration, uuid=parsed.uuid)
+            ):
                 return
             # Started a moment ago, it may not have come as far as a job.
-            if effort is None or effort.ended_within(_ABORT_PAUSE):
+            if migration is None or migration.wait_for_end(_ABORT_INTERVAL):
                 return
         raise PlatformError(
-            f"the migration of {known.guest} is at a point where {known.source} "
+            f"the migration of {parsed.guest} is at a point where {parsed.source} "
             "cannot abort it"
         )
 
-    def _supported(self, action: Action) -> Migration:
-        if not isinstance(action, Migration):
+    def _require_supported(self, action: Action) -> LiveMigration:
+        if not isinstance(action, LiveMigration):
             raise UnsupportedError(
                 f"libvirt can only migrate live, not {type(action).__name__}"
             )
@@ -173,50 +181,52 @@ class LibvirtPlatform:
             if node not in self._hosts:
                 raise UnsupportedError(f"{node} is not a node of {self._name}")
 
-    def _known(self, text: TaskId) -> Task:
-        task = Task.read(text)
+    def _parse_task(self, text: TaskId) -> LibvirtTask:
+        task = LibvirtTask.parse(text)
         self._require_nodes(task.source, task.target)
         return task
 
-    def _busy_with(self, task: Task) -> bool:
-        effort = self._efforts.get(task)
-        return effort is not None and effort.under_way
+    def _is_migrating(self, task: LibvirtTask) -> bool:
+        migration = self._started.get(task)
+        return migration is not None and migration.is_running
 
-    def _note_pace(self, task: Task, source: Sight) -> None:
+    def _record_progress(self, task: LibvirtTask, source: LocationReport) -> None:
         """Keep how fast it went: once a migration is given up, nobody tells."""
         if source.job is None:
             return
-        progress = progress_of(source.job)
+        progress = parse_progress(source.job)
         if progress.dirty_rate is not None:
-            self._last[task] = progress
+            self._last_progress[task] = progress
 
-    def _sight(self, node: NodeId, task: Task) -> Sight:
-        return self._hosts[node].ask(partial(sight, uuid=task.uuid))
+    def _report_of(self, node: NodeId, task: LibvirtTask) -> LocationReport:
+        return self._hosts[node].query(partial(read_location, uuid=task.uuid))
 
-    def _sight_if_it_answers(self, node: NodeId, task: Task) -> Sight | PlatformError:
+    def _report_or_error(
+        self, node: NodeId, task: LibvirtTask
+    ) -> LocationReport | PlatformError:
         try:
-            return self._sight(node, task)
+            return self._report_of(node, task)
         except PlatformUnavailableError as error:
             return error
 
 
-def _found(host: Host, migration: Migration) -> str | None:
+def _find_uuid(host: LibvirtConnection, migration: LiveMigration) -> str | None:
     """Return the uuid of the guest on *host*, or None.
 
     Guests whose name is not enough are called `name@node`.
     """
     for name in (migration.guest, migration.guest.removesuffix(f"@{host.node}")):
-        uuid = host.ask(partial(uuid_of, name=name))
+        uuid = host.query(partial(find_uuid, name=name))
         if uuid is not None:
             return uuid
     return None
 
 
-def _require_idle(task: Task, seen: Sight) -> None:
-    domain = seen.domain
-    if domain is None or not domain.active:
+def _require_idle(task: LibvirtTask, report: LocationReport) -> None:
+    domain = report.domain
+    if domain is None or not domain.is_active:
         raise PlatformError(f"{task.guest} does not run on {task.source}")
-    if domain.arriving:
+    if domain.is_incoming:
         raise PlatformError(f"{task.guest} is still arriving on {task.source}")
-    if seen.job is not None:
+    if report.job is not None:
         raise PlatformError(f"{task.guest} is being migrated already")

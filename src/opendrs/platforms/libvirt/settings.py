@@ -11,10 +11,10 @@ from typing import Annotated
 from urllib.parse import parse_qsl
 
 from opendrs.errors import InvalidSettingError
-from opendrs.model.quantities import RATE, Seconds
+from opendrs.model import RATE, Seconds
 
 MIB = 1 << 20
-LONGEST_WAIT = 86_400  # seconds
+MAX_DURATION = 86_400  # seconds
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/\S*")
 # Something between the first colon and an @, unless the colon begins a port.
 _PASSWORD = re.compile(r"//[^@/?\[]*:(?!\d+(?:[/?]|$)).*@")
@@ -69,51 +69,51 @@ class LibvirtSettings:
             ("shared_storage", tuple(self.shared_storage)),
         ):
             object.__setattr__(self, name, value)
-        if complaints := tuple(_complaints(self)):
-            raise InvalidSettingError(*complaints)
+        if problems := tuple(_problems(self)):
+            raise InvalidSettingError(*problems)
 
     def peer_uri(self, node: str) -> str:
         """Return the URI under which other nodes reach *node*."""
         return self.migration_uris.get(node, self.nodes[node])
 
 
-def _complaints(settings: LibvirtSettings) -> Iterator[str]:
-    yield from _complaints_about_nodes(settings)
-    yield from _complaints_about_numbers(settings)
+def _problems(settings: LibvirtSettings) -> Iterator[str]:
+    yield from _node_problems(settings)
+    yield from _number_problems(settings)
     for path in settings.shared_storage:
         if not path.startswith("/"):
             yield f"shared_storage: {path!r} is not an absolute path"
 
 
-def _complaints_about_nodes(settings: LibvirtSettings) -> Iterator[str]:
+def _node_problems(settings: LibvirtSettings) -> Iterator[str]:
     if not settings.nodes:
         yield "nodes: name at least one node and its URI"
     first_with: dict[str, str] = {}
     for node, uri in settings.nodes.items():
         if not node:
             yield "nodes: a node has an empty name"
-        yield from _complaints_about_uri(f"nodes.{node}", uri)
+        yield from _uri_problems(f"nodes.{node}", uri)
         if (other := first_with.setdefault(uri, node)) != node:
             yield f"nodes.{node}: is the same URI as that of {other}"
     for node, uri in settings.migration_uris.items():
-        yield from _complaints_about_uri(f"migration_uris.{node}", uri)
+        yield from _uri_problems(f"migration_uris.{node}", uri)
     for name in ("migration_uris", "labels"):
         for node in sorted(getattr(settings, name).keys() - settings.nodes.keys()):
             yield f"{name}.{node}: nodes has no such name"
 
 
-def _complaints_about_uri(where: str, uri: str) -> Iterator[str]:
+def _uri_problems(key: str, uri: str) -> Iterator[str]:
     # The URI itself is never shown: it may hold a password.
-    if holds_password(uri):
+    if contains_password(uri):
         yield (
-            f"{where}: the URI holds a password, which libvirt does not use; "
+            f"{key}: the URI holds a password, which libvirt does not use; "
             "give it a key, a certificate, or a file auth.conf"
         )
     elif not _URI.fullmatch(uri):
-        yield f"{where}: is not a URI such as qemu+ssh://root@host/system"
+        yield f"{key}: is not a URI such as qemu+ssh://root@host/system"
 
 
-def holds_password(uri: str) -> bool:
+def contains_password(uri: str) -> bool:
     """Return whether *uri* seems to hold a secret."""
     parameters = parse_qsl(uri.partition("?")[2], keep_blank_values=True)
     return bool(_PASSWORD.search(uri)) or any(
@@ -121,7 +121,7 @@ def holds_password(uri: str) -> bool:
     )
 
 
-def _complaints_about_numbers(settings: LibvirtSettings) -> Iterator[str]:
+def _number_problems(settings: LibvirtSettings) -> Iterator[str]:
     if settings.bandwidth is not None and settings.bandwidth < MIB:
         yield (
             f"bandwidth: must be at least {MIB} bytes a second, the least that "
@@ -131,5 +131,5 @@ def _complaints_about_numbers(settings: LibvirtSettings) -> Iterator[str]:
         seconds = getattr(settings, name)
         if not (math.isfinite(seconds) and seconds > 0):
             yield f"{name}: must be more than 0 seconds, not {seconds}"
-        elif seconds > LONGEST_WAIT:
-            yield f"{name}: must be at most {LONGEST_WAIT} seconds, not {seconds}"
+        elif seconds > MAX_DURATION:
+            yield f"{name}: must be at most {MAX_DURATION} seconds, not {seconds}"

@@ -1,241 +1,315 @@
-"""Who moves where: overloaded hosts are relieved, then others emptied.
-
-Over columns, so that a policy on a platform and a simulation decide alike; by a
-forecast of each host's load (`foreseeing`), or by a detector, as follows.
-Relief comes first: from each overloaded host guests leave one by one until the
-detector is content, each to where there is room, and hosts are woken where there is
-none. Then hosts that have little to do are emptied, the least loaded first, all of
-a host's guests or none, and onto hosts that have guests already. A host that
-received a guest is not emptied, and nobody moves twice.
-"""
+"""Build the decision: a sequenced plan with its reason, metrics and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable
+from itertools import islice
 
 import numpy as np
 
-from opendrs.policies.consolidation.detection import Tallies
-from opendrs.policies.consolidation.fleet import Crowd, Fleet, Places, Told
-from opendrs.policies.consolidation.foreseeing import Foreseeing
-from opendrs.policies.consolidation.histories import Floats, Histories, Integers, Truths
-from opendrs.policies.consolidation.moves import Moves
-from opendrs.policies.consolidation.packing import Shift
-from opendrs.policies.consolidation.selection import GuestColumns
-from opendrs.policies.consolidation.shelves import Aim, Shelves
-from opendrs.policies.consolidation.strategy import Foresight, Strategy
+from opendrs.arrays import describe_skipped
+from opendrs.model import GIB, NodeId, NodeState, Plan, format_list
+from opendrs.planning import (
+    GroupMove,
+    NodePowerAction,
+    SequencedPlan,
+    sequence_in_order,
+)
+from opendrs.policies.base import Decision, DecisionReason, MemoryT
+from opendrs.policies.consolidation.assignment import MoveList, NodeAssignment, NodeMove
+from opendrs.policies.consolidation.history import Mask
+from opendrs.policies.consolidation.input import ConsolidationInput
+from opendrs.policies.consolidation.power_curve import power_draw
+from opendrs.policies.consolidation.rule_filter import RuleFilter
+from opendrs.policies.consolidation.settings import DetectorSettings, ForecastSettings
 
-ROOMLESS = 3  # guests in a row that find no place before a host is given up
+MAX_EXCLUDED_SHOWN = (
+    3  # hosts that would have been fuller, and are named with what closes them
+)
+FULLEST_CHECKED = 20  # hosts of which those are told
 
 
-def decided(
-    strategy: Strategy | Foresight,
-    fleet: Fleet,
-    crowd: Crowd,
-    places: Places,
-    judging: tuple[Tallies, Floats] | Told,
-) -> Moves:
-    """Return who should move where.
+class DecisionBuilder:
+    """A plan, and what it does for the cluster.
 
     Args:
-        strategy: How.
-        fleet: The hosts.
-        crowd: The guests.
-        places: Which hosts are open to whom.
-        judging: What the detector remembers of each host, and how many sampling
-            intervals it takes to move a guest off it; or what the hosts say of
-            themselves.
+        inputs: The cluster.
+        moves: What was decided.
+        settings: How.
+        manage_power: Whether empty hosts are put to sleep.
     """
-    deciding = _deciding(strategy, fleet, crowd, places)
-    if isinstance(judging, Told):
-        return deciding.moves_told(judging)
-    return deciding.moves(*judging)
 
-
-def judged(
-    strategy: Strategy | Foresight,
-    fleet: Fleet,
-    crowd: Crowd,
-    places: Places,
-    judging: tuple[Tallies, Floats],
-) -> tuple[Told, Tallies]:
-    """Return what hosts say of themselves, and what the detector remembers.
-
-    The arguments are those of `decided`.
-    """
-    return _deciding(strategy, fleet, crowd, places).judged(*judging)
-
-
-def _deciding(
-    strategy: Strategy | Foresight, fleet: Fleet, crowd: Crowd, places: Places
-) -> _Detecting | Foreseeing:
-    if isinstance(strategy, Foresight):
-        return Foreseeing(strategy, fleet, crowd, places)
-    return _Detecting(strategy, fleet, crowd, places)
-
-
-class _Detecting:
     def __init__(
-        self, strategy: Strategy, fleet: Fleet, crowd: Crowd, places: Places
+        self,
+        inputs: ConsolidationInput,
+        moves: MoveList,
+        settings: DetectorSettings | ForecastSettings,
+        *,
+        manage_power: bool,
     ) -> None:
-        self._strategy, self._fleet, self._crowd = strategy, fleet, crowd
-        self._packing = Shelves(strategy, fleet, crowd, places)
-        self._moved = np.zeros(len(crowd.host), np.bool_)
-        self._received = np.zeros(len(fleet.cpu), np.bool_)
-
-    def moves(self, tallies: Tallies, migration: Floats) -> Moves:
-        histories = self._packing.histories()
-        verdicts = self._strategy.detector.judge_all(histories, tallies, migration)
-        overloaded = verdicts.overloaded & self._fleet.known
-        relief = [
-            shift
-            for host in np.flatnonzero(overloaded)
-            for shift in self._relieve(int(host), overloaded, tallies, migration)
-        ]
-        little = self._strategy.underload.all_underloaded(histories)
-        emptying = self._empty(overloaded, little)
-        return Moves(relief, emptying, overloaded, verdicts.tallies, self._packing)
-
-    def judged(self, tallies: Tallies, migration: Floats) -> tuple[Told, Tallies]:
-        histories = self._packing.histories()
-        little = self._strategy.underload.all_underloaded(histories)
-        verdicts = self._strategy.detector.judge_all(histories, tallies, migration)
-        overloaded = verdicts.overloaded & self._fleet.known
-        leaving = {
-            host: self._leaving(host, tallies, migration)
-            for host in np.flatnonzero(overloaded).tolist()
-        }
-        told = Told(overloaded, little & self._fleet.known & ~overloaded, leaving)
-        return told, verdicts.tallies
-
-    def _leaving(self, host: int, tallies: Tallies, migration: Floats) -> list[int]:
-        """Return who should leave *host* until the detector is content."""
-        found: list[int] = []
-        for guest in self._leaving_order(host):
-            found.append(guest)
-            self._packing.withdraw(guest)
-            if not self._still(host, tallies, migration):
-                break
-        return found
-
-    def moves_told(self, told: Told) -> Moves:
-        """Return who moves where, with each host's own word for its load."""
-        overloaded = told.overloaded & self._fleet.known
-        relief = [
-            shift
-            for host in np.flatnonzero(overloaded).tolist()
-            for shift in self._place(told.leaving.get(host, ()), overloaded)
-        ]
-        emptying = self._empty(overloaded, told.underloaded)
-        tallies = Tallies.none(len(overloaded))
-        return Moves(relief, emptying, overloaded, tallies, self._packing)
-
-    def _place(self, leaving: Sequence[int], overloaded: Truths) -> Iterator[Shift]:
-        """Give those who should leave a host a place, where there is one."""
-        receiving = self._fleet.known & ~overloaded
-        for guest in leaving:
-            if self._crowd.movable[guest] and not self._moved[guest]:
-                target = self._packing.target(guest, receiving, Aim.RELIEF)
-                if target is not None:
-                    yield self._put(guest, target)[0]
-
-    def _relieve(
-        self, host: int, overloaded: Truths, tallies: Tallies, migration: Floats
-    ) -> list[Shift]:
-        receiving = self._fleet.known & ~overloaded
-        found: list[Shift] = []
-        roomless = 0
-        for guest in self._leaving_order(host):
-            target = self._packing.target(guest, receiving, Aim.RELIEF)
-            if target is None:
-                roomless += 1
-                if roomless >= ROOMLESS:
-                    break
-                continue
-            found.append(self._put(guest, target)[0])
-            if not self._still(host, tallies, migration):
-                break
-        return found
-
-    def _put(self, guest: int, target: int) -> tuple[Shift, Callable[[], None]]:
-        shift = Shift(guest, int(self._packing.host[guest]), target)
-        undo = self._packing.put(guest, target)
-        self._moved[guest] = self._received[target] = True
-        return shift, undo
-
-    def _still(self, host: int, tallies: Tallies, migration: Floats) -> bool:
-        """Return whether *host* would be overloaded with those who are left."""
-        one = np.array([host])
-        tally = Tallies(tallies.seen[one], tallies.overloaded[one])
-        histories = self._packing.histories(one)
-        verdicts = self._strategy.detector.judge_all(histories, tally, migration[one])
-        return bool(verdicts.overloaded[0])
-
-    def _leaving_order(self, host: int) -> list[int]:
-        guests = self._packing.guests_on(host)
-        guests = guests[self._crowd.movable[guests] & ~self._moved[guests]]
-        if self._strategy.selection is None:
-            return self._least_sufficient(host, guests)
-        columns = GuestColumns(
-            np.zeros(len(guests), np.int64),
-            self._crowd.memory[guests],
-            Histories(self._crowd.samples[guests], self._crowd.lengths[guests]),
+        self._inputs, self._moves, self._overload_threshold = (
+            inputs,
+            moves,
+            settings.overload_threshold,
         )
-        keys = self._strategy.selection.key_columns(columns)
-        order = np.lexsort((guests, *reversed(keys)))
-        return [int(guest) for guest in guests[order]]
+        self._manage_power = manage_power
+        target_filter = RuleFilter(inputs)
+        self._before = NodeAssignment(
+            settings.averaging_window,
+            inputs.node_arrays,
+            inputs.guest_arrays,
+            target_filter,
+        )
+        self._after = moves.assignment
+        load = np.where(
+            inputs.measured, -self._before.cpu_usage / inputs.node_arrays.cpu, np.inf
+        )
+        fullest = np.argsort(load, kind="stable")[
+            : min(FULLEST_CHECKED, inputs.measured.sum())
+        ]
+        self._fullest: list[int] = fullest.tolist()
+        self._sequenced = self._sequence()
+        self._restore_dropped(self._sequenced.dropped)
 
-    def _least_sufficient(self, host: int, guests: Integers) -> list[int]:
-        """Return the smallest guest that suffices first, then the largest ones."""
-        need = self._crowd.samples[guests, -1]
-        most = self._strategy.relief * self._fleet.cpu[host]
-        excess = self._packing.rows[host, -1] - most
-        enough = need >= excess
-        rank = np.where(enough, need, -need)
-        order = np.lexsort((guests, rank, ~enough))
-        return [int(guest) for guest in guests[order[need[order] > 0]]]
+    def decision(self, memory: MemoryT) -> Decision[MemoryT]:
+        """Return the decision, with *memory* to keep."""
+        plan = self._sequenced.plan
+        before = self._metrics(self._before, self._inputs.measured)
+        after = self._metrics(self._after, self._running_nodes())
+        return Decision(
+            self._reason(plan),
+            memory,
+            plan,
+            self._detail(before, after),
+            before,
+            after if plan.steps else before,
+            (*self._notes(), *self._sequenced.notes),
+        )
 
-    def _empty(self, overloaded: Truths, little: Truths) -> list[list[Shift]]:
-        sources = self._sources(overloaded, little)
-        receiving = self._fleet.known & ~overloaded
-        load = self._packing.load / self._fleet.cpu
-        found: list[list[Shift]] = []
-        failures = 0
-        for host in sources[np.argsort(load[sources], kind="stable")].tolist():
-            if failures >= self._strategy.attempts:
-                break
-            if len(found) >= self._strategy.emptied:
-                break
-            if self._received[host]:
-                continue
-            receiving[host] = False
-            moved = self._vacate(host, receiving)
-            failures = 0 if moved else failures + 1
-            receiving[host] = not moved
-            found += [moved] if moved else []
-        return found
+    def _sequence(self) -> SequencedPlan:
+        group_moves = [
+            self._group_move(move, self._relief_reason(move))
+            for move in self._moves.relief
+        ]
+        for moves in self._moves.drains:
+            group_moves += [
+                self._group_move(each, self._drain_reason(each)) for each in moves
+            ]
+        return sequence_in_order(
+            group_moves,
+            self._inputs.snapshot,
+            self._inputs.rules,
+            self._inputs.limits,
+            power_on=self._power_on_actions(),
+            power_off=self._power_off_actions(),
+        )
 
-    def _sources(self, overloaded: Truths, little: Truths) -> Integers:
-        """Return the hosts of those with *little* to do whose guests may all move."""
-        fixed = np.zeros(len(little), np.bool_)
-        held = ~self._crowd.movable | self._moved
-        fixed[self._packing.host[held]] = True
-        may = little & self._fleet.known & ~self._fleet.stuck & ~overloaded & ~fixed
-        return np.flatnonzero(may & (self._packing.count > 0))
+    def _restore_dropped(self, dropped: Iterable[GroupMove]) -> None:
+        """Leave those where they are who cannot go after all."""
+        names = {each.name for each in dropped}
+        for guest, group in enumerate(self._inputs.groups):
+            if group[0].id in names:
+                self._after.place(guest, int(self._inputs.guest_arrays.node_of[guest]))
 
-    def _vacate(self, host: int, receiving: Truths) -> list[Shift]:
-        """Return how all guests leave *host*; nothing if one finds no room."""
-        guests = self._packing.guests_on(host)
-        order = np.lexsort((guests, -self._packing.need[guests]))
-        done: list[tuple[Shift, Callable[[], None]]] = []
-        received = self._received.copy()
-        for guest in guests[order].tolist():
-            target = self._packing.target(guest, receiving, Aim.EMPTYING)
-            if target is None:
-                for shift, undo in reversed(done):
-                    undo()
-                    self._moved[shift.guest] = False
-                self._received = received
-                return []
-            done.append(self._put(guest, target))
-        return [shift for shift, _ in done]
+    def _group_move(self, move: NodeMove, reason: str) -> GroupMove:
+        group = self._inputs.groups[move.guest]
+        target = self._node_name(move.target)
+        cpu = float(self._after.cpu_demand[move.guest])
+        memory = float(self._inputs.guest_arrays.memory[move.guest]) / GIB
+        change = (
+            f"{self._load_text(self._before, move.target)} → "
+            f"{self._load_text(self._after, move.target)} in the end"
+        )
+        sentences = [
+            reason,
+            f"takes {cpu:.2f} cores and {memory:.2f} GiB to {target} ({change})",
+        ]
+        if len(group) > 1:
+            names = format_list([guest.id for guest in group], separator=" and ")
+            sentences.append(f"{names} must stay together and move as one")
+        sentences += self._excluded_fuller_nodes(move)
+        return GroupMove(group, target, "; ".join(sentences))
+
+    def _relief_reason(self, move: NodeMove) -> str:
+        name, load = (
+            self._node_name(move.source),
+            self._load_text(self._before, move.source),
+        )
+        if self._moves.risk is None:
+            return f"{name} is overloaded ({load})"
+        risk = min(1.0, self._moves.risk[move.source])
+        return f"{name} ({load}) is likely to lack CPU {risk:.0%} of the time"
+
+    def _drain_reason(self, move: NodeMove) -> str:
+        name, load = (
+            self._node_name(move.source),
+            self._load_text(self._before, move.source),
+        )
+        return f"{name} ({load}) can be emptied"
+
+    def _excluded_fuller_nodes(self, move: NodeMove) -> list[str]:
+        """Return which fuller hosts with enough CPU were closed, and by what."""
+        group, feasibility = self._inputs.groups[move.guest], self._inputs.feasibility
+        load = self._before.cpu_usage / self._inputs.node_arrays.cpu
+        fuller = [row for row in self._fullest if load[row] > load[move.target]]
+        excluded = (
+            f"{self._node_name(row)} is fuller ({load[row]:.0%}), but {rejection}"
+            for row in fuller
+            if row != move.source
+            for rejection in [feasibility.rejection(group, self._node_name(row))]
+            if rejection is not None
+        )
+        return [*islice(excluded, MAX_EXCLUDED_SHOWN)]
+
+    def _power_on_actions(self) -> list[NodePowerAction]:
+        detail = "no host that runs has room"
+        return [
+            NodePowerAction(self._node_name(row), detail)
+            for row in np.flatnonzero(self._powered_on_nodes()).tolist()
+        ]
+
+    def _powered_on_nodes(self) -> Mask:
+        """Return which hosts are woken, because somebody comes there."""
+        return self._after.powered_on & (self._after.guest_count > 0)
+
+    def _power_off_actions(self) -> list[NodePowerAction]:
+        if not self._manage_power:
+            return []
+        return [
+            NodePowerAction(self._node_name(row), "nobody is on it any more")
+            for row in np.flatnonzero(self._powered_off_nodes()).tolist()
+        ]
+
+    def _powered_off_nodes(self) -> Mask:
+        """Return which hosts can be put to sleep once all has moved.
+
+        One host always stays on, lest there be none to start a guest on.
+        """
+        powered_off = np.zeros(len(self._inputs.node_ids), np.bool_)
+        if not self._manage_power:
+            return powered_off
+        drained = {moves[0].source for moves in self._moves.drains}
+        for row, name in enumerate(self._inputs.node_ids):
+            may_power_off = self._inputs.measured[row] and not self._is_cooling_down(
+                name
+            )
+            is_drained = row in drained and not self._after.guest_count[row]
+            powered_off[row] = may_power_off and (is_drained or self._is_vacant(row))
+        remaining = self._inputs.measured & ~powered_off
+        if not (remaining | self._powered_on_nodes()).any():
+            powered_off[np.flatnonzero(powered_off)[:1]] = False
+        return powered_off
+
+    def _running_nodes(self) -> Mask:
+        on = self._inputs.measured | self._powered_on_nodes()
+        return on & ~self._powered_off_nodes()
+
+    def _metrics(self, assignment: NodeAssignment, on: Mask) -> dict[str, float]:
+        """Return the measures of the cluster with the hosts *on* running."""
+        fleet = self._inputs.node_arrays
+        load = np.clip(assignment.cpu_usage / fleet.cpu, 0, 1)
+        active = on & ((assignment.guest_count > 0) | fleet.has_immovable_guests)
+        return {
+            "active_hosts": float(active.sum()),
+            "hosts_on": float(on.sum()),
+            "overload_time_fraction": self._overload_fraction(assignment, active),
+            "power_watts": float(
+                power_draw(fleet.watts, fleet.curve_of, load)[on].sum()
+            ),
+        }
+
+    def _overload_fraction(self, assignment: NodeAssignment, active: Mask) -> float:
+        """Return the part of the remembered time that active hosts were overloaded."""
+        used = assignment.usage_history()
+        over: Mask = (
+            used > self._overload_threshold * self._inputs.node_arrays.cpu[:, None]
+        )
+        time = int(used.shape[1] * active.sum())
+        return float(over[active].sum() / time) if time else 0.0
+
+    def _reason(self, plan: Plan) -> DecisionReason:
+        if plan.steps:
+            relieves = bool(self._moves.relief)
+            return (
+                DecisionReason.RELIEVES_OVERLOAD
+                if relieves
+                else DecisionReason.SAVES_POWER
+            )
+        overloaded = bool(self._moves.overloaded.any())
+        return (
+            DecisionReason.NO_CANDIDATE
+            if overloaded
+            else DecisionReason.ALREADY_CONSOLIDATED
+        )
+
+    def _detail(self, before: dict[str, float], after: dict[str, float]) -> str:
+        overloaded = [
+            self._node_name(row)
+            for row in np.flatnonzero(self._moves.overloaded).tolist()
+        ]
+        text = f"overloaded: {format_list(overloaded) or 'no host'}"
+        relieved = dict.fromkeys(
+            self._node_name(each.source) for each in self._moves.relief
+        )
+        likely = [name for name in relieved if name not in overloaded]
+        if likely:
+            text += f"; likely to lack CPU: {format_list(likely)}"
+        if not self._moves.relief and not self._moves.drains:
+            return f"{text}; no host is to be emptied"
+        return (
+            f"{text}; active hosts {before['active_hosts']:.0f} → "
+            f"{after['active_hosts']:.0f}"
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        nodes, cooldown = self._inputs.snapshot.nodes, self._inputs.limits.cooldown
+        unknown = sorted(
+            name
+            for row, name in enumerate(self._inputs.node_ids)
+            if not self._inputs.measured[row]
+            and nodes[name].state in (NodeState.ONLINE, NodeState.UNKNOWN)
+            and name not in self._inputs.powered_off
+        )
+        return (
+            *(f"node {name} is not measured and left as it is" for name in unknown),
+            *(
+                f"node {name} was woken less than {cooldown:g} s ago and stays on"
+                for name in self._cooling_down_nodes()
+            ),
+            *(
+                f"contradiction: {contradiction}"
+                for contradiction in self._inputs.rules.contradictions
+            ),
+            *describe_skipped(self._inputs.move_groups.skipped),
+        )
+
+    def _cooling_down_nodes(self) -> list[NodeId]:
+        """Return the empty nodes that are not put to sleep yet."""
+        if not self._manage_power:
+            return []
+        return [
+            name
+            for row, name in enumerate(self._inputs.node_ids)
+            if self._is_vacant(row) and self._is_cooling_down(name)
+        ]
+
+    def _is_vacant(self, row: int) -> bool:
+        """Return whether nobody is there, and nobody comes."""
+        empty = self._inputs.is_empty(self._node_name(row))
+        return empty and not self._after.guest_count[row]
+
+    def _is_cooling_down(self, name: NodeId) -> bool:
+        """Return whether the node was woken so lately that it stays on."""
+        snapshot, limits = self._inputs.snapshot, self._inputs.limits
+        powered_on_at = snapshot.nodes[name].powered_on_at
+        if powered_on_at is None:
+            return False
+        # A time in the future is treated as now.
+        elapsed = max(0.0, (snapshot.taken_at - powered_on_at).total_seconds())
+        return elapsed < limits.cooldown
+
+    def _node_name(self, row: int) -> NodeId:
+        return self._inputs.node_ids[row]
+
+    def _load_text(self, assignment: NodeAssignment, row: int) -> str:
+        return f"{assignment.cpu_usage[row] / self._inputs.node_arrays.cpu[row]:.0%}"

@@ -23,21 +23,23 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from opendrs.scoring.sums import sum_in_order
+import numpy as np
 
-Chances = Sequence[Sequence[float]]
+from opendrs.metrics import sum_in_order, sum_of_rows
+from opendrs.policies.consolidation.history import Floats, Integers, Mask
 
+TransitionMatrix = Sequence[Sequence[float]]
 SINGULAR = 1e-12  # determinants below this are rounding
 
 
-class Estimate(NamedTuple):
+class TransitionEstimate(NamedTuple):
     """A probability, and the size of the window it was estimated in."""
 
-    chance: float
+    probability: float
     window: int
 
 
-class Stay(NamedTuple):
+class ExpectedSojourn(NamedTuple):
     """Samples that a host is expected to spend in each state until a migration.
 
     Attributes:
@@ -49,25 +51,27 @@ class Stay(NamedTuple):
     overloaded: float
 
 
-class Bound(NamedTuple):
+class OverloadBound(NamedTuple):
     """The part of the time that may be overload, and how it stands.
 
     Attributes:
         otf: The part.
-        seen: Samples until now.
+        samples: Samples until now.
         overloaded: Samples of overload until now.
         migration: Samples that a migration takes.
     """
 
     otf: float
-    seen: float
+    samples: float
     overloaded: float
     migration: float
 
-    def fraction(self, stay: Stay) -> float:
-        """Return the part of the time that is overload, after a finite *stay*."""
-        overload = self.migration + self.overloaded + stay.overloaded
-        return overload / (self.migration + self.seen + stay.normal + stay.overloaded)
+    def fraction(self, sojourn: ExpectedSojourn) -> float:
+        """Return the part of the time that is overload, after a finite *sojourn*."""
+        overload = self.migration + self.overloaded + sojourn.overloaded
+        return overload / (
+            self.migration + self.samples + sojourn.normal + sojourn.overloaded
+        )
 
 
 def state_of(load: float, thresholds: Sequence[float], *, flawed: bool = False) -> int:
@@ -87,7 +91,7 @@ def state_of(load: float, thresholds: Sequence[float], *, flawed: bool = False) 
 
 def transition_estimates(
     states: Sequence[int], count: int, sizes: Sequence[int]
-) -> list[list[Estimate]]:
+) -> list[list[TransitionEstimate]]:
     """Return the probability of each transition, estimated from *states*.
 
     Args:
@@ -102,7 +106,11 @@ def transition_estimates(
     """
     before = (0, *states)
     followers = [
-        [after for left, after in zip(before, states, strict=False) if left == state]
+        [
+            after
+            for origin, after in zip(before, states, strict=False)
+            if origin == state
+        ]
         for state in range(count)
     ]
     return [
@@ -111,16 +119,20 @@ def transition_estimates(
     ]
 
 
-def _estimate(followers: Sequence[int], entered: int, sizes: Sequence[int]) -> Estimate:
+def _estimate(
+    followers: Sequence[int], entered: int, sizes: Sequence[int]
+) -> TransitionEstimate:
     if not followers:
-        return Estimate(0.0, sizes[-1])
+        return TransitionEstimate(0.0, sizes[-1])
     hits = [0, *accumulate(int(each == entered) for each in followers)]
     chosen = sizes[0]
     for size in sizes:
         if not _is_steady(hits, size):
             break
         chosen = size
-    return Estimate((hits[-1] - hits[max(0, len(hits) - 1 - chosen)]) / chosen, chosen)
+    return TransitionEstimate(
+        (hits[-1] - hits[max(0, len(hits) - 1 - chosen)]) / chosen, chosen
+    )
 
 
 def _is_steady(hits: Sequence[int], size: int) -> bool:
@@ -129,23 +141,25 @@ def _is_steady(hits: Sequence[int], size: int) -> bool:
     Equal variances are common, and rounding decides between them: in the order of
     the original, so that its decisions are found again.
     """
-    seen = len(hits) - 1
-    if seen < size:
+    samples = len(hits) - 1
+    if samples < size:
         return False
     estimates = [
         (hits[end] - hits[max(0, end - size)]) / size
-        for end in range(seen - size + 1, seen + 1)
+        for end in range(samples - size + 1, samples + 1)
     ]
     mean = sum_in_order(estimates) / size
     variance = sum_in_order((each - mean) ** 2 for each in estimates) / (size - 1)
     return variance <= estimates[-1] * (1 - estimates[-1]) / size
 
 
-def stay(chances: Chances, migrating: Sequence[float], state: int) -> Stay:
+def expected_sojourn(
+    probabilities: TransitionMatrix, migrating: Sequence[float], state: int
+) -> ExpectedSojourn:
     """Return how long a host is expected to be in each of two states.
 
     Args:
-        chances: Probability of each transition.
+        probabilities: Probability of each transition.
         migrating: Probability to migrate in each state.
         state: Where the host is now.
 
@@ -153,19 +167,19 @@ def stay(chances: Chances, migrating: Sequence[float], state: int) -> Stay:
         Infinite where the chain never ends and a state is visited again and
         again; NaN where that leaves the time open.
     """
-    normal, overloaded, determinant = _cofactors(chances, migrating, state)
+    normal, overloaded, determinant = _cofactors(probabilities, migrating, state)
     if determinant == 0:
-        return Stay(_infinite(normal), _infinite(overloaded))
-    return Stay(normal / determinant, overloaded / determinant)
+        return ExpectedSojourn(_infinite(normal), _infinite(overloaded))
+    return ExpectedSojourn(normal / determinant, overloaded / determinant)
 
 
 def _cofactors(
-    chances: Chances, migrating: Sequence[float], state: int
+    probabilities: TransitionMatrix, migrating: Sequence[float], state: int
 ) -> tuple[float, float, float]:
     """Return both times multiplied by the determinant, and the determinant."""
     (q00, q01), (q10, q11) = (
-        [(1 - leaving) * chance for chance in row]
-        for leaving, row in zip(migrating, chances, strict=True)
+        [(1 - migration_probability) * probability for probability in row]
+        for migration_probability, row in zip(migrating, probabilities, strict=True)
     )
     determinant = (1 - q00) * (1 - q11) - q01 * q10
     if abs(determinant) < SINGULAR:
@@ -186,13 +200,13 @@ def grid(start: float, end: float, step: float) -> Iterator[float]:
         start += step
 
 
-def best_policy(
-    chances: Chances, state: int, bound: Bound, step: float
+def optimal_policy(
+    probabilities: TransitionMatrix, state: int, bound: OverloadBound, step: float
 ) -> tuple[float, float] | None:
     """Return the probabilities to migrate that keep the host longest.
 
     Args:
-        chances: Probability of each transition between two states.
+        probabilities: Probability of each transition between two states.
         state: Where the host is now.
         bound: What must hold once a guest has left.
         step: Mesh of the grid.
@@ -203,23 +217,79 @@ def best_policy(
     """
     best, longest = None, 0.0
     for policy in ((m0, m1) for m0 in grid(0, 1, step) for m1 in grid(0, 1, step)):
-        time = _time_kept(chances, policy, state, bound)
+        time = _expected_time(probabilities, policy, state, bound)
         if time is not None and time > longest:
             best, longest = policy, time
     return best
 
 
-def _time_kept(
-    chances: Chances, policy: Sequence[float], state: int, bound: Bound
+def _expected_time(
+    probabilities: TransitionMatrix,
+    policy: Sequence[float],
+    state: int,
+    bound: OverloadBound,
 ) -> float | None:
     """Return the expected time, or None if the bound is broken or time is open."""
-    normal, overloaded, determinant = _cofactors(chances, policy, state)
+    normal, overloaded, determinant = _cofactors(probabilities, policy, state)
     if determinant == 0:
         whole = normal + overloaded
         if whole <= SINGULAR:
             return None
         return math.inf if overloaded / whole <= bound.otf else None
-    time = Stay(normal / determinant, overloaded / determinant)
-    if bound.migration + bound.seen + sum(time) == 0:
+    time = ExpectedSojourn(normal / determinant, overloaded / determinant)
+    if bound.migration + bound.samples + sum(time) == 0:
         return None
     return sum(time) if bound.fraction(time) <= bound.otf else None
+
+
+def transition_probabilities(
+    overloaded: Mask, lengths: Integers, sizes: Sequence[int]
+) -> Floats:
+    """Return what `transition_estimates` gives for two states, for each host.
+
+    Args:
+        overloaded: Whether the host was in state 1; shape (hosts, samples), the
+            newest last, what counts at the end of each row.
+        lengths: How many samples of each row count; shape (hosts,).
+        sizes: Window sizes, ascending, at least 2.
+
+    Returns:
+        The probability of each transition; shape (hosts, left, entered).
+    """
+    hosts, samples = overloaded.shape
+    valid = np.arange(samples) >= samples - lengths[:, None]
+    before = np.zeros_like(overloaded)
+    before[:, 1:] = overloaded[:, :-1] & valid[:, :-1]
+    probabilities = np.zeros((hosts, 2, 2))
+    for left in (0, 1):
+        selected = valid & (before == bool(left))
+        followers, count = _right_align(overloaded, selected), selected.sum(axis=1)
+        present = np.arange(samples) >= samples - count[:, None]
+        for entered in (0, 1):
+            hits = present & (followers == bool(entered))
+            probabilities[:, left, entered] = _estimates(hits, count, sizes)
+    return probabilities
+
+
+def _right_align(values: Mask, selected: Mask) -> Mask:
+    """Return the *selected* values of each row in order, at the end of the row."""
+    order = np.argsort(selected, axis=1, kind="stable")
+    aligned: Mask = np.take_along_axis(values, order, axis=1)
+    return aligned
+
+
+def _estimates(hits: Mask, count: Integers, sizes: Sequence[int]) -> Floats:
+    so_far = np.zeros((hits.shape[0], hits.shape[1] + 2 * sizes[-1]), np.int64)
+    so_far[:, 2 * sizes[-1] :] = np.cumsum(hits, axis=1)
+    steady = np.ones(len(count), np.bool_)
+    probabilities = np.zeros(len(count))
+    for size in sizes:
+        estimates = (so_far[:, -size:] - so_far[:, -2 * size : -size]) / size
+        last = estimates[:, -1]
+        if size == sizes[0]:
+            probabilities = last
+        mean = sum_of_rows(estimates.T) / size
+        variance = sum_of_rows((estimates.T - mean) ** 2) / (size - 1)
+        steady &= (count >= size) & (variance <= last * (1 - last) / size)
+        probabilities = np.where(steady, last, probabilities)
+    return probabilities

@@ -2,7 +2,7 @@
 
 As in OpenStack Neat, but for two things: one sample has no quartiles and is
 therefore not overloaded, and a history that lies on a straight line is judged
-by that line. `Never` is for those who want no guest to leave.
+by that line. `NeverOverloaded` is for those who want no guest to leave.
 """
 
 from __future__ import annotations
@@ -15,37 +15,35 @@ from typing import ClassVar
 import numpy as np
 
 from opendrs.policies.base import require_ratio
-from opendrs.policies.consolidation.detection import (
-    MOST_SAFETY,
-    Memoryless,
+from opendrs.policies.consolidation.detector import (
+    MAX_SAFETY,
+    MemorylessDetector,
     require_samples,
 )
-from opendrs.policies.consolidation.dispersion import (
-    interquartile_range,
-    interquartile_ranges,
-    median_absolute_deviation,
-    median_absolute_deviations,
-)
-from opendrs.policies.consolidation.histories import (
+from opendrs.policies.consolidation.history import (
     Floats,
-    Histories,
-    Truths,
+    LoadHistories,
+    Mask,
     mean_of_last,
     means_of_last,
 )
-from opendrs.policies.consolidation.loess import (
-    LEAST,
+from opendrs.policies.consolidation.robust_statistics import (
+    MIN_SAMPLES,
+    interquartile_range,
+    interquartile_ranges,
     loess,
     loess_lines,
+    median_absolute_deviation,
+    median_absolute_deviations,
     robust_loess,
     robust_loess_lines,
 )
 
-MOST_PREDICTED = 2.0  # times the capacity; Neat's thresholds of trends go above 1
+MAX_PREDICTED_LOAD = 2.0  # times the capacity; Neat's thresholds of trends go above 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Never(Memoryless):
+class NeverOverloaded(MemorylessDetector):
     """No host is overloaded."""
 
     name: ClassVar[str] = "never"
@@ -55,14 +53,14 @@ class Never(Memoryless):
         del history, migration
         return False
 
-    def all_overloaded(self, histories: Histories, migration: Floats) -> Truths:
+    def all_overloaded(self, histories: LoadHistories, migration: Floats) -> Mask:
         """Return False for each host."""
         del migration
         return np.zeros(len(histories.lengths), np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Threshold(Memoryless):
+class ThresholdDetector(MemorylessDetector):
     """THR: the newest sample is above *threshold*."""
 
     name: ClassVar[str] = "threshold"
@@ -76,14 +74,14 @@ class Threshold(Memoryless):
         del migration
         return bool(history) and history[-1] > self.threshold
 
-    def all_overloaded(self, histories: Histories, migration: Floats) -> Truths:
+    def all_overloaded(self, histories: LoadHistories, migration: Floats) -> Mask:
         """Return `overloaded` of each host."""
         del migration
         return (histories.lengths > 0) & (histories.last() > self.threshold)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LastNAverage(Memoryless):
+class LastNAverageDetector(MemorylessDetector):
     """The mean of the last *n* samples is above *threshold*."""
 
     name: ClassVar[str] = "last-n-average"
@@ -99,7 +97,7 @@ class LastNAverage(Memoryless):
         del migration
         return bool(history) and mean_of_last(history, self.n) > self.threshold
 
-    def all_overloaded(self, histories: Histories, migration: Floats) -> Truths:
+    def all_overloaded(self, histories: LoadHistories, migration: Floats) -> Mask:
         """Return `overloaded` of each host."""
         del migration
         means = means_of_last(histories, self.n)
@@ -107,7 +105,7 @@ class LastNAverage(Memoryless):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Dispersion(Memoryless):
+class _DispersionDetector(MemorylessDetector):
     """The newest sample leaves less room than the samples are spread.
 
     Attributes:
@@ -117,10 +115,10 @@ class _Dispersion(Memoryless):
 
     safety: float
     limit: int = 12
-    _least: ClassVar[int] = 1
+    _min_samples: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        require_ratio("safety", self.safety, MOST_SAFETY)
+        require_ratio("safety", self.safety, MAX_SAFETY)
         require_samples("limit", self.limit)
 
     def threshold(self, history: Sequence[float]) -> float:
@@ -140,23 +138,23 @@ class _Dispersion(Memoryless):
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
         """Return whether the newest sample reaches the threshold."""
         del migration
-        if len(history) < max(self.limit, self._least):
+        if len(history) < max(self.limit, self._min_samples):
             return False
         return self.threshold(history) <= history[-1]
 
-    def all_overloaded(self, histories: Histories, migration: Floats) -> Truths:
+    def all_overloaded(self, histories: LoadHistories, migration: Floats) -> Mask:
         """Return `overloaded` of each host."""
         del migration
-        found = np.zeros(len(histories.lengths), np.bool_)
+        overloaded = np.zeros(len(histories.lengths), np.bool_)
         for rows, samples in histories.groups():
-            if samples.shape[1] >= max(self.limit, self._least):
+            if samples.shape[1] >= max(self.limit, self._min_samples):
                 thresholds = 1 - self.safety * self.spreads(samples)
-                found[rows] = thresholds <= samples[:, -1]
-        return found
+                overloaded[rows] = thresholds <= samples[:, -1]
+        return overloaded
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mad(_Dispersion):
+class MadDetector(_DispersionDetector):
     """MAD: less is free than *safety* median absolute deviations."""
 
     name: ClassVar[str] = "mad"
@@ -166,18 +164,18 @@ class Mad(_Dispersion):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Iqr(_Dispersion):
+class IqrDetector(_DispersionDetector):
     """IQR: less is free than *safety* interquartile ranges."""
 
     name: ClassVar[str] = "iqr"
     safety: float = 1.5
-    _least: ClassVar[int] = 2
+    _min_samples: ClassVar[int] = 2
     spread = staticmethod(interquartile_range)
     spreads = staticmethod(interquartile_ranges)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loess(Memoryless):
+class LoessDetector(MemorylessDetector):
     """LR: the trend reaches *threshold* before a guest could have left.
 
     Attributes:
@@ -195,9 +193,9 @@ class Loess(Memoryless):
     lines = staticmethod(loess_lines)
 
     def __post_init__(self) -> None:
-        require_ratio("threshold", self.threshold, MOST_PREDICTED)
-        require_ratio("safety", self.safety, MOST_SAFETY)
-        require_samples("length", self.length, LEAST)
+        require_ratio("threshold", self.threshold, MAX_PREDICTED_LOAD)
+        require_ratio("safety", self.safety, MAX_SAFETY)
+        require_samples("length", self.length, MIN_SAMPLES)
 
     def prediction(self, history: Sequence[float], migration: float) -> float:
         """Return the load expected once a guest would have left."""
@@ -209,7 +207,7 @@ class Loess(Memoryless):
             return False
         return self.safety * self.prediction(history, migration) >= self.threshold
 
-    def all_overloaded(self, histories: Histories, migration: Floats) -> Truths:
+    def all_overloaded(self, histories: LoadHistories, migration: Floats) -> Mask:
         """Return `overloaded` of each host."""
         known = histories.lengths >= self.length
         lines = self.lines(histories.newest(self.length))
@@ -218,7 +216,7 @@ class Loess(Memoryless):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobustLoess(Loess):
+class RobustLoessDetector(LoessDetector):
     """LRR: as LR, the trend found once more with outliers counting less."""
 
     name: ClassVar[str] = "lrr"

@@ -12,45 +12,56 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opendrs.model import DEFAULT_LIMITS, Limits, NodeId, Snapshot
-from opendrs.model.limits import FASTEST, LONGEST_TIME
-from opendrs.model.quantities import BytesPerSecond, Seconds
-from opendrs.policies.base import MOST_WEIGHT, Decision, Reason, require_ratio
-from opendrs.policies.consolidation.decision import decided, judged
-from opendrs.policies.consolidation.detection import Tallies, require_samples
-from opendrs.policies.consolidation.histories import Floats
-from opendrs.policies.consolidation.memories import Memory, no_memory, with_sample
-from opendrs.policies.consolidation.neighbours import RulesOfPlaces
-from opendrs.policies.consolidation.petitions import (
-    Petition,
-    Petitions,
-    heard,
-    petition,
-    pooled,
-    told,
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    MAX_BANDWIDTH,
+    MAX_DURATION,
+    BytesPerSecond,
+    Limits,
+    NodeId,
+    Seconds,
+    Snapshot,
 )
-from opendrs.policies.consolidation.power import SPECPOWER
-from opendrs.policies.consolidation.proposal import Proposal
-from opendrs.policies.consolidation.scene import Scene
-from opendrs.policies.consolidation.strategy import (
-    Detection,
-    Foresight,
-    Leaving,
-    Placement,
-    Strategy,
-    detector,
-    selection,
-    underload,
+from opendrs.policies.base import MAX_WEIGHT, Decision, DecisionReason, require_ratio
+from opendrs.policies.consolidation.agent_requests import (
+    AgentInput,
+    AgentRequest,
+    agent_reports,
+    agent_request,
+    exclude_unresponsive,
+    merge_samples,
 )
-from opendrs.policies.outlook import under_way
+from opendrs.policies.consolidation.algorithm import assess_nodes, plan_moves
+from opendrs.policies.consolidation.decision import DecisionBuilder
+from opendrs.policies.consolidation.detector import OverloadCounters, require_samples
+from opendrs.policies.consolidation.history import Floats
+from opendrs.policies.consolidation.input import ConsolidationInput
+from opendrs.policies.consolidation.memory import (
+    ConsolidationMemory,
+    append_sample,
+    empty_memory,
+)
+from opendrs.policies.consolidation.power_curve import SPECPOWER
+from opendrs.policies.consolidation.rule_filter import RuleFilter
+from opendrs.policies.consolidation.settings import (
+    DetectorKind,
+    DetectorSettings,
+    EvictionRule,
+    ForecastSettings,
+    PlacementStrategy,
+    build_detector,
+    build_guest_selector,
+    build_underload_detector,
+)
+from opendrs.policies.preconditions import migration_in_progress
 
-OF_DETECTORS = ("parameter", "selection", "placement")
-OF_FORECAST = ("price",)
+DETECTOR_SETTINGS = ("detector_parameter", "guest_selection", "placement")
+FORECAST_SETTINGS = ("min_risk_reduction",)
 # Chosen on 20110303 and 20110306 of PlanetLab: with them the least time without CPU
 # where some 1.23 times the least energy is needed.
-BOUND = 0.05
-PRICE = 0.004
-DETECTORS_BOUND = 0.1
+DEFAULT_FORECAST_OVERLOAD_FRACTION = 0.05
+DEFAULT_MIN_RISK_REDUCTION = 0.004
+DEFAULT_DETECTOR_OVERLOAD_FRACTION = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,32 +71,32 @@ class Consolidate:
     Attributes:
         detector: How an overloaded host is told. With a forecast also who leaves
             and where to; with any other the settings that begin with "Detectors".
-        bound: Part of the time for which hosts may lack CPU on average, by the
+        max_overload_fraction: Part of the time for which hosts may lack CPU on average, by the
             forecast (usually 0.05). Detectors: part of the remembered time that a
             host which receives a guest may have been overloaded, had the guest been
             there (usually 0.1).
-        price: How much a migration has to take off the sum of what hosts lack, as
+        min_risk_reduction: How much a migration has to take off the sum of what hosts lack, as
             part of the time (usually 0.004); only with a forecast.
-        parameter: Detectors: the load from which a host is overloaded (threshold,
+        detector_parameter: Detectors: the load from which a host is overloaded (threshold,
             last-n-average, otf, mhod), or the safety (mad, iqr, lr, lrr).
-        selection: Detectors: which guest leaves it first; least-sufficient unless
+        guest_selection: Detectors: which guest leaves it first; least-sufficient unless
             given.
         placement: Detectors: which of the hosts with room receives; spread unless
             given.
-        target: Part of a host's CPU, in [0, 1], up to which it is filled on average
+        fill_target: Part of a host's CPU, in [0, 1], up to which it is filled on average
             when others are emptied (usually 1; detectors: 0.75).
-        relief: The same with guests that leave overloaded hosts (usually 1;
+        relief_target: The same with guests that leave overloaded hosts (usually 1;
             detectors: 0.85).
-        underload: Mean load up to which a host is emptied if it can be; 0 for none
+        underload_threshold: Mean load up to which a host is emptied if it can be; 0 for none
             (usually 1; detectors: 0.75).
-        full: Part of a host's CPU from which it is overloaded: by the forecast if it
+        overload_threshold: Part of a host's CPU from which it is overloaded: by the forecast if it
             needs so much on average, and others may be woken for its guests.
-        last_n: Cycles over which the need of a guest is averaged.
-        history: Cycles that are remembered.
-        attempts: Hosts in a row that cannot be emptied, after which none is tried.
-        emptied: Hosts that are emptied at most in one cycle.
-        power: Whether hosts are put to sleep once empty, and woken when needed.
-        server: Whose power curve hosts are taken to have, of those in the reference.
+        averaging_window: Cycles over which the need of a guest is averaged.
+        history_length: Cycles that are remembered.
+        max_failed_drains: Hosts in a row that cannot be emptied, after which none is tried.
+        max_drained_nodes: Hosts that are emptied at most in one cycle.
+        manage_power: Whether hosts are put to sleep once empty, and woken when needed.
+        power_model: Whose power curve hosts are taken to have, of those in the reference.
         interval: Seconds from one cycle to the next.
         bandwidth: Bytes a second at which guests migrate.
         seed: Of a random selection.
@@ -96,118 +107,155 @@ class Consolidate:
     """
 
     name: ClassVar[str] = "consolidate"
-    detector: Detection = Detection.FORECAST
-    bound: float | None = None
-    price: float | None = None
-    parameter: float | None = None
-    selection: Leaving | None = None
-    placement: Placement | None = None
-    target: float | None = None
-    relief: float | None = None
-    underload: float | None = None
-    full: float = 0.95
-    last_n: int = 24
-    history: int = 48
-    attempts: int = 3
-    emptied: int = 1000
-    power: bool = False
-    server: str = "ibm-x3550-x5675"
+    detector: DetectorKind = DetectorKind.FORECAST
+    max_overload_fraction: float | None = None
+    min_risk_reduction: float | None = None
+    detector_parameter: float | None = None
+    guest_selection: EvictionRule | None = None
+    placement: PlacementStrategy | None = None
+    fill_target: float | None = None
+    relief_target: float | None = None
+    underload_threshold: float | None = None
+    overload_threshold: float = 0.95
+    averaging_window: int = 24
+    history_length: int = 48
+    max_failed_drains: int = 3
+    max_drained_nodes: int = 1000
+    manage_power: bool = False
+    power_model: str = "ibm-x3550-x5675"
     interval: Seconds = 300.0
     bandwidth: BytesPerSecond = 62.5e6
     seed: int = 0
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        for name in ("bound", "target", "relief", "full", "underload"):
+        for name in (
+            "max_overload_fraction",
+            "fill_target",
+            "relief_target",
+            "overload_threshold",
+            "underload_threshold",
+        ):
             if (value := getattr(self, name)) is not None:
                 require_ratio(name, value, 1.0)
-        if self.price is not None:
-            require_ratio("price", self.price, MOST_WEIGHT)
-        for name in ("last_n", "history", "attempts", "emptied"):
+        if self.min_risk_reduction is not None:
+            require_ratio("min_risk_reduction", self.min_risk_reduction, MAX_WEIGHT)
+        for name in (
+            "averaging_window",
+            "history_length",
+            "max_failed_drains",
+            "max_drained_nodes",
+        ):
             require_samples(name, getattr(self, name))
-        for name, most in (("interval", LONGEST_TIME), ("bandwidth", FASTEST)):
+        for name, most in (("interval", MAX_DURATION), ("bandwidth", MAX_BANDWIDTH)):
             require_ratio(name, getattr(self, name), most)
             if getattr(self, name) == 0:
                 raise ValueError(f"{name} must be above 0")
-        if self.server not in SPECPOWER:
+        if self.power_model not in SPECPOWER:
             known = ", ".join(SPECPOWER)
-            raise ValueError(f"server: no power curve {self.server!r} ({known})")
-        self._require_of_account()
-        self.strategy()
+            raise ValueError(
+                f"power_model: no power curve {self.power_model!r} ({known})"
+            )
+        self._require_applicable()
+        self.algorithm_settings()
 
-    def _require_of_account(self) -> None:
+    def _require_applicable(self) -> None:
         """Refuse settings that the detector would pass over."""
-        foreseeing = self.detector is Detection.FORECAST
-        for name in OF_DETECTORS if foreseeing else OF_FORECAST:
+        uses_forecast = self.detector is DetectorKind.FORECAST
+        for name in DETECTOR_SETTINGS if uses_forecast else FORECAST_SETTINGS:
             if getattr(self, name) is not None:
                 raise ValueError(
                     f"{name} is of no account with the detector {self.detector.value}"
                 )
 
-    def initial_memory(self) -> Memory:
+    def initial_memory(self) -> ConsolidationMemory:
         """Return the memory of who has seen nothing."""
-        return no_memory()
+        return empty_memory()
 
-    def strategy(self, cycle: int = 0) -> Strategy | Foresight:
+    def algorithm_settings(self, cycle: int = 0) -> DetectorSettings | ForecastSettings:
         """Return how to decide in the cycle of that number."""
-        foreseeing = self.detector is Detection.FORECAST
-        return self._foresight() if foreseeing else self._strategy(cycle)
-
-    def _foresight(self) -> Foresight:
-        return Foresight(
-            bound=_or(self.bound, BOUND),
-            price=_or(self.price, PRICE),
-            target=_or(self.target, 1.0),
-            relief=_or(self.relief, 1.0),
-            underload=_or(self.underload, 1.0),
-            full=self.full,
-            last_n=self.last_n,
-            attempts=self.attempts,
-            emptied=self.emptied,
+        uses_forecast = self.detector is DetectorKind.FORECAST
+        return (
+            self._forecast_settings()
+            if uses_forecast
+            else self._detector_settings(cycle)
         )
 
-    def _strategy(self, cycle: int) -> Strategy:
-        bound, seed = _or(self.bound, DETECTORS_BOUND), f"{self.seed}/{cycle}"
-        leaving = self.selection or Leaving.LEAST_SUFFICIENT
-        return Strategy(
-            detector=detector(self.detector, self.parameter, bound, self.last_n),
-            underload=underload(_or(self.underload, 0.75), self.last_n),
-            selection=selection(leaving, self.last_n, seed),
-            placement=self.placement or Placement.SPREAD,
-            target=_or(self.target, 0.75),
-            relief=_or(self.relief, 0.85),
-            full=self.full,
-            bound=bound,
-            last_n=self.last_n,
-            attempts=self.attempts,
-            emptied=self.emptied,
+    def _forecast_settings(self) -> ForecastSettings:
+        return ForecastSettings(
+            max_overload_fraction=_value_or(
+                self.max_overload_fraction, DEFAULT_FORECAST_OVERLOAD_FRACTION
+            ),
+            min_risk_reduction=_value_or(
+                self.min_risk_reduction, DEFAULT_MIN_RISK_REDUCTION
+            ),
+            fill_target=_value_or(self.fill_target, 1.0),
+            relief_target=_value_or(self.relief_target, 1.0),
+            underload_threshold=_value_or(self.underload_threshold, 1.0),
+            overload_threshold=self.overload_threshold,
+            averaging_window=self.averaging_window,
+            max_failed_drains=self.max_failed_drains,
+            max_drained_nodes=self.max_drained_nodes,
         )
 
-    def decide(self, snapshot: Snapshot, memory: Memory) -> Decision[Memory]:
+    def _detector_settings(self, cycle: int) -> DetectorSettings:
+        max_overload_fraction, seed = (
+            _value_or(self.max_overload_fraction, DEFAULT_DETECTOR_OVERLOAD_FRACTION),
+            f"{self.seed}/{cycle}",
+        )
+        eviction_rule = self.guest_selection or EvictionRule.SMALLEST_SUFFICIENT
+        return DetectorSettings(
+            detector=build_detector(
+                self.detector,
+                self.detector_parameter,
+                max_overload_fraction,
+                self.averaging_window,
+            ),
+            underload_detector=build_underload_detector(
+                _value_or(self.underload_threshold, 0.75), self.averaging_window
+            ),
+            guest_selector=build_guest_selector(
+                eviction_rule, self.averaging_window, seed
+            ),
+            placement=self.placement or PlacementStrategy.SPREAD,
+            fill_target=_value_or(self.fill_target, 0.75),
+            relief_target=_value_or(self.relief_target, 0.85),
+            overload_threshold=self.overload_threshold,
+            max_overload_fraction=max_overload_fraction,
+            averaging_window=self.averaging_window,
+            max_failed_drains=self.max_failed_drains,
+            max_drained_nodes=self.max_drained_nodes,
+        )
+
+    def decide(
+        self, snapshot: Snapshot, memory: ConsolidationMemory
+    ) -> Decision[ConsolidationMemory]:
         """Return who should move where, and which hosts to wake or put to sleep.
 
         Args:
             snapshot: The cluster now; its usage is one sample.
             memory: What was seen in the cycles before.
         """
-        now = with_sample(memory, snapshot, self.history)
-        if (early := _not_yet(snapshot, now)) is not None:
-            return Decision(early[0], now, detail=early[1])
-        scene = self._scene(snapshot, now)
-        strategy = self.strategy(now["cycle"])
-        moves = decided(
-            strategy,
-            scene.fleet,
-            scene.crowd,
-            RulesOfPlaces(scene),
-            self._judging(scene),
+        updated = append_sample(memory, snapshot, self.history_length)
+        if (unmet := _unmet_precondition(snapshot, updated)) is not None:
+            return Decision(unmet[0], updated, detail=unmet[1])
+        inputs = self._build_inputs(snapshot, updated)
+        settings = self.algorithm_settings(updated["cycle"])
+        moves = plan_moves(
+            settings,
+            inputs.node_arrays,
+            inputs.guest_arrays,
+            RuleFilter(inputs),
+            self._observations(inputs),
         )
-        proposal = Proposal(scene, moves, strategy, power=self.power)
-        return proposal.decision(scene.remembered(moves.tallies))
+        builder = DecisionBuilder(
+            inputs, moves, settings, manage_power=self.manage_power
+        )
+        return builder.decision(inputs.updated_memory(moves.counters))
 
-    def petition(
-        self, snapshot: Snapshot, memory: Memory, node: NodeId
-    ) -> tuple[Petition | None, Memory]:
+    def agent_request(
+        self, snapshot: Snapshot, memory: ConsolidationMemory, node: NodeId
+    ) -> tuple[AgentRequest | None, ConsolidationMemory]:
         """Return what *node* asks for, by what its own agent knows.
 
         Args:
@@ -219,22 +267,27 @@ class Consolidate:
             That, or None where the node is not online and measured; and what to
             remember.
         """
-        now = with_sample(memory, snapshot, self.history)
-        if node not in now["nodes"]:
-            return None, now
-        scene = self._scene(snapshot, now)
-        strategy = self.strategy(now["cycle"])
-        said, tallies = judged(
-            strategy,
-            scene.fleet,
-            scene.crowd,
-            RulesOfPlaces(scene),
-            self._judging(scene),
+        updated = append_sample(memory, snapshot, self.history_length)
+        if node not in updated["nodes"]:
+            return None, updated
+        inputs = self._build_inputs(snapshot, updated)
+        settings = self.algorithm_settings(updated["cycle"])
+        reports, counters = assess_nodes(
+            settings,
+            inputs.node_arrays,
+            inputs.guest_arrays,
+            RuleFilter(inputs),
+            self._observations(inputs),
         )
-        kept: Memory = {**now, "tallies": scene.remembered(tallies)["tallies"]}
-        return petition(scene, said, node), kept
+        remembered: ConsolidationMemory = {
+            **updated,
+            "overload_counters": inputs.updated_memory(counters)["overload_counters"],
+        }
+        return agent_request(inputs, reports, node), remembered
 
-    def answer(self, snapshot: Snapshot, memory: Petitions) -> Decision[Petitions]:
+    def decide_requests(
+        self, snapshot: Snapshot, memory: AgentInput
+    ) -> Decision[AgentInput]:
         """Return what to do about what the agents of all nodes ask for.
 
         A node without a petition is unknown: it is not filled, not emptied, and
@@ -244,39 +297,52 @@ class Consolidate:
             snapshot: The cluster now.
             memory: What the agents have sent.
         """
-        known = heard(snapshot, memory["petitions"])
-        now = pooled(known, memory, self.history)
-        if (early := _not_yet(known, now)) is not None:
-            return Decision(early[0], memory, detail=early[1])
-        scene = self._scene(known, now)
-        strategy = self.strategy()
-        moves = decided(
-            strategy,
-            scene.fleet,
-            scene.crowd,
-            RulesOfPlaces(scene),
-            told(scene, memory["petitions"]),
+        reported = exclude_unresponsive(snapshot, memory["requests"])
+        pooled_memory = merge_samples(reported, memory, self.history_length)
+        if (unmet := _unmet_precondition(reported, pooled_memory)) is not None:
+            return Decision(unmet[0], memory, detail=unmet[1])
+        inputs = self._build_inputs(reported, pooled_memory)
+        settings = self.algorithm_settings()
+        moves = plan_moves(
+            settings,
+            inputs.node_arrays,
+            inputs.guest_arrays,
+            RuleFilter(inputs),
+            agent_reports(inputs, memory["requests"]),
         )
-        proposal = Proposal(scene, moves, strategy, power=self.power)
-        return proposal.decision(memory)
+        builder = DecisionBuilder(
+            inputs, moves, settings, manage_power=self.manage_power
+        )
+        return builder.decision(memory)
 
-    def _scene(self, snapshot: Snapshot, memory: Memory) -> Scene:
-        curve = SPECPOWER[self.server]
-        return Scene(snapshot, memory, self.limits, curve, wake=self.power)
+    def _build_inputs(
+        self, snapshot: Snapshot, memory: ConsolidationMemory
+    ) -> ConsolidationInput:
+        curve = SPECPOWER[self.power_model]
+        return ConsolidationInput(
+            snapshot, memory, self.limits, curve, manage_power=self.manage_power
+        )
 
-    def _judging(self, scene: Scene) -> tuple[Tallies, Floats]:
-        return scene.tallies(), scene.transfer() / self.bandwidth / self.interval
+    def _observations(
+        self, inputs: ConsolidationInput
+    ) -> tuple[OverloadCounters, Floats]:
+        return (
+            inputs.counters(),
+            inputs.mean_guest_memory() / self.bandwidth / self.interval,
+        )
 
 
-def _or(given: float | None, usual: float) -> float:
-    return usual if given is None else given
+def _value_or(given: float | None, default: float) -> float:
+    return default if given is None else given
 
 
-def _not_yet(snapshot: Snapshot, memory: Memory) -> tuple[Reason, str] | None:
+def _unmet_precondition(
+    snapshot: Snapshot, memory: ConsolidationMemory
+) -> tuple[DecisionReason, str] | None:
     """Return why nothing can be decided now."""
-    moving = under_way(snapshot)
-    if moving is not None:
-        return moving
+    in_progress = migration_in_progress(snapshot)
+    if in_progress is not None:
+        return in_progress
     if not memory["nodes"]:
-        return Reason.NOT_MEASURED, "no node is online and measured"
+        return DecisionReason.METRICS_MISSING, "no node is online and measured"
     return None

@@ -15,35 +15,34 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from opendrs.model import GuestId
-from opendrs.policies.consolidation.correlation import determinations
-from opendrs.policies.consolidation.detection import require_samples
-from opendrs.policies.consolidation.guests import GuestLoad
-from opendrs.policies.consolidation.histories import (
+from opendrs.policies.consolidation.detector import require_samples
+from opendrs.policies.consolidation.history import (
     Floats,
-    Histories,
     Integers,
+    LoadHistories,
+    mean_of_last,
     means_of_last,
 )
 
-Key = tuple[float, ...]
+SortKey = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class GuestColumns:
+class EvictionCandidates:
     """The guests of all hosts, in the order of their names.
 
     Attributes:
-        host: Which host each is on; shape (guests,).
+        node_of: Which host each is on; shape (guests,).
         memory: What moving it has to transfer; shape (guests,).
         histories: What CPU it used.
     """
 
-    host: Integers
+    node_of: Integers
     memory: Floats
-    histories: Histories
+    histories: LoadHistories
 
 
-class Selection(Protocol):
+class GuestSelector(Protocol):
     """Chooses the guest that leaves.
 
     Attributes:
@@ -52,30 +51,11 @@ class Selection(Protocol):
 
     name: ClassVar[str]
 
-    def keys(self, guests: Sequence[GuestLoad]) -> list[Key]:
+    def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
         """Return the key of each of the guests of one host."""
 
-    def key_columns(self, guests: GuestColumns) -> tuple[Floats, ...]:
+    def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
         """Return the keys of all guests, each part of shape (guests,)."""
-
-
-def select(selection: Selection, guests: Sequence[GuestLoad]) -> GuestId | None:
-    """Return which of *guests*, all on one host, leaves; None when there is none."""
-    ordered = sorted(guests, key=lambda guest: guest.id)
-    keys = zip(selection.keys(ordered), ordered, strict=True)
-    return min(keys, key=lambda each: each[0])[1].id if ordered else None
-
-
-def select_everywhere(
-    selection: Selection, guests: GuestColumns, hosts: int
-) -> Integers:
-    """Return which guest leaves each of *hosts* hosts; -1 where there is none."""
-    keys = selection.key_columns(guests)
-    places = np.arange(len(guests.host))
-    order = np.lexsort((places, *reversed(keys), guests.host))
-    chosen = np.full(hosts, -1, dtype=np.int64)
-    chosen[guests.host[order[::-1]]] = order[::-1]
-    return chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +64,11 @@ class MinimumMigrationTime:
 
     name: ClassVar[str] = "minimum-migration-time"
 
-    def keys(self, guests: Sequence[GuestLoad]) -> list[Key]:
+    def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
         """Return the memory of each guest."""
         return [(guest.memory,) for guest in guests]
 
-    def key_columns(self, guests: GuestColumns) -> tuple[Floats, ...]:
+    def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
         """Return the memory of each guest."""
         return (guests.memory,)
 
@@ -98,35 +78,38 @@ class MinimumMigrationTimeMaximumCpu:
     """Of the guests with the least memory, the one that uses most CPU.
 
     Attributes:
-        last_n: How many samples the use is averaged over.
+        averaging_window: How many samples the use is averaged over.
     """
 
     name: ClassVar[str] = "minimum-migration-time-maximum-cpu"
-    last_n: int = 2
+    averaging_window: int = 2
 
     def __post_init__(self) -> None:
-        require_samples("last_n", self.last_n)
+        require_samples("averaging_window", self.averaging_window)
 
-    def keys(self, guests: Sequence[GuestLoad]) -> list[Key]:
+    def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
         """Return the memory and the use of each guest, the latter negated."""
-        return [(each.memory, -(each.demand(self.last_n) or 0.0)) for each in guests]
+        return [
+            (each.memory, -(each.demand(self.averaging_window) or 0.0))
+            for each in guests
+        ]
 
-    def key_columns(self, guests: GuestColumns) -> tuple[Floats, ...]:
+    def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
         """Return the memory and the use of each guest, the latter negated."""
-        return guests.memory, -means_of_last(guests.histories, self.last_n)
+        return guests.memory, -means_of_last(guests.histories, self.averaging_window)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinimumUtilisation:
+class MinimumUtilization:
     """MU: the guest that used least CPU when last seen."""
 
-    name: ClassVar[str] = "minimum-utilisation"
+    name: ClassVar[str] = "minimum-utilization"
 
-    def keys(self, guests: Sequence[GuestLoad]) -> list[Key]:
+    def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
         """Return the newest sample of each guest; 0 where there is none."""
         return [(each.demand(1) or 0.0,) for each in guests]
 
-    def key_columns(self, guests: GuestColumns) -> tuple[Floats, ...]:
+    def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
         """Return the newest sample of each guest; 0 where there is none."""
         return (guests.histories.last(),)
 
@@ -142,22 +125,24 @@ class RandomChoice:
     name: ClassVar[str] = "random"
     seed: int | str = 0
 
-    def keys(self, guests: Sequence[GuestLoad]) -> list[Key]:
+    def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
         """Return a number drawn for each guest."""
-        drawn = random.Random(str(self.seed))  # noqa: S311
-        return [(drawn.random(),) for _ in guests]
+        generator = random.Random(str(self.seed))  # noqa: S311
+        return [(generator.random(),) for _ in guests]
 
-    def key_columns(self, guests: GuestColumns) -> tuple[Floats, ...]:
+    def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
         """Return a number drawn for each guest, the same as on its host alone."""
-        order = np.argsort(guests.host, kind="stable")
-        counts = np.bincount(guests.host)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order)) - np.repeat(
+        order = np.argsort(guests.node_of, kind="stable")
+        counts = np.bincount(guests.node_of)
+        position = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order)) - np.repeat(
             np.cumsum(counts) - counts, counts
         )
-        drawn = random.Random(str(self.seed))  # noqa: S311
-        lots = np.array([drawn.random() for _ in range(int(counts.max(initial=0)))])
-        return (lots[place] if len(order) else np.zeros(0),)
+        generator = random.Random(str(self.seed))  # noqa: S311
+        draws = np.array(
+            [generator.random() for _ in range(int(counts.max(initial=0)))]
+        )
+        return (draws[position] if len(order) else np.zeros(0),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,27 +159,104 @@ class MaximumCorrelation:
 
     name: ClassVar[str] = "maximum-correlation"
 
-    def keys(self, guests: Sequence[GuestLoad]) -> list[Key]:
+    def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
         """Return how well each guest is told, negated, and its memory."""
         length = min((len(each.history) for each in guests), default=0)
         newest = [each.history[len(each.history) - length :] for each in guests]
         samples = np.array(newest)
-        told = determinations(samples) if length else None
-        parts = np.zeros(len(guests)) if told is None else told
+        coefficients = coefficients_of_determination(samples) if length else None
+        correlations = np.zeros(len(guests)) if coefficients is None else coefficients
         return [
-            (-part, each.memory)
-            for part, each in zip(parts.tolist(), guests, strict=True)
+            (-correlation, each.memory)
+            for correlation, each in zip(correlations.tolist(), guests, strict=True)
         ]
 
-    def key_columns(self, guests: GuestColumns) -> tuple[Floats, ...]:
+    def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
         """Return how well each guest is told, negated, and its memory."""
-        told, width = np.zeros(len(guests.host)), guests.histories.values.shape[1]
-        order = np.argsort(guests.host, kind="stable")
-        _, starts = np.unique(guests.host[order], return_index=True)
-        for here in np.split(order, starts[1:]) if len(order) else ():
-            length = int(guests.histories.lengths[here].min())
-            samples = guests.histories.values[here, width - length :]
-            found = determinations(samples) if length else None
-            if found is not None:
-                told[here] = found
-        return -told, guests.memory
+        correlations, width = (
+            np.zeros(len(guests.node_of)),
+            guests.histories.values.shape[1],
+        )
+        order = np.argsort(guests.node_of, kind="stable")
+        _, starts = np.unique(guests.node_of[order], return_index=True)
+        for rows in np.split(order, starts[1:]) if len(order) else ():
+            length = int(guests.histories.lengths[rows].min())
+            samples = guests.histories.values[rows, width - length :]
+            coefficients = coefficients_of_determination(samples) if length else None
+            if coefficients is not None:
+                correlations[rows] = coefficients
+        return -correlations, guests.memory
+
+
+ZERO_DEVIATION = 1e-12  # standard deviations below this are rounding
+
+MIN_EIGENVALUE_RATIO = (
+    1e-8  # smallest eigenvalue, over the largest, that tells guests apart
+)
+
+
+def coefficients_of_determination(samples: Floats) -> Floats | None:
+    """Return the coefficient of determination of each row by the others.
+
+    That of the linear regression with intercept of one row on all the others.
+
+    Args:
+        samples: One row per guest, one column per sample.
+
+    Returns:
+        Parts in [0, 1]; 0 for a guest whose load never changed. None when there
+        are fewer samples than guests and one more, or only one guest.
+    """
+    guests, length = samples.shape
+    if guests < 2 or length < guests + 1:
+        return None
+    coefficients = _by_inverse(samples)
+    if coefficients is not None:
+        return coefficients
+    return np.array(
+        [_coefficient_of_determination(samples, each) for each in range(guests)]
+    )
+
+
+def _by_inverse(samples: Floats) -> Floats | None:
+    """Return 1 - 1 / (diagonal of the inverse of the correlations), if it is good."""
+    centered = samples - samples.mean(axis=1, keepdims=True)
+    size = np.sqrt((centered**2).sum(axis=1, keepdims=True))
+    if (size <= ZERO_DEVIATION * samples.shape[1]).any():
+        return None
+    scaled = centered / size
+    values, vectors = np.linalg.eigh(scaled @ scaled.T)
+    if values[0] <= MIN_EIGENVALUE_RATIO * values[-1]:
+        return None
+    coefficients: Floats = 1 - 1 / (vectors**2 / values).sum(axis=1)
+    return np.clip(coefficients, 0.0, 1.0)
+
+
+def _coefficient_of_determination(samples: Floats, guest: int) -> float:
+    centered = samples - samples.mean(axis=1, keepdims=True)
+    response, others = centered[guest], np.delete(centered, guest, axis=0)
+    total = float(response @ response)
+    if total <= ZERO_DEVIATION**2 * response.size:
+        return 0.0
+    weights, *_ = np.linalg.lstsq(others.T, response, rcond=None)
+    residuals = response - weights @ others
+    return min(1.0, max(0.0, 1 - float(residuals @ residuals) / total))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestLoad:
+    """A guest as consolidation sees it, in any unit of CPU and of memory.
+
+    Attributes:
+        id: Its name.
+        memory: What moving it has to transfer, and what its host must have free.
+        history: CPU it used, the oldest sample first.
+    """
+
+    id: GuestId
+    memory: float
+    history: Sequence[float]
+
+    def demand(self, count: int) -> float | None:
+        """Return the mean of its last *count* samples; None when it has none."""
+        return mean_of_last(self.history, count) if self.history else None

@@ -1,8 +1,10 @@
-"""Help for guests that wait: for processors, or on hosts short of memory."""
+"""Relief of starved guests: waiting for CPU, or on nodes short of memory."""
 
 from opendrs.policies.pressure.policy import PressureRelief as PressureRelief
-from opendrs.policies.pressure.trouble import PREFERENCES as PREFERENCES
-from opendrs.policies.pressure.trouble import Bounds as Bounds
-from opendrs.policies.pressure.trouble import Trouble as Trouble
-from opendrs.policies.pressure.trouble import ranked as ranked
-from opendrs.policies.pressure.trouble import weights as weights
+from opendrs.policies.pressure.starvation import PREFERENCES as PREFERENCES
+from opendrs.policies.pressure.starvation import (
+    PressureThresholds as PressureThresholds,
+)
+from opendrs.policies.pressure.starvation import StarvedGuest as StarvedGuest
+from opendrs.policies.pressure.starvation import criteria_weights as criteria_weights
+from opendrs.policies.pressure.starvation import rank_starved as rank_starved

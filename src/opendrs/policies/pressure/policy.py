@@ -23,28 +23,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opendrs.model import DEFAULT_LIMITS, GuestId, Limits, Snapshot
-from opendrs.model.limits import LONGEST_TIME
-from opendrs.model.quantities import Seconds
-from opendrs.policies.base import Decision, Reason, require_ratio
-from opendrs.policies.board import Board
-from opendrs.policies.outlook import notes, under_way
-from opendrs.policies.passage import in_turn
-from opendrs.policies.pressure.memories import (
-    Memory,
-    checked,
-    moved,
-    no_memory,
-    quiet_for,
-    since,
-    watched,
+from opendrs.arrays import AssignmentState, MobilityFilter
+from opendrs.metrics import AhpMethod, LoadModel
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    MAX_DURATION,
+    GuestId,
+    Limits,
+    Seconds,
+    Snapshot,
 )
-from opendrs.policies.pressure.relief import Relief, measures, unknown
-from opendrs.policies.pressure.trouble import Bounds, Trouble, judged, troubles_in
-from opendrs.policies.units import Selection
-from opendrs.scoring import AhpMethod, UsageMode
+from opendrs.planning import sequence_in_order
+from opendrs.policies.base import Decision, DecisionReason, require_ratio
+from opendrs.policies.preconditions import migration_in_progress, planning_notes
+from opendrs.policies.pressure.memory import (
+    PressureMemory,
+    initial_memory,
+    record_check,
+    record_migration,
+    seconds_since,
+    unchanged_for,
+    update_changes,
+)
+from opendrs.policies.pressure.selection import (
+    ReliefSelector,
+    missing_metrics_notes,
+    pressure_metrics,
+)
+from opendrs.policies.pressure.starvation import (
+    PressureThresholds,
+    StarvedGuest,
+    find_starved_guests,
+    has_metrics,
+)
 
-MOVING = Selection(mode=UsageMode.DYNAMIC, relocate=False, only_ha_managed=True)
+MOBILITY_FILTER = MobilityFilter(
+    load_model=LoadModel.DYNAMIC, allow_cold_migration=False, only_ha_managed=True
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +67,15 @@ class PressureRelief:
     """Move the guest that is in most trouble to where it would best start.
 
     Attributes:
-        cpu_pressure: Part of the time, in [0, 1], above which a guest that waits for
+        cpu_pressure_threshold: Part of the time, in [0, 1], above which a guest that waits for
             cpu is in trouble.
-        memory: Part of a node's memory, in [0, 1], above which its guests are.
-        memory_ksm: The same for a node on which much memory is merged (KSM).
-        ksm: Part of a node's memory, in [0, 1], above which much of it is.
-        uptime: Seconds that a guest must have run; 0 to take no account of it.
+        memory_threshold: Part of a node's memory, in [0, 1], above which its guests are.
+        memory_threshold_ksm: The same for a node on which much memory is merged (KSM).
+        ksm_threshold: Part of a node's memory, in [0, 1], above which much of it is.
+        min_uptime: Seconds that a guest must have run; 0 to take no account of it.
         interval: Seconds from one check to the next.
-        quiet: Seconds for which no guest may have changed its state or its node.
-        forget_after: Seconds after which the guest that was moved last may be moved
+        settle_time: Seconds for which no guest may have changed its state or its node.
+        remigration_delay: Seconds after which the guest that was moved last may be moved
             again; None for when another one was.
         weights: How weights are drawn from the preferences among the criteria.
         limits: What the operator allows.
@@ -70,135 +85,158 @@ class PressureRelief:
     """
 
     name: ClassVar[str] = "pressure"
-    cpu_pressure: float = 0.75
-    memory: float = 0.85
-    memory_ksm: float = 0.8
-    ksm: float = 0.2
-    uptime: Seconds = 300.0
+    cpu_pressure_threshold: float = 0.75
+    memory_threshold: float = 0.85
+    memory_threshold_ksm: float = 0.8
+    ksm_threshold: float = 0.2
+    min_uptime: Seconds = 300.0
     interval: Seconds = 60.0
-    quiet: Seconds = 60.0
-    forget_after: Seconds | None = None
+    settle_time: Seconds = 60.0
+    remigration_delay: Seconds | None = None
     weights: AhpMethod = AhpMethod.ROW_MEANS
     limits: Limits = DEFAULT_LIMITS
 
     def __post_init__(self) -> None:
-        for name in ("cpu_pressure", "memory", "memory_ksm", "ksm"):
+        for name in (
+            "cpu_pressure_threshold",
+            "memory_threshold",
+            "memory_threshold_ksm",
+            "ksm_threshold",
+        ):
             require_ratio(name, getattr(self, name), 1.0)
-        for name in ("uptime", "interval", "quiet"):
-            require_ratio(name, getattr(self, name), LONGEST_TIME)
-        if self.forget_after is not None:
-            require_ratio("forget_after", self.forget_after, LONGEST_TIME)
+        for name in ("min_uptime", "interval", "settle_time"):
+            require_ratio(name, getattr(self, name), MAX_DURATION)
+        if self.remigration_delay is not None:
+            require_ratio("remigration_delay", self.remigration_delay, MAX_DURATION)
 
-    def initial_memory(self) -> Memory:
+    def initial_memory(self) -> PressureMemory:
         """Return the memory of who has not looked yet."""
-        return no_memory()
+        return initial_memory()
 
-    def decide(self, snapshot: Snapshot, memory: Memory) -> Decision[Memory]:
+    def decide(
+        self, snapshot: Snapshot, memory: PressureMemory
+    ) -> Decision[PressureMemory]:
         """Return the move of the guest that is worst off, if one is due.
 
         Args:
             snapshot: The cluster now.
             memory: What was seen and done in the cycles before.
         """
-        seen = watched(memory, snapshot)
-        before = measures(snapshot, self.bounds)
-        not_now = self._not_yet_due(seen, snapshot)
-        if not_now is None:
-            seen = checked(seen, snapshot.taken_at)
-            not_now = self._not_ready(seen, snapshot)
-        if not_now is not None:
-            reason, detail = not_now
-            return Decision(reason, seen, detail=detail, before=before, after=before)
-        troubles = troubles_in(snapshot, self.bounds)
-        if troubles:
-            return self._relief(snapshot, seen, troubles, before)
+        updated = update_changes(memory, snapshot)
+        before = pressure_metrics(snapshot, self.thresholds)
+        precondition = self._interval_not_elapsed(updated, snapshot)
+        if precondition is None:
+            updated = record_check(updated, snapshot.taken_at)
+            precondition = self._unmet_precondition(updated, snapshot)
+        if precondition is not None:
+            reason, detail = precondition
+            return Decision(reason, updated, detail=detail, before=before, after=before)
+        starved = find_starved_guests(snapshot, self.thresholds)
+        if starved:
+            return self._relieve(snapshot, updated, starved, before)
         return Decision(
-            Reason.NO_PRESSURE,
-            seen,
+            DecisionReason.NO_PRESSURE,
+            updated,
             detail="no guest is in trouble",
             before=before,
             after=before,
-            notes=unknown(snapshot),
+            notes=missing_metrics_notes(snapshot),
         )
 
     @property
-    def bounds(self) -> Bounds:
+    def thresholds(self) -> PressureThresholds:
         """Return from when on a guest is in trouble."""
-        return Bounds(
-            cpu_pressure=self.cpu_pressure,
-            memory=self.memory,
-            memory_ksm=self.memory_ksm,
-            ksm=self.ksm,
+        return PressureThresholds(
+            cpu_pressure=self.cpu_pressure_threshold,
+            memory=self.memory_threshold,
+            memory_ksm=self.memory_threshold_ksm,
+            ksm=self.ksm_threshold,
         )
 
-    def _not_yet_due(
-        self, seen: Memory, snapshot: Snapshot
-    ) -> tuple[Reason, str] | None:
+    def _interval_not_elapsed(
+        self, memory: PressureMemory, snapshot: Snapshot
+    ) -> tuple[DecisionReason, str] | None:
         """Return that it is too early for a check; the time begins at first sight."""
-        left = self.interval - since(seen["checked_at"], snapshot.taken_at)
-        if left <= 0:
+        remaining = self.interval - seconds_since(
+            memory["checked_at"], snapshot.taken_at
+        )
+        if remaining <= 0:
             return None
-        why = f"the next check is in {left:g} s; there is one every {self.interval:g} s"
-        return Reason.NOT_YET_DUE, why
+        detail = f"the next check is in {remaining:g} s; there is one every {self.interval:g} s"
+        return DecisionReason.INTERVAL_NOT_ELAPSED, detail
 
-    def _not_ready(self, seen: Memory, snapshot: Snapshot) -> tuple[Reason, str] | None:
+    def _unmet_precondition(
+        self, memory: PressureMemory, snapshot: Snapshot
+    ) -> tuple[DecisionReason, str] | None:
         """Return why the cluster cannot be judged now, or None if it can."""
-        quiet = quiet_for(seen, snapshot)
-        if quiet < self.quiet:
-            why = f"a guest changed {quiet:g} s ago; {self.quiet:g} s must be quiet"
-            return Reason.RECENTLY_CHANGED, why
-        if not any(judged(node) for node in snapshot.nodes.values()):
-            return Reason.NOT_MEASURED, "no node is online and measured"
-        return under_way(snapshot)
+        elapsed = unchanged_for(memory, snapshot)
+        if elapsed < self.settle_time:
+            detail = f"a guest changed {elapsed:g} s ago; {self.settle_time:g} s must be quiet"
+            return DecisionReason.CLUSTER_SETTLING, detail
+        if not any(has_metrics(node) for node in snapshot.nodes.values()):
+            return DecisionReason.METRICS_MISSING, "no node is online and measured"
+        return migration_in_progress(snapshot)
 
-    def _relief(
+    def _relieve(
         self,
         snapshot: Snapshot,
-        seen: Memory,
-        troubles: Sequence[Trouble],
+        memory: PressureMemory,
+        starved: Sequence[StarvedGuest],
         before: Mapping[str, float],
-    ) -> Decision[Memory]:
-        board = Board(snapshot, self.limits, MOVING)
-        relief = Relief(board, self.bounds, self._resting(board, seen))
-        found = relief.help(troubles, self.weights)
-        told = (*relief.told(), *notes(board), *unknown(snapshot))
-        count = f"guests in trouble: {len(troubles)}"
-        if found is None:
+    ) -> Decision[PressureMemory]:
+        state = AssignmentState(snapshot, self.limits, MOBILITY_FILTER)
+        selector = ReliefSelector(
+            state, self.thresholds, self._skip_reasons(state, memory)
+        )
+        move = selector.select(starved, self.weights)
+        notes = (
+            *selector.notes(),
+            *planning_notes(state),
+            *missing_metrics_notes(snapshot),
+        )
+        count = f"guests in trouble: {len(starved)}"
+        if move is None:
             return Decision(
-                Reason.NO_CANDIDATE,
-                seen,
+                DecisionReason.NO_CANDIDATE,
+                memory,
                 detail=f"{count}; none of them may move anywhere",
                 before=before,
                 after=before,
-                notes=told,
+                notes=notes,
             )
-        way = in_turn([found], snapshot, board.rules, self.limits)
+        sequenced = sequence_in_order([move], snapshot, state.rules, self.limits)
         return Decision(
-            Reason.RELIEVES_PRESSURE,
-            moved(seen, found.name, snapshot.taken_at),
-            way.plan,
+            DecisionReason.RELIEVES_PRESSURE,
+            record_migration(memory, move.name, snapshot.taken_at),
+            sequenced.plan,
             f"{count}; one is helped",
             before,
-            measures(snapshot.after(*way.actions), self.bounds),
-            (*told, *way.notes),
+            pressure_metrics(snapshot.apply(*sequenced.actions), self.thresholds),
+            (*notes, *sequenced.notes),
         )
 
-    def _resting(self, board: Board, seen: Memory) -> dict[GuestId, str]:
+    def _skip_reasons(
+        self, state: AssignmentState, memory: PressureMemory
+    ) -> dict[GuestId, str]:
         """Return why guests that may move are left alone all the same."""
-        found = {}
-        for unit in board.units.movable.values():
-            last = self._moved_last(unit[0].id, seen, board.snapshot)
-            for guest in unit:
-                if guest.uptime is None and self.uptime:
-                    found[guest.id] = "how long it has run is not known"
-                elif guest.uptime is not None and guest.uptime < self.uptime:
-                    found[guest.id] = f"it has run for less than {self.uptime:g} s"
-                elif last:
-                    found[guest.id] = "it was the last to be moved"
-        return found
+        reasons = {}
+        for group in state.move_groups.movable.values():
+            is_last = self._was_migrated_last(group[0].id, memory, state.snapshot)
+            for guest in group:
+                if guest.uptime is None and self.min_uptime:
+                    reasons[guest.id] = "how long it has run is not known"
+                elif guest.uptime is not None and guest.uptime < self.min_uptime:
+                    reasons[guest.id] = (
+                        f"it has run for less than {self.min_uptime:g} s"
+                    )
+                elif is_last:
+                    reasons[guest.id] = "it was the last to be moved"
+        return reasons
 
-    def _moved_last(self, leader: GuestId, seen: Memory, snapshot: Snapshot) -> bool:
-        if seen["last"] != leader:
+    def _was_migrated_last(
+        self, leader: GuestId, memory: PressureMemory, snapshot: Snapshot
+    ) -> bool:
+        if memory["last_group"] != leader:
             return False
-        rested = since(seen["last_at"], snapshot.taken_at)
-        return self.forget_after is None or rested < self.forget_after
+        elapsed = seconds_since(memory["last_migrated_at"], snapshot.taken_at)
+        return self.remigration_delay is None or elapsed < self.remigration_delay

@@ -1,9 +1,11 @@
-"""From the busiest host to those less busy, when they are far enough apart."""
+"""Migrate guests from the most to the least loaded node above a threshold."""
 
-from opendrs.policies.threshold_rebalance.forms import Form as Form
-from opendrs.policies.threshold_rebalance.forms import Host as Host
-from opendrs.policies.threshold_rebalance.forms import byte as byte
+from opendrs.policies.threshold_rebalance.compatibility import (
+    IncusVersion as IncusVersion,
+)
+from opendrs.policies.threshold_rebalance.compatibility import NodePoints as NodePoints
+from opendrs.policies.threshold_rebalance.compatibility import to_uint8 as to_uint8
+from opendrs.policies.threshold_rebalance.node_ranking import CpuMetric as CpuMetric
 from opendrs.policies.threshold_rebalance.policy import (
     ThresholdRebalance as ThresholdRebalance,
 )
-from opendrs.policies.threshold_rebalance.standing import CpuMeasure as CpuMeasure

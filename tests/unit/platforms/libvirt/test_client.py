@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from threading import Event
 
 import pytest
@@ -14,64 +16,69 @@ from opendrs.errors import (
 )
 from opendrs.model import GuestState, NodeId, NodeState
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
-from opendrs.platforms.libvirt.client import Host, asked_at_once
-from opendrs.platforms.libvirt.library import Connection
+from opendrs.platforms.libvirt.client import (
+    LibvirtConnection,
+    RawConnection,
+    load_library,
+    query_all,
+)
 
 libvirt = pytest.importorskip("libvirt")
-
 H1 = NodeId("h1")
 DRIVER = "test:///default"
 
 
 def test_a_host_that_does_not_answer_in_time_is_unavailable() -> None:
-    never, host = Event(), Host(H1, DRIVER, timeout=0.01)
+    never, host = Event(), LibvirtConnection(H1, DRIVER, timeout=0.01)
 
     with pytest.raises(
         PlatformUnavailableError, match=r"h1 did not answer within 0.01"
     ):
-        host.ask(lambda _: never.wait())
+        host.query(lambda _: never.wait())
     never.set()
 
 
 def test_a_call_that_hangs_does_not_hold_up_the_next() -> None:
-    never, host = Event(), Host(H1, DRIVER, timeout=5)
+    never, host = Event(), LibvirtConnection(H1, DRIVER, timeout=5)
     host._timeout = 0.01  # noqa: SLF001 -- only the first call is to hang
     with pytest.raises(PlatformUnavailableError):
-        host.ask(lambda _: never.wait())
+        host.query(lambda _: never.wait())
     host._timeout = 5  # noqa: SLF001
 
-    assert host.ask(lambda connection: connection.getHostname())
+    assert host.query(lambda connection: connection.getHostname())
     never.set()
 
 
-def test_one_connection_serves_many_questions() -> None:
-    host = Host(H1, DRIVER, timeout=5)
+def test_connection_is_reused() -> None:
+    host = LibvirtConnection(H1, DRIVER, timeout=5)
 
-    def identity(connection: Connection) -> int:
+    def identity(connection: RawConnection) -> int:
         return id(connection)
 
-    assert host.ask(identity) == host.ask(identity)
+    assert host.query(identity) == host.query(identity)
 
 
-def test_an_error_of_the_host_is_told_with_its_name(
+def test_host_error_names_the_host(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    host = Host(H1, DRIVER, timeout=5)
+    host = LibvirtConnection(H1, DRIVER, timeout=5)
 
     with pytest.raises(PlatformError, match="h1 says: Domain not found"):
-        host.ask(lambda connection: connection.lookupByName("nobody"))
+        host.query(lambda connection: connection.lookupByName("nobody"))
 
     assert capfd.readouterr().err == ""
 
 
-def test_tells_the_hosts_that_answered_from_those_that_did_not() -> None:
+def test_query_all_separates_unreachable_hosts() -> None:
     hosts = {
-        H1: Host(H1, DRIVER, timeout=5),
-        NodeId("h2"): Host(NodeId("h2"), "qemu:///system?socket=/nowhere", timeout=5),
+        H1: LibvirtConnection(H1, DRIVER, timeout=5),
+        NodeId("h2"): LibvirtConnection(
+            NodeId("h2"), "qemu:///system?socket=/nowhere", timeout=5
+        ),
     }
 
-    answers, silent = asked_at_once(
-        hosts, lambda host: host.ask(lambda connection: connection.getType())
+    answers, silent = query_all(
+        hosts, lambda host: host.query(lambda connection: connection.getType())
     )
 
     assert answers == {"h1": "TEST"}
@@ -79,14 +86,14 @@ def test_tells_the_hosts_that_answered_from_those_that_did_not() -> None:
 
 
 @pytest.mark.parametrize("uri", ["qemu+pigeon://host/system", "qemu+:/"])
-def test_a_uri_that_libvirt_cannot_use_is_for_the_operator_to_mend(uri: str) -> None:
+def test_unusable_uri_is_a_configuration_error(uri: str) -> None:
     platform = LibvirtPlatform("lab", LibvirtSettings(nodes={"h1": uri}))
 
     with pytest.raises(ConfigurationError, match=r"nodes\.h1"):
         platform.observe()
 
 
-def test_reads_a_host_that_does_not_say_everything() -> None:
+def test_host_with_partial_response_is_read() -> None:
     settings = LibvirtSettings(nodes={"h1": DRIVER}, sample=0.01)
 
     seen = LibvirtPlatform("lab", settings).observe()
@@ -96,7 +103,7 @@ def test_reads_a_host_that_does_not_say_everything() -> None:
     assert {guest.state for guest in seen.guests.values()} == {GuestState.RUNNING}
 
 
-def test_two_uris_of_one_host_are_for_the_operator_to_mend() -> None:
+def test_two_uris_of_one_host_are_a_configuration_error() -> None:
     nodes = {"h1": "test:///default", "h2": "test:/default"}
     settings = LibvirtSettings(nodes=nodes, sample=0.01)
 
@@ -104,14 +111,14 @@ def test_two_uris_of_one_host_are_for_the_operator_to_mend() -> None:
         LibvirtPlatform("lab", settings).observe()
 
 
-def test_a_host_that_cannot_abort_says_so() -> None:
-    host = Host(H1, DRIVER, timeout=5)
+def test_host_without_abort_is_reported() -> None:
+    host = LibvirtConnection(H1, DRIVER, timeout=5)
 
     with pytest.raises(UnsupportedError):
-        host.ask(lambda connection: connection.lookupByName("test").abortJob())
+        host.query(lambda connection: connection.lookupByName("test").abortJob())
 
 
-def test_a_host_that_stays_away_is_reported_once(
+def test_unreachable_host_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     nodes = {"h1": DRIVER, "h2": "qemu:///system?socket=/nowhere"}
@@ -123,3 +130,22 @@ def test_a_host_that_stays_away_is_reported_once(
     (record,) = caplog.records
     assert record.getMessage().startswith("h2 cannot be reached: ")
     assert record.getMessage().endswith("; its guests are not seen")
+
+
+def test_loading_the_package_does_not_load_libvirt() -> None:
+    code = "import sys, opendrs.platforms.libvirt; sys.exit('libvirt' in sys.modules)"
+
+    done = subprocess.run(  # noqa: S603 -- this very Python
+        [sys.executable, "-c", code], check=False
+    )
+
+    assert done.returncode == 0
+
+
+def test_missing_library_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "libvirt", None)
+    load_library.cache_clear()
+    settings = LibvirtSettings(nodes={"h1": "test:///default"})
+
+    with pytest.raises(ConfigurationError, match=r"pip install .\.\[libvirt\]"):
+        LibvirtPlatform("lab", settings).observe()

@@ -6,27 +6,27 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from opendrs.platforms.libvirt.mobility import needs_same_processor, obstacles
-from unit.platforms.libvirt.recorded import XML
+from opendrs.platforms.libvirt.mobility import migration_blockers, requires_same_cpu
+from support.libvirt_responses import XML
 
 SHARED = ("/srv/vms", "/dev/san/")
 
 
-def found(device: str = "", beside: str = "") -> tuple[str, ...]:
+def blockers_of(device: str = "", beside: str = "") -> tuple[str, ...]:
     text = XML.replace("</devices>", f"{device}</devices>{beside}")
-    return obstacles(ET.fromstring(text), SHARED)  # noqa: S314
+    return migration_blockers(ET.fromstring(text), SHARED)  # noqa: S314
 
 
 def disk(source: str, kind: str = "file", device: str = "disk") -> str:
     return f"<disk type='{kind}' device='{device}'>{source}<target dev='vda'/></disk>"
 
 
-def test_a_guest_without_ties_moves_live() -> None:
-    assert found() == ()
+def test_guest_without_blockers_is_mobile() -> None:
+    assert blockers_of() == ()
 
 
 @pytest.mark.parametrize(
-    ("device", "why"),
+    ("device", "message"),
     [
         (
             disk("<source file='/var/lib/a.img'/>"),
@@ -82,8 +82,8 @@ def test_a_guest_without_ties_moves_live() -> None:
         ),
     ],
 )
-def test_says_what_device_ties_it_to_its_node(device: str, why: str) -> None:
-    assert found(device) == (why,)
+def test_passed_through_device_is_a_blocker(device: str, message: str) -> None:
+    assert blockers_of(device) == (message,)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_says_what_device_ties_it_to_its_node(device: str, why: str) -> None:
         "<tpm><backend type='emulator'/></tpm>",
     ],
 )
-def test_what_every_node_can_reach_does_not_tie(device: str) -> None:
-    assert found(device) == ()
+def test_shared_storage_is_no_blocker(device: str) -> None:
+    assert blockers_of(device) == ()
 
 
 @pytest.mark.parametrize(
-    ("beside", "why"),
+    ("beside", "message"),
     [
         (
             "<cputune><vcpupin vcpu='0' cpuset='1'/></cputune>",
@@ -119,20 +119,20 @@ def test_what_every_node_can_reach_does_not_tie(device: str) -> None:
         ),
     ],
 )
-def test_says_what_else_ties_it(beside: str, why: str) -> None:
-    assert found(beside=beside) == (why,)
+def test_other_blockers_are_named(beside: str, message: str) -> None:
+    assert blockers_of(beside=beside) == (message,)
 
 
 def test_processors_in_the_element_vcpu_are_a_pin() -> None:
     text = XML.replace("<vcpu placement", "<vcpu cpuset='0-1' placement")
 
-    assert obstacles(ET.fromstring(text), ()) == (  # noqa: S314
+    assert migration_blockers(ET.fromstring(text), ()) == (  # noqa: S314
         "it is pinned to processors of its node",
     )
 
 
 def test_limits_of_processor_time_are_no_pin() -> None:
-    assert found(beside="<cputune><shares>1024</shares></cputune>") == ()
+    assert blockers_of(beside="<cputune><shares>1024</shares></cputune>") == ()
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_only_a_processor_passed_through_must_be_the_same(
 ) -> None:
     text = XML.replace("mode='custom'", f"mode='{mode}'")
 
-    assert needs_same_processor(ET.fromstring(text)) is bound  # noqa: S314
+    assert requires_same_cpu(ET.fromstring(text)) is bound  # noqa: S314
 
 
 def test_a_container_cannot_be_migrated() -> None:
     text = XML.replace("type='qemu'", "type='lxc'")
 
-    assert obstacles(ET.fromstring(text), ()) == (  # noqa: S314
+    assert migration_blockers(ET.fromstring(text), ()) == (  # noqa: S314
         "libvirt cannot migrate containers",
     )

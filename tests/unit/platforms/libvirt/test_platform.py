@@ -7,15 +7,15 @@ import pytest
 from opendrs.errors import UnsupportedError
 from opendrs.model import (
     Action,
+    ColdMigration,
     GuestId,
-    Migration,
+    LiveMigration,
     NodeId,
     PowerOff,
     PowerOn,
-    Relocation,
 )
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
-from opendrs.platforms.libvirt.task import Task
+from opendrs.platforms.libvirt.migration import LibvirtTask
 
 H1, H2, H9 = NodeId("h1"), NodeId("h2"), NodeId("h9")
 VM = GuestId("vm")
@@ -28,22 +28,22 @@ PLATFORM = LibvirtPlatform(
 
 
 @pytest.mark.parametrize(
-    ("action", "why"),
+    ("action", "message"),
     [
-        (Relocation(VM, H1, H2), "only migrate live"),
+        (ColdMigration(VM, H1, H2), "only migrate live"),
         (PowerOn(H1), "only migrate live"),
         (PowerOff(H1), "only migrate live"),
-        (Migration(VM, H1, H9), "h9 is not a node of lab"),
-        (Migration(VM, H9, H1), "h9 is not a node of lab"),
-        (Migration(VM, H1, H1), "vm is on h1 already"),
-        (Migration(VM, H1, H2), "set migration_uris.h2"),
+        (LiveMigration(VM, H1, H9), "h9 is not a node of lab"),
+        (LiveMigration(VM, H9, H1), "h9 is not a node of lab"),
+        (LiveMigration(VM, H1, H1), "vm is on h1 already"),
+        (LiveMigration(VM, H1, H2), "set migration_uris.h2"),
     ],
 )
-def test_refuses_what_it_cannot_do(action: Action, why: str) -> None:
-    with pytest.raises(UnsupportedError, match=why):
+def test_unsupported_actions_are_rejected(action: Action, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
         PLATFORM.start(action)
 
 
-def test_does_not_ask_after_a_task_between_nodes_it_does_not_have() -> None:
+def test_task_of_unknown_nodes_is_rejected() -> None:
     with pytest.raises(UnsupportedError, match="h9 is not a node of lab"):
-        PLATFORM.status(Task(VM, "u1", H1, H9).id)
+        PLATFORM.status(LibvirtTask(VM, "u1", H1, H9).id)

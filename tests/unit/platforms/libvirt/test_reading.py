@@ -17,10 +17,10 @@ from opendrs.model import (
     Resources,
     Usage,
 )
-from opendrs.platforms.libvirt.answers import DomainAnswer, HostAnswer
-from opendrs.platforms.libvirt.places import places
-from opendrs.platforms.libvirt.reading import guest_of, identity, node_of
-from unit.platforms.libvirt.recorded import (
+from opendrs.platforms.libvirt.guest_location import locate_guests
+from opendrs.platforms.libvirt.reading import build_guest, build_node, host_identity
+from opendrs.platforms.libvirt.responses import DomainResponse, HostResponse
+from support.libvirt_responses import (
     CAPABILITIES,
     NODE,
     RUNNING,
@@ -28,9 +28,9 @@ from unit.platforms.libvirt.recorded import (
     SHARING,
     STATS,
     XML,
-    arriving,
     domain,
     host,
+    incoming,
     sample,
     shut_off,
 )
@@ -39,17 +39,19 @@ KIB = 1024
 
 
 def guest(
-    told: DomainAnswer, answer: HostAnswer | None = None, node: Node | None = None
+    reported: DomainResponse,
+    answer: HostResponse | None = None,
+    node: Node | None = None,
 ) -> Guest:
-    place = places({NODE: [told]})[0]
-    answer = answer or host(sample(0.0, [told]), sample(1.0, [told]))
-    return guest_of(place, answer, node or node_of(NODE, answer, ()), ("/srv",))
+    place = locate_guests({NODE: [reported]})[0]
+    answer = answer or host(sample(0.0, [reported]), sample(1.0, [reported]))
+    return build_guest(place, answer, node or build_node(NODE, answer, ()), ("/srv",))
 
 
-def test_reads_what_a_host_has_and_uses() -> None:
+def test_node_has_capacity_and_usage() -> None:
     first, second = sample(0.0, busy=10, idle=90), sample(1.0, busy=14, idle=102)
 
-    node = node_of(NODE, host(first, second), ("ssd",))
+    node = build_node(NODE, host(first, second), ("ssd",))
 
     # By hand: 4 of 16 seconds were busy, of two cores; memory less free,
     # buffers and cache.
@@ -65,8 +67,8 @@ def test_reads_what_a_host_has_and_uses() -> None:
     )
 
 
-def test_a_host_that_does_not_answer_is_unknown_and_not_empty() -> None:
-    node = node_of(NODE, None, ("ssd",))
+def test_unreachable_host_is_an_unknown_node() -> None:
+    node = build_node(NODE, None, ("ssd",))
 
     assert node.state is NodeState.UNKNOWN
     assert node.capacity is None
@@ -74,10 +76,10 @@ def test_a_host_that_does_not_answer_is_unknown_and_not_empty() -> None:
     assert node.labels == {"ssd"}
 
 
-def test_what_a_host_does_not_say_is_unknown() -> None:
-    answer = replace(host(), memory={}, sharing={}, capabilities="<capabilities/>")
+def test_missing_host_figures_are_none() -> None:
+    answer = replace(host(), memory={}, page_sharing={}, capabilities="<capabilities/>")
 
-    node = node_of(NODE, answer, ())
+    node = build_node(NODE, answer, ())
 
     assert node.state is NodeState.ONLINE
     assert (node.capacity, node.usage) == (None, Usage())
@@ -87,11 +89,11 @@ def test_what_a_host_does_not_say_is_unknown() -> None:
 
 def test_what_merging_pages_saves_is_counted_in_the_smallest_pages() -> None:
     # 1000 pages of 4 KiB, and not of the 2 MiB that there are as well.
-    merged = replace(host(), sharing={**SHARING, "shm_pages_sharing": 1000})
+    merged = replace(host(), page_sharing={**SHARING, "shm_pages_sharing": 1000})
     unsized = replace(merged, capabilities="<capabilities/>")
 
-    assert node_of(NODE, merged, ()).ksm_shared == 1000 * 4 * KIB
-    assert node_of(NODE, unsized, ()).ksm_shared is None
+    assert build_node(NODE, merged, ()).ksm_shared == 1000 * 4 * KIB
+    assert build_node(NODE, unsized, ()).ksm_shared is None
 
 
 def test_waiting_for_a_disk_is_not_being_busy() -> None:
@@ -100,23 +102,23 @@ def test_waiting_for_a_disk_is_not_being_busy() -> None:
         sample(1.0), cpu={"user": SECOND, "idle": SECOND, "iowait": 2 * SECOND}
     )
 
-    assert node_of(NODE, host(first, second), ()).usage.cpu == pytest.approx(0.5)
+    assert build_node(NODE, host(first, second), ()).usage.cpu == pytest.approx(0.5)
 
 
-def test_answers_that_are_not_xml_are_an_error_of_the_host() -> None:
+def test_invalid_xml_is_an_unexpected_response() -> None:
     with pytest.raises(UnexpectedResponseError, match="h1 is not XML"):
-        node_of(NODE, replace(host(), capabilities="<oops"), ())
+        build_node(NODE, replace(host(), capabilities="<oops"), ())
 
 
-def test_one_host_is_known_by_its_name_and_its_uuid() -> None:
+def test_host_identity_is_name_and_uuid() -> None:
     other = replace(host(), capabilities=CAPABILITIES.replace("ab0f", "ffff"))
 
-    assert identity(host()) == identity(host())
-    assert identity(host()) != identity(other)
-    assert identity(host()) != identity(replace(host(), hostname="lab-h2"))
+    assert host_identity(host()) == host_identity(host())
+    assert host_identity(host()) != host_identity(other)
+    assert host_identity(host()) != host_identity(replace(host(), hostname="lab-h2"))
 
 
-def test_reads_what_a_guest_may_use_and_uses() -> None:
+def test_guest_has_limit_and_usage() -> None:
     before, after = domain(cpu__time=3 * SECOND), domain(cpu__time=4 * SECOND)
 
     seen = guest(after, host(sample(10.0, [before]), sample(12.0, [after])))
@@ -128,11 +130,11 @@ def test_reads_what_a_guest_may_use_and_uses() -> None:
         state=GuestState.RUNNING,
         limit=Resources(1, 16384 * KIB),
         usage=Usage(0.5, 50144 * KIB),
-        moves=Mobility.LIVE,
+        mobility=Mobility.LIVE,
     )
 
 
-def test_a_guest_that_was_not_there_at_both_readings_was_not_measured() -> None:
+def test_guest_in_one_sample_has_no_cpu_usage() -> None:
     new = guest(RUNNING, host(sample(0.0), sample(1.0, [RUNNING])))
     restarted = guest(
         domain(cpu__time=1),
@@ -143,7 +145,7 @@ def test_a_guest_that_was_not_there_at_both_readings_was_not_measured() -> None:
     assert restarted.usage.cpu is None
 
 
-def test_without_the_resident_size_the_balloon_tells_the_memory() -> None:
+def test_memory_usage_falls_back_to_the_balloon() -> None:
     stats = {key: value for key, value in STATS.items() if key != "balloon.rss"}
 
     assert guest(replace(RUNNING, stats=stats)).usage.memory == 16384 * KIB
@@ -159,10 +161,10 @@ def test_a_guest_that_is_shut_off_uses_nothing_that_was_measured() -> None:
 
 def test_a_quota_limits_the_processor() -> None:
     quota = "<cputune><period>100000</period><quota>25000</quota></cputune></domain>"
-    told = replace(domain(vcpu__current=4), xml=XML.replace("</domain>", quota))
-    free = replace(told, xml=told.xml.replace("25000", "-1"))
+    reported = replace(domain(vcpu__current=4), xml=XML.replace("</domain>", quota))
+    free = replace(reported, xml=reported.xml.replace("25000", "-1"))
 
-    assert guest(told).limit == Resources(1.0, 16384 * KIB)
+    assert guest(reported).limit == Resources(1.0, 16384 * KIB)
     assert guest(free).limit == Resources(4.0, 16384 * KIB)
 
 
@@ -183,37 +185,43 @@ def test_names_the_state_of_a_guest_that_has_a_process(
     assert guest(domain(state__state=state, state__reason=1)).state is seen
 
 
-def test_a_guest_that_arrives_from_nowhere_may_run_elsewhere() -> None:
-    seen = guest(arriving())
+def test_incoming_guest_has_unknown_state() -> None:
+    seen = guest(incoming())
 
     assert seen.state is GuestState.UNKNOWN
-    assert seen.moves is Mobility.NEVER
+    assert seen.mobility is Mobility.NONE
 
 
-def test_a_guest_with_its_nodes_processor_needs_the_same_elsewhere() -> None:
-    told = replace(RUNNING, xml=XML.replace("mode='custom'", "mode='host-passthrough'"))
+def test_host_passthrough_guest_has_the_cpu_model_of_its_node() -> None:
+    reported = replace(
+        RUNNING, xml=XML.replace("mode='custom'", "mode='host-passthrough'")
+    )
 
-    assert guest(told).cpu_model == "kvm64"
-    assert guest(told).moves is Mobility.LIVE
-
-
-def test_a_guest_with_a_processor_nobody_knows_stays_where_it_is() -> None:
-    told = replace(RUNNING, xml=XML.replace("mode='custom'", "mode='host-passthrough'"))
-
-    seen = guest(told, node=Node(id=NODE))
-
-    assert seen.moves is Mobility.NEVER
-    assert seen.obstacle == "it needs the processor of its node, which is not known"
+    assert guest(reported).cpu_model == "kvm64"
+    assert guest(reported).mobility is Mobility.LIVE
 
 
-def test_gives_all_reasons_why_a_guest_cannot_move() -> None:
+def test_host_passthrough_guest_without_cpu_model_is_immobile() -> None:
+    reported = replace(
+        RUNNING, xml=XML.replace("mode='custom'", "mode='host-passthrough'")
+    )
+
+    seen = guest(reported, node=Node(id=NODE))
+
+    assert seen.mobility is Mobility.NONE
+    assert (
+        seen.mobility_detail == "it needs the processor of its node, which is not known"
+    )
+
+
+def test_mobility_detail_names_all_blockers() -> None:
     devices = "<hostdev type='usb'/><filesystem/></devices>"
-    told = replace(RUNNING, xml=XML.replace("</devices>", devices))
+    reported = replace(RUNNING, xml=XML.replace("</devices>", devices))
 
-    seen = guest(told)
+    seen = guest(reported)
 
-    assert seen.moves is Mobility.NEVER
-    assert seen.obstacle == (
+    assert seen.mobility is Mobility.NONE
+    assert seen.mobility_detail == (
         "a usb device of its node is passed through; "
         "it shares the directory with its node"
     )
@@ -221,19 +229,19 @@ def test_gives_all_reasons_why_a_guest_cannot_move() -> None:
 
 def test_reads_tags_from_the_metadata() -> None:
     metadata = "<metadata><o:tags xmlns:o='urn:opendrs'>db, prod</o:tags></metadata>"
-    told = replace(RUNNING, xml=XML.replace("<devices>", f"{metadata}<devices>"))
+    reported = replace(RUNNING, xml=XML.replace("<devices>", f"{metadata}<devices>"))
 
-    assert guest(told).tags == {"db", "prod"}
+    assert guest(reported).tags == {"db", "prod"}
 
 
 def test_a_container_is_a_container() -> None:
     seen = guest(replace(RUNNING, xml=XML.replace("type='qemu'", "type='lxc'")))
 
     assert seen.kind is GuestKind.CONTAINER
-    assert seen.moves is Mobility.NEVER
+    assert seen.mobility is Mobility.NONE
 
 
-def test_counters_that_have_gone_astray_are_unknown() -> None:
+def test_implausible_counters_are_none() -> None:
     # The node has 2 cores and 2 GiB. A container without a limit has 2^53 - 4 KiB.
     before = domain(cpu__time=0)
     after = domain(
@@ -245,12 +253,12 @@ def test_counters_that_have_gone_astray_are_unknown() -> None:
     answer = replace(
         answer,
         memory={"total": 2**60, "free": 0},
-        sharing={**SHARING, "shm_pages_sharing": 2**60},
+        page_sharing={**SHARING, "shm_pages_sharing": 2**60},
     )
 
-    astray = node_of(NODE, answer, ())
-    seen = guest(after, answer, node_of(NODE, host(), ()))
+    implausible = build_node(NODE, answer, ())
+    seen = guest(after, answer, build_node(NODE, host(), ()))
 
-    assert (astray.capacity, astray.usage.memory) == (None, None)
-    assert astray.ksm_shared is None
+    assert (implausible.capacity, implausible.usage.memory) == (None, None)
+    assert implausible.ksm_shared is None
     assert (seen.limit, seen.usage) == (None, Usage())

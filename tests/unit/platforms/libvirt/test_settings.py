@@ -15,10 +15,10 @@ from opendrs.platforms.libvirt import LibvirtSettings
 NODES = {"h1": "qemu+ssh://root@h1/system", "h2": "qemu+tls://h2:16514/system"}
 
 
-def complaints(**changes: Any) -> tuple[str, ...]:  # noqa: ANN401
+def problems_of(**changes: Any) -> tuple[str, ...]:  # noqa: ANN401
     with pytest.raises(InvalidSettingError) as caught:
         LibvirtSettings(**{"nodes": NODES, **changes})
-    return caught.value.complaints
+    return caught.value.messages
 
 
 def test_needs_nothing_but_nodes() -> None:
@@ -39,7 +39,7 @@ def test_peers_use_the_connection_uri_unless_another_is_given() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "message"),
     [
         ({"nodes": {}}, "nodes: name at least one node and its URI"),
         ({"nodes": {"": "qemu:///system"}}, "nodes: a node has an empty name"),
@@ -82,12 +82,12 @@ def test_peers_use_the_connection_uri_unless_another_is_given() -> None:
         ),
     ],
 )
-def test_says_what_is_wrong(changes: Mapping[str, Any], complaint: str) -> None:
-    assert complaints(**changes) == (complaint,)
+def test_invalid_setting_is_reported(changes: Mapping[str, Any], message: str) -> None:
+    assert problems_of(**changes) == (message,)
 
 
-def test_complains_about_everything_at_once() -> None:
-    assert len(complaints(bandwidth=0, sample=-1, labels={"h3": ()})) == 3
+def test_all_invalid_settings_are_reported() -> None:
+    assert len(problems_of(bandwidth=0, sample=-1, labels={"h3": ()})) == 3
 
 
 @pytest.mark.parametrize(
@@ -101,11 +101,11 @@ def test_complains_about_everything_at_once() -> None:
     ],
 )
 @pytest.mark.parametrize("where", ["nodes", "migration_uris"])
-def test_refuses_a_password_without_repeating_it(uri: str, where: str) -> None:
-    (complaint,) = complaints(**{where: {**NODES, "h1": uri}})
+def test_password_is_rejected_and_not_repeated(uri: str, where: str) -> None:
+    (message,) = problems_of(**{where: {**NODES, "h1": uri}})
 
-    assert "holds a password" in complaint
-    assert "ses" not in complaint
+    assert "holds a password" in message
+    assert "ses" not in message
 
 
 @pytest.mark.parametrize(

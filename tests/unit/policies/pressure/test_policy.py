@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from builders import NOON, guest_ids
+from opendrs.metrics import AhpMethod
 from opendrs.model import (
     GIB,
     Affinity,
@@ -25,26 +25,27 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.policies import PressureRelief, Reason
-from opendrs.scoring import AhpMethod
-from unit.policies.pressure.wards import (
+from opendrs.policies import DecisionReason
+from opendrs.policies.pressure import PressureRelief
+from support.builders import NOON, guest_ids
+from unit.policies.pressure.starved_clusters import (
     AT_ONCE,
     FREE,
     HOUR,
     A,
     B,
     C,
-    decided,
+    decide,
     host,
-    moves,
+    starved_cluster,
+    targets_of,
     vm,
-    ward,
 )
 
 # x waits for cpu, and b is the least busy.
-WAITING = ward(
+WAITING = starved_cluster(
     [host("a", 50, 9), host("b", 10), host("c", 40)],
-    [vm("x", "a", waits=0.9), vm("y", "a", waits=0.5)],
+    [vm("x", "a", cpu_stall=0.9), vm("y", "a", cpu_stall=0.5)],
 )
 
 
@@ -69,12 +70,12 @@ def later(snapshot: Snapshot, seconds: float) -> Snapshot:
 
 
 def test_the_guest_that_waits_for_cpu_goes_where_it_would_best_start() -> None:
-    decision = decided(WAITING)
+    decision = decide(WAITING)
 
-    assert moves(decision) == {"x": "b"}
-    assert decision.reason is Reason.RELIEVES_PRESSURE
+    assert targets_of(decision) == {"x": "b"}
+    assert decision.reason is DecisionReason.RELIEVES_PRESSURE
     assert decision.detail == "guests in trouble: 1; one is helped"
-    assert decision.plan.steps[0].why == (
+    assert decision.plan.steps[0].detail == (
         "it waits for cpu 90% of the time, more than 75%; takes 1.00 cores and 4.00 "
         "GiB from a to b, where it would best start"
     )
@@ -92,22 +93,22 @@ def test_the_guest_that_waits_for_cpu_goes_where_it_would_best_start() -> None:
     }
 
 
-def test_one_guest_is_moved_however_many_are_in_trouble() -> None:
-    many = [vm(f"vm{number}", "a", waits=0.9) for number in range(6)]
+def test_one_starved_guest_is_moved_per_decision() -> None:
+    many = [vm(f"vm{number}", "a", cpu_stall=0.9) for number in range(6)]
 
-    decision = decided(ward([host("a", 50), host("b", 10)], many))
+    decision = decide(starved_cluster([host("a", 50), host("b", 10)], many))
 
-    assert moves(decision) == {"vm0": "b"}
+    assert targets_of(decision) == {"vm0": "b"}
     assert decision.detail == "guests in trouble: 6; one is helped"
 
 
-def test_nothing_is_done_when_nobody_is_in_trouble() -> None:
-    calm = with_guest(WAITING, "x", pressure=WAITING.guests["y"].pressure)  # type: ignore[index]
+def test_no_starved_guest_gives_empty_plan() -> None:
+    unstarved = with_guest(WAITING, "x", pressure=WAITING.guests["y"].pressure)  # type: ignore[index]
 
-    decision = decided(calm)
+    decision = decide(unstarved)
 
     assert (decision.reason, decision.detail) == (
-        Reason.NO_PRESSURE,
+        DecisionReason.NO_PRESSURE,
         "no guest is in trouble",
     )
     assert decision.before == decision.after
@@ -115,14 +116,14 @@ def test_nothing_is_done_when_nobody_is_in_trouble() -> None:
 
 def test_the_guest_that_just_relieves_a_crowded_node_is_moved() -> None:
     # 90 GiB where 85 may be: 4 GiB are too few, 6 suffice, 40 are too many.
-    crowded = ward(
+    crowded = starved_cluster(
         [host("a", 90), host("b", 10)],
         [vm("x", "a", 4), vm("y", "a", 40), vm("z", "a", 6)],
     )
 
-    decision = decided(crowded)
+    decision = decide(crowded)
 
-    assert moves(decision) == {"z": "b"}
+    assert targets_of(decision) == {"z": "b"}
     assert decision.before["crowded_guests"] == 3
     assert decision.after["crowded_guests"] == 0
 
@@ -131,60 +132,63 @@ def test_the_guest_that_just_relieves_a_crowded_node_is_moved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"),
+    ("changes", "detail"),
     [
         ({"kind": GuestKind.CONTAINER}, None),
         ({"state": GuestState.PAUSED}, None),
         ({"ha_managed": False}, "it is not managed by the HA manager"),
         ({"uptime": 299.0}, "it has run for less than 300 s"),
         ({"uptime": None}, "how long it has run is not known"),
-        ({"moves": Mobility.NEVER, "obstacle": "a gpu"}, "it cannot move: a gpu"),
+        (
+            {"mobility": Mobility.NONE, "mobility_detail": "a gpu"},
+            "it cannot move: a gpu",
+        ),
         ({"usage": Usage(1.0, None)}, "its usage is not known"),
     ],
 )
-def test_who_is_not_moved_although_it_waits(
-    changes: Mapping[str, object], why: str | None
+def test_immovable_starved_guest_is_skipped(
+    changes: Mapping[str, object], detail: str | None
 ) -> None:
-    decision = decided(with_guest(WAITING, "x", **changes))
+    decision = decide(with_guest(WAITING, "x", **changes))
 
     assert decision.plan.steps == ()
-    if why is None:
-        assert decision.reason is Reason.NO_PRESSURE
+    if detail is None:
+        assert decision.reason is DecisionReason.NO_PRESSURE
     else:
-        assert decision.reason is Reason.NO_CANDIDATE
+        assert decision.reason is DecisionReason.NO_CANDIDATE
         assert decision.detail == "guests in trouble: 1; none of them may move anywhere"
-        assert decision.notes[0] == f"in trouble, and left alone: x: {why}"
+        assert decision.notes[0] == f"in trouble, and left alone: x: {detail}"
 
 
 @pytest.mark.parametrize("uptime", [300.0, 301.0])
 def test_a_guest_must_have_run_for_five_minutes(uptime: float) -> None:
-    assert moves(decided(with_guest(WAITING, "x", uptime=uptime))) == {"x": "b"}
+    assert targets_of(decide(with_guest(WAITING, "x", uptime=uptime))) == {"x": "b"}
 
 
 @pytest.mark.parametrize("uptime", [None, 0.0])
 def test_how_long_a_guest_has_run_need_not_count(uptime: float | None) -> None:
     regardless = PressureRelief(
-        interval=0, quiet=0, uptime=0, limits=replace(FREE, quiet_time=0)
+        interval=0, settle_time=0, min_uptime=0, limits=replace(FREE, min_uptime=0)
     )
 
-    found = decided(with_guest(WAITING, "x", uptime=uptime), regardless)
+    found = decide(with_guest(WAITING, "x", uptime=uptime), regardless)
 
-    assert moves(found) == {"x": "b"}
+    assert targets_of(found) == {"x": "b"}
 
 
 def test_guests_on_nodes_without_statistics_are_not_judged() -> None:
     dark = replace(WAITING.nodes[A], usage=Usage())
 
-    decision = decided(replace(WAITING, nodes={**WAITING.nodes, A: dark}))
+    decision = decide(replace(WAITING, nodes={**WAITING.nodes, A: dark}))
 
-    assert decision.reason is Reason.NO_PRESSURE
+    assert decision.reason is DecisionReason.NO_PRESSURE
     assert decision.notes == ("a: not measured, so that nobody there is judged",)
 
 
-def test_a_node_without_statistics_receives_nobody() -> None:
+def test_node_without_metrics_is_no_target() -> None:
     dark = replace(WAITING.nodes[B], usage=Usage())
 
-    assert moves(decided(replace(WAITING, nodes={**WAITING.nodes, B: dark}))) == {
+    assert targets_of(decide(replace(WAITING, nodes={**WAITING.nodes, B: dark}))) == {
         "x": "c"
     }
 
@@ -192,18 +196,18 @@ def test_a_node_without_statistics_receives_nobody() -> None:
 def test_a_cluster_of_which_nothing_is_known_is_not_judged() -> None:
     dark = {name: replace(n, usage=Usage()) for name, n in WAITING.nodes.items()}
 
-    decision = decided(replace(WAITING, nodes=dark))
+    decision = decide(replace(WAITING, nodes=dark))
 
-    assert decision.reason is Reason.NOT_MEASURED
+    assert decision.reason is DecisionReason.METRICS_MISSING
     assert decision.before == {}
 
 
-def test_what_would_tell_of_trouble_and_is_not_known_is_told() -> None:
-    blind = ward(
-        [host("a", 50, ksm_shared=None), host("b", 10)], [vm("x", "a", waits=None)]
+def test_missing_pressure_metrics_are_noted() -> None:
+    blind = starved_cluster(
+        [host("a", 50, ksm_shared=None), host("b", 10)], [vm("x", "a", cpu_stall=None)]
     )
 
-    assert decided(blind).notes == (
+    assert decide(blind).notes == (
         "x: how long it waits for cpu is not known",
         "a: how much memory is merged (KSM) is not known",
     )
@@ -215,19 +219,19 @@ def test_a_pinned_guest_stays_and_the_next_is_helped() -> None:
         rules=(Pin(guests=guest_ids("x"), name="stay"),),
     )
 
-    decision = decided(pinned)
+    decision = decide(pinned)
 
-    assert moves(decision) == {"y": "b"}
+    assert targets_of(decision) == {"y": "b"}
     assert "in trouble, and left alone: x: rule: stay" in decision.notes
 
 
 def test_guests_that_stay_together_move_as_one() -> None:
     bound = replace(WAITING, rules=(Affinity(guests=guest_ids("x", "y")),))
 
-    decision = decided(bound)
+    decision = decide(bound)
 
-    assert moves(decision) == {"x": "b", "y": "b"}
-    assert "x and y must stay together and move as one" in decision.plan.steps[0].why
+    assert targets_of(decision) == {"x": "b", "y": "b"}
+    assert "x and y must stay together and move as one" in decision.plan.steps[0].detail
 
 
 # Who is taken first.
@@ -235,14 +239,14 @@ def test_guests_that_stay_together_move_as_one() -> None:
 
 def test_the_first_in_rank_that_finds_a_place_is_helped() -> None:
     # x waits longest and is too large for any node; y waits less.
-    cluster = ward(
+    cluster = starved_cluster(
         [host("a", 60), host("b", 80), host("c", 80)],
-        [vm("x", "a", 8, waits=1.0), vm("y", "a", 4, waits=0.76)],
+        [vm("x", "a", 8, cpu_stall=1.0), vm("y", "a", 4, cpu_stall=0.76)],
     )
 
-    decision = decided(cluster)
+    decision = decide(cluster)
 
-    assert moves(decision) == {"y": "b"}
+    assert targets_of(decision) == {"y": "b"}
     assert decision.notes[0] == (
         "in trouble, and nowhere to go: x: b, c: it would use more of its memory "
         "than it may when it receives"
@@ -252,7 +256,7 @@ def test_the_first_in_rank_that_finds_a_place_is_helped() -> None:
 def test_the_weights_may_come_from_the_eigenvector() -> None:
     other = replace(AT_ONCE, weights=AhpMethod.EIGENVECTOR)
 
-    assert moves(decided(WAITING, other)) == {"x": "b"}
+    assert targets_of(decide(WAITING, other)) == {"x": "b"}
 
 
 # Who was moved last.
@@ -265,7 +269,7 @@ def after(snapshot: Snapshot, guest: str, where: str, seconds: float) -> Snapsho
 
 
 def test_the_guest_that_was_moved_last_stays_until_another_was_moved() -> None:
-    first = decided(WAITING)
+    first = decide(WAITING)
     stays = AT_ONCE.decide(after(WAITING, "x", "b", 600), first.memory)
     both = with_guest(
         after(WAITING, "x", "b", 1200),
@@ -278,29 +282,29 @@ def test_the_guest_that_was_moved_last_stays_until_another_was_moved() -> None:
         other.memory,
     )
 
-    assert first.memory["last"] == "x"
-    assert stays.reason is Reason.NO_CANDIDATE
+    assert first.memory["last_group"] == "x"
+    assert stays.reason is DecisionReason.NO_CANDIDATE
     assert stays.notes[0] == (
         "in trouble, and left alone: x: it was the last to be moved"
     )
-    assert list(moves(other)) == ["y"]
-    assert list(moves(again)) == ["x"]
+    assert list(targets_of(other)) == ["y"]
+    assert list(targets_of(again)) == ["x"]
 
 
 def test_the_guest_that_was_moved_last_may_be_forgotten_after_some_time() -> None:
-    forgetful = replace(AT_ONCE, forget_after=900.0)
-    first = decided(WAITING, forgetful)
+    forgetful = replace(AT_ONCE, remigration_delay=900.0)
+    first = decide(WAITING, forgetful)
 
     soon = forgetful.decide(after(WAITING, "x", "b", 899), first.memory)
     then = forgetful.decide(after(WAITING, "x", "b", 900), first.memory)
 
     assert soon.plan.steps == ()
-    assert list(moves(then)) == ["x"]
+    assert list(targets_of(then)) == ["x"]
 
 
 def test_guests_that_move_as_one_are_the_last_as_one() -> None:
     rule = Affinity(guests=guest_ids("x", "y"))
-    first = decided(replace(WAITING, rules=(rule,)))
+    first = decide(replace(WAITING, rules=(rule,)))
     together = replace(WAITING, rules=(rule,))
     waiting = with_guest(
         with_guest(after(together, "x", "b", 600), "y", node=B),
@@ -310,7 +314,7 @@ def test_guests_that_move_as_one_are_the_last_as_one() -> None:
 
     decision = AT_ONCE.decide(waiting, first.memory)
 
-    assert decision.reason is Reason.NO_CANDIDATE
+    assert decision.reason is DecisionReason.NO_CANDIDATE
 
 
 # Where to.
@@ -319,22 +323,26 @@ def test_guests_that_move_as_one_are_the_last_as_one() -> None:
 def test_nodes_that_rules_prefer_are_preferred() -> None:
     rule = NodeAffinity(guests=guest_ids("x"), nodes={A: 1, C: 2}, strict=False)
 
-    decision = decided(replace(WAITING, rules=(rule,)))
+    decision = decide(replace(WAITING, rules=(rule,)))
 
-    assert moves(decision) == {"x": "c"}
+    assert targets_of(decision) == {"x": "c"}
     assert "b would be better, but other nodes are preferred" in str(decision.plan)
 
 
 def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
     apart = replace(
         WAITING,
-        guests={**WAITING.guests, **ward([], []).guests, vm("z", "b").id: vm("z", "b")},
+        guests={
+            **WAITING.guests,
+            **starved_cluster([], []).guests,
+            vm("z", "b").id: vm("z", "b"),
+        },
         rules=(AntiAffinity(guests=guest_ids("x", "z")),),
     )
 
-    decision = decided(apart)
+    decision = decide(apart)
 
-    assert moves(decision) == {"x": "c"}
+    assert targets_of(decision) == {"x": "c"}
     assert "b would be better, but x must be apart from z" in str(decision.plan)
 
 
@@ -342,20 +350,20 @@ def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
 def test_nodes_that_are_not_online_are_no_place(state: NodeState) -> None:
     away = replace(WAITING.nodes[B], state=state)
 
-    assert moves(decided(replace(WAITING, nodes={**WAITING.nodes, B: away}))) == {
+    assert targets_of(decide(replace(WAITING, nodes={**WAITING.nodes, B: away}))) == {
         "x": "c"
     }
 
 
-def lone_target(size: float = 4, **changes: Any) -> Snapshot:  # noqa: ANN401
+def single_target(size: float = 4, **changes: Any) -> Snapshot:  # noqa: ANN401
     """Return x in trouble and one node it could go to."""
     target = host("b", **{"memory": 10, **changes})
-    return ward([host("a", 50), target], [vm("x", "a", size, waits=0.9)])
+    return starved_cluster([host("a", 50), target], [vm("x", "a", size, cpu_stall=0.9)])
 
 
 @pytest.mark.parametrize(("used", "fits"), [(81, True), (81.1, False)])
 def test_the_target_must_not_become_crowded_itself(used: float, *, fits: bool) -> None:
-    assert bool(moves(decided(lone_target(memory=used)))) is fits
+    assert bool(targets_of(decide(single_target(memory=used)))) is fits
 
 
 @pytest.mark.parametrize("merged", [21 * GIB, None])
@@ -363,20 +371,20 @@ def test_the_target_must_not_become_crowded_itself(used: float, *, fits: bool) -
 def test_where_much_is_merged_or_it_is_not_known_the_target_is_filled_less(
     merged: int | None, used: float, *, fits: bool
 ) -> None:
-    cluster = lone_target(memory=used, ksm_shared=merged)
+    cluster = single_target(memory=used, ksm_shared=merged)
 
-    assert bool(moves(decided(cluster))) is fits
+    assert bool(targets_of(decide(cluster))) is fits
 
 
 @pytest.mark.parametrize(("cores", "fits"), [(10, True), (12, False)])
 def test_the_target_must_have_as_many_cores_as_the_guest(
     cores: float, *, fits: bool
 ) -> None:
-    cluster = with_guest(lone_target(), "x", limit=Resources(cores, 4 * GIB))
+    cluster = with_guest(single_target(), "x", limit=Resources(cores, 4 * GIB))
 
-    decision = decided(cluster)
+    decision = decide(cluster)
 
-    assert bool(moves(decision)) is fits
+    assert bool(targets_of(decision)) is fits
     if not fits:
         assert decision.notes[0] == (
             "in trouble, and nowhere to go: x: b: it has fewer cores than the guest"
@@ -387,14 +395,16 @@ def test_the_target_must_have_as_many_cores_as_the_guest(
 def test_a_guest_without_a_known_limit_asks_for_no_number_of_cores(
     limit: Resources | None,
 ) -> None:
-    assert moves(decided(with_guest(lone_target(), "x", limit=limit))) == {"x": "b"}
+    assert targets_of(decide(with_guest(single_target(), "x", limit=limit))) == {
+        "x": "b"
+    }
 
 
 @pytest.mark.parametrize(("busy", "fits"), [(9, True), (9.1, False)])
 def test_the_target_must_have_the_processor_time(busy: float, *, fits: bool) -> None:
-    decision = decided(lone_target(cpu=busy))
+    decision = decide(single_target(cpu=busy))
 
-    assert bool(moves(decision)) is fits
+    assert bool(targets_of(decision)) is fits
     if not fits:
         assert "b: its processors would be overcommitted" in decision.notes[0]
 
@@ -402,56 +412,56 @@ def test_the_target_must_have_the_processor_time(busy: float, *, fits: bool) -> 
 def test_the_headroom_of_the_operator_binds_as_well() -> None:
     roomy = PressureRelief(
         interval=0,
-        quiet=0,
-        limits=Limits(memory_headroom=0.5, memory_overbooking=100.0),
+        settle_time=0,
+        limits=Limits(memory_headroom=0.5, memory_overcommit=100.0),
     )
 
-    decision = decided(lone_target(memory=47), roomy)
+    decision = decide(single_target(memory=47), roomy)
 
-    assert decision.reason is Reason.NO_CANDIDATE
+    assert decision.reason is DecisionReason.NO_CANDIDATE
     assert "b: it lacks 1.0 GiB of free memory" in decision.notes[0]
 
 
 def test_of_equal_places_the_first_by_name_is_taken() -> None:
-    cluster = ward(
+    cluster = starved_cluster(
         [host("a", 50), host("d", 10), host("b", 10), host("c", 10)],
-        [vm("x", "a", waits=0.9)],
+        [vm("x", "a", cpu_stall=0.9)],
     )
 
-    assert moves(decided(cluster)) == {"x": "b"}
+    assert targets_of(decide(cluster)) == {"x": "b"}
 
 
 def test_the_best_place_is_where_the_guest_would_best_start() -> None:
     # Memory weighs more than cpu: on c it would raise the highest memory use.
-    cluster = ward(
+    cluster = starved_cluster(
         [host("a", 50), host("b", 20, 2), host("c", 60, 1)],
-        [vm("x", "a", waits=0.9)],
+        [vm("x", "a", cpu_stall=0.9)],
     )
 
-    assert moves(decided(cluster)) == {"x": "b"}
+    assert targets_of(decide(cluster)) == {"x": "b"}
 
 
-def test_many_with_nowhere_to_go_are_not_all_told() -> None:
-    guests = [vm(f"vm{number}", "a", waits=0.9) for number in range(7)]
+def test_notes_about_unplaceable_guests_are_limited() -> None:
+    guests = [vm(f"vm{number}", "a", cpu_stall=0.9) for number in range(7)]
 
-    decision = decided(ward([host("a", 50), host("b", 90)], guests))
+    decision = decide(starved_cluster([host("a", 50), host("b", 90)], guests))
 
     assert decision.notes[4].startswith("in trouble, and nowhere to go: vm4: b: ")
     assert decision.notes[5] == "in trouble, and nowhere to go: 2 more"
 
 
-def test_of_nodes_that_are_closed_by_rules_it_is_told_by_which() -> None:
+def test_infeasible_nodes_are_noted_with_rule() -> None:
     bound = NodeAffinity(guests=guest_ids("x"), nodes={A: 1}, name="home")
 
-    (note, *_) = decided(replace(WAITING, rules=(bound,))).notes
+    (note, *_) = decide(replace(WAITING, rules=(bound,))).notes
 
     assert note == ("in trouble, and nowhere to go: x: b, c: a rule forbids it: home")
 
 
 def test_with_no_other_node_there_is_nowhere_to_go() -> None:
-    alone = ward([host("a", 50)], [vm("x", "a", waits=0.9)])
+    alone = starved_cluster([host("a", 50)], [vm("x", "a", cpu_stall=0.9)])
 
-    assert decided(alone).notes == (
+    assert decide(alone).notes == (
         "in trouble, and nowhere to go: x: no other node is online and measured",
     )
 
@@ -461,7 +471,7 @@ def test_with_no_other_node_there_is_nowhere_to_go() -> None:
 USUAL = PressureRelief(limits=FREE)
 
 
-def looks(*seconds: float, policy: PressureRelief = USUAL) -> list[Reason]:
+def reasons_at(*seconds: float, policy: PressureRelief = USUAL) -> list[DecisionReason]:
     """Return what is decided at each of these times, with nothing done."""
     memory, reasons = policy.initial_memory(), []
     for second in seconds:
@@ -471,28 +481,28 @@ def looks(*seconds: float, policy: PressureRelief = USUAL) -> list[Reason]:
     return reasons
 
 
-WAIT, CHANGED, HELP = (
-    Reason.NOT_YET_DUE,
-    Reason.RECENTLY_CHANGED,
-    Reason.RELIEVES_PRESSURE,
+WAIT, SETTLING, RELIEF = (
+    DecisionReason.INTERVAL_NOT_ELAPSED,
+    DecisionReason.CLUSTER_SETTLING,
+    DecisionReason.RELIEVES_PRESSURE,
 )
 
 
 def test_the_first_check_comes_a_minute_after_the_first_look() -> None:
-    assert looks(0, 59.9, 60) == [WAIT, WAIT, HELP]
-    assert looks(0, 300) == [WAIT, HELP]
+    assert reasons_at(0, 59.9, 60) == [WAIT, WAIT, RELIEF]
+    assert reasons_at(0, 300) == [WAIT, RELIEF]
 
 
 def test_there_is_one_check_a_minute() -> None:
-    relaxed = replace(USUAL, forget_after=0.0)
+    relaxed = replace(USUAL, remigration_delay=0.0)
 
-    found = looks(0, 60, 119, 120, 130, 180, policy=relaxed)
+    found = reasons_at(0, 60, 119, 120, 130, 180, policy=relaxed)
 
-    assert found == [WAIT, HELP, WAIT, HELP, WAIT, HELP]
+    assert found == [WAIT, RELIEF, WAIT, RELIEF, WAIT, RELIEF]
 
 
-def test_it_is_told_when_the_next_check_is() -> None:
-    first = decided(WAITING, USUAL)
+def test_detail_contains_time_of_next_check() -> None:
+    first = decide(WAITING, USUAL)
 
     assert first.detail == "the next check is in 60 s; there is one every 60 s"
     assert first.before["waiting_guests"] == 1
@@ -501,16 +511,18 @@ def test_it_is_told_when_the_next_check_is() -> None:
     )
 
 
-def test_without_interval_and_quiet_time_it_acts_at_once() -> None:
-    assert looks(0, policy=replace(USUAL, interval=0.0, quiet=0.0)) == [HELP]
-    assert looks(0, 59, 60, policy=replace(USUAL, interval=0.0)) == [
-        CHANGED,
-        CHANGED,
-        HELP,
+def test_zero_interval_and_settle_time_act_at_once() -> None:
+    assert reasons_at(0, policy=replace(USUAL, interval=0.0, settle_time=0.0)) == [
+        RELIEF
+    ]
+    assert reasons_at(0, 59, 60, policy=replace(USUAL, interval=0.0)) == [
+        SETTLING,
+        SETTLING,
+        RELIEF,
     ]
 
 
-def changed_at(second: float, snapshot: Snapshot) -> list[Reason]:
+def changed_at(second: float, snapshot: Snapshot) -> list[DecisionReason]:
     """Return the reasons of looks every 10 s, when the cluster changes once."""
     memory, reasons = USUAL.initial_memory(), []
     for now in range(0, 200, 10):
@@ -534,7 +546,7 @@ def test_after_a_change_of_any_guest_a_minute_must_be_quiet(changed: Snapshot) -
     # The check at 60 s is lost to the change at 20 s, and costs a whole minute.
     reasons = changed_at(20, changed)
 
-    assert reasons == [WAIT] * 6 + [CHANGED] + [WAIT] * 5 + [HELP] + [WAIT] * 5 + [
+    assert reasons == [WAIT] * 6 + [SETTLING] + [WAIT] * 5 + [RELIEF] + [WAIT] * 5 + [
         reasons[18],
         WAIT,
     ]
@@ -543,15 +555,15 @@ def test_after_a_change_of_any_guest_a_minute_must_be_quiet(changed: Snapshot) -
 def test_a_change_of_load_is_no_change() -> None:
     busier = with_guest(WAITING, "y", usage=Usage(2.0, 5 * GIB))
 
-    assert changed_at(20, busier)[6] is HELP
+    assert changed_at(20, busier)[6] is RELIEF
 
 
 @pytest.mark.parametrize(
     ("changes", "quiet"),
     [
         ({"uptime": 59.0}, 59),
-        ({"moved_at": NOON - timedelta(seconds=30)}, 30),
-        ({"moved_at": NOON + timedelta(seconds=30)}, 0),
+        ({"migrated_at": NOON - timedelta(seconds=30)}, 30),
+        ({"migrated_at": NOON + timedelta(seconds=30)}, 0),
     ],
 )
 def test_a_change_between_two_looks_is_seen_as_well(
@@ -559,11 +571,11 @@ def test_a_change_between_two_looks_is_seen_as_well(
 ) -> None:
     policy = replace(USUAL, interval=0.0)
     before = replace(WAITING, taken_at=NOON - timedelta(hours=1))
-    memory = decided(before, policy).memory
+    memory = decide(before, policy).memory
 
     decision = policy.decide(with_guest(WAITING, "y", **changes), memory)
 
-    assert decision.reason is CHANGED
+    assert decision.reason is SETTLING
     assert decision.detail == (f"a guest changed {quiet} s ago; 60 s must be quiet")
 
 
@@ -572,42 +584,45 @@ def test_how_long_a_stopped_guest_has_not_run_is_no_change() -> None:
     stopped = with_guest(WAITING, "y", state=GuestState.STOPPED, uptime=0.0)
     before = replace(stopped, taken_at=NOON - timedelta(hours=1))
 
-    assert policy.decide(stopped, decided(before, policy).memory).reason is HELP
+    assert policy.decide(stopped, decide(before, policy).memory).reason is RELIEF
 
 
 def test_it_waits_while_a_guest_is_on_the_move() -> None:
     moving = with_guest(WAITING, "y", migrating_to=C)
-    memory = decided(moving, AT_ONCE).memory
+    memory = decide(moving, AT_ONCE).memory
 
     decision = AT_ONCE.decide(later(moving, 600), memory)
 
-    assert decision.reason is Reason.MIGRATION_UNDER_WAY
+    assert decision.reason is DecisionReason.MIGRATION_IN_PROGRESS
     assert decision.detail == "on the move: y"
 
 
 def test_a_clock_that_was_set_back_does_not_stop_it() -> None:
-    memory = decided(later(WAITING, 1e6), USUAL).memory
+    memory = decide(later(WAITING, 1e6), USUAL).memory
     first = USUAL.decide(WAITING, memory)
 
     assert first.reason is WAIT
-    assert USUAL.decide(later(WAITING, 60), first.memory).reason is HELP
+    assert USUAL.decide(later(WAITING, 60), first.memory).reason is RELIEF
 
 
 @pytest.mark.parametrize(
-    ("settings", "complaint"),
+    ("settings", "message"),
     [
-        ({"cpu_pressure": 1.1}, "cpu_pressure must be a finite number in"),
-        ({"memory": -0.1}, "memory must be"),
-        ({"memory_ksm": float("nan")}, "memory_ksm must be"),
-        ({"ksm": 2.0}, "ksm must be"),
-        ({"uptime": -1.0}, "uptime must be"),
+        (
+            {"cpu_pressure_threshold": 1.1},
+            "cpu_pressure_threshold must be a finite number in",
+        ),
+        ({"memory_threshold": -0.1}, "memory_threshold must be"),
+        ({"memory_threshold_ksm": float("nan")}, "memory_threshold_ksm must be"),
+        ({"ksm_threshold": 2.0}, "ksm_threshold must be"),
+        ({"min_uptime": -1.0}, "min_uptime must be"),
         ({"interval": float("inf")}, "interval must be"),
-        ({"quiet": -1.0}, "quiet must be"),
-        ({"forget_after": -1.0}, "forget_after must be"),
+        ({"settle_time": -1.0}, "settle_time must be"),
+        ({"remigration_delay": -1.0}, "remigration_delay must be"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(
-    settings: dict[str, float], complaint: str
+def test_settings_out_of_range_raise_error(
+    settings: dict[str, float], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=complaint):
+    with pytest.raises(ValueError, match=message):
         PressureRelief(**settings)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Lagrangian bound over the migrations of single guests, as an experiment."""

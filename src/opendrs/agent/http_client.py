@@ -1,0 +1,299 @@
+"""HTTP client of the controller API, with retries."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from contextlib import ExitStack
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from opendrs.api.schema import (
+    REQUEST_PATH,
+    REQUESTS_PATH,
+    SAMPLES_PATH,
+    GuestSamples,
+    ProblemDetails,
+    RequestBody,
+    RequestStatus,
+)
+from opendrs.config import display_path
+from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
+from opendrs.config.settings import AgentSettings
+from opendrs.controller.events import MASK, mask_logs
+from opendrs.errors import (
+    ConfigurationError,
+    PermissionDeniedError,
+    PlatformError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+)
+
+MAX_TOKEN_LENGTH = 4096  # characters
+MAX_RETRY_DELAY = 30.0  # seconds between two attempts
+_TEMPORARY_STATUS = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+_MAX_DIGITS = 9  # of seconds, which are limited anyway
+ResponseT = TypeVar("ResponseT", bound=BaseModel)
+
+
+class ControllerClient:
+    """A connection to the controller; used in a `with` statement.
+
+    Args:
+        settings: Where it is, and how it knows this agent.
+        sleep: Waits so many seconds between two attempts.
+
+    Raises:
+        ConfigurationError: The token or the certificate cannot be read.
+    """
+
+    def __init__(self, settings: AgentSettings, sleep: Callable[[float], None]) -> None:
+        self._address = settings.controller
+        self._sleep = sleep
+        self._token = _read_token(settings.token_file)
+        self._stack = ExitStack()
+        self._client = httpx.Client(
+            base_url=settings.controller,
+            headers={"Authorization": f"Bearer {self._token}"},
+            timeout=settings.timeout,
+            verify=_ssl_context(settings.ca),
+            trust_env=False,  # a proxy or a .netrc must not see the token
+        )
+        self._stack.callback(self._client.close)
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(mask_logs(self._mask_token))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def submit(self, request: RequestBody, timeout: float) -> RequestStatus:
+        """Send *request*, again and again while the controller does not answer.
+
+        Args:
+            request: What to send; a request that came through and was not
+                answered is the same one when it is sent again.
+            timeout: Seconds after which it is given up.
+
+        Raises:
+            RequestRejectedError: The controller does not take it: it is stale, say.
+            PermissionDeniedError: The token is not that of this node.
+            PlatformUnavailableError: The controller did not answer.
+            UnexpectedResponseError: What answered is not a controller.
+        """
+        retrying = Retrying(
+            retry=retry_if_exception_type(PlatformUnavailableError),
+            wait=_RetryWait(max_delay=min(MAX_RETRY_DELAY, timeout / 4)),
+            stop=stop_after_delay(timeout),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        body = request.model_dump_json()
+        status: RequestStatus = retrying(
+            self._request, lambda: self._post(body), RequestStatus
+        )
+        return status
+
+    def get_status(self, request: RequestBody) -> RequestStatus | None:
+        """Return what became of *request*, or None if the controller has no trace.
+
+        Raises:
+            PlatformError: The controller does not answer, or not as it should.
+        """
+        path = REQUEST_PATH.replace("{id}", str(request.id))
+        return self._get(path, RequestStatus)
+
+    def get_samples(self, guest: str) -> GuestSamples | None:
+        """Return what *guest* used where it was before, or None if nobody knows.
+
+        Raises:
+            PlatformError: The controller does not answer, or not as it should.
+        """
+        path = SAMPLES_PATH.replace("{guest}", quote(guest, safe=""))
+        return self._get(path, GuestSamples)
+
+    def _mask_token(self, text: str) -> str:
+        return text.replace(self._token, MASK)
+
+    def _get(self, path: str, model: type[ResponseT]) -> ResponseT | None:
+        try:
+            return self._request(lambda: self._client.get(path), model)
+        except RequestRejectedError:
+            return None
+
+    def _post(self, body: str) -> httpx.Response:
+        headers = {"Content-Type": "application/json"}
+        return self._client.post(REQUESTS_PATH, content=body, headers=headers)
+
+    def _request(
+        self, send: Callable[[], httpx.Response], model: type[ResponseT]
+    ) -> ResponseT:
+        try:
+            response = send()
+        except httpx.HTTPError as error:
+            raise PlatformUnavailableError(
+                f"{self._address} cannot be reached: {error or type(error).__name__}"
+            ) from None  # its request holds the token
+        if response.is_success:
+            return _parse_response(response, model, self._address)
+        raise _error_from_response(response, self._address)
+
+
+class _RetryWait(wait_random_exponential):
+    """Wait longer after each attempt, and as long as the controller asks for.
+
+    A part of it is random, so that agents which were rejected together do not come
+    back together.
+    """
+
+    def __init__(self, max_delay: float) -> None:
+        super().__init__(max=max_delay)
+        self._max_delay = max_delay
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        delay = super().__call__(retry_state)
+        error = retry_state.outcome and retry_state.outcome.exception()
+        if isinstance(error, ControllerBusyError):
+            delay += min(error.retry_after, self._max_delay)
+        return delay
+
+
+def _parse_response(
+    response: httpx.Response, model: type[ResponseT], address: str
+) -> ResponseT:
+    try:
+        return model.model_validate_json(response.content)
+    except ValidationError:
+        raise UnexpectedResponseError(
+            f"{address} answered {response.status_code}, and not as a controller does"
+        ) from None
+
+
+def _error_from_response(response: httpx.Response, address: str) -> PlatformError:
+    try:
+        problem = ProblemDetails.model_validate_json(response.content)
+    except ValidationError:
+        problem = ProblemDetails(detail=response.reason_phrase)
+    status = response.status_code
+    message = f"{address} answered {status}: {problem.detail}"
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return PermissionDeniedError(message)
+    if response.is_server_error or status in _TEMPORARY_STATUS:
+        retry_after = response.headers.get("retry-after", "")
+        if retry_after.isdecimal():
+            return ControllerBusyError(message, float(retry_after[:_MAX_DIGITS]))
+        return PlatformUnavailableError(message)
+    if response.is_client_error:
+        return RequestRejectedError(message, problem.last_sequence)
+    return UnexpectedResponseError(message)
+
+
+def check_agent_credentials(settings: AgentSettings) -> None:
+    """Check the files with the token and the certificate to trust.
+
+    Raises:
+        ConfigurationError: They cannot be used; with all complaints.
+    """
+    problems: list[str] = []
+    for check in (
+        lambda: _read_token(settings.token_file),
+        lambda: _ssl_context(settings.ca),
+    ):
+        try:
+            check()
+        except ConfigurationError as error:
+            problems += error.messages
+    if problems:
+        raise ConfigurationError(*problems)
+
+
+def _read_token(path: Path) -> str:
+    try:
+        text = read_regular(path, MAX_SECRET_SIZE).decode("ascii").strip()
+    except (OSError, ValueError) as error:
+        detail = (
+            error.strerror if isinstance(error, OSError) else "it is not plain text"
+        )
+        raise ConfigurationError(
+            f"agent.token_file: cannot read {display_path(path)}: {detail}"
+        ) from None  # what is in it is nobody's business
+    if (
+        not text
+        or len(text) > MAX_TOKEN_LENGTH
+        or not text.isprintable()
+        or " " in text
+    ):
+        raise ConfigurationError(
+            f"agent.token_file: {display_path(path)} does not hold one token on one line"
+        )
+    return text
+
+
+def _ssl_context(ca: Path | None) -> ssl.SSLContext:
+    try:
+        if ca is not None:
+            require_regular(ca)
+        return ssl.create_default_context(cafile=None if ca is None else str(ca))
+    except OSError as error:  # ssl.SSLError is one
+        assert ca is not None  # noqa: S101 - or there would be no file to fail on
+        raise ConfigurationError(
+            f"agent.ca: {display_path(ca)} is not a certificate: "
+            f"{error.strerror or error}"
+        ) from None
+
+
+class RequestRejectedError(PlatformError):
+    """The controller does not take this request; another may do.
+
+    Attributes:
+        last_sequence: Of the last request that it took, where this one had to come
+            after that and does not; else None.
+    """
+
+    def __init__(self, message: str, last_sequence: int | None = None) -> None:
+        super().__init__(message)
+        self.last_sequence = last_sequence
+
+
+class ControllerBusyError(PlatformUnavailableError):
+    """The controller processes other requests first.
+
+    Attributes:
+        retry_after: Seconds after which it expects the request again.
+    """
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ControllerApi(Protocol):
+    """Who takes requests; may raise `PlatformError`."""
+
+    def submit(self, request: RequestBody, timeout: float) -> RequestStatus:
+        """Send *request*, and for up to *timeout* seconds again."""
+
+    def get_status(self, request: RequestBody) -> RequestStatus | None:
+        """Return what became of *request*; None if there is no trace of it."""
+
+    def get_samples(self, guest: str) -> GuestSamples | None:
+        """Return what *guest* used where it was before; None if nobody knows."""

@@ -1,0 +1,161 @@
+"""Serving the interface in a thread of its own, beside the cycles.
+
+Imported only where it is served: it takes a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from opendrs.api.app import create_app
+from opendrs.api.connection_limits import HandshakeTimeoutLoop, LimitedSocket
+from opendrs.api.schema import ProblemDetails
+from opendrs.api.service import RequestService
+from opendrs.api.tls import listening_socket, tls_context
+from opendrs.api.tokens import read_tokens
+from opendrs.config.settings import ApiSettings
+from opendrs.controller.events import RepeatedWarningFilter, log_event, mask_logs
+from opendrs.errors import OpenDRSError
+
+MAX_CONNECTION_TIME = 60.0  # seconds; an agent says what it has to in one
+FIRST_REQUEST_TIMEOUT = 5.0  # seconds until the first word, which agents say at once
+_UVICORN = logging.getLogger("uvicorn.error")
+_SHUTDOWN_TIMEOUT = 4.0  # seconds in which the server must have ended
+_IDLE_SHUTDOWN_TIMEOUT = 0.5  # seconds until who says nothing is cut off then
+
+
+class _LimitedConnection(H11Protocol):
+    """A connection that is cut after a while, so that nobody can keep all of them."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._lifetime_timer = self.loop.call_later(
+            MAX_CONNECTION_TIME, transport.abort
+        )
+        self._request_timer = self.loop.call_later(
+            FIRST_REQUEST_TIMEOUT, self._require_request
+        )
+
+    def _require_request(self) -> None:
+        if self.cycle is None:  # the head of no request has come
+            self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            # What still answers the request before must not write into this answer.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = ProblemDetails(detail=msg).model_dump_json().encode()
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+                (b"connection", b"close"),
+            ]
+            for event in (
+                h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def shutdown(self) -> None:
+        busy = self.cycle is not None and not self.cycle.response_complete
+        self._lifetime_timer.cancel()
+        seconds = _SHUTDOWN_TIMEOUT / 2 if busy else _IDLE_SHUTDOWN_TIMEOUT
+        self._lifetime_timer = self.loop.call_later(seconds, self.transport.abort)
+        super().shutdown()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lifetime_timer.cancel()
+        self._request_timer.cancel()
+        super().connection_lost(exc)
+
+
+class ApiServer:
+    """The interface on its address; used in a `with` statement.
+
+    Args:
+        settings: Where, and by what certificate and tokens.
+        service: Where requests are taken.
+
+    Raises:
+        ConfigurationError: Certificate, key or tokens cannot be used, or the
+            address cannot be listened on.
+    """
+
+    def __init__(self, settings: ApiSettings, service: RequestService) -> None:
+        self._tokens = read_tokens(settings.tokens)
+        tls = tls_context(settings)
+        self._socket = LimitedSocket(listening_socket(settings))
+        config = uvicorn.Config(
+            create_app(service, self._tokens, self._socket.connections),
+            http=_LimitedConnection,
+            ws="none",
+            loop=f"{HandshakeTimeoutLoop.__module__}:{HandshakeTimeoutLoop.__name__}",
+            lifespan="off",
+            log_config=None,
+            log_level=logging.WARNING,  # of each request the desk tells
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=int(_SHUTDOWN_TIMEOUT),
+        )
+        config.load()
+        config.ssl = tls
+        self._uvicorn = uvicorn.Server(config)
+        self._stack = ExitStack()
+        self._warning_filter = RepeatedWarningFilter()
+        self._thread = threading.Thread(target=self._serve, name="api", daemon=True)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return the address and the port it listens on."""
+        found: Any = self._address
+        return found[0], found[1]
+
+    def __enter__(self) -> Self:
+        self._address = self._socket.getsockname()
+        self._stack.enter_context(mask_logs(self._tokens.mask))
+        _UVICORN.addFilter(self._warning_filter)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._uvicorn.should_exit = True
+        self._thread.join(2 * _SHUTDOWN_TIMEOUT)
+        _UVICORN.removeFilter(self._warning_filter)
+        self._stack.close()
+
+    def require_alive(self) -> None:
+        """Check that requests are still taken.
+
+        Raises:
+            OpenDRSError: They are not: the thread has ended.
+        """
+        if not self._thread.is_alive():
+            raise OpenDRSError("requests are no longer taken; the log says why")
+
+    def _serve(self) -> None:
+        try:
+            self._uvicorn.run(sockets=[self._socket])
+        except BaseException as error:
+            log_event(
+                "api-server-failed", f"requests: {error!r}", level=logging.CRITICAL
+            )
+            raise

@@ -1,0 +1,16 @@
+"""The columnar form of a cluster, its assignment state, and the best single move."""
+
+from opendrs.arrays.assignment import AssignmentState as AssignmentState
+from opendrs.arrays.assignment import NodeMask as NodeMask
+from opendrs.arrays.cluster import ClusterArrays as ClusterArrays
+from opendrs.arrays.evaluation import BestMove as BestMove
+from opendrs.arrays.evaluation import best_by_imbalance as best_by_imbalance
+from opendrs.arrays.evaluation import best_by_topsis as best_by_topsis
+from opendrs.arrays.move_groups import MobilityFilter as MobilityFilter
+from opendrs.arrays.move_groups import MoveGroup as MoveGroup
+from opendrs.arrays.move_groups import MoveGroups as MoveGroups
+from opendrs.arrays.move_groups import compile_move_groups as compile_move_groups
+from opendrs.arrays.move_groups import describe_skipped as describe_skipped
+from opendrs.arrays.move_groups import migrations_of as migrations_of
+from opendrs.arrays.move_groups import move_groups as move_groups
+from opendrs.arrays.move_groups import skip_reasons as skip_reasons

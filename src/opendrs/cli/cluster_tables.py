@@ -1,0 +1,252 @@
+"""A cluster on the screen: its nodes, its guests, its rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from opendrs.cli.console import TextCell, TextTable, add_row, create_table, printable
+from opendrs.cli.formatting import (
+    UNKNOWN,
+    format_bytes,
+    format_cores,
+    format_percent,
+    load_bar,
+    used_fraction,
+)
+from opendrs.controller.serialization import violation_documents
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    Guest,
+    Node,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Pressure,
+    Rule,
+    Snapshot,
+    TagExclusion,
+    format_count,
+)
+from opendrs.rules import Contradiction, Violation
+
+MAX_UNABRIDGED_NODES = 20  # that are all shown
+MAX_NODES_LISTED = 10  # of more nodes, the most loaded
+MAX_UNABRIDGED_RULES = 20  # that are all shown
+ALL_OPTION_HINT = "--all shows all"
+_STATE_STYLES = {
+    NodeState.ONLINE: "green",
+    NodeState.OFFLINE: "red",
+    NodeState.MAINTENANCE: "yellow",
+    NodeState.UNKNOWN: "dim",
+}
+_RULE_KINDS = {
+    NodeAffinity: "node-affinity",
+    Affinity: "affinity",
+    AntiAffinity: "anti-affinity",
+    Pin: "pin",
+    TagExclusion: "exclusion",
+}
+
+
+def cluster_title(snapshot: Snapshot, name: str) -> str:
+    """Return one line about the cluster."""
+    nodes = format_count(len(snapshot.nodes), "node")
+    guests = format_count(len(snapshot.guests), "guest")
+    when = f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S %Z}"
+    return printable(f"{name}: {nodes}, {guests}, at {when}")
+
+
+def print_nodes(screen: Console, snapshot: Snapshot, *, show_all: bool) -> None:
+    """Print the nodes: their state and their load.
+
+    Of many nodes the most loaded are printed, the worst first, and how many nodes
+    are in which state.
+    """
+    names = sorted(snapshot.nodes)
+    if len(names) > MAX_UNABRIDGED_NODES and not show_all:
+        names = most_loaded(MAX_NODES_LISTED, snapshot)
+        states = Counter(node.state for node in snapshot.nodes.values())
+        counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
+        abridgment = f"{counts}; the {len(names)} most loaded nodes; {ALL_OPTION_HINT}"
+        screen.print(Text(abridgment, style="dim"))
+    screen.print(_node_table(snapshot, names))
+
+
+def most_loaded(limit: int, *snapshots: Snapshot) -> list[NodeId]:
+    """Return the names of the nodes with the highest load in any of *snapshots*.
+
+    The load is the higher one of processors and memory, as measured. Of equal nodes
+    the first by name comes first, those that are not measured last.
+    """
+    loads: dict[NodeId, float] = {}
+    for snapshot in snapshots:
+        for name, node in snapshot.nodes.items():
+            resource_loads = (node_load(node, "cpu"), node_load(node, "memory"))
+            highest = max(
+                (part for part in resource_loads if part is not None), default=-1.0
+            )
+            loads[name] = max(highest, loads.get(name, -1.0))
+    return sorted(loads, key=lambda name: (-loads[name], name))[:limit]
+
+
+def node_load(node: Node, resource: str) -> float | None:
+    """Return the used part of the `cpu` or `memory` of *node*; None if not known."""
+    if node.capacity is None:
+        return None
+    used: float | None = getattr(node.usage, resource)
+    total: float = getattr(node.capacity, resource)
+    return used_fraction(used, total)
+
+
+def _node_table(snapshot: Snapshot, names: Sequence[NodeId]) -> TextTable:
+    counts = Counter(
+        guest.node for guest in snapshot.guests.values() if guest.is_active
+    )
+    has_pressure = any(
+        _highest_stall(node.pressure) is not None for node in snapshot.nodes.values()
+    )
+    extra_headings = ("waiting",) if has_pressure else ()
+    right = ["cores", "capacity", "guests"]
+    headings = ("node", "state", "cpu", "cores", "memory", "capacity", "guests")
+    listing = create_table(*headings, *extra_headings, right=right)
+    for name in names:
+        node = snapshot.nodes[name]
+        cells = (*_node_cells(node), str(counts[name]))
+        add_row(
+            listing, *cells, *([_pressure_text(node.pressure)] if has_pressure else [])
+        )
+    return listing
+
+
+def _node_cells(node: Node) -> tuple[str | Text | TextCell, ...]:
+    capacity = node.capacity
+    return (
+        node.id,
+        Text(node.state.value, style=_STATE_STYLES[node.state]),
+        load_bar(node_load(node, "cpu")),
+        format_cores(capacity.cpu if capacity else None),
+        load_bar(node_load(node, "memory")),
+        format_bytes(capacity.memory if capacity else None),
+    )
+
+
+def _highest_stall(pressure: Pressure) -> tuple[float, str] | None:
+    known = [
+        (stall.some, name)
+        for name in ("cpu", "memory", "io")
+        if (stall := getattr(pressure, name)).some is not None
+    ]
+    return max(known, default=None)
+
+
+def _pressure_text(pressure: Pressure) -> str:
+    """Return for which resource most was waited, and for what part of time."""
+    worst = _highest_stall(pressure)
+    return (
+        UNKNOWN if worst is None else f"{format_percent(worst[0]).strip()} {worst[1]}"
+    )
+
+
+def guest_table(snapshot: Snapshot) -> TextTable:
+    """Return the guests: where they are, what they use, how they move."""
+    figures = ("cores", "cores limit", "memory", "memory limit")
+    listing = create_table("guest", "node", "state", *figures, "moves", right=figures)
+    for name, guest in sorted(
+        snapshot.guests.items(), key=lambda item: (item[1].node, item[0])
+    ):
+        add_row(
+            listing,
+            name,
+            guest.node,
+            _state_text(guest),
+            format_cores(guest.usage.cpu),
+            _core_limit_text(guest),
+            format_bytes(guest.usage.memory),
+            format_bytes(guest.limit.memory if guest.limit else None),
+            guest.mobility.value if guest.mobility else UNKNOWN,
+        )
+    return listing
+
+
+def _state_text(guest: Guest) -> str:
+    if guest.migrating_to is not None:
+        return f"moves to {guest.migrating_to}"
+    return guest.state.value
+
+
+def _core_limit_text(guest: Guest) -> str:
+    if guest.limit is None:
+        return UNKNOWN
+    return format_cores(guest.limit.cpu) if guest.limit.cpu else "all"
+
+
+def print_rule_table(screen: Console, rules: Sequence[Rule], *, show_all: bool) -> None:
+    """Print the rules in the operator's order; of many, how many of each kind."""
+    if len(rules) > MAX_UNABRIDGED_RULES and not show_all:
+        kinds = Counter(_rule_kind(rule) for rule in rules)
+        listing = create_table("rules", "kind", "strictness", right=["rules"])
+        for (kind, strictness), count in kinds.most_common():
+            add_row(listing, str(count), kind, strictness)
+        screen.print(listing)
+        screen.print(Text(ALL_OPTION_HINT, style="dim"))
+        return
+    listing = create_table("rule", "kind", "strictness")
+    for rule in rules:
+        add_row(listing, rule.describe(), *_rule_kind(rule))
+    screen.print(listing)
+
+
+def _rule_kind(rule: Rule) -> tuple[str, str]:
+    soft = getattr(rule, "strict", True) is False
+    return _RULE_KINDS[type(rule)], "soft" if soft else "strict"
+
+
+def print_rule_problems(
+    screen: Console,
+    contradictions: Sequence[Contradiction],
+    violated: Sequence[Violation],
+    limit: int | None = None,
+) -> None:
+    """Print which rules contradict one another, and which are broken.
+
+    Args:
+        screen: The console.
+        contradictions: Rules that cannot all be kept.
+        violated: Rules that do not hold; strict ones are printed first.
+        limit: How many of each are printed; all when None.
+    """
+    for contradiction in contradictions[:limit]:
+        screen.print(
+            Text(f"contradiction: {printable(str(contradiction))}", style="red")
+        )
+    for violation in sorted(violated, key=lambda each: not each.strict)[:limit]:
+        style = "red" if violation.strict else "yellow"
+        kind = "broken" if violation.strict else "not kept (soft)"
+        screen.print(Text(f"{kind}: {printable(str(violation))}", style=style))
+    if limit is not None:
+        more = max(0, len(contradictions) - limit) + max(0, len(violated) - limit)
+        if more:
+            screen.print(Text(f"and {more} more; {ALL_OPTION_HINT}", style="red"))
+
+
+def rule_problems_document(
+    contradictions: Sequence[Contradiction], violated: Sequence[Violation]
+) -> dict[str, object]:
+    """Return the same as plain values."""
+    return {
+        "contradictions": [
+            {
+                "detail": contradiction.detail,
+                "rules": [rule.describe() for rule in contradiction.rules],
+                "guests": sorted(contradiction.guests),
+            }
+            for contradiction in contradictions
+        ],
+        "violations": violation_documents(violated),
+    }

@@ -1,0 +1,252 @@
+"""Find files whose permissions let other users read a secret or replace a trusted file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+from opendrs.config import KeyPath, display_path, path_text
+from opendrs.config.settings import Settings
+from opendrs.controller.events import log_event
+from opendrs.platforms.registry import PlatformConnection
+from opendrs.power import PowerCommandSettings, PowerDriverSettings, RedfishSettings
+
+INLINE_PASSWORD = (
+    "a password seems to stand here, and ps shows it to everybody while a command "  # noqa: S105
+    "runs; give it in a file that the command reads"
+)
+_STORE_SUFFIXES = ("", "-journal", ".lock")  # of SQLite, and the lease
+_READ, _WRITE, _GROUP, _OTHERS = 0o044, 0o022, 0o070, 0o007
+_SECRET_NAME = re.compile(
+    r"(?i)(?!.*(file|path|env))(.*_)?(pass|password|passwd|passphrase|pwd|pw|secret|token)"
+)
+_SECRET_OPTION = re.compile(r"(?i)--?(pass|password|passwd|pwd|secret|token)(=.+)?")
+_SECRET_FLAGS = {"ipmitool": "-P", "sshpass": "-p"}
+
+
+class FileProtection(Enum):
+    """What other users must not do with a file."""
+
+    SECRET = auto()  # neither read nor change it
+    RECORD = auto()  # the same, but a group may be let read it, so that it can plan
+    TRUSTED = auto()  # not change it
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """Permissions that are too wide.
+
+    Attributes:
+        at: The setting that names the file.
+        path: The file, or a directory above it.
+        mode: Its permissions.
+        danger: What other users can do.
+        fix: What to do about it.
+    """
+
+    at: KeyPath
+    path: Path
+    mode: int
+    danger: str
+    fix: str
+
+    @property
+    def message(self) -> str:
+        """What it says, without the setting."""
+        mode_text = f"{display_path(self.path)} has mode {self.mode:04o}"
+        return f"{self.danger}: {mode_text}; {self.fix}"
+
+    def __str__(self) -> str:
+        return f"{path_text(self.at)}: {self.message}"
+
+
+def find_exposures(config: Path, settings: Settings) -> tuple[Exposure, ...]:
+    """Return the permissions that are too wide, each file and directory once.
+
+    Args:
+        config: The file of the settings.
+        settings: What it says.
+    """
+    exposures: dict[Path, Exposure] = {}
+    for at, path, protection in _protected_files(config, settings):
+        for exposure in (
+            *_file_exposures(at, path, protection),
+            *_directory_exposures(at, path, protection),
+        ):
+            exposures.setdefault(exposure.path, exposure)
+    return tuple(exposures.values())
+
+
+def log_exposures(config: Path, settings: Settings) -> None:
+    """Log the permissions that are too wide, and passwords in the configuration."""
+    for exposure in find_exposures(config, settings):
+        log_event(
+            "file-exposed",
+            str(exposure),
+            level=logging.WARNING,
+            setting=path_text(exposure.at),
+            path=str(exposure.path),
+            mode=f"{exposure.mode:04o}",
+        )
+    for at in inline_passwords(settings):
+        setting = path_text(at)
+        message = f"{setting}: {INLINE_PASSWORD}"
+        log_event("password-inline", message, level=logging.WARNING, setting=setting)
+
+
+def inline_passwords(settings: Settings) -> Iterator[KeyPath]:
+    """Yield where a password seems to stand in the configuration itself."""
+    for connection in settings.platforms.values():
+        for node, driver in _drivers(connection):
+            if isinstance(driver, PowerCommandSettings) and _holds_password(driver):
+                yield ("platform", connection.name, "power", *node)
+
+
+def _protected_files(
+    config: Path, settings: Settings
+) -> Iterator[tuple[KeyPath, Path, FileProtection]]:
+    inline = any(True for _ in inline_passwords(settings))
+    yield (
+        ("configuration",),
+        config,
+        FileProtection.SECRET if inline else FileProtection.TRUSTED,
+    )
+    if (api := settings.api) is not None:
+        yield ("api", "key"), api.key, FileProtection.SECRET
+        yield ("api", "tokens"), api.tokens, FileProtection.SECRET
+        yield ("api", "certificate"), api.certificate, FileProtection.TRUSTED
+    if (agent := settings.agent) is not None:
+        yield ("agent", "token_file"), agent.token_file, FileProtection.SECRET
+        if agent.ca is not None:
+            yield ("agent", "ca"), agent.ca, FileProtection.TRUSTED
+    for connection in settings.platforms.values():
+        yield from _protected_power_files(connection)
+    for record in _store_paths(settings):
+        for ending in _STORE_SUFFIXES:
+            beside = record.parent / f"{record.name}{ending}"
+            yield ("store", "path"), beside, FileProtection.RECORD
+
+
+def _protected_power_files(
+    connection: PlatformConnection,
+) -> Iterator[tuple[KeyPath, Path, FileProtection]]:
+    for node, driver in _drivers(connection):
+        at = ("platform", connection.name, "power", *node)
+        if isinstance(driver, RedfishSettings):
+            if driver.password_file is not None:
+                yield (
+                    (*at, "password_file"),
+                    driver.password_file,
+                    FileProtection.SECRET,
+                )
+            if driver.ca is not None:
+                yield (*at, "ca"), driver.ca, FileProtection.TRUSTED
+
+
+def _store_paths(settings: Settings) -> Iterator[Path]:
+    """Yield where records are kept; one of a file is never kept."""
+    agent = settings.agent
+    names = [f"agent-{agent.node}"] if agent is not None else []
+    if agent is None:  # whose platform is its host, of which it keeps no record
+        platforms = settings.platforms.values()
+        names += [each.name for each in platforms if each.kind != "file"]
+    yield from dict.fromkeys(map(settings.store_path, names))
+
+
+def _drivers(
+    connection: PlatformConnection,
+) -> Iterator[tuple[tuple[str, ...], PowerDriverSettings]]:
+    if connection.power is not None:
+        if connection.power.default is not None:
+            yield (), connection.power.default
+        for node, driver in connection.power.nodes.items():
+            yield ("nodes", node), driver
+
+
+def _holds_password(driver: PowerCommandSettings) -> bool:
+    if any(_SECRET_NAME.fullmatch(name) for name in driver.variables):
+        return True
+    for words in filter(
+        None, (driver.on_command, driver.off_command, driver.state_command)
+    ):
+        flag = _SECRET_FLAGS.get(os.path.basename(words[0]))  # noqa: PTH119 - a word
+        for word in words[1:]:
+            if _SECRET_OPTION.fullmatch(word) or (flag and word.startswith(flag)):
+                return True
+    return False
+
+
+def _file_exposures(
+    at: KeyPath, path: Path, protection: FileProtection
+) -> Iterator[Exposure]:
+    """Yield the exposure of the file itself; one that is absent is not exposed.
+
+    Of a secret that root owns, the group may read it: as PostgreSQL has it for its
+    key (libpq, "ssl_key_file"), since a service reads it by its group.
+    """
+    status = _status(path)
+    if status is None:
+        return
+    wide = status.st_mode & (_READ | _WRITE)
+    if protection is FileProtection.TRUSTED:
+        wide &= _WRITE
+    if protection is FileProtection.RECORD or status.st_uid == 0:
+        wide &= ~(_READ & _GROUP)
+    if status.st_gid == 0:
+        wide &= ~_GROUP
+    if wide:
+        actions = {_READ: "read", _WRITE: "change"}
+        verbs = " and ".join(verb for bits, verb in actions.items() if wide & bits)
+        yield _exposure(at, path, status.st_mode, f"can {verbs} it", wide)
+
+
+def _directory_exposures(
+    at: KeyPath, path: Path, protection: FileProtection
+) -> Iterator[Exposure]:
+    """Yield the directories above in which another user can replace what is there."""
+    if "\0" in str(path):  # no file has that name, as whoever opens it says
+        return
+    above = (*path.absolute().parents, *path.resolve().parents)
+    for directory in dict.fromkeys(above):
+        status = _status(directory)
+        if status is None:
+            continue
+        wide = status.st_mode & _WRITE
+        if status.st_gid == 0:
+            wide &= ~_GROUP
+        if not wide:
+            continue
+        if not status.st_mode & stat.S_ISVTX:
+            yield _exposure(at, directory, status.st_mode, "can replace it", wide)
+        elif (
+            protection is FileProtection.RECORD and directory == path.absolute().parent
+        ):
+            yield Exposure(
+                at,
+                directory,
+                stat.S_IMODE(status.st_mode),
+                "others can put a file in its place before it is made",
+                "keep it in a directory that only its owner may write",
+            )
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (OSError, ValueError):
+        return None
+
+
+def _exposure(at: KeyPath, path: Path, mode: int, danger: str, wide: int) -> Exposure:
+    subject = "others" if wide & _OTHERS else "its group"
+    users = ("g" if wide & _GROUP else "") + ("o" if wide & _OTHERS else "")
+    rights = ("r" if wide & _READ else "") + ("w" if wide & _WRITE else "")
+    fix = f"run chmod {users}-{rights} {shlex.quote(str(path))}"
+    return Exposure(at, path, stat.S_IMODE(mode), f"{subject} {danger}", fix)

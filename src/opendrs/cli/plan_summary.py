@@ -1,0 +1,408 @@
+"""A plan in a few lines: cost, loads, violations and the command that repairs them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from opendrs.cli.cluster_tables import ALL_OPTION_HINT
+from opendrs.cli.console import TextTable, add_row, create_table, printable
+from opendrs.cli.formatting import (
+    UNKNOWN,
+    format_bytes,
+    format_duration,
+    format_percent,
+    reason_text,
+)
+from opendrs.config.settings import Settings
+from opendrs.controller.serialization import plan_document, violation_documents
+from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
+from opendrs.model import GIB, NodeId, Plan, PowerOff, PowerOn, Snapshot, format_count
+from opendrs.planning import Schedule
+from opendrs.policies import Decision
+from opendrs.policies.load_metrics import load_metrics
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.optimize.repairs import (
+    INFEASIBLE,
+    NOT_EVALUATED,
+    UnresolvedViolation,
+    unresolved_violations,
+)
+from opendrs.rules import ViolationChange, violation_change
+
+
+@dataclass(frozen=True, slots=True)
+class PeakLoad:
+    """The highest load of a resource among the online nodes.
+
+    Attributes:
+        node: The node; the first by name of several.
+        load: The used part of its capacity.
+    """
+
+    node: NodeId
+    load: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLoad:
+    """The measured load of a cluster; None where no online node is measured.
+
+    Attributes:
+        cpu: The node with the highest processor load.
+        memory: The node with the highest memory load.
+        imbalance: The coefficient of variation of the mean of both loads.
+    """
+
+    cpu: PeakLoad | None
+    memory: PeakLoad | None
+    imbalance: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSummary:
+    """A plan in figures that mean the same for every policy.
+
+    Attributes:
+        policy: The name of the policy.
+        decision: What it decided.
+        migrations: How many migrations the plan has.
+        power_on: How many nodes it powers on.
+        power_off: How many nodes it powers off.
+        memory: The bytes that it transfers, as far as they are known.
+        schedule: How long it takes.
+        rules: What it does to the rules.
+        before: The load now.
+        after: The load once it is done.
+    """
+
+    policy: str
+    decision: Decision[Any]
+    migrations: int
+    power_on: int
+    power_off: int
+    memory: int
+    schedule: Schedule
+    rules: RuleReport
+    before: ClusterLoad
+    after: ClusterLoad
+
+
+def summarize(
+    decision: Decision[Any], snapshot: Snapshot, schedule: Schedule, rules: RuleReport
+) -> PlanSummary:
+    """Return the figures of a decision about *snapshot*."""
+    actions = [step.action for step in decision.plan.steps]
+    migrations = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
+    sizes = (snapshot.guests[each.guest].usage.memory or 0 for each in migrations)
+    return PlanSummary(
+        policy=rules.policy,
+        decision=decision,
+        migrations=len(migrations),
+        power_on=sum(isinstance(each, PowerOn) for each in actions),
+        power_off=sum(isinstance(each, PowerOff) for each in actions),
+        memory=sum(sizes),
+        schedule=schedule,
+        rules=rules,
+        before=cluster_load(snapshot),
+        after=cluster_load(snapshot.apply(*actions)),
+    )
+
+
+def cluster_load(snapshot: Snapshot) -> ClusterLoad:
+    """Return the measured load of *snapshot*."""
+    loads = node_loads(snapshot, LoadModel.DYNAMIC)
+    if not loads:
+        return ClusterLoad(cpu=None, memory=None, imbalance=None)
+    return ClusterLoad(
+        cpu=_peak_load({name: load.cpu for name, load in loads.items()}),
+        memory=_peak_load({name: load.memory for name, load in loads.items()}),
+        imbalance=load_metrics(loads, ImbalanceMetric.CV)["imbalance"],
+    )
+
+
+def _peak_load(loads: dict[NodeId, float]) -> PeakLoad:
+    node = min(loads, key=lambda name: (-loads[name], name))
+    return PeakLoad(node, loads[node])
+
+
+MAX_RULES_LISTED = 3  # that are named
+
+
+def print_summary(
+    screen: Console, summary: PlanSummary, max_rules: int | None = MAX_RULES_LISTED
+) -> None:
+    """Print the reason, the cost, the loads before and after, and the broken rules.
+
+    Args:
+        screen: The console.
+        summary: The figures.
+        max_rules: How many broken rules are named; all when None.
+    """
+    decision = summary.decision
+    reason = Text(f"{summary.policy}: {reason_text(decision.reason)}", style="bold")
+    screen.print(reason.append(f" - {printable(decision.detail)}", style="not bold"))
+    if decision.plan.steps:
+        screen.print(f"plan: {', '.join(_plan_costs(summary))}")
+        screen.print()
+        print_change(screen, summary.before, summary.after, summary.rules.change)
+    if summary.rules.unresolved:
+        screen.print()
+    print_rules(screen, summary.rules, max_rules)
+
+
+def _plan_costs(summary: PlanSummary) -> Iterator[str]:
+    if summary.migrations:
+        yield f"{format_count(summary.migrations, 'move')} of {format_bytes(summary.memory)}"
+    if summary.power_on:
+        yield f"{format_count(summary.power_on, 'node')} powered on"
+    if summary.power_off:
+        yield f"{format_count(summary.power_off, 'node')} powered off"
+    qualifier = "at least" if summary.schedule.at_least else "about"
+    yield f"{qualifier} {format_duration(summary.schedule.seconds)}"
+    if summary.migrations > 1:
+        yield f"up to {summary.schedule.max_parallel} at once"
+
+
+def print_change(
+    screen: Console, before: ClusterLoad, after: ClusterLoad, rules: ViolationChange
+) -> None:
+    """Print the highest loads, the imbalance and the broken rules, before and after."""
+    listing = create_table("measure", "before", "on node", "after", "on node")
+    _add_peak_row(listing, "highest cpu load", before.cpu, after.cpu)
+    _add_peak_row(listing, "highest memory load", before.memory, after.memory)
+    imbalance_cells = (
+        _ratio_text(before.imbalance),
+        "",
+        _ratio_text(after.imbalance),
+        "",
+    )
+    add_row(listing, "imbalance", *imbalance_cells)
+    violated_before, violated_after = len(rules.strict_before), len(rules.strict_after)
+    add_row(
+        listing,
+        "broken strict rules",
+        str(violated_before),
+        "",
+        str(violated_after),
+        "",
+    )
+    screen.print(listing)
+
+
+def _add_peak_row(
+    listing: TextTable, name: str, before: PeakLoad | None, after: PeakLoad | None
+) -> None:
+    cells: list[str] = []
+    for peak in (before, after):
+        cells += (
+            [UNKNOWN, ""] if peak is None else [_percent_text(peak.load), peak.node]
+        )
+    add_row(listing, name, *cells)
+
+
+def _percent_text(load: float) -> str:
+    return format_percent(load).strip()
+
+
+def _ratio_text(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.3f}"
+
+
+def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, object]:
+    """Return a decision about *snapshot*, with its figures, as plain values."""
+    document = plan_document(summary.policy, summary.decision, snapshot)
+    steps = document.pop("steps")
+    return {
+        **document,
+        "violations": rules_document(summary.rules),
+        "summary": {
+            "migrations": summary.migrations,
+            "gib": summary.memory / GIB,
+            "power_on": summary.power_on,
+            "power_off": summary.power_off,
+            "seconds": summary.schedule.seconds,
+            "before": asdict(summary.before),
+            "after": asdict(summary.after),
+        },
+        "steps": steps,
+    }
+
+
+REPAIR_ONLY_SETTINGS: Mapping[str, object] = {
+    "budget": "unlimited",
+    "priorities": ["repair"],
+}
+
+
+"""Settings with which `optimize` repairs rules, and moves no guest besides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairCommand:
+    """The command that plans the repair of broken rules, and no more.
+
+    Attributes:
+        policy: The policy of that command.
+        line: The command.
+    """
+
+    policy: Optimize
+    line: str
+
+
+def repair_command(
+    arguments: Sequence[str], config: Path | None, settings: Settings
+) -> RepairCommand:
+    """Return the command that plans the repair of what is broken.
+
+    Args:
+        arguments: The command without options that plans for the same cluster, such as
+            `plan lab`.
+        config: The configuration that was named; None when it was not.
+        settings: What is configured.
+    """
+    policy = settings.load_policy(Optimize.name, dict(REPAIR_ONLY_SETTINGS))
+    assert isinstance(policy, Optimize)  # noqa: S101 - for the type checker
+    options = [
+        *("--policy", Optimize.name, "--set", "budget=unlimited"),
+        *("--set", 'priorities=["repair"]'),
+    ]
+    config_options = [] if config is None else ["--config", str(config)]
+    return RepairCommand(
+        policy=policy,
+        line=shlex.join(["opendrs", *arguments, *options, *config_options]),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleReport:
+    """What a plan does to the rules.
+
+    Attributes:
+        change: The violations before and after it.
+        unresolved: The strict ones that remain, and what prevents their repair.
+        policy: The policy of the plan.
+        repairs_rules: Whether that policy repairs rules at all.
+        repair: The command that repairs them; None when the plan is that one.
+    """
+
+    change: ViolationChange
+    unresolved: tuple[UnresolvedViolation, ...]
+    policy: str
+    repairs_rules: bool
+    repair: RepairCommand | None
+
+    @property
+    def command(self) -> str | None:
+        """Return the command that repairs what remains; None when none does."""
+        if self.repair is None or not any(each.repairable for each in self.unresolved):
+            return None
+        return self.repair.line
+
+
+def rule_report(
+    snapshot: Snapshot, plan: Plan, policy: object, repair: RepairCommand
+) -> RuleReport:
+    """Return what *plan* does to the rules of *snapshot*.
+
+    Args:
+        snapshot: The cluster.
+        plan: The plan.
+        policy: The policy that made it.
+        repair: The command that would repair rules.
+    """
+    after = snapshot.apply(*(step.action for step in plan.steps))
+    change = violation_change(snapshot, after)
+    optimize = policy if isinstance(policy, Optimize) else None
+    return RuleReport(
+        change=change,
+        unresolved=unresolved_violations(
+            change.after,
+            snapshot,
+            repair.policy.limits,
+            load_model=repair.policy.load_model,
+            allow_cold_migration=repair.policy.allow_cold_migration,
+        ),
+        policy=str(getattr(policy, "name", "")),
+        repairs_rules=optimize is not None and Goal.REPAIR in optimize.priorities,
+        repair=None if optimize == repair.policy else repair,
+    )
+
+
+def print_rules(
+    screen: Console, report: RuleReport, limit: int | None = MAX_RULES_LISTED
+) -> None:
+    """Print how many strict rules remain broken, why, and the command for the repair.
+
+    Args:
+        screen: The console.
+        report: What is printed; nothing where all rules hold.
+        limit: How many of the rules are named; all when None.
+    """
+    if not report.unresolved:
+        return
+    total = len(report.change.strict_before)
+    detail = "" if report.repairs_rules else f": {report.policy} does not repair rules"
+    summary = f"broken strict rules: {len(report.unresolved)} of {total} remain"
+    screen.print(Text(f"{summary}{printable(detail)}", style="red"))
+    print_unresolved(screen, report, limit, label="stays broken")
+
+
+def print_unresolved(
+    screen: Console, report: RuleReport, limit: int | None, *, label: str
+) -> None:
+    """Print which strict rules a plan leaves, and the command that repairs them.
+
+    Args:
+        screen: The console.
+        report: What the plan does to the rules.
+        limit: How many of the rules are named, those first that no plan can repair; all
+            when None.
+        label: What is said of a rule that can be repaired.
+    """
+    infeasible = infeasible_lines(report)
+    repairable = [
+        f"{label}: {each.violation}" for each in report.unresolved if each.repairable
+    ]
+    lines = [*infeasible, *repairable]
+    for line in lines[:limit]:
+        screen.print(Text(printable(line), style="red"))
+    if limit and len(lines) > limit:
+        screen.print(
+            Text(f"and {len(lines) - limit} more; {ALL_OPTION_HINT}", style="red")
+        )
+    if report.command is not None:
+        subset = f" {len(repairable)} of them" if infeasible else ""
+        screen.print(printable(f"to repair{subset}: {report.command}"), soft_wrap=True)
+
+
+def infeasible_lines(report: RuleReport) -> list[str]:
+    """Return a line for each rule that no plan can repair, or that is not judged."""
+    return [
+        f"{INFEASIBLE if each.is_evaluated else NOT_EVALUATED}: {each.detail}"
+        for each in report.unresolved
+        if each.detail
+    ]
+
+
+def rules_document(report: RuleReport) -> dict[str, object]:
+    """Return *report* as plain values."""
+    after = violation_documents(report.change.after)
+    strict = (entry for entry in after if entry["strict"])
+    for entry, unresolved_rule in zip(strict, report.unresolved, strict=True):
+        entry.update(
+            repairable=unresolved_rule.repairable, detail=unresolved_rule.detail
+        )
+    return {
+        "before": violation_documents(report.change.before),
+        "after": after,
+        "repair": report.command,
+    }

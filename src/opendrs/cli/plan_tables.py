@@ -1,0 +1,309 @@
+"""Tables of a plan: its most valuable steps, the node loads and the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from opendrs.cli.cluster_tables import (
+    ALL_OPTION_HINT,
+    MAX_UNABRIDGED_NODES,
+    most_loaded,
+    node_load,
+)
+from opendrs.cli.console import TextCell, add_row, create_table, printable
+from opendrs.cli.formatting import (
+    UNKNOWN,
+    arrow,
+    format_bytes,
+    format_cores,
+    format_percent,
+    load_bar,
+)
+from opendrs.cli.plan_summary import (
+    MAX_RULES_LISTED,
+    PlanSummary,
+    infeasible_lines,
+    print_summary,
+)
+from opendrs.model import (
+    ACTION_KINDS,
+    ColdMigration,
+    GuestId,
+    NodeId,
+    NodeState,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Resources,
+    Snapshot,
+    Step,
+    format_count,
+    format_list,
+)
+from opendrs.rules import violation_change
+
+RESOURCES = ("cpu", "memory")
+MAX_STEPS_LISTED = 10  # that are shown of a plan with more
+MAX_NODES_LISTED = 5  # of more than a few, the most loaded
+MAX_NOTES_LISTED = 5
+MAX_DEPENDENCIES_LISTED = 3  # steps that are named as those that one waits for
+
+
+def print_decision(
+    screen: Console, summary: PlanSummary, snapshot: Snapshot, *, show_all: bool
+) -> None:
+    """Print a summary, then the steps, what becomes of the nodes, and the notes.
+
+    Args:
+        screen: The console.
+        summary: The decision and its figures.
+        snapshot: The cluster it is about.
+        show_all: Whether to print all steps, nodes and notes, however many.
+    """
+    print_summary(screen, summary, None if show_all else MAX_RULES_LISTED)
+    decision = summary.decision
+    if decision.plan.steps:
+        screen.print()
+        print_steps(screen, decision.plan, snapshot, show_all=show_all)
+        screen.print()
+        after = snapshot_after(snapshot, decision.plan)
+        print_loads(screen, snapshot, after, show_all=show_all)
+        if show_all:
+            print_metrics(screen, decision.before, decision.after)
+    reported = {*infeasible_lines(summary.rules)}
+    notes = [note for note in decision.notes if note not in reported]
+    if notes:
+        screen.print()
+    _print_notes(screen, notes, show_all=show_all)
+
+
+def _print_notes(screen: Console, notes: Sequence[str], *, show_all: bool) -> None:
+    limit = len(notes) if show_all else MAX_NOTES_LISTED
+    for note in notes[:limit]:
+        screen.print(Text(printable(note), style="dim"))
+    if (left := len(notes) - limit) > 0:
+        screen.print(
+            Text(
+                f"and {format_count(left, 'more note')}; {ALL_OPTION_HINT}", style="dim"
+            )
+        )
+
+
+def snapshot_after(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """Return the cluster once all of *plan* is done."""
+    return snapshot.apply(*(step.action for step in plan.steps))
+
+
+def print_steps(
+    screen: Console, plan: Plan, snapshot: Snapshot, *, show_all: bool
+) -> None:
+    """Print the steps with their reasons; of many, the most valuable, in one line each.
+
+    Args:
+        screen: The console.
+        plan: The plan.
+        snapshot: The cluster before it.
+        show_all: Whether to print all steps, with the whole of their reasons.
+    """
+    total = len(plan.steps)
+    shortened = total > MAX_STEPS_LISTED and not show_all
+    steps = most_valuable(plan, snapshot, MAX_STEPS_LISTED) if shortened else plan.steps
+    if shortened:
+        abridgment = (
+            f"the {MAX_STEPS_LISTED} most valuable of {total} steps; {ALL_OPTION_HINT}"
+        )
+        screen.print(Text(abridgment, style="dim"))
+    headings = ["step", "guest", "from", "to", "cores", "memory"]
+    rows = [_step_cells(step, snapshot) for step in steps]
+    if any(step.depends_on for step in steps):
+        headings.append("waits for")
+        limit = total if show_all else MAX_DEPENDENCIES_LISTED
+        rows = [
+            [*row, format_list(step.depends_on, limit)]
+            for row, step in zip(rows, steps, strict=True)
+        ]
+    if shortened or not screen.is_terminal:
+        repairs = repaired_rules(plan, snapshot)
+        listing = create_table(*headings, "why", right=["cores", "memory"])
+        for row, step in zip(rows, steps, strict=True):
+            short = _short_detail(step, snapshot, repairs=step.id in repairs)
+            add_row(
+                listing, *row, TextCell(Text(printable(short)), printable(step.detail))
+            )
+        screen.print(listing)
+        return
+    widths = _widths([headings, *rows])
+    screen.print(Text(_aligned_line(headings, widths), style="bold"))
+    for row, step in zip(rows, steps, strict=True):
+        screen.print(Text(_aligned_line(row, widths)))
+        detail = Text(printable(step.detail), style="dim")
+        screen.print(Padding(detail, (0, 0, 0, widths[0] + 2)))
+
+
+def _short_detail(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
+    """Return why *step* is there, in a few words."""
+    action = step.action
+    if isinstance(action, PowerOn | PowerOff):
+        return step.detail.partition(";")[0]
+    if repairs:
+        return "repairs a broken rule"
+    source, target = (
+        _mean_load(snapshot, name) for name in (action.source, action.target)
+    )
+    return f"{format_percent(source).strip()} loaded, target {format_percent(target).strip()}"
+
+
+def _mean_load(snapshot: Snapshot, name: NodeId) -> float | None:
+    loads = [node_load(snapshot.nodes[name], resource) for resource in RESOURCES]
+    known = [load for load in loads if load is not None]
+    return sum(known) / len(known) if len(known) == len(loads) else None
+
+
+def _step_cells(step: Step, snapshot: Snapshot) -> list[str]:
+    action = step.action
+    if isinstance(action, PowerOn | PowerOff):
+        return [step.id, ACTION_KINDS[type(action)], "", action.node, "", ""]
+    usage = snapshot.guests[action.guest].usage
+    note = " (stop, start)" if isinstance(action, ColdMigration) else ""
+    return [
+        step.id,
+        action.guest + note,
+        action.source,
+        action.target,
+        format_cores(usage.cpu),
+        format_bytes(usage.memory),
+    ]
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    longest = 32  # a longer name pushes the rest of its line to the right
+    return [
+        min(longest, max(len(printable(cell)) for cell in column))
+        for column in zip(*rows, strict=True)
+    ]
+
+
+def _aligned_line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    figures = (4, 5)
+    aligned = [
+        printable(cell).rjust(width)
+        if index in figures
+        else printable(cell).ljust(width)
+        for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(aligned).rstrip()
+
+
+def print_loads(
+    screen: Console, before: Snapshot, after: Snapshot, *, show_all: bool
+) -> None:
+    """Print the measured load of each node, before and after.
+
+    Of many nodes the most loaded are printed, before or after, the worst first.
+    """
+    names = sorted(before.nodes.keys() | after.nodes.keys())
+    if len(names) > MAX_UNABRIDGED_NODES and not show_all:
+        total, names = len(names), most_loaded(MAX_NODES_LISTED, before, after)
+        abridgment = f"the {len(names)} most loaded of {total} nodes; {ALL_OPTION_HINT}"
+        screen.print(Text(abridgment, style="dim"))
+    headings = ["node"]
+    for resource in RESOURCES:
+        headings += [resource, f"{resource} after"]
+    listing = create_table(*headings, no_wrap=headings[1:])
+    for name in names:
+        cells: list[str | TextCell] = [name]
+        for resource in RESOURCES:
+            cells.append(_load_cell(before, name, resource))
+            cells.append(_load_cell(after, name, resource, before=f"{arrow()} "))
+        add_row(listing, *cells)
+    screen.print(listing)
+
+
+def _load_cell(
+    snapshot: Snapshot, name: NodeId, resource: str, before: str = ""
+) -> TextCell:
+    node = snapshot.nodes.get(name)  # a platform may have lost it meanwhile
+    if node is None:
+        return load_bar(None, prefix=before)
+    if node.state is NodeState.OFFLINE:
+        state = node.state.value
+        return TextCell(Text(f"{before}{state}", style="dim"), state)
+    return load_bar(node_load(node, resource), prefix=before)
+
+
+def print_metrics(
+    screen: Console, before: Mapping[str, float], after: Mapping[str, float]
+) -> None:
+    """Print a policy's own measures before and after, if it has any."""
+    if not before:
+        return
+    listing = create_table("measure", "before", "after", right=["before", "after"])
+    for name, value in before.items():
+        then = f"{after[name]:.3f}" if name in after else UNKNOWN
+        add_row(listing, name.replace("_", " "), f"{value:.3f}", then)
+    screen.print()
+    screen.print(listing)
+
+
+POWER_ACTION_VALUE = 1.0  # the value of a step that powers a node on or off
+
+
+def most_valuable(plan: Plan, snapshot: Snapshot, limit: int) -> tuple[Step, ...]:
+    """Return the *limit* steps with the highest value, in the order of the plan.
+
+    Steps that repair a broken strict rule come first, those that repair more rules
+    before others. Then comes the part of the capacity of its source node that a step
+    frees, the mean of processors and memory; power actions count as a whole node. Of
+    equal steps the earlier comes first.
+
+    Args:
+        plan: The plan.
+        snapshot: The cluster before it.
+        limit: How many steps.
+    """
+    repairs = repaired_rules(plan, snapshot)
+    ranked = sorted(
+        range(len(plan.steps)),
+        key=lambda index: (
+            -repairs.get(plan.steps[index].id, 0),
+            -_freed_capacity(plan.steps[index], snapshot),
+            index,
+        ),
+    )
+    return tuple(plan.steps[index] for index in sorted(ranked[:limit]))
+
+
+def repaired_rules(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
+    """Return how many broken strict rules the guest of each step breaks no more.
+
+    Steps without any are not in it, nor are detours.
+    """
+    after = snapshot.apply(*(step.action for step in plan.steps))
+    count: dict[GuestId, int] = {}
+    for violation in violation_change(snapshot, after).repaired:
+        for guest in violation.guests:
+            count[guest] = count.get(guest, 0) + 1
+    return {
+        step.id: count[step.action.guest]
+        for step in plan.steps
+        if not isinstance(step.action, PowerOn | PowerOff)
+        and step.action.guest in count
+        and after.guests[step.action.guest].node == step.action.target
+    }
+
+
+def _freed_capacity(step: Step, snapshot: Snapshot) -> float:
+    """Return the part of its source node that *step* frees; 0 when it is not known."""
+    if isinstance(step.action, PowerOn | PowerOff):
+        return POWER_ACTION_VALUE
+    capacity = snapshot.nodes[step.action.source].capacity
+    used = snapshot.guests[step.action.guest].usage.resources
+    return 0.0 if capacity is None or used is None else _mean_fraction(used, capacity)
+
+
+def _mean_fraction(used: Resources, capacity: Resources) -> float:
+    return (used.cpu / capacity.cpu + used.memory / capacity.memory) / 2

@@ -1,0 +1,124 @@
+"""How long a plan takes: on the screen, and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from opendrs.cli.console import printable
+from opendrs.cli.formatting import format_duration
+from opendrs.model import Limits, format_count, format_list
+from opendrs.planning import Certainty, Schedule, ScheduledStep
+
+MAX_PATH_STEPS = 5  # of a critical path that are named
+
+
+def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
+    """Print the longest chain of steps, what was assumed, and what will not end."""
+    if not schedule.steps:
+        return
+    screen.print()
+    if len(schedule.critical_path) > 1:
+        duration = format_duration(schedule.critical_path_seconds)
+        path_text = f"step {', then '.join(schedule.critical_path)}"
+        if len(schedule.critical_path) > MAX_PATH_STEPS:
+            first, last = schedule.critical_path[0], schedule.critical_path[-1]
+            path_text = (
+                f"{len(schedule.critical_path)} steps, from step {first} to step {last}"
+            )
+        screen.print(Text(printable(f"critical path: {path_text}; {duration}")))
+    assumptions = "; ".join(_assumptions(schedule))
+    if assumptions:
+        screen.print(Text(f"assumed: {assumptions}", style="dim"))
+    for line in _timeout_warnings(schedule.steps, limits):
+        screen.print(Text(printable(line), style="red"))
+    for line in _convergence_warnings(schedule.steps, limits):
+        screen.print(Text(printable(line), style="yellow"))
+
+
+def schedule_document(schedule: Schedule) -> dict[str, object]:
+    """Return *schedule* as `plan --format json` prints it."""
+    return {
+        "seconds": schedule.seconds,
+        "at_least": schedule.at_least,
+        "max_parallel": schedule.max_parallel,
+        "critical_path": list(schedule.critical_path),
+        "critical_path_seconds": schedule.critical_path_seconds,
+        "bandwidth": schedule.bandwidth,
+        "bandwidth_assumed": schedule.assumed,
+        "steps": {
+            scheduled_step.step: _step_document(scheduled_step)
+            for scheduled_step in schedule.steps
+        },
+    }
+
+
+def _step_document(scheduled_step: ScheduledStep) -> dict[str, object]:
+    return {
+        "start": scheduled_step.start,
+        "end": scheduled_step.end,
+        "seconds": scheduled_step.alone.seconds,
+        "downtime": scheduled_step.alone.downtime,
+        "certainty": scheduled_step.alone.certainty.value,
+        "non_converging": scheduled_step.non_converging,
+    }
+
+
+def _assumptions(schedule: Schedule) -> Iterator[str]:
+    if schedule.assumed:
+        gigabits = schedule.bandwidth * 8 / 1e9
+        yield f"links of {gigabits:g} Gbit/s, because [limits] names no bandwidth"
+    explanations = {
+        Certainty.AT_LEAST: "guests do not write to their memory during {}, because "
+        "the dirty rate is not known",
+        Certainty.UNKNOWN: "no time for {}, because the duration is not known",
+    }
+    for certainty, explanation in explanations.items():
+        steps = [s.step for s in schedule.steps if s.alone.certainty is certainty]
+        if steps:
+            yield explanation.format(format_count(len(steps), "step"))
+
+
+def _timeout_warnings(spans: Sequence[ScheduledStep], limits: Limits) -> Iterator[str]:
+    """Yield which moves would be aborted before they have ended."""
+    never_completing = [
+        s.step for s in spans if s.alone.certainty is Certainty.NEVER_COMPLETES
+    ]
+    slow = [s.step for s in spans if _exceeds_timeout(s, limits)]
+    after = f"aborted after {format_duration(limits.migration_timeout)}"
+    if never_completing:
+        yield (
+            f"never ends, and is {after}: {format_list(never_completing)}: the guest writes "
+            "faster than its memory can be sent"
+        )
+    if slow:
+        yield f"takes too long, and is {after}: {format_list(slow)}"
+
+
+def _convergence_warnings(
+    spans: Sequence[ScheduledStep], limits: Limits
+) -> Iterator[str]:
+    """Yield which moves end, but only once fewer of them share a link."""
+    non_converging = [
+        s.step
+        for s in spans
+        if s.non_converging
+        and s.alone.seconds is not None
+        and not _exceeds_timeout(s, limits)
+    ]
+    if non_converging:
+        yield (
+            f"makes no headway for a time: {format_list(non_converging)}: the guest writes "
+            "faster than its memory can be sent while other moves share its links"
+        )
+
+
+def _exceeds_timeout(scheduled_step: ScheduledStep, limits: Limits) -> bool:
+    """Return whether a move that would end does not end in time."""
+    duration = scheduled_step.end - scheduled_step.start
+    return (
+        scheduled_step.alone.seconds is not None
+        and duration >= limits.migration_timeout
+    )

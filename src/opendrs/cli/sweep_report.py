@@ -1,0 +1,141 @@
+"""What came of a sweep: told, and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opendrs.cli.console import add_row, console, create_table, printable
+from opendrs.config import display_path
+from opendrs.errors import InvalidSettingError
+from opendrs.model import format_count
+from opendrs.simulation.atomic_output import AtomicFiles
+from opendrs.simulation.sweep.results import SweepCandidate
+
+MAX_ROWS = 40  # of the table; more are in the results
+EXTRA_METRICS = ("bound_ratio", "migrations")  # metrics told besides the front
+FRONT_MARKER = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepReport:
+    """What came of a sweep.
+
+    Attributes:
+        title: What it is called.
+        results: Where all runs are.
+        runs: How many there are.
+        computed: How many of them were not there before.
+        front: The two metrics that were weighed.
+        candidates: What was tried, by the first of them.
+    """
+
+    title: str
+    results: Path
+    runs: int
+    computed: int
+    front: tuple[str, str]
+    candidates: Sequence[SweepCandidate]
+
+
+def sweep_document(report: SweepReport) -> dict[str, object]:
+    """Return *report* as plain values."""
+    return {
+        "title": report.title,
+        "results": str(report.results),
+        "runs": report.runs,
+        "computed": report.computed,
+        "front": list(report.front),
+        "candidates": [
+            {
+                "label": each.label,
+                "policy": each.name,
+                "runs": each.runs,
+                "on_front": each.on_front,
+                "means": dict(each.means),
+            }
+            for each in report.candidates
+        ],
+    }
+
+
+def print_sweep(report: SweepReport) -> None:
+    """Print a table of the candidates; of many, the front first of all."""
+    screen = console()
+    metrics = [
+        *report.front,
+        *(each for each in EXTRA_METRICS if each not in report.front),
+    ]
+    headings = [each.replace("_", " ") for each in metrics]
+    listing = create_table("", *headings, "policy", right=headings)
+    listed = _listed_candidates(report.candidates)
+    for each in listed:
+        figures = [_metric_text(each.means.get(metric)) for metric in metrics]
+        mark = FRONT_MARKER if each.on_front else ""
+        add_row(listing, mark, *figures, each.label)
+    screen.print(listing)
+    screen.print()
+    unlisted = len(report.candidates) - len(listed)
+    if unlisted:
+        screen.print(f"{unlisted} more are not shown.")
+    first, second = headings[:2]
+    each_of = format_count(report.candidates[0].runs, "run")
+    screen.print(
+        f"{FRONT_MARKER} on the front of {first} and {second}; means of {each_of}."
+    )
+    runs, new = format_count(report.runs, "run"), report.computed
+    screen.print(
+        printable(f"{runs}, {new} of them new: {display_path(report.results)}")
+    )
+
+
+def _listed_candidates(candidates: Sequence[SweepCandidate]) -> list[SweepCandidate]:
+    if len(candidates) <= MAX_ROWS:
+        return list(candidates)
+    best = [each for each in candidates if each.on_front]
+    others = [each for each in candidates if not each.on_front]
+    chosen = {id(each) for each in [*best, *others][: max(MAX_ROWS, len(best))]}
+    return [each for each in candidates if id(each) in chosen]
+
+
+def _metric_text(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
+
+
+def draw_sweep_report(report: SweepReport, path: Path) -> None:
+    """Draw *report* to *path*.
+
+    Raises:
+        InvalidSettingError: There is nothing to draw.
+        InvalidFileError: It cannot be written.
+    """
+    from opendrs.simulation.plots import (  # noqa: PLC0415
+        PlottedCandidate,
+        draw_sweep,
+    )
+
+    first, second = report.front
+    points = []
+    for each in report.candidates:
+        x, y = each.means.get(first), each.means.get(second)
+        if x is not None and y is not None:
+            points.append(
+                PlottedCandidate(
+                    label=each.label, name=each.name, x=x, y=y, on_front=each.on_front
+                )
+            )
+    if not points:
+        raise InvalidSettingError(
+            f"--plot: no policy has both {first} and {second}; see --front"
+        )
+    names = (_axis_label(first), _axis_label(second))
+    with AtomicFiles() as drafts:
+        draw_sweep(report.title, points, names, drafts.new(path), path.suffix)
+
+
+def _axis_label(metric: str) -> str:
+    labels = {"energy_kwh": "energy, kWh", "slav": "SLAV", "esv": "ESV"}
+    return labels.get(metric, metric.replace("_", " "))

@@ -1,0 +1,343 @@
+"""Validate configurations, rules, snapshots, scenarios, sweeps and drills."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from shutil import which
+
+from opendrs.cli.sources import name_mismatches
+from opendrs.config import (
+    Diagnostic,
+    FileFormat,
+    KeyPath,
+    Severity,
+    detect_format,
+    display_path,
+    snapshot_and_diagnostics,
+)
+from opendrs.config.plausibility import (
+    check_bandwidth,
+    check_limits,
+    find_implausible,
+    find_impossible,
+    find_incomplete,
+)
+from opendrs.config.settings import Settings
+from opendrs.config.settings_reading import settings_and_diagnostics
+from opendrs.errors import ConfigurationError
+from opendrs.escapes import repr_value
+from opendrs.model import NodeAffinity, Rule, Snapshot, format_count
+from opendrs.platforms.libvirt import LibvirtSettings
+from opendrs.platforms.registry import PlatformConnection
+from opendrs.platforms.snapshot_file import SnapshotFilePlatform, SnapshotFileSettings
+from opendrs.policies.consolidation import Consolidate
+from opendrs.power import PowerCommandSettings, RedfishSettings
+
+_KEY_PATH = re.compile(r"[a-z_]+\.[a-z_]+")
+MIN_USUAL_INTERVAL = 10.0  # seconds from one cycle to the next
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationResult:
+    """A file that was examined.
+
+    Attributes:
+        description: What it is.
+        diagnostics: Everything that is wrong or odd about it.
+        settings: What it says as a configuration; None for anything else.
+        snapshot: What it says as a snapshot; None for anything else.
+    """
+
+    description: str
+    diagnostics: tuple[Diagnostic, ...]
+    settings: Settings | None = None
+    snapshot: Snapshot | None = None
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that it adds as a configuration."""
+        return () if self.settings is None else self.settings.rules
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing is wrong, however odd."""
+        return all(each.severity is not Severity.ERROR for each in self.diagnostics)
+
+
+def validate_document(
+    document: object, source: str, directory: Path
+) -> ValidationResult:
+    """Return what is said by *document*, and all that is wrong with it.
+
+    Args:
+        document: Plain values, as parsed.
+        source: Where they come from.
+        directory: What relative paths begin from.
+    """
+    file_format = detect_format(document)
+    if file_format in _READERS:
+        return ValidationResult(
+            file_format.value.name,
+            tuple(_read_diagnostics(file_format, document, source, directory)),
+        )
+    if file_format is FileFormat.SNAPSHOT or _looks_like_snapshot(document):
+        snapshot, snapshot_diagnostics = snapshot_and_diagnostics(document, source)
+        if snapshot is not None:
+            snapshot_diagnostics = (
+                *snapshot_diagnostics,
+                *find_implausible(snapshot),
+                *find_incomplete(snapshot),
+            )
+        return ValidationResult("a snapshot", snapshot_diagnostics, snapshot=snapshot)
+    settings, errors = settings_and_diagnostics(document, source, directory)
+    diagnostics = (
+        *errors,
+        *_settings_diagnostics(settings),
+        *_library_diagnostics(document),
+    )
+    return ValidationResult("a configuration", diagnostics, settings=settings)
+
+
+def _looks_like_snapshot(document: object) -> bool:
+    snapshot_keys = ("format", "taken_at", "nodes", "guests")
+    return not isinstance(document, Mapping) or any(
+        key in document for key in snapshot_keys
+    )
+
+
+def _read_diagnostics(
+    file_format: FileFormat, document: object, source: str, directory: Path
+) -> Iterator[Diagnostic]:
+    """Yield what is wrong with a file that one command alone takes."""
+    try:
+        _READERS[file_format](document, source, directory)
+    except ConfigurationError as error:
+        for line in error.messages:
+            yield Diagnostic((), line.removeprefix(f"{source}: "))
+
+
+def _read_scenario(document: object, source: str, directory: Path) -> None:
+    from opendrs.simulation.scenario.parsing import parse_scenario  # noqa: PLC0415 - slow
+
+    parse_scenario(document, source, directory)
+
+
+def _read_sweep(document: object, source: str, directory: Path) -> None:
+    from opendrs.simulation.sweep.parsing import parse_sweep  # noqa: PLC0415 - slow
+
+    parse_sweep(document, source, directory)
+
+
+def _read_drill(document: object, source: str, directory: Path) -> None:
+    from opendrs.pve_ha.simulator.file_format import drill_from  # noqa: PLC0415 - slow
+
+    drill_from(document, source, directory)
+
+
+_READERS = {
+    FileFormat.SCENARIO: _read_scenario,
+    FileFormat.SWEEP: _read_sweep,
+    FileFormat.DRILL: _read_drill,
+}
+
+
+def _settings_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
+    """Yield what settings name and is not there, and what is odd about them."""
+    yield from check_limits(settings.limits)
+    yield from _interval_warnings(settings)
+    yield from _api_diagnostics(settings)
+    yield from _agent_diagnostics(settings)
+    for connection in settings.platforms.values():
+        path = ("platform", connection.name)
+        if isinstance(connection.settings, SnapshotFileSettings):
+            yield from _snapshot_diagnostics(path, connection.settings.path, settings)
+        if isinstance(connection.settings, LibvirtSettings):
+            yield from _libvirt_diagnostics(path, connection.settings, settings)
+        yield from _power_diagnostics((*path, "power"), connection)
+    yield from _guest_warnings(settings)
+
+
+def _interval_warnings(settings: Settings) -> Iterator[Diagnostic]:
+    for name in ("controller", "agent"):
+        part = getattr(settings, name)
+        if part is not None and part.interval < MIN_USUAL_INTERVAL:
+            message = f'{part.interval:g} s is very short; did you mean "'
+            message += f'{part.interval:g} min"?'
+            yield _warning((name, "interval"), message)
+    for name, values in settings.policy_settings.items():
+        path = ("policy", name)
+        try:
+            policy = settings.load_policy(name)
+        except ConfigurationError:
+            continue  # complained about already
+        if isinstance(policy, Consolidate):
+            yield from check_bandwidth((*path, "bandwidth"), policy.bandwidth)
+        threshold = getattr(policy, "threshold", None)
+        if "threshold" in values and isinstance(threshold, float) and threshold > 1:
+            message = f"{threshold:g} is reached by very uneven clusters only; "
+            yield _warning((*path, "threshold"), f"{message}0.1 is usual")
+
+
+def _api_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
+    requests = settings.api
+    if requests is not None:
+        # Only here: to speak TLS takes a while to import.
+        from opendrs.api.tls import check_credentials  # noqa: PLC0415
+
+        yield from _catch_diagnostics(lambda: check_credentials(requests))
+
+
+def _agent_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
+    agent = settings.agent
+    if agent is None:
+        return
+    from opendrs.agent.http_client import check_agent_credentials  # noqa: PLC0415 - as above
+
+    yield from _catch_diagnostics(lambda: check_agent_credentials(agent))
+    known = {
+        node
+        for connection in settings.platforms.values()
+        if isinstance(connection.settings, LibvirtSettings)
+        for node in connection.settings.nodes
+    }
+    if known and agent.node not in known:
+        yield _unknown_node(("agent", "node"), agent.node, known, "any platform")
+
+
+def _snapshot_diagnostics(
+    path: KeyPath, file: Path, settings: Settings
+) -> Iterator[Diagnostic]:
+    try:
+        snapshot = SnapshotFilePlatform(file).observe()
+    except ConfigurationError as error:
+        yield from (Diagnostic((*path, "path"), line) for line in error.messages)
+        return
+    for diagnostic in find_impossible(snapshot):
+        yield Diagnostic((*path, "path"), f"{display_path(file)}: {diagnostic}")
+    name = str(path[-1])
+    for diagnostic in name_mismatches(
+        settings.rules, settings.limits.networks, snapshot
+    ):
+        yield Diagnostic(diagnostic.path, f"{diagnostic.message} on platform {name}")
+
+
+def _libvirt_diagnostics(
+    path: KeyPath, libvirt: LibvirtSettings, settings: Settings
+) -> Iterator[Diagnostic]:
+    if libvirt.bandwidth is not None:
+        yield from check_bandwidth((*path, "bandwidth"), libvirt.bandwidth)
+    where = f"platform {path[-1]}"
+    for key_path, nodes in _referenced_nodes(settings):
+        for node in sorted(set(nodes) - libvirt.nodes.keys()):
+            yield _unknown_node(key_path, node, libvirt.nodes, where)
+
+
+def _library_diagnostics(document: object) -> Iterator[Diagnostic]:
+    """Yield which library is missing, once for all platforms that need it."""
+    platforms = document.get("platform") if isinstance(document, Mapping) else None
+    if not isinstance(platforms, Mapping):
+        return
+    for name, table in platforms.items():
+        if isinstance(table, Mapping) and table.get("kind") == "libvirt":
+            from opendrs.platforms.libvirt.client import load_library  # noqa: PLC0415 - slow
+
+            try:
+                load_library()
+            except ConfigurationError as error:
+                yield Diagnostic(("platform", name, "kind"), "; ".join(error.messages))
+            return
+
+
+def _referenced_nodes(settings: Settings) -> Iterator[tuple[KeyPath, Iterable[str]]]:
+    for index, rule in enumerate(settings.rules):
+        if isinstance(rule, NodeAffinity):
+            yield ("rules", index, "nodes"), rule.nodes
+    for index, network in enumerate(settings.limits.networks):
+        yield ("limits", "networks", index, "nodes"), network.nodes
+
+
+def _power_diagnostics(
+    path: KeyPath, connection: PlatformConnection
+) -> Iterator[Diagnostic]:
+    if connection.power is None:
+        return
+    from opendrs.power.redfish import require_credentials  # noqa: PLC0415 - slow
+
+    drivers = dict(connection.power.nodes)
+    if connection.power.default is not None:
+        drivers["every node"] = connection.power.default
+    reported: set[object] = set()  # what nodes share is told once
+    for node, settings in drivers.items():
+        if isinstance(settings, RedfishSettings):
+            files = (settings.password_file, settings.password_env, settings.ca)
+            if files not in reported:
+                reported.add(files)
+                yield from _catch_diagnostics(
+                    partial(require_credentials, node, settings), path
+                )
+        elif isinstance(settings, PowerCommandSettings):
+            yield from _program_warnings(path, settings, reported)
+
+
+def _program_warnings(
+    path: KeyPath, settings: PowerCommandSettings, reported: set[object]
+) -> Iterator[Diagnostic]:
+    for name in ("on_command", "off_command", "state_command"):
+        command = getattr(settings, name)
+        program = command[0] if command else "true"
+        if program not in reported and "{" not in program and which(program) is None:
+            reported.add(program)
+            yield _warning(
+                (*path, name), f"there is no program {repr_value(program)} here"
+            )
+
+
+def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
+    """Yield a warning where guests are named that only a platform knows."""
+    platform_names = [
+        name
+        for name, connection in settings.platforms.items()
+        if isinstance(connection.settings, LibvirtSettings)
+    ]
+    guests = {guest for rule in settings.rules for guest in _rule_guests(rule)}
+    if platform_names and guests:
+        yield _warning(
+            ("rules",),
+            f"only the platform knows whether {format_count(len(guests), 'guest')} that "
+            f"they name are there; opendrs check {platform_names[0]} asks it",
+        )
+
+
+def _rule_guests(rule: Rule) -> frozenset[str]:
+    return getattr(rule, "guests", frozenset())
+
+
+def _unknown_node(
+    path: KeyPath, node: str, known: Iterable[str], where: str
+) -> Diagnostic:
+    return Diagnostic(
+        path, f"there is no node {repr_value(node)} on {where}", node, tuple(known)
+    )
+
+
+def _warning(path: KeyPath, message: str) -> Diagnostic:
+    return Diagnostic(path, message, severity=Severity.WARNING)
+
+
+def _catch_diagnostics(
+    check: Callable[[], object], path: KeyPath = ()
+) -> Iterator[Diagnostic]:
+    """Yield what *check* complains about."""
+    try:
+        check()
+    except ConfigurationError as error:
+        for line in error.messages:
+            field, colon, message = line.partition(": ")
+            if not path and colon and _KEY_PATH.fullmatch(field):
+                yield Diagnostic(tuple(field.split(".")), message)
+            else:
+                yield Diagnostic(path, line)

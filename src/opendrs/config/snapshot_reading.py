@@ -1,0 +1,219 @@
+"""From a document in the format opendrs-snapshot/1 to the model."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from opendrs.config.diagnostics import (
+    Diagnostic,
+    KeyPath,
+    pydantic_diagnostics,
+    raise_diagnostics,
+)
+from opendrs.config.formats import FileFormat, require_format
+from opendrs.config.parsing import (
+    display_path,
+    duplicate_key_diagnostics,
+    parse,
+    read_text,
+)
+from opendrs.config.snapshot_schema import (
+    FIELDS,
+    RULES,
+    CapacityEntry,
+    GuestEntry,
+    LimitEntry,
+    NodeEntry,
+    PressureEntry,
+    RuleEntry,
+    SnapshotEntry,
+    StallEntry,
+    UsageEntry,
+)
+from opendrs.config.snapshot_validation import (
+    MAX_DIAGNOSTICS,
+    dangling_references,
+    validate_snapshot,
+)
+from opendrs.errors import InvalidFileError, ModelError
+from opendrs.model import (
+    UNKNOWN_PRESSURE,
+    UNKNOWN_USAGE,
+    Affinity,
+    AntiAffinity,
+    Guest,
+    GuestId,
+    GuestState,
+    Node,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Pressure,
+    Resources,
+    Rule,
+    Snapshot,
+    Stall,
+    TagExclusion,
+    Usage,
+)
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Return the snapshot that the file *path* holds, as JSON or TOML.
+
+    Raises:
+        InvalidFileError: It holds none; with everything that is wrong.
+    """
+    source = display_path(path)
+    return snapshot_from(parse(read_text(path), source, path.suffix), source)
+
+
+def snapshot_from(document: object, source: str) -> Snapshot:
+    """Return the snapshot that *document* describes.
+
+    Args:
+        document: Plain values, as parsed from JSON or TOML.
+        source: Where they come from, to begin complaints with.
+
+    Raises:
+        InvalidFileError: They describe none; with everything that is wrong.
+    """
+    snapshot, diagnostics = snapshot_and_diagnostics(document, source)
+    raise_diagnostics(source, diagnostics, InvalidFileError)
+    assert snapshot is not None  # noqa: S101 - or there was a complaint
+    return snapshot
+
+
+def snapshot_and_diagnostics(
+    document: object, source: str
+) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
+    """Return the snapshot that *document* describes, or what is wrong with it.
+
+    Raises:
+        InvalidFileError: It is of another form.
+    """
+    require_format(document, source, FileFormat.SNAPSHOT)
+    entry, diagnostics = validate_snapshot(document)
+    all_diagnostics = chain(
+        diagnostics, duplicate_key_diagnostics(document), dangling_references(document)
+    )
+    if reported := tuple(islice(all_diagnostics, MAX_DIAGNOSTICS + 1)):
+        return None, reported
+    assert entry is not None  # noqa: S101 - or there was a complaint
+    try:
+        return _snapshot(entry), ()
+    except ModelError as error:
+        return None, (Diagnostic((), str(error)),)
+
+
+def validate_rules(
+    entries: object, path: KeyPath
+) -> tuple[tuple[Rule, ...], tuple[Diagnostic, ...]]:
+    """Return the rules that *entries* describe, or what is wrong with them.
+
+    Args:
+        entries: Plain values in the form the rules of a snapshot have.
+        path: Where they are in their document; ends in "rules".
+    """
+    try:
+        rules = RULES.validate_python(entries)
+    except ValidationError as error:
+        return (), tuple(pydantic_diagnostics(error, path, FIELDS))
+    return tuple(rule_from_entry(rule) for rule in rules), ()
+
+
+def _snapshot(entry: SnapshotEntry) -> Snapshot:
+    return Snapshot(
+        taken_at=entry["taken_at"],
+        nodes={
+            NodeId(name): _node(name, node) for name, node in entry["nodes"].items()
+        },
+        guests={
+            GuestId(name): _guest(name, guest)
+            for name, guest in entry["guests"].items()
+        },
+        rules=tuple(rule_from_entry(rule) for rule in entry.get("rules", ())),
+    )
+
+
+def _node(name: str, entry: NodeEntry) -> Node:
+    return Node(
+        id=NodeId(name),
+        capacity=_resources(entry.get("capacity")),
+        usage=_usage(entry.get("usage")),
+        state=entry.get("state", NodeState.UNKNOWN),
+        architecture=entry.get("architecture"),
+        cpu_model=entry.get("cpu_model"),
+        labels=frozenset(entry.get("labels", ())),
+        load_average=entry.get("load_average"),
+        pressure=_pressure(entry.get("pressure")),
+        ksm_shared=entry.get("ksm_shared"),
+        powered_on_at=entry.get("powered_on_at"),
+    )
+
+
+def _guest(name: str, entry: GuestEntry) -> Guest:
+    target = entry.get("migrating_to")
+    return Guest(
+        id=GuestId(name),
+        node=NodeId(entry["node"]),
+        kind=entry["kind"],
+        state=entry.get("state", GuestState.UNKNOWN),
+        limit=_resources(entry.get("limit")),
+        usage=_usage(entry.get("usage")),
+        pressure=_pressure(entry.get("pressure")),
+        uptime=entry.get("uptime"),
+        mobility=entry.get("mobility"),
+        mobility_detail=entry.get("mobility_detail"),
+        ha_managed=entry.get("ha_managed"),
+        tags=frozenset(entry.get("tags", ())),
+        cpu_model=entry.get("cpu_model"),
+        migrating_to=None if target is None else NodeId(target),
+        migrated_at=entry.get("migrated_at"),
+        dirty_rate=entry.get("dirty_rate"),
+    )
+
+
+def _resources(entry: CapacityEntry | LimitEntry | None) -> Resources | None:
+    return None if entry is None else Resources(entry["cpu"], entry["memory"])
+
+
+def _usage(entry: UsageEntry | None) -> Usage:
+    if entry is None:
+        return UNKNOWN_USAGE
+    return Usage(entry.get("cpu"), entry.get("memory"))
+
+
+def _pressure(entry: PressureEntry | None) -> Pressure:
+    if entry is None:
+        return UNKNOWN_PRESSURE
+    return Pressure(
+        cpu=_stall(entry.get("cpu", {})),
+        memory=_stall(entry.get("memory", {})),
+        io=_stall(entry.get("io", {})),
+    )
+
+
+def _stall(entry: StallEntry) -> Stall:
+    return Stall(entry.get("some"), entry.get("full"))
+
+
+def rule_from_entry(entry: RuleEntry) -> Rule:
+    """Return the rule that a checked *entry* describes."""
+    name = entry.get("name", "")
+    if entry["kind"] == "exclusion":
+        return TagExclusion(tags=frozenset(entry["tags"]), name=name)
+    guests = frozenset(GuestId(guest) for guest in entry["guests"])
+    if entry["kind"] == "pin":
+        return Pin(guests=guests, name=name)
+    strict = entry.get("strict", True)
+    if entry["kind"] == "affinity":
+        return Affinity(guests=guests, strict=strict, name=name)
+    if entry["kind"] == "anti-affinity":
+        return AntiAffinity(guests=guests, strict=strict, name=name)
+    nodes = {NodeId(node): priority for node, priority in entry["nodes"].items()}
+    return NodeAffinity(guests=guests, nodes=nodes, strict=strict, name=name)

@@ -1,0 +1,315 @@
+"""The schema of opendrs-snapshot/1 for pydantic."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    TypeAdapter,
+    WithJsonSchema,
+    with_config,
+)
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict  # pydantic refuses the one of Python 3.11
+
+from opendrs.model import (
+    MAX_AMOUNT,
+    MIN_CPU,
+    RATE,
+    SIZE,
+    TIME,
+    GuestKind,
+    GuestState,
+    Mobility,
+    NodeState,
+)
+
+FORMAT = "opendrs-snapshot/1"
+
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+def _parse_timestamp(value: object) -> datetime:
+    """Return the instant that *value* is, in UTC."""
+    try:
+        time = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(time, datetime) and time.tzinfo is not None:
+            return time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise PydanticCustomError(
+        "moment", "expected a time with its zone, such as 2026-11-21T12:00:00Z"
+    )
+
+
+def _require_unique(names: list[str]) -> list[str]:
+    if len(set(names)) < len(names):
+        raise PydanticCustomError("distinct", "expected each name only once")
+    return names
+
+
+_DATE_TIME = {"type": "string", "format": "date-time"}
+_UNIQUE = Field(json_schema_extra={"uniqueItems": True})
+
+Timestamp = Annotated[
+    datetime, PlainValidator(_parse_timestamp), WithJsonSchema(_DATE_TIME)
+]
+Name = Annotated[str, Field(min_length=1)]
+_FAIL_FAST = Field(fail_fast=True)  # an error for each of a million members is too many
+NameSet = Annotated[list[str], _FAIL_FAST, AfterValidator(_require_unique), _UNIQUE]
+NonEmptyNames = Annotated[
+    list[Name],
+    Field(min_length=1),
+    _FAIL_FAST,
+    AfterValidator(_require_unique),
+    _UNIQUE,
+]
+TwoOrMoreNames = Annotated[
+    list[Name],
+    Field(min_length=2),
+    _FAIL_FAST,
+    AfterValidator(_require_unique),
+    _UNIQUE,
+]
+Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]
+Bytes = Annotated[int, Field(ge=0, le=MAX_AMOUNT), SIZE]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Coerced = Field(strict=False)
+
+
+@with_config(_STRICT)
+class CapacityEntry(TypedDict):
+    """What a node has in all."""
+
+    cpu: Annotated[
+        float, Field(ge=MIN_CPU, le=MAX_AMOUNT, description="Processor cores.")
+    ]
+    memory: Annotated[
+        int, Field(gt=0, le=MAX_AMOUNT), SIZE, Field(description="Memory in bytes.")
+    ]
+
+
+@with_config(_STRICT)
+class LimitEntry(TypedDict):
+    """What a guest may use at most."""
+
+    cpu: Annotated[Amount, Field(description="Processor cores; 0 for no limit.")]
+    memory: Annotated[Bytes, Field(description="Memory in bytes.")]
+
+
+@with_config(_STRICT)
+class UsageEntry(TypedDict, total=False):
+    """What is in use now, as far as it was measured."""
+
+    cpu: Annotated[Amount, Field(description="Busy processor cores.")]
+    memory: Annotated[Bytes, Field(description="Memory in use, in bytes.")]
+
+
+@with_config(_STRICT)
+class StallEntry(TypedDict, total=False):
+    """The share of time in which work waited for a resource (PSI)."""
+
+    some: Annotated[
+        Fraction, Field(description="Fraction of time in which a task waited.")
+    ]
+    full: Annotated[
+        Fraction, Field(description="Fraction of time in which all tasks waited.")
+    ]
+
+
+@with_config(_STRICT)
+class PressureEntry(TypedDict, total=False):
+    """Pressure stall information (PSI) for each resource."""
+
+    cpu: StallEntry
+    memory: StallEntry
+    io: StallEntry
+
+
+@with_config(_STRICT)
+class NodeEntry(TypedDict, total=False):
+    """A hypervisor host."""
+
+    capacity: CapacityEntry
+    usage: UsageEntry
+    state: Annotated[
+        NodeState,
+        Coerced,
+        Field(description="Only an online node receives guests; absent is unknown."),
+    ]
+    architecture: Annotated[
+        str, Field(description="Instruction set, such as x86_64 or aarch64.")
+    ]
+    cpu_model: Annotated[
+        str, Field(description="Processor model as the hypervisor names it.")
+    ]
+    labels: Annotated[
+        NameSet, Field(description="What the operator says about the host.")
+    ]
+    load_average: Annotated[
+        Amount, Field(description="Runnable tasks, averaged over one minute.")
+    ]
+    pressure: PressureEntry
+    ksm_shared: Annotated[
+        Bytes, Field(description="Bytes saved by merging equal memory pages (KSM).")
+    ]
+    powered_on_at: Annotated[Timestamp, Field(description="When it was last woken.")]
+
+
+@with_config(_STRICT)
+class GuestEntry(TypedDict):
+    """A virtual machine or a system container."""
+
+    node: Annotated[Name, Field(description="The node it is on.")]
+    kind: Annotated[GuestKind, Coerced, Field(description="What kind of guest it is.")]
+    state: NotRequired[
+        Annotated[
+            GuestState,
+            Coerced,
+            Field(description="Whether it runs; absent is unknown."),
+        ]
+    ]
+    limit: NotRequired[LimitEntry]
+    usage: NotRequired[UsageEntry]
+    pressure: NotRequired[PressureEntry]
+    uptime: NotRequired[
+        Annotated[Amount, TIME, Field(description="Seconds since it started.")]
+    ]
+    mobility: NotRequired[
+        Annotated[
+            Mobility,
+            Coerced,
+            Field(description="How it can get to another node."),
+        ]
+    ]
+    mobility_detail: NotRequired[
+        Annotated[str, Field(description="Why it cannot move live, in words.")]
+    ]
+    ha_managed: NotRequired[
+        Annotated[bool, Field(description="Whether an HA manager restarts it.")]
+    ]
+    tags: NotRequired[
+        Annotated[NameSet, Field(description="What the operator says about the guest.")]
+    ]
+    cpu_model: NotRequired[
+        Annotated[str, Field(description="The node's processor model it depends on.")]
+    ]
+    migrating_to: NotRequired[
+        Annotated[
+            Name, Field(description="The target, while a migration is under way.")
+        ]
+    ]
+    migrated_at: NotRequired[
+        Annotated[Timestamp, Field(description="When it was last moved.")]
+    ]
+    dirty_rate: NotRequired[
+        Annotated[
+            Amount,
+            RATE,
+            Field(description="Bytes of memory it writes anew in a second."),
+        ]
+    ]
+
+
+StrictFlag = Annotated[
+    bool,
+    Field(description="Whether the rule must be kept; true when absent."),
+]
+RuleName = Annotated[str, Field(description="What the operator calls the rule.")]
+
+
+@with_config(_STRICT)
+class NodeAffinityEntry(TypedDict):
+    """Each of these guests belongs on one of these nodes."""
+
+    kind: Literal["node-affinity"]
+    guests: NonEmptyNames
+    nodes: Annotated[
+        dict[Name, Annotated[int, Field(ge=-(10**9), le=10**9)]],
+        Field(min_length=1, description="Priority of each; the higher, the better."),
+    ]
+    strict: NotRequired[StrictFlag]
+    name: NotRequired[RuleName]
+
+
+@with_config(_STRICT)
+class AffinityEntry(TypedDict):
+    """All of these guests share a node."""
+
+    kind: Literal["affinity"]
+    guests: TwoOrMoreNames
+    strict: NotRequired[StrictFlag]
+    name: NotRequired[RuleName]
+
+
+@with_config(_STRICT)
+class AntiAffinityEntry(TypedDict):
+    """No two of these guests share a node."""
+
+    kind: Literal["anti-affinity"]
+    guests: TwoOrMoreNames
+    strict: NotRequired[StrictFlag]
+    name: NotRequired[RuleName]
+
+
+@with_config(_STRICT)
+class PinEntry(TypedDict):
+    """None of these guests is ever moved."""
+
+    kind: Literal["pin"]
+    guests: NonEmptyNames
+    name: NotRequired[RuleName]
+
+
+@with_config(_STRICT)
+class TagExclusionEntry(TypedDict):
+    """No guest that bears one of these tags is ever moved."""
+
+    kind: Literal["exclusion"]
+    tags: NonEmptyNames
+    name: NotRequired[RuleName]
+
+
+RuleEntry = (
+    NodeAffinityEntry | AffinityEntry | AntiAffinityEntry | PinEntry | TagExclusionEntry
+)
+RuleEntries = list[Annotated[RuleEntry, Field(discriminator="kind")]]
+
+
+@with_config(_STRICT)
+class SnapshotEntry(TypedDict):
+    """One cluster at one instant."""
+
+    format: Literal["opendrs-snapshot/1"]
+    taken_at: Annotated[Timestamp, Field(description="When the cluster was observed.")]
+    nodes: Annotated[dict[Name, NodeEntry], Field(description="Every node by name.")]
+    guests: Annotated[
+        dict[Name, GuestEntry],
+        Field(description="Every guest by name, such as vm:101."),
+    ]
+    rules: NotRequired[
+        Annotated[RuleEntries, Field(description="The placement rules in force.")]
+    ]
+
+
+SNAPSHOT = TypeAdapter(SnapshotEntry)
+RULES = TypeAdapter(RuleEntries)
+FIELDS = frozenset(
+    field
+    for entry in (
+        SnapshotEntry,
+        NodeEntry,
+        GuestEntry,
+        CapacityEntry,
+        PressureEntry,
+        StallEntry,
+        NodeAffinityEntry,
+        TagExclusionEntry,
+    )
+    for field in entry.__annotations__
+)

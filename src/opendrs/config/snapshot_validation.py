@@ -1,0 +1,222 @@
+"""Validate a snapshot document in batches, with its references to nodes and guests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from opendrs.config.diagnostics import Diagnostic, KeyPath, pydantic_diagnostics
+from opendrs.config.snapshot_schema import (
+    FIELDS,
+    SNAPSHOT,
+    GuestEntry,
+    Name,
+    NodeEntry,
+    RuleEntries,
+    SnapshotEntry,
+)
+from opendrs.escapes import repr_value
+
+BATCH_SIZE = 1000  # nodes or guests
+MAX_DIAGNOSTICS = 1000  # complaints
+MAX_FIELDS = 1000  # of a node or a guest
+MAX_RULE_FIELDS = 100_000  # of a rule, which may have a priority for each node
+
+_TABLE_ADAPTERS: Mapping[str, TypeAdapter[Any]] = {
+    "nodes": TypeAdapter(dict[Name, NodeEntry]),
+    "guests": TypeAdapter(dict[Name, GuestEntry]),
+}
+
+_RULES_ADAPTER = TypeAdapter(RuleEntries)
+
+
+# Fields of opendrs-snapshot/1 before version 0.1, with their present names.
+FORMER_FIELDS = {
+    "guests": {
+        "moves": "mobility",
+        "obstacle": "mobility_detail",
+        "moved_at": "migrated_at",
+    },
+    "nodes": {"woken_at": "powered_on_at"},
+}
+FORMER_MOBILITY = {"stopped": "cold", "never": "none"}
+
+
+def validate_snapshot(
+    document: object,
+) -> tuple[SnapshotEntry | None, list[Diagnostic]]:
+    """Return the entry that *document* is, or what is wrong with it.
+
+    Of more than `MAX_DIAGNOSTICS` complaints one more than so many is returned.
+    """
+    validator = _SnapshotValidator()
+    diagnostics = list(islice(validator.diagnostics(document), MAX_DIAGNOSTICS + 1))
+    return (None, diagnostics) if diagnostics else (validator.entry, [])
+
+
+class _SnapshotValidator:
+    """The checking of one document.
+
+    Attributes:
+        entry: What has been found to be right.
+    """
+
+    def __init__(self) -> None:
+        self.entry: Any = None
+
+    def diagnostics(self, document: object) -> Iterator[Diagnostic]:
+        collections: dict[str, Any] = {}
+        frame = document
+        if isinstance(document, dict):
+            collections = {
+                name: document[name]
+                for name, kind in (("nodes", dict), ("guests", dict), ("rules", list))
+                if isinstance(document.get(name), kind)
+            }
+            frame = {
+                **document,
+                **{name: _empty_collection(name) for name in collections},
+            }
+        excess = _too_many_fields(frame)
+        if excess is not None:
+            yield excess
+            return
+        try:
+            self.entry = SNAPSHOT.validate_python(frame)
+        except ValidationError as error:
+            self.entry = {name: _empty_collection(name) for name in collections}
+            yield from pydantic_diagnostics(error, known_keys=FIELDS)
+        for name, part in collections.items():
+            yield from (
+                self._rule_diagnostics(part)
+                if name == "rules"
+                else self._table_diagnostics(name, part)
+            )
+
+    def _table_diagnostics(
+        self, name: str, table: Mapping[str, object]
+    ) -> Iterator[Diagnostic]:
+        entries = iter(table.items())
+        while batch := {
+            key: _with_current_names(name, value)
+            for key, value in islice(entries, BATCH_SIZE)
+        }:
+            for key, value in tuple(batch.items()):
+                if (excess := _too_many_fields(value, (name, key))) is not None:
+                    yield excess
+                    del batch[key]
+            try:
+                self.entry[name].update(_TABLE_ADAPTERS[name].validate_python(batch))
+            except ValidationError as error:
+                yield from pydantic_diagnostics(error, (name,), FIELDS)
+
+    def _rule_diagnostics(self, rules: list[object]) -> Iterator[Diagnostic]:
+        for index, rule in enumerate(rules):
+            excess = _too_many_fields(rule, ("rules", index), MAX_RULE_FIELDS)
+            if excess is not None:
+                yield excess
+                continue
+            try:
+                self.entry["rules"] += _RULES_ADAPTER.validate_python([rule])
+            except ValidationError as error:
+                for diagnostic in pydantic_diagnostics(error, ("rules",), FIELDS):
+                    path = ("rules", index, *diagnostic.path[2:])
+                    yield replace(diagnostic, path=path)
+
+
+def _empty_collection(name: str) -> object:
+    return [] if name == "rules" else {}
+
+
+def _with_current_names(table: str, entry: object) -> object:
+    """Return *entry* with the present names of fields that were called otherwise.
+
+    A former name beside the present one stays, and is reported as unknown.
+    """
+    former = FORMER_FIELDS[table]
+    if not isinstance(entry, dict) or former.keys().isdisjoint(entry):
+        return entry
+    renamed: dict[object, object] = {}
+    for key, value in entry.items():
+        name = former.get(key, key)
+        if name in entry:
+            name = key
+        elif key == "moves" and isinstance(value, str):
+            value = FORMER_MOBILITY.get(value, value)  # noqa: PLW2901 - of this entry
+        renamed[name] = value
+    return renamed
+
+
+def _too_many_fields(
+    value: object, path: KeyPath = (), max_fields: int = MAX_FIELDS
+) -> Diagnostic | None:
+    """Return a complaint if there are more than *max_fields* fields in *value* in all."""
+    fields, pending = 0, [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            fields += len(part)
+            pending += [each for each in part.values() if isinstance(each, dict)]
+        if fields > max_fields:
+            return Diagnostic(
+                path, f"expected at most {max_fields:,} fields, found more"
+            )
+    return None
+
+
+def dangling_references(document: object) -> Iterator[Diagnostic]:
+    """Yield a complaint for each name of a guest or a node that is nowhere."""
+    root = _as_mapping(document)
+    nodes, guests = root.get("nodes"), root.get("guests")
+    if not isinstance(nodes, Mapping) or not isinstance(guests, Mapping):
+        return
+    for name, guest in guests.items():
+        yield from _guest_references(name, _as_mapping(guest), nodes)
+    rules = root.get("rules")
+    for index, rule in enumerate(rules if isinstance(rules, list) else []):
+        yield from _rule_references(index, _as_mapping(rule), nodes, guests)
+
+
+def _guest_references(
+    name: str, guest: Mapping[str, object], nodes: Collection[str]
+) -> Iterator[Diagnostic]:
+    for field in ("node", "migrating_to"):
+        node = guest.get(field)
+        if isinstance(node, str) and node not in nodes:
+            yield _unknown_name(("guests", name, field), "node", node, nodes)
+    if guest.get("migrating_to", nodes) == guest.get("node"):
+        yield Diagnostic(
+            ("guests", name, "migrating_to"),
+            f"expected another node than {repr_value(guest['node'])}, where it is",
+        )
+
+
+def _rule_references(
+    index: int,
+    rule: Mapping[str, object],
+    nodes: Collection[str],
+    guests: Collection[str],
+) -> Iterator[Diagnostic]:
+    rule_guests = rule.get("guests")
+    for guest in rule_guests if isinstance(rule_guests, list) else []:
+        if isinstance(guest, str) and guest not in guests:
+            yield _unknown_name(("rules", index, "guests"), "guest", guest, guests)
+    for node in _as_mapping(rule.get("nodes")):
+        if node not in nodes:
+            yield _unknown_name(("rules", index, "nodes"), "node", node, nodes)
+
+
+def _unknown_name(
+    path: tuple[str | int, ...], kind: str, name: str, known_names: Collection[str]
+) -> Diagnostic:
+    # Guessing among tens of thousands of names takes seconds.
+    candidates = known_names if len(known_names) < 1000 else ()
+    return Diagnostic(path, f"there is no {kind} {repr_value(name)}", name, candidates)
+
+
+def _as_mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,218 @@
+"""From the model to a document in the format opendrs-snapshot/1.
+
+Nodes and guests are in the order of their names and rules in that of the
+operator, so that equal snapshots give equal files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import tomli_w
+
+from opendrs.config.parsing import display_path
+from opendrs.config.snapshot_schema import FORMAT
+from opendrs.errors import InvalidFileError
+from opendrs.escapes import escape_text, escape_toml
+from opendrs.model import (
+    AntiAffinity,
+    Guest,
+    GuestState,
+    Node,
+    NodeAffinity,
+    NodeState,
+    Pin,
+    Pressure,
+    Resources,
+    Rule,
+    Snapshot,
+    Stall,
+    TagExclusion,
+    Usage,
+)
+
+Document = dict[str, object]
+
+
+def write_snapshot(snapshot: Snapshot, path: Path) -> None:
+    """Write *snapshot* to *path*: TOML when it is called so, JSON otherwise.
+
+    The file is replaced at once: whoever reads it sees the old or the new one.
+
+    Raises:
+        InvalidFileError: It cannot be written.
+    """
+    text = toml_text(snapshot) if path.suffix == ".toml" else json_text(snapshot)
+    try:
+        _replace_file(path, text)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidFileError(
+            f"cannot write {display_path(path)}: {reason}"
+        ) from error
+
+
+def _replace_file(path: Path, text: str) -> None:
+    target = path.resolve()
+    if target.exists() and not target.is_file():  # such as /dev/stdout
+        target.write_text(text, encoding="utf-8")
+        return
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with temporary.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def toml_text(snapshot: Snapshot) -> str:
+    """Return *snapshot* as TOML."""
+    return escape_toml(tomli_w.dumps(snapshot_document(snapshot)))
+
+
+def json_line(snapshot: Snapshot) -> str:
+    """Return *snapshot* as JSON on one line, without its end."""
+    return escape_text(json.dumps(snapshot_document(snapshot), ensure_ascii=False))
+
+
+def json_text(snapshot: Snapshot) -> str:
+    """Return *snapshot* as JSON, with one line for each node, guest and rule."""
+    parts = snapshot_document(snapshot)
+    fields = [
+        f"{_compact_json(key)}: {_multiline_json(value)}"
+        for key, value in parts.items()
+    ]
+    return escape_text("{\n  " + ",\n  ".join(fields) + "\n}\n")
+
+
+def _multiline_json(value: object) -> str:
+    if isinstance(value, Mapping):
+        lines = [
+            f"{_compact_json(key)}: {_compact_json(part)}"
+            for key, part in value.items()
+        ]
+        return _json_block("{", lines, "}")
+    if isinstance(value, list):
+        return _json_block("[", [_compact_json(part) for part in value], "]")
+    return _compact_json(value)
+
+
+def _json_block(start: str, lines: Iterable[str], end: str) -> str:
+    inside = ",\n    ".join(lines)
+    return f"{start}\n    {inside}\n  {end}" if inside else start + end
+
+
+def _compact_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def snapshot_document(snapshot: Snapshot) -> Document:
+    """Return *snapshot* as plain values; what is unknown is absent."""
+    nodes, guests = snapshot.nodes, snapshot.guests
+    fields: Document = {
+        "format": FORMAT,
+        "taken_at": _timestamp(snapshot.taken_at),
+        "nodes": {name: _node(nodes[name]) for name in sorted(nodes)},
+        "guests": {name: _guest(guests[name]) for name in sorted(guests)},
+    }
+    if snapshot.rules:
+        fields["rules"] = [_rule(rule) for rule in snapshot.rules]
+    return fields
+
+
+def _timestamp(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _node(node: Node) -> Document:
+    return _without_none(
+        capacity=_resources(node.capacity),
+        usage=_usage(node.usage),
+        state=None if node.state is NodeState.UNKNOWN else node.state.value,
+        architecture=node.architecture,
+        cpu_model=node.cpu_model,
+        labels=sorted(node.labels) or None,
+        load_average=_number(node.load_average),
+        pressure=_pressure(node.pressure),
+        ksm_shared=node.ksm_shared,
+        powered_on_at=None
+        if node.powered_on_at is None
+        else _timestamp(node.powered_on_at),
+    )
+
+
+def _guest(guest: Guest) -> Document:
+    return _without_none(
+        node=guest.node,
+        kind=guest.kind.value,
+        state=None if guest.state is GuestState.UNKNOWN else guest.state.value,
+        limit=_resources(guest.limit),
+        usage=_usage(guest.usage),
+        pressure=_pressure(guest.pressure),
+        uptime=_number(guest.uptime),
+        mobility=None if guest.mobility is None else guest.mobility.value,
+        mobility_detail=guest.mobility_detail,
+        ha_managed=guest.ha_managed,
+        tags=sorted(guest.tags) or None,
+        cpu_model=guest.cpu_model,
+        migrating_to=guest.migrating_to,
+        migrated_at=None
+        if guest.migrated_at is None
+        else _timestamp(guest.migrated_at),
+        dirty_rate=_number(guest.dirty_rate),
+    )
+
+
+def _without_none(**fields: object) -> Document:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _number(value: float | None) -> float | None:
+    """Return *value*, as 16 rather than 16.0 when it is whole."""
+    if value is None or not float(value).is_integer():
+        return value
+    return int(value)
+
+
+def _resources(resources: Resources | None) -> Document | None:
+    if resources is None:
+        return None
+    return {"cpu": _number(resources.cpu), "memory": resources.memory}
+
+
+def _usage(usage: Usage) -> Document | None:
+    return _without_none(cpu=_number(usage.cpu), memory=usage.memory) or None
+
+
+def _pressure(pressure: Pressure) -> Document | None:
+    stalls = {name: _stall(getattr(pressure, name)) for name in ("cpu", "memory", "io")}
+    return _without_none(**stalls) or None
+
+
+def _stall(stall: Stall) -> Document | None:
+    return _without_none(some=_number(stall.some), full=_number(stall.full)) or None
+
+
+def _rule(rule: Rule) -> Document:
+    name_field: Document = {"name": rule.name} if rule.name else {}
+    if isinstance(rule, TagExclusion):
+        return {"kind": "exclusion", "tags": sorted(rule.tags), **name_field}
+    guests = sorted(rule.guests)
+    if isinstance(rule, Pin):
+        return {"kind": "pin", "guests": guests, **name_field}
+    if isinstance(rule, NodeAffinity):
+        nodes = {node: rule.nodes[node] for node in sorted(rule.nodes)}
+        affinity: Document = {"kind": "node-affinity", "guests": guests, "nodes": nodes}
+        return {**affinity, "strict": rule.strict, **name_field}
+    kind = "anti-affinity" if isinstance(rule, AntiAffinity) else "affinity"
+    return {"kind": kind, "guests": guests, "strict": rule.strict, **name_field}

@@ -1,0 +1,422 @@
+"""Decide about the requests of all host agents together, once per cycle."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from opendrs.config.settings import StalenessLimits
+from opendrs.controller.cycle import Evaluation
+from opendrs.controller.events import log_event
+from opendrs.controller.node_inventory import record_nodes
+from opendrs.model import (
+    ColdMigration,
+    GuestId,
+    LiveMigration,
+    NodeId,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+    StepId,
+    format_list,
+)
+from opendrs.policies import Decision
+from opendrs.policies.consolidation import Consolidate
+from opendrs.policies.consolidation.agent_requests import AgentInput, AgentRequest
+from opendrs.ports import (
+    Clock,
+    LoadState,
+    Outcome,
+    RequestRecord,
+    RequestState,
+    RequestStore,
+    StepRecord,
+    Store,
+)
+
+MAX_NAMED = 20  # guests of a request in one sentence
+_POSSIBLE_CHANGES = (Outcome.DONE, Outcome.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A request that is decided about.
+
+    Attributes:
+        request: The request.
+        evict: Who should leave and is still on the node, the first first.
+        departed: Who should leave and is not there any more.
+    """
+
+    request: RequestRecord
+    evict: tuple[GuestId, ...]
+    departed: tuple[GuestId, ...]
+
+
+def pending_request(request: RequestRecord, snapshot: Snapshot) -> PendingRequest:
+    """Return *request* as a case, by where its guests are now."""
+    present = [
+        guest for guest in request.evict if _is_on(guest, request.node, snapshot)
+    ]
+    departed = [guest for guest in request.evict if guest not in present]
+    return PendingRequest(request, tuple(present), tuple(departed))
+
+
+def _is_on(name: GuestId, node: NodeId, snapshot: Snapshot) -> bool:
+    guest = snapshot.guests.get(name)
+    return guest is not None and guest.node == node
+
+
+def last_changes(records: Iterable[StepRecord]) -> dict[NodeId, datetime]:
+    """Return when each node was last changed by a step that may have been done."""
+    changed_at: dict[NodeId, datetime] = {}
+    for record in records:
+        ended_at = record.ended_at
+        if record.outcome in _POSSIBLE_CHANGES and ended_at is not None:
+            for node in _changed_nodes(record.action):
+                changed_at[node] = max(ended_at, changed_at.get(node, ended_at))
+    return changed_at
+
+
+def _changed_nodes(action: object) -> tuple[NodeId, ...]:
+    if isinstance(action, LiveMigration | ColdMigration):
+        return action.source, action.target
+    assert isinstance(action, PowerOn | PowerOff)  # noqa: S101 - there is no other
+    return (action.node,)
+
+
+def steps_for(node: NodeId, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return which of *steps* follow from what is asked for *node*.
+
+    These are those that empty or relieve it or put it to sleep, and those that wake
+    a node for whoever leaves it.
+    """
+    starting = [step for step in steps if _starts_on(step, node)]
+    needed = {name for step in starting for name in step.depends_on}
+    return tuple(
+        Step(step.id, step.action)
+        for step in steps
+        if step in starting or (step.id in needed and isinstance(step.action, PowerOn))
+    )
+
+
+def _starts_on(step: Step, node: NodeId) -> bool:
+    action = step.action
+    if isinstance(action, LiveMigration | ColdMigration):
+        return action.source == node
+    return isinstance(action, PowerOff) and action.node == node
+
+
+def start_request(
+    pending: PendingRequest, decision: Decision[object], run: str
+) -> RequestRecord:
+    """Return the request of *pending* once *decision* is about to be carried out.
+
+    Where nothing follows from it, it is closed with it.
+    """
+    request = pending.request
+    steps = steps_for(request.node, decision.plan.steps)
+    if steps:
+        state = RequestState.EXECUTING
+    elif request.load_state == LoadState.NORMAL:
+        state = RequestState.DONE
+    else:
+        state = RequestState.REJECTED
+    return replace(
+        request,
+        state=state,
+        detail="; ".join(_details(pending, steps, decision)),
+        run=run if steps else None,
+        steps=steps,
+    )
+
+
+def _details(
+    pending: PendingRequest, steps: Sequence[Step], decision: Decision[object]
+) -> Iterable[str]:
+    if pending.request.load_state == LoadState.NORMAL:
+        return
+    if not steps:
+        yield f"nothing is done: {decision.reason}, {decision.detail}"
+    migrated = {
+        step.action.guest
+        for step in steps
+        if isinstance(step.action, LiveMigration | ColdMigration)
+    }
+    staying = [guest for guest in pending.evict if guest not in migrated]
+    if staying and steps:
+        yield f"no place was found for {format_list(staying, MAX_NAMED)}"
+    if pending.departed:
+        departed = format_list(pending.departed, MAX_NAMED)
+        yield f"not there any more, and left out: {departed}"
+
+
+HISTORY_RETENTION = timedelta(days=1)  # the history of a guest is known for so long
+
+
+class RequestBatch:
+    """What the agents ask for, as `opendrs.controller.cycle.DecisionSource`.
+
+    Each request is decided about once: afterwards what it brought in samples goes
+    on to count, and what it asked for does not.
+
+    Args:
+        policy: Decides.
+        request_store: The requests.
+        store: What came of them.
+        clock: The time.
+        limits: How long what an agent says holds.
+    """
+
+    def __init__(
+        self,
+        policy: Consolidate,
+        request_store: RequestStore,
+        store: Store,
+        clock: Clock,
+        limits: StalenessLimits,
+    ) -> None:
+        self._policy = policy
+        self._request_store = request_store
+        self._store = store
+        self._clock = clock
+        self._limits = limits
+        self._pending: tuple[PendingRequest, ...] = ()
+        self._unresponsive: frozenset[NodeId] = frozenset()
+
+    @property
+    def policy(self) -> Consolidate:
+        """Return the policy that decides."""
+        return self._policy
+
+    def reconcile(self) -> None:
+        """Close what was carried out, and queue again what was only looked at."""
+        unsettled = self._unsettled()
+        if unsettled:
+            latest = {request.id for request in self._request_store.latest_per_node()}
+            self._update([self._reconciled(request, latest) for request in unsettled])
+        self._request_store.prune(self._clock.now() - HISTORY_RETENTION)
+
+    def evaluate(self, snapshot: Snapshot) -> Evaluation[AgentInput]:
+        """Return what to do about *snapshot*, by the newest request of each node."""
+        record_nodes(snapshot, self._store)
+        now = self._clock.now()
+        latest = self._request_store.latest_per_node()
+        responsive = [
+            request
+            for request in latest
+            if request.node in snapshot.nodes
+            and not is_unresponsive(request, now, self._limits)
+        ]
+        self._log_unresponsive(snapshot, responsive)
+        self._pending = self._claim_queued(latest, responsive, snapshot)
+        memory = self._agent_input(responsive, snapshot, now)
+        return Evaluation(memory, self._policy.decide_requests(snapshot, memory))
+
+    def record_decision(
+        self, snapshot: Snapshot, decision: Decision[Any], run: str
+    ) -> None:
+        """Write down what follows from each request, before it is carried out."""
+        del snapshot
+        self._update(
+            [start_request(pending, decision, run) for pending in self._pending]
+        )
+        self._pending = ()
+
+    def _unsettled(self) -> list[RequestRecord]:
+        return [
+            request
+            for request in self._request_store.open_requests()
+            if request.state is not RequestState.QUEUED
+        ]
+
+    def _reconciled(
+        self, request: RequestRecord, latest: AbstractSet[str]
+    ) -> RequestRecord:
+        if request.run is None:
+            if request.id in latest:
+                return replace(request, state=RequestState.QUEUED)
+            superseded = "a newer one came before it was decided about"
+            return replace(request, state=RequestState.SUPERSEDED, detail=superseded)
+        state, detail = final_state(request, self._store.records_of(request.run))
+        return replace(request, state=state, detail=detail)
+
+    def _claim_queued(
+        self,
+        latest: Sequence[RequestRecord],
+        responsive: Sequence[RequestRecord],
+        snapshot: Snapshot,
+    ) -> tuple[PendingRequest, ...]:
+        """Return what is decided about now; refuse what cannot be."""
+        queued = [r.id for r in latest if r.state is RequestState.QUEUED]
+        claimed = self._request_store.claim(queued)
+        changes = last_changes(self._recent_steps(responsive))
+        responsive_nodes = {request.node for request in responsive}
+        details = [
+            _rejection_detail(r, responsive_nodes, changes, snapshot) for r in claimed
+        ]
+        self._update(
+            [
+                replace(request, state=RequestState.REJECTED, detail=detail)
+                for request, detail in zip(claimed, details, strict=True)
+                if detail is not None
+            ]
+        )
+        return tuple(
+            pending_request(request, snapshot)
+            for request, detail in zip(claimed, details, strict=True)
+            if detail is None
+        )
+
+    def _recent_steps(
+        self, responsive: Iterable[RequestRecord]
+    ) -> Iterable[StepRecord]:
+        """Return the records of what may have changed since *responsive* was measured."""
+        oldest = min((request.taken_at for request in responsive), default=None)
+        if oldest is None:
+            return ()
+        # What ended since then may have begun long before.
+        longest = timedelta(seconds=2 * self._policy.limits.migration_timeout)
+        return self._store.recent(oldest - longest)
+
+    def _agent_input(
+        self, responsive: Sequence[RequestRecord], snapshot: Snapshot, now: datetime
+    ) -> AgentInput:
+        """Return what the agents have sent, as the policy takes it.
+
+        Histories of another interval are left out: in one sum with the others they
+        would say what never was.
+        """
+        since = now - timedelta(seconds=self._limits.agent_timeout)
+        interval = self._limits.interval
+        placements = {guest.id: guest.node for guest in snapshot.guests.values()}
+        self._request_store.record_placements(placements, since)
+        pending = {each.request.node: each for each in self._pending}
+        return {
+            "guests": {
+                history.guest: list(history.samples)
+                for history in self._request_store.histories(since)
+                if history.guest in snapshot.guests and history.interval == interval
+            },
+            "nodes": {
+                request.node: list(request.host_overhead)
+                for request in responsive
+                if request.interval == interval
+            },
+            "requests": {
+                request.node: _agent_request(pending.get(request.node))
+                for request in responsive
+            },
+        }
+
+    def _log_unresponsive(
+        self, snapshot: Snapshot, responsive: Iterable[RequestRecord]
+    ) -> None:
+        online = {name for name, node in snapshot.nodes.items() if node.online}
+        unresponsive = frozenset(online - {request.node for request in responsive})
+        if unresponsive != self._unresponsive:
+            names = sorted(unresponsive)
+            log_event(
+                "agents-unresponsive" if unresponsive else "agents-recovered",
+                f"not heard: {', '.join(names)}"
+                if unresponsive
+                else "all agents are heard",
+                level=logging.WARNING if unresponsive else logging.INFO,
+                nodes=names,
+            )
+        self._unresponsive = unresponsive
+
+    def _update(self, requests: Sequence[RequestRecord]) -> None:
+        if requests:
+            self._request_store.update(requests)
+        for request in requests:
+            if request.state.closed:
+                _log_completed(request)
+
+
+def _rejection_detail(
+    request: RequestRecord,
+    responsive_nodes: AbstractSet[NodeId],
+    changes: dict[NodeId, datetime],
+    snapshot: Snapshot,
+) -> str | None:
+    """Return why *request* is not decided about, or None."""
+    if request.node not in snapshot.nodes:
+        return f"there is no node {request.node}"
+    if request.node not in responsive_nodes:
+        return "it waited too long to be acted on"
+    changed = changes.get(request.node)
+    if changed is not None and request.taken_at < changed:
+        return f"{request.node} has changed since its samples were taken"
+    return None
+
+
+def _agent_request(pending: PendingRequest | None) -> AgentRequest:
+    if pending is None:
+        return {"load_state": LoadState.NORMAL.value, "evict": []}
+    return {"load_state": pending.request.load_state, "evict": list(pending.evict)}
+
+
+def _log_completed(request: RequestRecord) -> None:
+    is_normal = request.load_state == LoadState.NORMAL
+    suffix = f": {request.detail}" if request.detail else ""
+    log_event(
+        "request-completed",
+        f"{request.node}: the request ({request.load_state}) is {request.state}{suffix}",
+        level=logging.DEBUG if is_normal else logging.INFO,
+        node=request.node,
+        id=request.id,
+        state=request.state.value,
+        detail=request.detail,
+    )
+
+
+NEVER_STARTED = "the controller ended before it was started"
+_FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
+
+
+def final_state(
+    request: RequestRecord, records: Iterable[StepRecord]
+) -> tuple[RequestState, str]:
+    """Return what *request* came to once nothing of it runs any more, and why.
+
+    Args:
+        request: A request from which steps follow.
+        records: What is recorded of their execution.
+    """
+    of_step = {record.step: record for record in records}
+    step_records = {step.id: of_step.get(step.id) for step in request.steps}
+    details = [
+        _undone_detail(name, each)
+        for name, each in step_records.items()
+        if not _is_done(each)
+    ]
+    if not details:
+        return RequestState.DONE, request.detail
+    failed = any(
+        each is None or each.outcome in _FAILURES for each in step_records.values()
+    )
+    state = RequestState.FAILED if failed else RequestState.REJECTED
+    return state, "; ".join([*details, *filter(None, [request.detail])])
+
+
+def _is_done(record: StepRecord | None) -> bool:
+    return record is not None and record.outcome is Outcome.DONE
+
+
+def _undone_detail(name: StepId, record: StepRecord | None) -> str:
+    if record is None or record.outcome is None:
+        return f"step {name}: {NEVER_STARTED}"
+    return f"step {name} {record.outcome}: {record.detail}".removesuffix(": ")
+
+
+def is_unresponsive(
+    request: RequestRecord, now: datetime, limits: StalenessLimits
+) -> bool:
+    """Return whether too long has passed since *request*, the newest of its node."""
+    return now - request.received_at > timedelta(seconds=limits.agent_timeout)

@@ -1,0 +1,203 @@
+"""Log steps, decisions and rule violations as events."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from opendrs.controller.events import log_event
+from opendrs.controller.execution_context import CancellationToken
+from opendrs.controller.serialization import action_document, violation_documents
+from opendrs.model import (
+    Action,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+    StepId,
+    format_count,
+)
+from opendrs.policies import Decision, Policy
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize.repairs import unresolved_violations
+from opendrs.ports import Outcome, StepRecord, TaskStatus
+from opendrs.rules import Violation, ViolationChange, violation_change
+
+_FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
+
+
+class LoggingObserver:
+    """A watcher that tells the log.
+
+    Args:
+        cancellation: How the operator stops what happens; told when it has been pulled.
+    """
+
+    def __init__(self, cancellation: CancellationToken) -> None:
+        self._cancellation = cancellation
+        self._reported_requests = 0
+        self._running: set[StepId] = set()
+        self._last_detail = ""
+
+    def step_started(self, step: Step) -> None:
+        """Log it, with the reason that the policy has for it."""
+        self._running.add(step.id)
+        _log_step("step-started", step, "started", step.detail)
+
+    def step_progressed(self, step: Step, status: TaskStatus) -> None:  # noqa: ARG002 - a Watcher
+        """Say nothing of that: it would be said every second."""
+        self._log_cancellation()
+
+    def step_waiting(self, step: Step, detail: str) -> None:
+        """Tell what holds everything up; who waits for others, waits in silence."""
+        is_repeated = bool(self._running) or detail == self._last_detail
+        level = logging.DEBUG if is_repeated else logging.INFO
+        _log_step("step-waiting", step, "waits", detail, level=level)
+        self._last_detail = detail
+
+    def step_finished(self, step: Step, record: StepRecord) -> None:
+        """Tell it."""
+        self._running.discard(step.id)
+        self._log_cancellation()
+        outcome = record.outcome or Outcome.LOST
+        level = logging.WARNING if outcome in _FAILURES else logging.INFO
+        _log_step("step-finished", step, outcome.value, record.detail, level=level)
+
+    def _log_cancellation(self) -> None:
+        requests = (
+            self._cancellation.stop_requested + self._cancellation.abort_requested
+        )
+        if requests > self._reported_requests:
+            self._reported_requests = requests
+            if self._cancellation.abort_requested:
+                log_event(
+                    "abort-requested", "giving up what runs", level=logging.WARNING
+                )
+            else:
+                log_event(
+                    "stop-requested", "starting nothing more; what runs goes to its end"
+                )
+
+
+def _log_step(
+    event: str, step: Step, state: str, detail: str = "", level: int = logging.INFO
+) -> None:
+    log_event(
+        event,
+        f"step {step.id} ({_describe_action(step.action)}): {state}{f': {detail}' if detail else ''}",
+        level=level,
+        step=step.id,
+        **action_document(step.action),
+        state=state,
+        detail=detail,
+    )
+
+
+def _describe_action(action: Action) -> str:
+    if isinstance(action, PowerOn | PowerOff):
+        verb = "wake" if isinstance(action, PowerOn) else "put to sleep"
+        return f"{verb} {action.node}"
+    return f"{action.guest}: {action.source} -> {action.target}"
+
+
+MAX_SHOWN = 3  # violations, or notes, in a line of the log; JSON has all
+_MAX_EXAMINED = 100  # violations of which it is found out what prevents a repair
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")
+
+
+class CycleLogger:
+    """Logs what was decided in a cycle, and the strict rules that are broken.
+
+    What is as it was in the cycle before is logged on level debug only.
+
+    Args:
+        platform: The name of the platform.
+    """
+
+    def __init__(self, platform: str) -> None:
+        self._platform = platform
+        self._last_outcome: tuple[str, str] | None = None
+        self._last_violations: tuple[tuple[Violation, ...], ...] = ((), ())
+
+    def log_decision(
+        self, policy: Policy[Any], decision: Decision[Any], snapshot: Snapshot, run: str
+    ) -> None:
+        """Log *decision* about *snapshot*, which is carried out as *run*."""
+        steps = decision.plan.steps
+        actions = [step.action for step in steps]
+        self._log_violations(policy, snapshot, actions)
+        outline = format_count(len(steps), "step") if steps else "nothing to do"
+        reasons = [decision.reason.value, decision.detail]
+        text = f"{policy.name}: {outline}; {', '.join(filter(None, reasons))}"
+        if not steps:
+            text = "; ".join([text, *_first_texts(decision.notes, "note")])
+        # Of the same reason, other numbers are no change.
+        outcome = decision.reason.value, _NUMBER.sub("#", decision.detail)
+        unchanged = not steps and outcome == self._last_outcome
+        self._last_outcome = None if steps else outcome
+        log_event(
+            "decision-made",
+            text,
+            level=logging.DEBUG if unchanged else logging.INFO,
+            run=run,
+            policy=policy.name,
+            reason=decision.reason,
+            detail=decision.detail,
+            notes=list(decision.notes),
+            steps=len(steps),
+        )
+
+    def _log_violations(
+        self, policy: Policy[Any], snapshot: Snapshot, actions: Iterable[Action]
+    ) -> None:
+        change = violation_change(snapshot, snapshot.apply(*actions))
+        violations = change.strict_before, change.strict_after
+        if violations == self._last_violations:
+            return
+        self._last_violations = violations
+        if not any(violations):
+            log_event("rules-kept", "rules: no strict rule is broken any more")
+            return
+        log_event(
+            "rules-broken",
+            "; ".join(self._describe_violations(policy, snapshot, change)),
+            level=logging.WARNING if change.strict_after else logging.INFO,
+            broken=violation_documents(change.strict_before),
+            remaining=violation_documents(change.strict_after),
+        )
+
+    def _describe_violations(
+        self, policy: Policy[Any], snapshot: Snapshot, change: ViolationChange
+    ) -> list[str]:
+        """Return how many strict rules are broken, which stay so, and the cure."""
+        before, after = len(change.strict_before), len(change.strict_after)
+        remaining = unresolved_violations(
+            change.strict_after[:_MAX_EXAMINED], snapshot, policy.limits
+        )
+        shown = [
+            f"cannot be kept: {one.detail}"
+            if one.detail
+            else f"stays broken: {one.violation}"
+            for one in remaining[:MAX_SHOWN]
+        ]
+        parts = [
+            f"rules: broken strict rules: {before}; after this plan: {after}",
+            *shown,
+        ]
+        if after > len(shown):
+            parts.append(f"and {after - len(shown)} more")
+        if policy.name != Optimize.name and any(one.repairable for one in remaining):
+            parts.append(
+                f"to repair, configure the policy {Optimize.name}, or stop this "
+                f"controller and run: opendrs apply {self._platform} --policy "
+                f"{Optimize.name}"
+            )
+        return parts
+
+
+def _first_texts(texts: tuple[str, ...], noun: str) -> list[str]:
+    """Return the first of *texts*, and how many more there are."""
+    shown, more = list(texts[:MAX_SHOWN]), len(texts) - MAX_SHOWN
+    return [*shown, f"and {format_count(more, noun)} more"] if more > 0 else shown

@@ -1,0 +1,388 @@
+"""Execute a plan: start each step when its dependencies, the guard and the limits allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from opendrs.controller.clock import ExponentialBackoff
+from opendrs.controller.execution_context import ExecutionContext
+from opendrs.controller.history import add_recent_actions, recent_actions
+from opendrs.controller.in_flight import OpenMigrations
+from opendrs.controller.power_failures import exclude_nodes, find_power_failures
+from opendrs.controller.step_groups import (
+    GroupSteps,
+    StepGroup,
+    binding_rules,
+    group_steps,
+)
+from opendrs.controller.task_tracker import TaskTracker
+from opendrs.errors import PlatformError, PlatformUnavailableError
+from opendrs.guard import Rejection, RejectionReason, check, check_concurrency
+from opendrs.model import (
+    Action,
+    Migration,
+    Plan,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+    Step,
+    StepId,
+)
+from opendrs.ports import Outcome, StepRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionReport:
+    """What came of a plan.
+
+    Attributes:
+        records: One per step, in the order of the plan; all have an outcome.
+    """
+
+    records: tuple[StepRecord, ...] = ()
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how many steps ended in *outcome*."""
+        return sum(record.outcome is outcome for record in self.records)
+
+    @property
+    def all_done(self) -> bool:
+        """Return whether every step was done."""
+        return self.count(Outcome.DONE) == len(self.records)
+
+    @property
+    def summary(self) -> str:
+        """Return the outcomes that occur, each with its number."""
+        counts = ((outcome, self.count(outcome)) for outcome in Outcome)
+        parts = (f"{count} {outcome}" for outcome, count in counts if count)
+        return ", ".join(parts) or "nothing to do"
+
+
+class PlanProgress:
+    """Which steps of a plan are still to start, and what came of the others.
+
+    Args:
+        plan: The plan.
+        run: What its execution is called.
+        context: What is at hand.
+    """
+
+    def __init__(self, plan: Plan, run: str, context: ExecutionContext) -> None:
+        self._plan = plan
+        self._run = run
+        self._context = context
+        self._pending = {step.id: step for step in plan.steps}
+        self._finished: dict[StepId, StepRecord] = {}
+        self._reported: dict[StepId, str] = {}
+
+    @property
+    def pending(self) -> tuple[Step, ...]:
+        """Return the steps that are still to start, in the order of the plan."""
+        return tuple(self._pending.values())
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """Return what came of each step, in the order of the plan, at the end."""
+        return tuple(self._finished[step.id] for step in self._plan.steps)
+
+    def is_ready(self, step: Step, together: Iterable[Step] = ()) -> bool:
+        """Return whether *step* waits for nothing but those it starts with."""
+        names = {companion.id for companion in together}
+        return all(name in self._finished or name in names for name in step.depends_on)
+
+    def record_intention(self, step: Step) -> StepRecord:
+        """Write down that *step* is about to start."""
+        record = self._new_record(step)
+        self._context.store.write(record)
+        del self._pending[step.id]
+        return record
+
+    def record_end(self, record: StepRecord) -> None:
+        """Take note of how a step that was started has ended."""
+        self._finished[record.step] = record
+
+    def reject(self, steps: Iterable[Step], detail: str) -> None:
+        """Write down that *steps* may not start."""
+        self._finish(steps, Outcome.REJECTED, detail)
+
+    def skip(self, steps: Iterable[Step], detail: str) -> None:
+        """Write down that *steps* are not started."""
+        self._finish(steps, Outcome.SKIPPED, detail)
+
+    def skip_blocked(self) -> None:
+        """Skip every step that waits for one that was not done."""
+        for step in self.pending:
+            for name in step.depends_on:
+                record = self._finished.get(name)
+                if record is not None and record.outcome is not Outcome.DONE:
+                    self.skip([step], f"it waits for {name}, which was not done")
+                    break
+
+    def report_waiting(self, steps: Iterable[Step], detail: str) -> None:
+        """Tell the watcher that *steps* cannot start yet, unless it knows."""
+        for step in steps:
+            if self._reported.get(step.id) != detail:
+                self._reported[step.id] = detail
+                self._context.observer.step_waiting(step, detail)
+
+    def _finish(self, steps: Iterable[Step], outcome: Outcome, detail: str) -> None:
+        for step in steps:
+            record = self._new_record(step, outcome, detail)
+            self._context.store.write(record)
+            self._finished[step.id] = record
+            del self._pending[step.id]
+            self._context.observer.step_finished(step, record)
+
+    def _new_record(
+        self, step: Step, outcome: Outcome | None = None, detail: str = ""
+    ) -> StepRecord:
+        now = self._context.clock.now()
+        return StepRecord(
+            run=self._run,
+            step=step.id,
+            action=step.action,
+            intended_at=now,
+            ended_at=None if outcome is None else now,
+            outcome=outcome,
+            detail=detail,
+        )
+
+
+# What may pass once the moves of this plan that are under way have ended.
+_TEMPORARY_REASONS = frozenset(
+    {
+        RejectionReason.TARGET_OFFLINE,
+        RejectionReason.METRICS_MISSING,
+        RejectionReason.INSUFFICIENT_MEMORY,
+        RejectionReason.MEMORY_OVERCOMMITTED,
+        RejectionReason.RULE_VIOLATED,
+        RejectionReason.NODE_UNREACHABLE,
+        RejectionReason.NODE_NOT_EMPTY,
+    }
+)
+
+SETTLE_TIME = 10.0  # seconds until measurements show what has ended
+
+
+def execute(plan: Plan, context: ExecutionContext, *, run: str) -> ExecutionReport:
+    """Carry out *plan* and return what came of each step.
+
+    What a platform fails to do is an outcome. Only when the store fails, the
+    execution ends early; `resume` then follows what was started.
+
+    Args:
+        plan: What to do.
+        context: With what.
+        run: What this execution is called; no other is called the same.
+
+    Raises:
+        StoreError: The record could not be kept.
+    """
+    return _PlanExecution(plan, run, context).run()
+
+
+class _PlanExecution:
+    """One execution: what is still to start, what runs, what has ended."""
+
+    def __init__(self, plan: Plan, run: str, context: ExecutionContext) -> None:
+        self._context = context
+        self._progress = PlanProgress(plan, run, context)
+        self._running: list[TaskTracker] = []
+        self._groups: list[StepGroup] = []
+        self._last_ended_at: float | None = None
+        self._observe_backoff = ExponentialBackoff(
+            context.poll_interval, context.limits.migration_timeout
+        )
+        self._stall_backoff = ExponentialBackoff(0.0, context.limits.migration_timeout)
+        self._open_migrations = OpenMigrations(context.store)
+        self._recent_actions = recent_actions(
+            context.store, context.limits, context.clock.now()
+        )
+        self._power_failures = find_power_failures(context.store, context.clock.now())
+
+    def run(self) -> ExecutionReport:
+        """Go on until every step has an outcome."""
+        while True:
+            self._poll_tasks()
+            self._start_ready()
+            if not self._progress.pending and not self._running:
+                return ExecutionReport(self._progress.records)
+            self._context.clock.sleep(self._context.poll_interval)
+
+    def _poll_tasks(self) -> None:
+        """Ask after what runs, and note what has ended."""
+        for tracker in self._running:
+            if tracker.is_running:
+                tracker.poll()
+        for group in self._groups:
+            group.cancel_if_failed()
+        for tracker in self._running:
+            if not tracker.is_running:
+                self._record_end(tracker)
+        self._running = [tracker for tracker in self._running if tracker.is_running]
+
+    def _record_end(self, tracker: TaskTracker) -> None:
+        """Record how a step has ended that was to be started."""
+        self._progress.record_end(tracker.record)
+        self._open_migrations.finish(tracker.record)
+        self._last_ended_at = self._context.clock.monotonic()
+        self._refresh_power_failures((tracker.step,))
+
+    def _refresh_power_failures(self, steps: GroupSteps) -> None:
+        """Read the failures again if *steps* power a node on or off."""
+        context = self._context
+        if any(isinstance(step.action, PowerOn | PowerOff) for step in steps):
+            self._power_failures = find_power_failures(
+                context.store, context.clock.now()
+            )
+
+    def _start_ready(self) -> None:
+        if self._context.cancellation.stop_requested:
+            self._progress.skip(self._progress.pending, "stopped by the operator")
+        self._progress.skip_blocked()
+        # Without this, a cluster would be observed for nothing while it is
+        # busy, which some platforms take a second for.
+        busy = len(self._running) >= self._context.limits.max_parallel_migrations
+        if busy or not any(map(self._progress.is_ready, self._progress.pending)):
+            return
+        snapshot = self._observe()
+        if snapshot is not None:
+            self._process_ready(snapshot)
+
+    def _observe(self) -> Snapshot | None:
+        """Return the cluster as it is, or None when it cannot be seen now."""
+        now = self._context.clock.monotonic()
+        if self._observe_backoff.is_waiting(now):
+            return None
+        pending = self._progress.pending
+        try:
+            snapshot = self._context.platform.observe()
+        except PlatformUnavailableError as error:
+            self._observe_backoff.record_failure(now)
+            if self._observe_backoff.is_exhausted(now):
+                self._progress.skip(pending, f"the cluster cannot be seen: {error}")
+            else:
+                self._progress.report_waiting(pending, str(error))
+            return None
+        except PlatformError as error:
+            self._progress.skip(pending, f"the cluster cannot be seen: {error}")
+            return None
+        self._observe_backoff.reset()
+        reliable = exclude_nodes(
+            self._open_migrations.add_to(snapshot), self._power_failures
+        )
+        return add_recent_actions(reliable, self._recent_actions)
+
+    def _process_ready(self, snapshot: Snapshot) -> None:
+        """Start, refuse or put off every unit that is ready."""
+        pending = self._progress.pending
+        ready = [
+            group
+            for group in group_steps(pending, snapshot.rules)
+            if all(self._progress.is_ready(step, group) for step in group)
+        ]
+        if not ready and not self._running:
+            detail = "it is to start together with a step that waits for it"
+            self._progress.skip(pending, detail)
+        for group in ready:
+            snapshot = self._process_group(group, snapshot)
+
+    def _process_group(self, group: GroupSteps, snapshot: Snapshot) -> Snapshot:
+        """Return the cluster with what was started."""
+        actions = [step.action for step in group]
+        limits = self._context.limits
+        rejection = check(actions, snapshot, limits)
+        if rejection is not None and not self._is_temporary(rejection):
+            self._progress.reject(group, rejection.detail)
+        elif rejection is not None:
+            self._defer(group, rejection)
+        elif (over_limit := check_concurrency(actions, snapshot, limits)) is not None:
+            if self._may_stay_over_limit(actions, snapshot):
+                self._progress.reject(group, over_limit.detail)
+            else:
+                self._defer(group, over_limit)
+        else:
+            self._start(group, snapshot)
+            for migration in _migrations(group):
+                snapshot = snapshot.with_in_flight(migration)
+            return exclude_nodes(snapshot, self._power_failures)
+        return snapshot
+
+    def _is_temporary(self, rejection: Rejection) -> bool:
+        """Return whether it may be an effect of what runs, or ended just now."""
+        if rejection.reason not in _TEMPORARY_REASONS:
+            return False
+        if self._running:
+            return True
+        now = self._context.clock.monotonic()
+        return (
+            self._last_ended_at is not None and now - self._last_ended_at < SETTLE_TIME
+        )
+
+    def _may_stay_over_limit(
+        self, actions: Sequence[Action], snapshot: Snapshot
+    ) -> bool:
+        """Return whether only migrations that cannot be waited for prevent *actions*.
+
+        Nothing shows when a migration ends of which a node does not answer.
+        """
+        limits = self._context.limits
+        return (
+            not self._running
+            and check_concurrency(
+                actions, _without_unreachable_migrations(snapshot), limits
+            )
+            is None
+        )
+
+    def _defer(self, group: GroupSteps, rejection: Rejection) -> None:
+        """Let *group* wait: for what runs here, or else until patience ends."""
+        now = self._context.clock.monotonic()
+        if self._running:
+            self._stall_backoff.reset()
+        else:
+            self._stall_backoff.record_failure(now)
+        if self._stall_backoff.is_exhausted(now):
+            self._progress.reject(group, rejection.detail)
+        else:
+            self._progress.report_waiting(group, rejection.detail)
+
+    def _start(self, group: GroupSteps, snapshot: Snapshot) -> None:
+        """Start *group*: all intentions first, and no further than one that fails."""
+        self._stall_backoff.reset()
+        self._open_migrations.start(_migrations(group), snapshot)
+        trackers = [
+            TaskTracker(step, self._progress.record_intention(step), self._context)
+            for step in group
+        ]
+        if len(trackers) > 1:
+            self._groups.append(
+                StepGroup(trackers, binding_rules(group, snapshot.rules))
+            )
+        self._running += trackers
+        self._refresh_power_failures(group)
+        for position, tracker in enumerate(trackers):
+            tracker.start()
+            if not tracker.was_accepted:
+                for remaining in trackers[position + 1 :]:
+                    remaining.finish(
+                        Outcome.SKIPPED, f"{tracker.step.id}, bound to it, failed"
+                    )
+                return
+
+
+def _without_unreachable_migrations(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* without the migrations of which a node does not answer."""
+    guests = {
+        name: replace(guest, migrating_to=None)
+        if not all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)
+        else guest
+        for name, guest in snapshot.guests.items()
+    }
+    return replace(snapshot, guests=guests)
+
+
+def _migrations(group: GroupSteps) -> list[Migration]:
+    actions = [step.action for step in group]
+    return [one for one in actions if not isinstance(one, PowerOn | PowerOff)]

@@ -1,0 +1,76 @@
+"""Recover the unfinished steps of a previous run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from opendrs.controller.execution_context import ExecutionContext
+from opendrs.controller.in_flight import OpenMigrations
+from opendrs.controller.step_groups import StepGroup, binding_rules, group_steps
+from opendrs.controller.task_tracker import TaskTracker
+from opendrs.errors import PlatformError
+from opendrs.model import PowerOff, PowerOn, Step
+from opendrs.ports import Platform, StepRecord
+
+
+def recover(context: ExecutionContext) -> tuple[StepRecord, ...]:
+    """Follow what an earlier process has started to its end; start nothing.
+
+    Args:
+        context: With what; of the brake only the second pull counts here.
+
+    Returns:
+        The records that had no outcome, each with its outcome now.
+
+    Raises:
+        StoreError: The record could not be kept.
+    """
+    trackers = [
+        TaskTracker(Step(record.step, record.action), record, context)
+        for record in context.store.unfinished()
+    ]
+    open_migrations = OpenMigrations(context.store)
+    actions = [tracker.step.action for tracker in trackers]
+    open_migrations.adopt(a for a in actions if not isinstance(a, PowerOn | PowerOff))
+    _poll_until_ended(trackers, _step_groups(trackers, context.platform), context)
+    for tracker in trackers:
+        open_migrations.finish(tracker.record)
+    return tuple(tracker.record for tracker in trackers)
+
+
+def _poll_until_ended(
+    trackers: Sequence[TaskTracker],
+    groups: Sequence[StepGroup],
+    context: ExecutionContext,
+) -> None:
+    while running := [tracker for tracker in trackers if tracker.is_running]:
+        for tracker in running:
+            tracker.poll()
+        for group in groups:
+            group.cancel_if_failed()
+        if any(tracker.is_running for tracker in running):
+            context.clock.sleep(context.poll_interval)
+
+
+def _step_groups(
+    trackers: Sequence[TaskTracker], platform: Platform
+) -> list[StepGroup]:
+    """Return who was started together, as far as the rules can be seen."""
+    if len(trackers) < 2:
+        return []
+    try:
+        rules = platform.observe().rules
+    except PlatformError:
+        return []
+    runs = groupby(
+        sorted(trackers, key=lambda one: one.record.run), lambda one: one.record.run
+    )
+    groups: list[StepGroup] = []
+    for _, run in runs:
+        of_step = {tracker.step: tracker for tracker in run}
+        for group in group_steps(tuple(of_step), rules):
+            if len(group) > 1:
+                members = [of_step[step] for step in group]
+                groups.append(StepGroup(members, binding_rules(group, rules)))
+    return groups

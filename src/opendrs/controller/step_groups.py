@@ -1,0 +1,123 @@
+"""Groups of steps that start together because a strict rule binds their guests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from opendrs.controller.task_tracker import TaskTracker
+from opendrs.model import (
+    Affinity,
+    ColdMigration,
+    GuestId,
+    LiveMigration,
+    NodeId,
+    PowerOff,
+    PowerOn,
+    Rule,
+    Step,
+)
+from opendrs.ports import Outcome
+
+GroupSteps = tuple[Step, ...]
+_Key = tuple[GuestId, NodeId, NodeId, int]
+
+
+def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupSteps, ...]:
+    """Return *steps* in groups that start together, in the order of the first.
+
+    Guests that strict rules keep together, also by way of other guests, start
+    together when they have the same way to go; every other step is alone.
+    """
+    representatives = _group_representatives(rules)
+    occurrences: Counter[tuple[GuestId, NodeId, NodeId]] = Counter()
+    groups: dict[_Key | str, list[Step]] = {}
+    for step in steps:
+        key: _Key | str = step.id
+        action = step.action
+        if (
+            isinstance(action, LiveMigration | ColdMigration)
+            and action.guest in representatives
+        ):
+            # A guest that goes the same way twice does not do so at once.
+            move = (action.guest, action.source, action.target)
+            occurrences[move] += 1
+            representative = representatives[action.guest]
+            key = (representative, action.source, action.target, occurrences[move])
+        groups.setdefault(key, []).append(step)
+    return tuple(map(tuple, groups.values()))
+
+
+def binding_rules(group: Sequence[Step], rules: Iterable[Rule]) -> tuple[Affinity, ...]:
+    """Return the strict rules that keep the guests of *group* together."""
+    guests = {
+        step.action.guest
+        for step in group
+        if not isinstance(step.action, PowerOn | PowerOff)
+    }
+    return tuple(rule for rule in _strict_affinities(rules) if rule.guests & guests)
+
+
+def _strict_affinities(rules: Iterable[Rule]) -> Iterable[Affinity]:
+    return (rule for rule in rules if isinstance(rule, Affinity) and rule.strict)
+
+
+def _group_representatives(rules: Iterable[Rule]) -> dict[GuestId, GuestId]:
+    """Return, for each guest that is bound to others, one that stands for all."""
+    groups: list[set[GuestId]] = []
+    for rule in _strict_affinities(rules):
+        merged = set(rule.guests)
+        for group in [group for group in groups if group & merged]:
+            merged |= group
+            groups.remove(group)
+        groups.append(merged)
+    return {guest: min(group) for group in groups for guest in group}
+
+
+class StepGroup:
+    """Steps that were started together because a strict rule binds their guests.
+
+    When one of them fails before any is done, the others are given up, so that
+    the guests stay together where they are. When they were torn apart all the
+    same, the last one to end says so.
+
+    Args:
+        trackers: The steps, each followed to its end.
+        rules: The rules that bind the guests.
+    """
+
+    def __init__(
+        self, trackers: Sequence[TaskTracker], rules: Sequence[Affinity]
+    ) -> None:
+        self._trackers = tuple(trackers)
+        self._rules = tuple(rules)
+        for tracker in self._trackers:
+            tracker.outcome_detail = self._rule_detail
+
+    def cancel_if_failed(self) -> None:
+        """Give up who still runs, when another failed and none is done."""
+        ended = [tracker for tracker in self._trackers if not tracker.is_running]
+        if not ended or any(tracker.is_done for tracker in ended):
+            return
+        step_ids = ", ".join(tracker.step.id for tracker in ended)
+        for tracker in self._trackers:
+            if tracker.is_running:
+                tracker.request_abort(
+                    f"given up because {step_ids}, bound to it, did not go"
+                )
+
+    def _rule_detail(self, outcome: Outcome) -> str:
+        """Return what to say about the rules when the last one ends in *outcome*."""
+        outcomes = [
+            tracker.record.outcome
+            for tracker in self._trackers
+            if not tracker.is_running
+        ]
+        all_outcomes = {*outcomes, outcome}
+        if len(outcomes) < len(self._trackers) - 1 or all_outcomes == {Outcome.DONE}:
+            return ""
+        if not all_outcomes & {Outcome.DONE, Outcome.LOST}:
+            return ""
+        verb = "may be" if Outcome.LOST in all_outcomes else "is"
+        rules = ", ".join(str(rule) for rule in self._rules)
+        return f"this rule {verb} broken now: {rules}"

@@ -1,0 +1,93 @@
+"""Limits of migrations at the same time: rejected now, allowed later."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from opendrs.guard.rejection import Rejection, RejectionReason
+from opendrs.model import (
+    Action,
+    Limits,
+    Migration,
+    Network,
+    NodeId,
+    PowerOff,
+    PowerOn,
+    Snapshot,
+)
+
+
+def check_concurrency(
+    actions: Sequence[Action], snapshot: Snapshot, limits: Limits
+) -> Rejection | None:
+    """Return why *actions* has to wait, or None when there is room for it.
+
+    A unit that is larger than a limit may run while nothing else does: on its
+    nodes, over a network, or in the cluster. Waking and putting to sleep take no room.
+    """
+    migrations = [
+        action for action in actions if not isinstance(action, PowerOn | PowerOff)
+    ]
+    starting = _count_per_node(
+        (migration.source, migration.target) for migration in migrations
+    )
+    running = _count_per_node(
+        guest.occupied_nodes
+        for guest in snapshot.guests.values()
+        if guest.migrating_to is not None
+    )
+    for node in sorted(starting):
+        if (
+            running[node]
+            and running[node] + starting[node] > limits.max_migrations_per_node
+        ):
+            return Rejection(
+                RejectionReason.NODE_MIGRATION_LIMIT,
+                _node_limit_detail(node, running[node], limits),
+            )
+    for network in limits.networks:
+        if (
+            network_detail := _network_limit_detail(network, migrations, snapshot)
+        ) is not None:
+            return Rejection(RejectionReason.NETWORK_MIGRATION_LIMIT, network_detail)
+    in_flight = sum(
+        guest.migrating_to is not None for guest in snapshot.guests.values()
+    )
+    if (
+        migrations
+        and in_flight
+        and in_flight + len(migrations) > limits.max_parallel_migrations
+    ):
+        detail = (
+            f"{in_flight} moves under way, of at most {limits.max_parallel_migrations}"
+        )
+        return Rejection(RejectionReason.CLUSTER_MIGRATION_LIMIT, detail)
+    return None
+
+
+def _count_per_node(endpoints: Iterable[tuple[NodeId, ...]]) -> Counter[NodeId]:
+    return Counter(node for nodes in endpoints for node in nodes)
+
+
+def _network_limit_detail(
+    network: Network, migrations: Sequence[Migration], snapshot: Snapshot
+) -> str | None:
+    """Return that *migrations* have to wait for others that go over *network*."""
+    starting = sum(
+        network.carries(migration.source, migration.target) for migration in migrations
+    )
+    running = sum(
+        network.carries(guest.node, guest.migrating_to)
+        for guest in snapshot.guests.values()
+        if guest.migrating_to is not None
+    )
+    if network.max_parallel_migrations is None or not (starting and running):
+        return None
+    if starting + running <= network.max_parallel_migrations:
+        return None
+    return f"{running} moves over {network.name} under way, of at most {network.max_parallel_migrations}"
+
+
+def _node_limit_detail(node: NodeId, running: int, limits: Limits) -> str:
+    return f"{running} moves from or to {node} under way, of at most {limits.max_migrations_per_node}"

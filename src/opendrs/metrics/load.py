@@ -1,0 +1,210 @@
+"""Load of nodes, and its compilation from a snapshot."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from opendrs.metrics.imbalance import sum_in_order
+from opendrs.model import (
+    NO_RESOURCES,
+    UNKNOWN_USAGE,
+    Guest,
+    Node,
+    NodeId,
+    Resources,
+    Snapshot,
+    format_list,
+)
+
+# Weights of the criteria below: the less, the better; memory matters most,
+# because it cannot be shared in time. proxmox-resource-scheduling 2.0.0.
+CRITERIA = {
+    "average cpu": -1.0,
+    "highest cpu": -2.0,
+    "average memory": -5.0,
+    "highest memory": -10.0,
+}
+
+WEIGHTS = tuple(CRITERIA.values())
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """What a node has and what of it is taken.
+
+    Attributes:
+        capacity: All of it.
+        usage: What counts as taken: measured use, or the limits of its guests.
+    """
+
+    capacity: Resources
+    usage: Resources
+
+    @property
+    def cpu(self) -> float:
+        """Return the fraction of the cores that is taken."""
+        return self.usage.cpu / self.capacity.cpu
+
+    @property
+    def memory(self) -> float:
+        """Return the fraction of the memory that is taken."""
+        return self.usage.memory / self.capacity.memory
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of both fractions, which Proxmox calls the load."""
+        return (self.cpu + self.memory) / 2
+
+    def with_started_guest(self, limit: Resources) -> NodeLoad:
+        """Return the load once a guest of that *limit* has started.
+
+        It is taken to use all it may; a guest without cpu limit, all cores.
+        """
+        cpu = limit.cpu if limit.cpu != 0 else self.capacity.cpu
+        return self.with_guest(Resources(cpu, limit.memory))
+
+    def with_guest(self, usage: Resources) -> NodeLoad:
+        """Return the load with a guest of that *usage* more."""
+        return replace(self, usage=self.usage.plus(usage))
+
+    def without_guest(self, usage: Resources) -> NodeLoad:
+        """Return the load with a guest of that *usage* less."""
+        return replace(self, usage=self.usage.minus(usage))
+
+
+def criteria(loads: Sequence[NodeLoad]) -> tuple[float, float, float, float]:
+    """Return average and highest cpu, average and highest memory of a cluster.
+
+    The average is the root of the mean square, which an uneven spread makes
+    larger; 1 is added to each, so that small loads do not count too much.
+
+    Source:
+        proxmox-resource-scheduling 2.0.0.
+    """
+    cpu, memory = [load.cpu for load in loads], [load.memory for load in loads]
+    return _average(cpu), _highest(cpu), _average(memory), _highest(memory)
+
+
+def _average(loads: Sequence[float]) -> float:
+    return 1.0 + math.sqrt(sum_in_order(load * load for load in loads) / len(loads))
+
+
+def _highest(loads: Sequence[float]) -> float:
+    return 1.0 + max(0.0, *loads)
+
+
+_SUBFIELDS = dict.fromkeys(("capacity", "usage", "limit"), ": cpu, memory")
+
+
+class LoadModel(StrEnum):
+    """What counts as taken on a node.
+
+    DYNAMIC is what was measured in use, STATIC the limits of its guests.
+
+    Source:
+        Proxmox VE 9, the crs option ha: dynamic or static.
+    """
+
+    STATIC = "static"
+    DYNAMIC = "dynamic"
+
+
+def node_loads(snapshot: Snapshot, load_model: LoadModel) -> dict[NodeId, NodeLoad]:
+    """Return the load of each online node that is known, in order of name.
+
+    What is missing is named by `missing_metrics`. In STATIC mode a guest that moves
+    counts on both nodes.
+    """
+    loads = (
+        _static_loads(snapshot)
+        if load_model is LoadModel.STATIC
+        else _dynamic_loads(snapshot)
+    )
+    return {
+        name: loads[name]
+        for name, node in sorted(snapshot.nodes.items())
+        if node.online and name in loads
+    }
+
+
+def missing_metrics(snapshot: Snapshot, load_model: LoadModel) -> str:
+    """Return what must be known and is not, with the fields; empty when all is known.
+
+    These are online nodes without capacity or, in DYNAMIC mode, usage; in
+    STATIC mode, guests without limit.
+    """
+    nodes = (node for _, node in sorted(snapshot.nodes.items()) if node.online)
+    lines = nodes_missing_metrics(nodes, load_model)
+    if load_model is LoadModel.STATIC:
+        guests = sorted(
+            guest.id
+            for guest in snapshot.guests.values()
+            if guest.occupied_nodes and guest.limit is None
+        )
+        lines += format_missing("guest", {"limit": guests})
+    return "; ".join(lines)
+
+
+def nodes_missing_metrics(nodes: Iterable[Node], load_model: LoadModel) -> list[str]:
+    """Return which of *nodes* have no capacity or, in DYNAMIC mode, usage."""
+    missing: defaultdict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        if node.capacity is None:
+            missing["capacity"].append(node.id)
+        if load_model is LoadModel.DYNAMIC and node.usage == UNKNOWN_USAGE:
+            missing["usage"].append(node.id)
+        elif load_model is LoadModel.DYNAMIC and node.usage.cpu is None:
+            missing["usage.cpu"].append(node.id)
+        elif load_model is LoadModel.DYNAMIC and node.usage.memory is None:
+            missing["usage.memory"].append(node.id)
+    return format_missing("node", missing)
+
+
+def format_missing(noun: str, missing: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a line for each field, with the first names of those without it.
+
+    Args:
+        noun: What they are: node or guest.
+        missing: The names of those without a field, by the field.
+    """
+    return [
+        f"{noun}{'' if len(names) == 1 else 's'} {format_list(names)} "
+        f"{'has' if len(names) == 1 else 'have'} no {_field_name(field)} "
+        f"({noun}s.{names[0]}.{field}{_SUBFIELDS.get(field, '')})"
+        for field, names in missing.items()
+        if names
+    ]
+
+
+def _field_name(field: str) -> str:
+    return " ".join(reversed(field.split("."))).replace("_", " ")
+
+
+def demand(guest: Guest, load_model: LoadModel) -> Resources | None:
+    """Return what *guest* takes along when it moves, or None if not known."""
+    return guest.limit if load_model is LoadModel.STATIC else guest.usage.resources
+
+
+def _dynamic_loads(snapshot: Snapshot) -> dict[NodeId, NodeLoad]:
+    return {
+        name: NodeLoad(node.capacity, usage)
+        for name, node in snapshot.nodes.items()
+        if node.capacity is not None and (usage := node.usage.resources) is not None
+    }
+
+
+def _static_loads(snapshot: Snapshot) -> dict[NodeId, NodeLoad]:
+    loads = {
+        name: NodeLoad(node.capacity, NO_RESOURCES)
+        for name, node in snapshot.nodes.items()
+        if node.capacity is not None
+    }
+    for _, guest in sorted(snapshot.guests.items()):
+        for node_id in guest.occupied_nodes:
+            if node_id in loads and guest.limit is not None:
+                loads[node_id] = loads[node_id].with_started_guest(guest.limit)
+    return loads

@@ -1,0 +1,132 @@
+"""Scores of nodes for the start of a guest.
+
+`start_scores` evaluates one node after the other, `start_scores_array` all nodes at
+once with identical digits; `StartScorer` rounds the criteria and needs time
+proportional to the number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from opendrs.metrics.imbalance import sum_of_rows
+from opendrs.metrics.load import WEIGHTS, NodeLoad, criteria
+from opendrs.metrics.topsis import topsis, topsis_array
+from opendrs.model import Resources
+
+CHUNK_ELEMENTS = 1 << 20  # loads added up at once: 8 MiB
+DIGITS = 12  # of a criterion; what is equal but for rounding is equal here
+Floats = npt.NDArray[np.float64]
+
+
+def start_scores_array(loads: Sequence[NodeLoad], limit: Resources) -> list[float]:
+    """Return what `start_scores` returns, to the last digit, for many nodes.
+
+    Args:
+        loads: The nodes; shape (n,).
+        limit: What the guest may use; cpu 0 when it has no limit.
+
+    Returns:
+        TOPSIS closeness in [0, 1], larger is better; shape (n,).
+    """
+    if not loads:
+        return []
+    started = [load.with_started_guest(limit) for load in loads]
+    cpu = _criteria_after_start(
+        [load.cpu for load in loads], [load.cpu for load in started]
+    )
+    memory = _criteria_after_start(
+        [load.memory for load in loads], [load.memory for load in started]
+    )
+    scores = topsis_array(np.column_stack([*cpu, *memory]), WEIGHTS)
+    return [float(score) for score in scores]
+
+
+class StartScorer:
+    """The loads of many nodes, kept as columns from one start to the next.
+
+    Criteria are rounded to 12 decimals, so that between equal nodes the name
+    decides rather than the noise in the last digit, which TOPSIS amplifies.
+
+    Args:
+        loads: The nodes; at least one.
+    """
+
+    def __init__(self, loads: Sequence[NodeLoad]) -> None:
+        self._capacity = np.array([_pair(load.capacity) for load in loads])
+        self._usage = np.array([_pair(load.usage) for load in loads])
+
+    def update(self, index: int, load: NodeLoad) -> None:
+        """Let the node at *index* have that *load* from now on."""
+        self._usage[index] = _pair(load.usage)
+
+    def scores(self, limit: Resources) -> list[float]:
+        """Return how good each node is for starting a guest of that *limit* there.
+
+        Args:
+            limit: What the guest may use; cpu 0 when it has no limit.
+
+        Returns:
+            TOPSIS closeness in [0, 1], larger is better; shape (n,).
+        """
+        added = np.empty_like(self._usage)
+        added[:, 0] = limit.cpu if limit.cpu != 0 else self._capacity[:, 0]
+        added[:, 1] = limit.memory
+        before = self._usage / self._capacity
+        after = (self._usage + added) / self._capacity
+        old, new = np.square(before), np.square(after)
+        average = 1.0 + np.sqrt((old.sum(axis=0) - old + new) / len(before))
+        highest = 1.0 + np.maximum(before.max(axis=0), after)
+        criteria = np.stack((average, highest), axis=2).reshape(len(before), -1)
+        scores: list[float] = topsis_array(np.round(criteria, DIGITS), WEIGHTS).tolist()
+        return scores
+
+
+def _pair(amount: Resources) -> tuple[float, float]:
+    return amount.cpu, float(amount.memory)
+
+
+def _criteria_after_start(
+    loads: Sequence[float], started: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Return average and highest load after a start on each node.
+
+    A start never lowers a load, so the highest one is either the highest before
+    or the one it raises.
+    """
+    before, after = np.array(loads), np.array(started)
+    squares = np.concatenate(list(_sums_of_squares(before, after)))
+    highest = np.maximum(max(0.0, float(before.max())), after)
+    return 1.0 + np.sqrt(squares / len(before)), 1.0 + highest
+
+
+def _sums_of_squares(before: Floats, after: Floats) -> Iterator[Floats]:
+    """Yield the sum of squares after a start on each node, some nodes at a time."""
+    n = len(before)
+    width = max(1, CHUNK_ELEMENTS // n)
+    old, new = before * before, after * after
+    for first in range(0, n, width):
+        nodes = np.arange(first, min(n, first + width))
+        rows = np.repeat(old[:, None], len(nodes), axis=1)
+        rows[nodes, nodes - first] = new[nodes]
+        yield sum_of_rows(rows)
+
+
+def start_scores(loads: Sequence[NodeLoad], limit: Resources) -> list[float]:
+    """Return how good each node is for starting a guest of that *limit* there.
+
+    Args:
+        loads: The nodes; shape (n,).
+        limit: What the guest may use; cpu 0 when it has no limit.
+
+    Returns:
+        TOPSIS closeness in [0, 1], larger is better; shape (n,).
+    """
+    futures = [
+        criteria([*loads[:i], load.with_started_guest(limit), *loads[i + 1 :]])
+        for i, load in enumerate(loads)
+    ]
+    return topsis(futures, WEIGHTS)

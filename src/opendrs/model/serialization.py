@@ -1,0 +1,176 @@
+"""Actions, steps and times as text, and back."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from opendrs.errors import StoreError
+from opendrs.escapes import repr_value
+from opendrs.model.identifiers import StepId
+from opendrs.model.plan import (
+    Action,
+    ColdMigration,
+    LiveMigration,
+    PowerOff,
+    PowerOn,
+    Step,
+)
+
+T = TypeVar("T")
+
+_DECODING_ERRORS = (  # what is raised where a value is of a wrong type, or too large
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
+
+ACTION_KINDS: dict[type[Action], str] = {
+    LiveMigration: "live-migration",
+    ColdMigration: "cold-migration",
+    PowerOn: "power-on",
+    PowerOff: "power-off",
+}
+
+_FORMER_KINDS: dict[str, type[Action]] = {
+    "migrate": LiveMigration,
+    "relocate": ColdMigration,
+}
+_ACTIONS = {name: kind for kind, name in ACTION_KINDS.items()} | _FORMER_KINDS
+
+
+class DamagedRecordError(StoreError):
+    """What a record holds cannot be understood; the message does not name it."""
+
+
+def action_as_text(action: Action) -> str:
+    """Return *action* as JSON: its kind, and the guests and nodes it names."""
+    named = {name: getattr(action, name) for name in action.__slots__}
+    return json.dumps({"kind": ACTION_KINDS[type(action)], **named})
+
+
+def action_from_text(text: str) -> Action:
+    """Return the action that was written as *text*.
+
+    Raises:
+        DamagedRecordError: It is none.
+    """
+    with decoding("an action", text):
+        document = json.loads(text)
+        kind = _ACTIONS[document.pop("kind")]
+        require_type(str, document.values())
+        return kind(**document)
+
+
+def steps_as_text(steps: Iterable[Step]) -> str:
+    """Return the names and the actions of *steps* as JSON."""
+    return json.dumps([[step.id, action_as_text(step.action)] for step in steps])
+
+
+def steps_from_text(text: str) -> tuple[Step, ...]:
+    """Return the steps that were written as *text*.
+
+    Raises:
+        DamagedRecordError: It is none.
+    """
+    with decoding("steps", text):
+        pairs = [(name, action) for name, action in json.loads(text)]
+        require_type(str, (part for pair in pairs for part in pair))
+        return tuple(
+            Step(StepId(name), action_from_text(action)) for name, action in pairs
+        )
+
+
+def list_as_text(values: Iterable[object]) -> str:
+    """Return names or numbers as JSON."""
+    return json.dumps([*values])
+
+
+def list_from_text(text: str, value_type: type[T]) -> tuple[T, ...]:
+    """Return the names or numbers that were written as *text*.
+
+    Raises:
+        DamagedRecordError: It is none, or they are not of that *value_type*.
+    """
+    with decoding("a list", text):
+        values = json.loads(text)
+        require_type(list, [values])
+        require_type(value_type, values)
+        return tuple(values)
+
+
+def time_as_text(time: datetime) -> str:
+    """Return *time* in UTC and of fixed width, so that text sorts as time does."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def time_from_text(text: str) -> datetime:
+    """Return the time that was written as *text*.
+
+    Raises:
+        DamagedRecordError: It is none, or it is one of no zone.
+    """
+    with decoding("a time", text):
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is None:
+            raise ValueError(text)
+        return time.astimezone(UTC)
+
+
+def value_as_text(value: Mapping[str, object]) -> str:
+    """Return *value* as JSON.
+
+    Raises:
+        StoreError: It holds something that JSON cannot hold.
+    """
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"what is to be saved is not JSON: {error}") from error
+
+
+def value_from_text(text: str) -> Mapping[str, object]:
+    """Return the value that was written as *text*.
+
+    Raises:
+        DamagedRecordError: It is none.
+    """
+    with decoding("a value", text):
+        value = json.loads(text)
+        require_type(dict, [value])
+        mapping: Mapping[str, object] = value
+        return mapping
+
+
+@contextmanager
+def decoding(expected: str, value: object) -> Iterator[None]:
+    """Turn what goes wrong with *value*, which should be *expected*, into one error.
+
+    Raises:
+        DamagedRecordError: It is not what it should be.
+    """
+    try:
+        yield
+    except _DECODING_ERRORS as error:
+        raise DamagedRecordError(
+            f"holds {expected} it should not: {repr_value(value)}"
+        ) from error
+
+
+def require_type(value_type: type[object], values: Iterable[object]) -> None:
+    """Check that all *values* are of that *value_type*.
+
+    Raises:
+        TypeError: One is not.
+    """
+    for value in values:
+        if not isinstance(value, value_type):
+            raise TypeError(value)

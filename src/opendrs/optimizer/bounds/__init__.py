@@ -1,0 +1,1 @@
+"""Lower bounds of the imbalance that any plan can reach."""

@@ -1,0 +1,1 @@
+"""Lower bound by Lagrangian relaxation, node by node."""

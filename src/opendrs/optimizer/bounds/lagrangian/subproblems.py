@@ -1,0 +1,278 @@
+"""Node subproblems at given multipliers.
+
+A node chooses a set of large groups that leaves, how many small ones leave in addition, and
+how many arrive. Where small ones leave, its load may be nearer to the best load by as much
+as they could take with them; so its cost is bounded from below. Solutions at earlier
+multipliers are tried first, after the empty set: they are hardly worse now and exclude most
+other choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opendrs.optimizer.bounds.lagrangian.data import BoundData, ConvexHulls, Multipliers
+from opendrs.optimizer.problem import Floats, Indices, Mask
+
+
+@dataclass(frozen=True, slots=True)
+class SubproblemSolution:
+    """What nodes choose, or may choose; all of shape (C,).
+
+    Attributes:
+        departing: The set of large units that leaves; it tells which node it is.
+        small_departing: How many small units leave besides.
+        min_arrivals: How many units arrive, at least: what is paid for.
+        max_arrivals: How many of them arrive at most.
+    """
+
+    departing: Indices
+    small_departing: Indices
+    min_arrivals: Indices
+    max_arrivals: Indices
+
+    @classmethod
+    def empty(cls, empty_set: Indices) -> SubproblemSolution:
+        """Return the choice of the sets that are *empty_set*, the empty ones."""
+        return cls.of_departures(empty_set.copy(), np.zeros_like(empty_set))
+
+    @classmethod
+    def of_departures(
+        cls, departing: Indices, small_departing: Indices
+    ) -> SubproblemSolution:
+        """Return the choice with which nobody arrives."""
+        return cls(
+            departing,
+            small_departing,
+            np.zeros_like(small_departing),
+            np.zeros_like(small_departing),
+        )
+
+    def with_arrivals(self, least: int, most: int) -> SubproblemSolution:
+        """Return it with so many who arrive."""
+        return replace(
+            self,
+            min_arrivals=np.full_like(self.small_departing, least),
+            max_arrivals=np.full_like(self.small_departing, most),
+        )
+
+    def select(self, which: Indices | Mask) -> SubproblemSolution:
+        """Return a part of what is chosen."""
+        return SubproblemSolution(
+            self.departing[which],
+            self.small_departing[which],
+            self.min_arrivals[which],
+            self.max_arrivals[which],
+        )
+
+    def assign(self, nodes: Indices, solution: SubproblemSolution) -> None:
+        """Choose in these *nodes* what is *solution*."""
+        self.departing[nodes] = solution.departing
+        self.small_departing[nodes] = solution.small_departing
+        self.min_arrivals[nodes] = solution.min_arrivals
+        self.max_arrivals[nodes] = solution.max_arrivals
+
+
+BATCH_SIZE = 20_000  # departures that are looked at at once, about
+SINGLE_ARRIVALS = 4  # arrivals that are looked at one by one
+RANGE_GROWTH = 1.5  # times as many are looked at together from there on
+TINY = 1e-300  # nothing is divided by less
+MIN_IMPROVEMENT = 1e-12  # what is not better by more than this is not better
+
+
+class DistanceNorm:
+    """How each node measures distances of loads: as what evenness costs, its root."""
+
+    def __init__(self, data: BoundData) -> None:
+        self.weight = data.weight * np.square(data.share)
+        self.target = data.target / data.share
+        self.scale = np.sqrt(self.weight)
+        self.hulls = ConvexHulls(data.corners, self.scale)
+        taken = data.departures.small_demand * self.scale[:, None, :]
+        self.reach: Floats = np.sqrt(np.square(taken).sum(axis=2))
+
+
+class SubproblemSolver:
+    """The search for what is best for each node.
+
+    Args:
+        data: The nodes, and who may move.
+        norm: How they measure distances.
+        prices: What is paid.
+        ideal: The load that would be best for each node; shape (N, 2).
+        warm_start: What each node might choose, which is looked at first.
+
+    Attributes:
+        solution: What each node chooses.
+        cost: What that costs each; shape (N,).
+        load: The load that each has in the end; shape (N, 2).
+    """
+
+    def __init__(
+        self,
+        data: BoundData,
+        norm: DistanceNorm,
+        prices: Multipliers,
+        ideal: Floats,
+        warm_start: SubproblemSolution,
+    ) -> None:
+        self._data = data
+        self._sets = data.departures
+        self._norm = norm
+        self._prices = prices
+        self._ideal = ideal
+        own = self._sets.node
+        above = np.maximum(self._sets.load_after - ideal[own], 0.0) * norm.scale[own]
+        self._excess_distance = np.hypot(above[:, 0], above[:, 1])
+        self._set_price = prices.budgets @ self._sets.budget_use
+        self._set_price -= prices.arrival * self._sets.count
+        self._small_price, self._small_group = self._cheapest_small()
+        self.solution = SubproblemSolution.empty(data.departures.empty_set)
+        self.cost = np.full(len(ideal), np.inf)
+        self.load = np.zeros_like(ideal)
+        self._evaluate(SubproblemSolution.empty(data.departures.empty_set))
+        self._evaluate(warm_start)
+
+    @property
+    def departure_count(self) -> Floats:
+        """How many units leave each node; shape (N,)."""
+        return self._sets.count[self.solution.departing] + self.solution.small_departing
+
+    def budget_use(self) -> Floats:
+        """Return what the budgets count of all who leave; shape (B,)."""
+        total: Floats = self._sets.budget_use[:, self.solution.departing].sum(axis=1)
+        some = np.flatnonzero(self.solution.small_departing)
+        groups = self._small_group[some]
+        return (
+            total
+            + self._data.budget_weights[:, groups] @ self.solution.small_departing[some]
+        )
+
+    def solve(self) -> None:
+        """Find what is best for each node."""
+        least = 0
+        while True:
+            most = self._max_steps()
+            sets = np.flatnonzero(most >= least)
+            if not len(sets):
+                return
+            after = least + max(1, BATCH_SIZE // len(sets))
+            self._add_arrivals(
+                self._departures(sets, least, np.minimum(most[sets] + 1, after))
+            )
+            least = after
+
+    def _max_steps(self) -> Indices:
+        """Return how many small units may leave with each set, at what is paid.
+
+        Where they are paid to leave, all of them do or none: that is one step.
+        """
+        own = self._sets.node
+        count, price = self._sets.small_count[own], self._small_price[own]
+        slack = np.maximum(self.cost[own] - self._set_price, 0.0)
+        some = np.full_like(price, np.inf)
+        with np.errstate(over="ignore"):
+            np.divide(slack, price, out=some, where=price > 0)
+        steps = np.where(price < 0, 1, np.minimum(count, some))
+        return steps.astype(np.int64)
+
+    def _departures(
+        self, sets: Indices, least: int, after: Indices
+    ) -> SubproblemSolution:
+        """Return *sets* that leave with from *least* to less than *after* steps."""
+        many = after - least
+        rows = np.repeat(np.arange(len(sets)), many)
+        steps = least + np.arange(len(rows)) - (np.cumsum(many) - many)[rows]
+        own = self._sets.node[sets[rows]]
+        each = np.where(self._small_price[own] < 0, self._sets.small_count[own], 1)
+        return SubproblemSolution.of_departures(sets[rows], steps * each)
+
+    def _add_arrivals(self, left: SubproblemSolution) -> None:
+        """Look at these departures, with none and with more and more arrivals."""
+        short = self._evaluate(self._promising(left))
+        short = short.select(self._data.can_receive[self._sets.node[short.departing]])
+        for least, most in _arrival_ranges(self._data.max_arrivals):
+            filled = self._promising(short.with_arrivals(least, most))
+            if not len(filled.departing):
+                return
+            short = self._evaluate(filled)
+
+    def _promising(self, solution: SubproblemSolution) -> SubproblemSolution:
+        """Return what of *solution* may be better for a node than what it has."""
+        own = self._sets.node[solution.departing]
+        reach = self._norm.reach[own, solution.small_departing]
+        over = np.maximum(self._excess_distance[solution.departing] - reach, 0.0)
+        least = self._multiplier_cost(solution) + np.square(over)
+        return solution.select(least < self.cost[own] - MIN_IMPROVEMENT)
+
+    def _multiplier_cost(self, solution: SubproblemSolution) -> Floats:
+        """Return what is paid for what is chosen."""
+        own = self._sets.node[solution.departing]
+        each = np.where(solution.small_departing > 0, self._small_price[own], 0.0)
+        cost: Floats = (
+            self._set_price[solution.departing] + each * solution.small_departing
+        )
+        return cost + self._prices.arrival * solution.min_arrivals
+
+    def _evaluate(self, solution: SubproblemSolution) -> SubproblemSolution:
+        """Keep for each node what of *solution* is better than what it had.
+
+        Returns:
+            That with which nodes do not reach what is best for them.
+        """
+        own = self._sets.node[solution.departing]
+        load = self._load_after(solution)
+        rest = (self._ideal[own] - load) * self._norm.scale[own]
+        distance = np.hypot(rest[:, 0], rest[:, 1])
+        reach = self._norm.reach[own, solution.small_departing]
+        value = self._multiplier_cost(solution) + np.square(
+            np.maximum(distance - reach, 0.0)
+        )
+        better = np.flatnonzero(value < self.cost[own] - MIN_IMPROVEMENT)
+        order = better[np.lexsort((value[better], own[better]))]
+        best = order[np.flatnonzero(np.diff(own[order], prepend=-1))]
+        nodes = own[best]
+        self.cost[nodes] = value[best]
+        self.solution.assign(nodes, solution.select(best))
+        part = np.minimum(1.0, reach[best] / np.maximum(distance[best], TINY))
+        back = (self._ideal[nodes] - load[best]) * part[:, None]
+        self.load[nodes] = load[best] + back
+        return solution.select(distance > reach)
+
+    def _load_after(self, solution: SubproblemSolution) -> Floats:
+        """Return the loads once large ones have left and others arrived; (C, 2)."""
+        load = self._sets.load_after[solution.departing]
+        some = np.flatnonzero(solution.max_arrivals)
+        own = self._sets.node[solution.departing[some]]
+        wanted = self._ideal[own] - load[some]
+        load[some] += self._norm.hulls.nearest(own, wanted, solution.max_arrivals[some])
+        return load
+
+    def _cheapest_small(self) -> tuple[Floats, Indices]:
+        """Return what the cheapest small unit of each node costs, and which it is."""
+        groups, count = self._sets.small, self._sets.small_count
+        price = np.full(len(count), np.inf)
+        group = np.zeros(len(count), np.int64)
+        if len(groups):
+            each = self._prices.budgets @ self._data.budget_weights[:, groups]
+            each = each - self._prices.arrival
+            some = np.flatnonzero(count)
+            begin = (np.cumsum(count) - count)[some]
+            price[some] = np.minimum.reduceat(each, begin)
+            place = np.flatnonzero(each == np.repeat(price, count))[::-1]
+            group[np.repeat(np.arange(len(count)), count)[place]] = groups[place]
+        return price, group
+
+
+def _arrival_ranges(most: int) -> Iterator[tuple[int, int]]:
+    """Yield between how many arrivals there are: 1, 2, ..., then several at once."""
+    least = 1
+    while least <= most:
+        last = (
+            least if least <= SINGLE_ARRIVALS else min(most, int(RANGE_GROWTH * least))
+        )
+        yield least, last
+        least = last + 1

@@ -1,0 +1,1 @@
+"""Functions compiled with Numba; imported only by the searches that call them."""

@@ -1,0 +1,106 @@
+"""The best move, and the best after it, in compiled code."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from opendrs.optimizer.compiled.compiler import compiled, compiled_inner
+from opendrs.optimizer.compiled.costs import node_cost_after
+from opendrs.optimizer.compiled.moves import (
+    apply_move,
+    arrival_delta,
+    can_move,
+    can_place,
+)
+from opendrs.optimizer.problem import Floats, Indices, Mask
+from opendrs.optimizer.problem_arrays import NONE, ProblemArrays, SolutionState
+
+BLOCK_SIZE = 256  # units among which the best is kept
+
+
+class ShiftQueue(NamedTuple):
+    """What is looked at first.
+
+    Attributes:
+        price: What moving each unit costs; shape (G,), positive.
+        score: What each unit is taken to gain for its price, or more; found out when
+            it comes to it, since moves seldom leave more to gain for others.
+        block_best: The best score of each block; kept up to date.
+        targets: Where units of wide classes go.
+        is_narrow: Which classes have so few nodes that their units look at all.
+    """
+
+    price: Floats
+    score: Floats
+    block_best: Floats
+    targets: Indices
+    is_narrow: Mask
+
+
+@compiled_inner
+def best_shift(
+    arrays: ProblemArrays, state: SolutionState, group: int, queue: ShiftQueue
+) -> tuple[float, int]:
+    """Return the gain of the best move of *group*, and where to; NONE without any."""
+    gain, best_target = 0.0, NONE
+    everywhere = queue.is_narrow[arrays.class_of[group]]
+    count = len(state.group_count) if everywhere else len(queue.targets)
+    source = state.node_of[group]
+    cost_here, over_here = node_cost_after(arrays, state, source, NONE, group)
+    for i in range(count):
+        node = i if everywhere else queue.targets[i]
+        if node == source or not can_place(arrays, state, group, node, NONE):
+            continue
+        delta, over = arrival_delta(arrays, state, group, node)
+        delta += cost_here
+        if over + over_here <= 0.0 and -delta > gain:
+            gain, best_target = -delta, node
+    return gain, best_target
+
+
+@compiled_inner
+def refresh_block(score: Floats, top: Floats, block: int) -> None:
+    """Find the best score of a block anew."""
+    best = 0.0
+    for group in range(block * BLOCK_SIZE, min((block + 1) * BLOCK_SIZE, len(score))):
+        best = max(best, score[group])
+    top[block] = best
+
+
+@compiled_inner
+def best_block(top: Floats) -> int:
+    """Return the block with the best score; the first of equals."""
+    best = 0
+    for block in range(1, len(top)):
+        if top[block] > top[best]:
+            best = block
+    return best
+
+
+@compiled
+def greedy_shifts(
+    arrays: ProblemArrays, state: SolutionState, queue: ShiftQueue, max_moves: int
+) -> int:
+    """Make the moves that gain most for their price, up to *max_moves*; say how many."""
+    score, top = queue.score, queue.block_best
+    for block in range(len(top)):
+        refresh_block(score, top, block)
+    move_count = 0
+    while move_count < max_moves:
+        block = best_block(top)
+        if not top[block] > 0.0:
+            break
+        group = block * BLOCK_SIZE
+        while score[group] < top[block]:
+            group += 1
+        gain, target = best_shift(arrays, state, group, queue)
+        score[group] = gain / queue.price[group]
+        refresh_block(score, top, block)
+        if target == NONE or score[group] < top[best_block(top)]:
+            continue
+        score[group] = 0.0  # who has moved stays, and so does who may not
+        refresh_block(score, top, block)
+        if can_move(arrays, state, group, target, NONE, NONE):
+            apply_move(arrays, state, group, target)
+            move_count += 1
+    return move_count

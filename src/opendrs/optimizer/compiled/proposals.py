@@ -1,0 +1,136 @@
+"""Moves drawn at random; compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from opendrs.optimizer.compiled.compiler import compiled_inner
+from opendrs.optimizer.compiled.moves import is_allowed
+from opendrs.optimizer.problem_arrays import NONE, ProblemArrays, SolutionState
+
+MAX_ATTEMPTS = 32  # draws after which a unit that hardly fits anywhere is left
+
+
+class ProposalWeights(NamedTuple):
+    """Which moves are tried, how often.
+
+    Attributes:
+        swap: The part of the moves that exchange two units.
+        home: The part of the others that take a unit back to its origin.
+        ejection: The part of the others that drive a unit from the target.
+        drift: How much units are drawn home while it is hot, in temperatures. There
+            are many nodes to go to and one to come from, so heat alone fills what
+            moving uses up (transient resources, budgets) with moves of no worth.
+    """
+
+    swap: float
+    home: float
+    ejection: float
+    drift: float
+
+
+class ProposedMove(NamedTuple):
+    """A unit goes to a target, and drives another from there to a third node.
+
+    The other is NONE where nobody is driven away, the target NONE where the draw came
+    to nothing.
+    """
+
+    group: int
+    target: int
+    other: int
+    third: int
+
+
+@compiled_inner
+def random_float(state: SolutionState) -> float:
+    """Return a random number in [0, 1): xorshift64*."""
+    x = state.random_state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state.random_state[0] = x
+    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) * 2.0**-53
+
+
+@compiled_inner
+def random_index(state: SolutionState, count: int) -> int:
+    """Return a random number below *count*."""
+    return int(random_float(state) * count)
+
+
+@compiled_inner
+def random_similar_group(
+    arrays: ProblemArrays, state: SolutionState, group: int
+) -> int:
+    """Return another unit, more often than not one of about the size of *group*."""
+    offset = 2.0 * random_float(state) - 1.0
+    at = arrays.size_rank[group] + int(
+        offset * offset * offset * len(arrays.size_order)
+    )
+    if at < 0 or at >= len(arrays.size_order):
+        at = random_index(state, len(arrays.size_order))
+    return int(arrays.size_order[at])
+
+
+@compiled_inner
+def has_slot(state: SolutionState, node: int) -> bool:
+    """Return whether the list of *node* has room for a unit more."""
+    return bool(state.group_count[node] + 1 < state.groups_on.shape[1])
+
+
+@compiled_inner
+def random_allowed_node(arrays: ProblemArrays, state: SolutionState, group: int) -> int:
+    """Return another node where *group* can be; NONE where none is found soon."""
+    for _ in range(MAX_ATTEMPTS):
+        node = random_index(state, len(state.group_count))
+        if node != state.node_of[group] and is_allowed(arrays, group, node):
+            return node
+    return NONE
+
+
+@compiled_inner
+def propose_swap(
+    arrays: ProblemArrays, state: SolutionState, group: int
+) -> ProposedMove:
+    """Return *group* and another that can change places with it."""
+    source = state.node_of[group]
+    for _ in range(MAX_ATTEMPTS // 4):
+        other = random_similar_group(arrays, state, group)
+        target = state.node_of[other]
+        if (
+            target != source
+            and is_allowed(arrays, group, target)
+            and is_allowed(arrays, other, source)
+        ):
+            return ProposedMove(group, target, other, source)
+    return ProposedMove(group, NONE, NONE, NONE)
+
+
+@compiled_inner
+def propose_move(
+    arrays: ProblemArrays, state: SolutionState, weights: ProposalWeights
+) -> ProposedMove:
+    """Return a move drawn at random."""
+    group = int(arrays.movable[random_index(state, len(arrays.movable))])
+    if random_float(state) < weights.swap:
+        return propose_swap(arrays, state, group)
+    origin = int(arrays.origin[group])
+    away = state.node_of[group] != origin
+    if away and random_float(state) < weights.home:
+        target = origin
+    else:
+        target = random_allowed_node(arrays, state, group)
+    if target == NONE or not has_slot(state, target):
+        return ProposedMove(group, NONE, NONE, NONE)
+    if state.group_count[target] == 0 or random_float(state) >= weights.ejection:
+        return ProposedMove(group, target, NONE, NONE)
+    other = state.groups_on[target, random_index(state, state.group_count[target])]
+    third = arrays.origin[other]
+    if third == target or random_float(state) < 0.5:
+        third = random_allowed_node(arrays, state, other)
+    if third == NONE or not has_slot(state, third):
+        return ProposedMove(group, NONE, NONE, NONE)
+    return ProposedMove(group, target, other, third)

@@ -1,0 +1,1 @@
+"""Moves that a local search evaluates all at once: shifts, swaps, replacements."""

@@ -1,0 +1,1 @@
+"""Search methods: local search, annealing, Lagrangian search."""

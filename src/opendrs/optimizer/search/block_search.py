@@ -1,0 +1,259 @@
+"""A search for clusters of any size that needs no compiled code.
+
+Up to some hundred nodes it is `Descent` alone. Larger clusters are divided into blocks
+of nodes, each with its part of the budgets: first are repaired the units whose place
+breaks a rule, on all nodes; then each block is made even by itself. The nodes of a
+block are dealt out by their load, so that each block has its part of full nodes and of
+empty ones; with each round they are dealt out anew.
+
+Source:
+    Narayanan et al., Solving large-scale granular resource allocation problems
+    efficiently with POP (SOSP 2021).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from opendrs.optimizer.evaluation import Solution, cost, loads
+from opendrs.optimizer.node_cost import node_costs
+from opendrs.optimizer.problem import (
+    Floats,
+    GroupSets,
+    IndexLists,
+    Indices,
+    Mask,
+    Problem,
+    freeze_groups,
+)
+from opendrs.optimizer.search.local_search import LocalSearch
+
+MAX_UNDIVIDED_SIZE = 300_000  # nodes times units that are looked at at once
+MAX_BLOCK_SIZE = 100_000  # and in a block, as small problems are solved faster
+MAX_ROUNDS = 3  # times nodes are dealt out
+
+
+class BlockSearch:
+    """Look for assignments that cost less, without compiled code.
+
+    Like `Descent`, the same problem, start, seed and calls give the same.
+
+    Args:
+        problem: What is to be solved. Nodes that stand empty at the start stay so
+            where it costs something to use them.
+        start: A feasible assignment to begin with.
+        seed: Where the random numbers begin.
+
+    Attributes:
+        exhausted: Whether nothing more can be found.
+    """
+
+    def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
+        self.problem = problem
+        self.exhausted = False
+        self._best = Solution(start.copy(), cost(problem, start))
+        self._seed = seed
+        self._round = 0
+        self._problem = _without_unused_nodes(problem, start)
+        whole = not needs_blocks(problem)
+        self._local_search = LocalSearch(self._problem, start, seed) if whole else None
+
+    @property
+    def best(self) -> Solution:
+        """The least costly assignment so far."""
+        return self._best
+
+    def descend(self) -> Solution:
+        """Go on until no move gains; in large clusters, for one round."""
+        if self._local_search is not None:
+            self._store_best(self._local_search.descend().assignment)
+        else:
+            self._run_round()
+        return self._best
+
+    def run(self, iterations: int, progress: float) -> Solution:
+        """Look at about *iterations* moves, in large clusters at one round of them."""
+        if self.exhausted:
+            return self._best
+        if self._local_search is not None:
+            self._store_best(self._local_search.run(iterations, progress).assignment)
+            self.exhausted = self._local_search.exhausted
+        else:
+            self._run_round()
+        return self._best
+
+    def _store_best(self, assignment: Indices) -> bool:
+        """Take *assignment* over as the best, and return whether it is."""
+        price = cost(self.problem, assignment)
+        better = price < self._best.cost
+        if better:
+            self._best = Solution(assignment.copy(), price)
+        return better
+
+    def _run_round(self) -> None:
+        """Make each block as even as it can be by itself."""
+        problem, node_of = self._problem, self._best.assignment.copy()
+        if self._round == 0:
+            self._repair(node_of)
+        blocks = self._blocks(node_of)
+        load = loads(problem, node_of)
+        costs = node_costs(problem, load, np.arange(problem.node_count))
+        weights = [float(costs[block].sum()) for block in blocks]
+        for index in np.argsort(weights)[::-1].tolist():
+            block, left = blocks[index], sum(weights)
+            share = weights[index] / left if left > 0 else 1.0
+            weights[index] = 0.0
+            groups = np.flatnonzero(np.isin(node_of, block))
+            self._solve(node_of, block, groups, groups, share)
+        self._round += 1
+        self.exhausted = not self._store_best(node_of) or self._round == MAX_ROUNDS
+
+    def _blocks(self, node_of: Indices) -> list[Indices]:
+        """Return the nodes of each block: dealt out in the order of their load."""
+        problem = self._problem
+        groups = max(problem.group_count / problem.node_count, 1.0)
+        size = max(2, int((MAX_BLOCK_SIZE / groups) ** 0.5))
+        number = -(-problem.node_count // size)
+        capacity = problem.capacity
+        full = np.zeros_like(capacity)
+        np.divide(loads(problem, node_of), capacity, out=full, where=capacity > 0)
+        order = np.argsort(
+            full[:, problem.imbalance_weight > 0].sum(axis=1), kind="stable"
+        )
+        row, column = np.divmod(np.arange(problem.node_count), number)
+        block = (column + row * self._round) % number
+        return [order[block == each] for each in range(number)]
+
+    def _repair(self, node_of: Indices) -> None:
+        """Move units whose place breaks a rule, wherever they may go."""
+        problem, nodes = self._problem, np.arange(self._problem.node_count)
+        misplaced = np.flatnonzero(_misplaced(problem, node_of))
+        sets_of_group = problem.group_sets.members.inverse(problem.group_count)
+        each = max(1, MAX_UNDIVIDED_SIZE // (4 * problem.node_count))
+        for first in range(0, len(misplaced), each):
+            chosen = misplaced[first : first + each]
+            members = [
+                problem.group_sets.members[group_set]
+                for group in chosen.tolist()
+                for group_set in sets_of_group[group].tolist()
+            ]
+            groups = np.unique(np.concatenate([chosen, *members]))
+            self._solve(node_of, nodes, groups, chosen, 1.0)
+
+    def _solve(
+        self,
+        node_of: Indices,
+        nodes: Indices,
+        groups: Indices,
+        movable: Indices,
+        share: float,
+    ) -> None:
+        """Move some units between some nodes; change *node_of*.
+
+        Who is away stays there: what a part of the nodes knows of budgets is what is
+        left of them.
+
+        Args:
+            node_of: Where all units are.
+            nodes: The nodes that change.
+            groups: The units on them that matter; others are load.
+            movable: Those of them that may move.
+            share: The part of what is left of the budgets that may be used.
+        """
+        problem = self._problem
+        away = node_of != problem.origin
+        spent: Floats = problem.budget_weights[:, away].sum(axis=1)
+        left = np.maximum(0.0, problem.budgets - spent) * share
+        stays = ~np.isin(groups, movable) | away[groups]
+        small = _subproblem(problem, node_of, nodes, groups, left)
+        small = freeze_groups(small, np.flatnonzero(stays).tolist())
+        solution = LocalSearch(small, small.origin, self._seed).descend()
+        node_of[groups] = nodes[solution.assignment]
+
+
+def needs_blocks(problem: Problem) -> bool:
+    """Return whether *problem* is solved in blocks."""
+    return problem.node_count * problem.group_count > MAX_UNDIVIDED_SIZE
+
+
+def _without_unused_nodes(problem: Problem, start: Indices) -> Problem:
+    """Return *problem* where nothing goes to nodes that are to stay empty."""
+    if not problem.use_cost.any():
+        return problem
+    used = np.bincount(start, minlength=problem.node_count) > 0
+    return replace(
+        problem,
+        use_cost=np.zeros_like(problem.use_cost),
+        allowed=problem.allowed & used,
+    )
+
+
+def _misplaced(problem: Problem, node_of: Indices) -> Mask:
+    """Return which units have a place that costs, or share it with their group."""
+    misplaced: Mask = np.zeros(problem.group_count, np.bool_)
+    if problem.placement_cost is not None:
+        misplaced |= problem.placement_cost[problem.class_of, node_of] > 0
+    group_sets = problem.group_sets
+    for group_set in np.flatnonzero(group_sets.anti_affinity_weight > 0).tolist():
+        members = group_sets.members[group_set]
+        _, first = np.unique(node_of[members], return_index=True)
+        misplaced[np.delete(members, first)] = True
+    return misplaced
+
+
+def _subproblem(
+    problem: Problem,
+    node_of: Indices,
+    nodes: Indices,
+    groups: Indices,
+    budgets: Floats,
+) -> Problem:
+    """Return the problem of these *groups* on these *nodes*; all others stay."""
+    folded = np.ones(problem.group_count, np.bool_)
+    folded[groups] = False
+    base = problem.base_load.copy()
+    np.add.at(base, node_of[folded], problem.demand[folded])
+    place = np.full(problem.node_count, -1)
+    place[nodes] = np.arange(len(nodes))
+    return Problem(
+        capacity=problem.capacity[nodes],
+        demand=problem.demand[groups],
+        origin=place[node_of[groups]],
+        class_of=problem.class_of[groups],
+        allowed=problem.allowed[:, nodes],
+        base_load=base[nodes],
+        group_sets=_subproblem_sets(problem, groups),
+        overload_weight=problem.overload_weight,
+        safety_capacity=problem.safety_capacity[nodes],
+        excess_weight=problem.excess_weight[nodes],
+        target_load=problem.target_load,
+        imbalance_weight=problem.imbalance_weight,
+        placement_cost=None
+        if problem.placement_cost is None
+        else problem.placement_cost[:, nodes],
+        move_cost=problem.move_cost[groups],
+        budget_weights=problem.budget_weights[:, groups],
+        budgets=budgets,
+    )
+
+
+def _subproblem_sets(problem: Problem, groups: Indices) -> GroupSets:
+    """Return the groups of which at least two of *groups* are members."""
+    group_sets = problem.group_sets
+    place = np.full(problem.group_count, -1)
+    place[groups] = np.arange(len(groups))
+    owner = np.repeat(np.arange(len(group_sets)), np.diff(group_sets.members.start))
+    inside = place[group_sets.members.items] >= 0
+    size = np.bincount(owner[inside], minlength=len(group_sets))
+    kept = np.flatnonzero(size > 1)
+    rows = [place[group_sets.members[each]] for each in kept.tolist()]
+    count = len(kept)
+    return GroupSets(
+        members=IndexLists.of([row[row >= 0].tolist() for row in rows]),
+        strict=group_sets.strict[kept],
+        anti_affinity_weight=group_sets.anti_affinity_weight[kept],
+        spread=np.zeros(count, np.int64),
+        needs=IndexLists.of([[]] * count),
+    )

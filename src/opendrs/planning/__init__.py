@@ -1,0 +1,13 @@
+"""From moves to a plan that is safe in every interleaving; estimated schedules."""
+
+from opendrs.planning.migration_duration import Certainty as Certainty
+from opendrs.planning.moves import DetourBudget as DetourBudget
+from opendrs.planning.moves import GroupMove as GroupMove
+from opendrs.planning.moves import NodePowerAction as NodePowerAction
+from opendrs.planning.schedule import ASSUMED_BANDWIDTH as ASSUMED_BANDWIDTH
+from opendrs.planning.schedule import Schedule as Schedule
+from opendrs.planning.schedule import ScheduledStep as ScheduledStep
+from opendrs.planning.schedule import estimate_schedule as estimate_schedule
+from opendrs.planning.sequencer import SequencedPlan as SequencedPlan
+from opendrs.planning.sequencer import sequence_in_order as sequence_in_order
+from opendrs.planning.sequencer import sequence_moves as sequence_moves

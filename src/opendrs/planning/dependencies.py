@@ -1,0 +1,242 @@
+"""Dependencies of steps, so that every interleaving is safe.
+
+A step relies only on its own dependencies: any other step may be in progress at the
+same time. It stays safe when other steps fail or are removed from the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from opendrs.model import Action, GuestId, NodeId, Plan, PowerOff, PowerOn, Step, StepId
+from opendrs.planning.moves import (
+    NO_MEMORY,
+    MemoryPair,
+    NodePowerAction,
+    PendingMove,
+    fits,
+    minimum,
+    plus,
+)
+from opendrs.planning.state import FreeMemory
+
+
+def add_dependencies(
+    moves: Iterable[PendingMove],
+    free_memory: FreeMemory,
+    *,
+    power_on: Iterable[NodePowerAction] = (),
+    power_off: Iterable[NodePowerAction] = (),
+) -> Plan:
+    """Return *moves* as a plan in which every interleaving is safe.
+
+    A step waits only where it must. Where there is not room on the target until
+    somebody has left, it waits for those who leave soonest, and for no more of them
+    than it needs. It waits for those who came before and could not be there together
+    with it; and for those who leave from whom it must be apart. No step waits for
+    what it could do without: take out a wait, and some step is not safe any more.
+
+    Args:
+        moves: In an order in which they can be made one by one.
+        free_memory: The room of the nodes in the beginning, which will be taken.
+        power_on: Nodes that are woken first: all who come there wait for that.
+        power_off: Nodes that are put to sleep once all have left; nobody comes there.
+    """
+    builder = _PlanBuilder(free_memory)
+    for power_action in power_on:
+        builder.power_on(power_action)
+    for move in moves:
+        builder.add(move)
+    for power_action in power_off:
+        builder.power_off(power_action)
+    return Plan(tuple(builder.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Departure:
+    """Who leaves a node, with which step, and what that frees."""
+
+    step: int
+    guest: GuestId
+    freed: MemoryPair
+    initial: bool
+
+
+@dataclass(slots=True)
+class _Arrival:
+    """Who comes to a node.
+
+    Attributes:
+        step: With which step.
+        limit: What may come to the node while that is under way: in all, with what has
+            come before, and with what it takes itself.
+    """
+
+    step: int
+    limit: MemoryPair
+
+
+@dataclass(slots=True)
+class _NodeQueue:
+    """What wakes a node, all who come there, and all who leave it.
+
+    Attributes:
+        power_on_steps: The step that wakes it.
+        arrivals: Who comes.
+        departures: Who leaves.
+        arriving: What all arrivals take.
+        limit: The least of what any of them allows.
+    """
+
+    power_on_steps: list[int] = field(default_factory=list)
+    arrivals: list[_Arrival] = field(default_factory=list)
+    departures: list[_Departure] = field(default_factory=list)
+    arriving: MemoryPair = NO_MEMORY
+    limit: MemoryPair = (math.inf, math.inf)
+
+
+class _PlanBuilder:
+    """The plan so far.
+
+    Attributes:
+        steps: The steps.
+    """
+
+    def __init__(self, free_memory: FreeMemory) -> None:
+        self.steps: list[Step] = []
+        self._free_memory = free_memory
+        self._queues: defaultdict[NodeId, _NodeQueue] = defaultdict(_NodeQueue)
+        self._transitive: list[int] = []  # of each step: a bit for each it waits for
+        self._end: list[float] = []  # of each step: bytes transferred until then
+        self._last: dict[GuestId, int] = {}
+
+    def power_on(self, power_action: NodePowerAction) -> None:
+        """Add the step that wakes a node."""
+        step = self._append(PowerOn(power_action.node), (), power_action.detail)
+        self._queues[power_action.node].power_on_steps.append(step)
+
+    def power_off(self, power_action: NodePowerAction) -> None:
+        """Add the step that puts a node to sleep."""
+        departed = (each.step for each in self._queues[power_action.node].departures)
+        self._append(
+            PowerOff(power_action.node), self._reduce(departed), power_action.detail
+        )
+
+    def add(self, move: PendingMove) -> None:
+        """Add the steps of *move*."""
+        queue = self._queues[move.group_move.target]
+        self._free_memory.reserve(move.target, move.required)
+        required = [*self._required_steps(move, queue)]
+        depends_on = self._reduce(
+            (*required, *self._earliest_departures(move, queue, required))
+        )
+        transitive = self._closure(depends_on)
+        queue.arriving = plus(queue.arriving, move.required)
+        if transitive:
+            for each in queue.arrivals:
+                if transitive >> each.step & 1:
+                    each.limit = plus(each.limit, move.required)
+        limit = plus(queue.arriving, self._surplus(move, queue, transitive))
+        queue.limit = minimum(queue.limit, limit)
+        for migration, (_, guest, freed) in zip(
+            move.group_move.migrations, move.freed, strict=True
+        ):
+            step = self._append(
+                migration, depends_on, move.group_move.detail, size=freed[0]
+            )
+            self._last[guest] = step
+            queue.arrivals.append(_Arrival(step, limit))
+            departure = _Departure(step, guest, freed, initial=not move.from_detour)
+            self._queues[migration.source].departures.append(departure)
+
+    def _required_steps(self, move: PendingMove, queue: _NodeQueue) -> Iterator[int]:
+        """Yield what must be done before *move*, whatever room there is."""
+        yield from queue.power_on_steps
+        for guest in move.guests:
+            if guest in self._last:
+                yield self._last[guest]
+        for departure in queue.departures:
+            if departure.guest in move.anti_affine:
+                yield departure.step
+        together = plus(queue.arriving, move.required)
+        if not fits(together, queue.limit):
+            for arrival in queue.arrivals:
+                if not fits(together, arrival.limit):
+                    yield arrival.step
+
+    def _earliest_departures(
+        self, move: PendingMove, queue: _NodeQueue, required: Sequence[int]
+    ) -> list[int]:
+        """Return who must have left to make room, besides what is *required*."""
+        chosen: list[int] = []
+        done = self._closure(required)
+        if self._has_memory(move, queue, done):
+            return chosen
+        departures = sorted(
+            (self._end[each.step], each.step) for each in queue.departures
+        )
+        for _, step in departures:
+            if not done >> step & 1:
+                chosen.append(step)
+                done |= self._closure([step])
+                if self._has_memory(move, queue, done):
+                    break
+        for step in chosen[-2::-1]:
+            remaining = [each for each in chosen if each != step]
+            if self._has_memory(move, queue, self._closure((*required, *remaining))):
+                chosen = remaining
+        return chosen
+
+    def _has_memory(self, move: PendingMove, queue: _NodeQueue, done: int) -> bool:
+        """Return whether there is room for *move* and all before it once *done*."""
+        return fits(NO_MEMORY, self._surplus(move, queue, done))
+
+    def _surplus(self, move: PendingMove, queue: _NodeQueue, done: int) -> MemoryPair:
+        """Return the room left when all have come, and those of *done* have left."""
+        initial = arrived = NO_MEMORY
+        for each in queue.departures:
+            if done >> each.step & 1:
+                if each.initial:
+                    initial = plus(initial, each.freed)
+                else:
+                    arrived = plus(arrived, each.freed)
+        return self._free_memory.free(move.target, initial, arrived)
+
+    def _append(
+        self,
+        action: Action,
+        depends_on: tuple[int, ...],
+        detail: str,
+        *,
+        size: float = 0.0,
+    ) -> int:
+        """Add a step that transfers *size* bytes, and return which it is."""
+        step = len(self.steps)
+        names = tuple(_step_id(each) for each in depends_on)
+        self.steps.append(Step(_step_id(step), action, names, detail))
+        self._transitive.append(self._closure(depends_on))
+        start = max((self._end[each] for each in depends_on), default=0.0)
+        self._end.append(start + size)
+        return step
+
+    def _closure(self, steps: Iterable[int]) -> int:
+        """Return *steps* and all that they wait for, as bits."""
+        closure = 0
+        for each in steps:
+            closure |= self._transitive[each] | 1 << each
+        return closure
+
+    def _reduce(self, steps: Iterable[int]) -> tuple[int, ...]:
+        """Return those of *steps* for which none of the others waits, in order."""
+        distinct = sorted(set(steps))
+        transitive = 0
+        for each in distinct:
+            transitive |= self._transitive[each]
+        return tuple(each for each in distinct if not transitive >> each & 1)
+
+
+def _step_id(step: int) -> StepId:
+    return StepId(str(step + 1))

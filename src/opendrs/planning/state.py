@@ -1,0 +1,277 @@
+"""State of the sequencing: free memory, guests on nodes, pending moves."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from opendrs.model import GuestId
+from opendrs.planning.moves import (
+    NO_MEMORY,
+    MemoryPair,
+    PendingMove,
+    SequencingProblem,
+    fits,
+    plus,
+)
+from opendrs.rules import AvailableMemory, FeasibilityChecker, usable_memory
+
+
+class SequencingState:
+    """The cluster after the journeys made so far, and those that wait.
+
+    Args:
+        problem: The cluster in the beginning.
+        free_memory: The room of its nodes, which will be taken.
+        moves: Who is to go where; those that come first go first.
+
+    Attributes:
+        problem: The cluster in the beginning.
+        free_memory: What is free on each node.
+        guests_on: Of those who must be apart from somebody, who is on each node.
+        pending: The leg that waits, by the name of its journey.
+        arrivals: The legs that wait to come to each node.
+        departures: The legs that wait to leave each node.
+        expected: The bytes of measured memory that wait to come to each node.
+        completed: The legs that were made, in this order.
+        changed: The nodes on which something has changed since this was last emptied.
+    """
+
+    def __init__(
+        self,
+        problem: SequencingProblem,
+        free_memory: FreeMemory,
+        moves: Iterable[PendingMove],
+    ) -> None:
+        self.problem = problem
+        self.free_memory = free_memory
+        self.guests_on = self._anti_affine_guests()
+        self.pending: dict[GuestId, PendingMove] = {}
+        self.arrivals: defaultdict[int, list[PendingMove]] = defaultdict(list)
+        self.departures: defaultdict[int, list[PendingMove]] = defaultdict(list)
+        self.expected = array("d", bytes(8 * len(problem.node_ids)))
+        self.completed: list[PendingMove] = []
+        self.changed: set[int] = set()
+        for move in moves:
+            self._enqueue(move)
+
+    def advance(self, nodes: Iterable[int]) -> None:
+        """Make what can be made on *nodes*, and then where that makes room.
+
+        What one round frees counts in the next: so as little as possible waits.
+        """
+        while nodes:
+            started = [
+                move
+                for node in sorted(nodes)
+                for move in tuple(self.arrivals[node])
+                if self._start(move)
+            ]
+            nodes = self._leave(started)
+
+    def try_move(self, move: PendingMove) -> bool:
+        """Make *move* if that can be, and nothing else; return whether it was."""
+        started = self._start(move)
+        if started:
+            self._leave([move])
+        return started
+
+    def make_detour(self, move: PendingMove, staging_node: int) -> None:
+        """Let the guests of *move* wait on *staging_node*, and go on with what that frees."""
+        self.drop(move)
+        detour, rest = move.group_move.split_via(self.problem.node_ids[staging_node])
+        first = PendingMove(detour, self.problem, is_detour=True)
+        self._arrive(first)
+        self._enqueue(PendingMove(rest, self.problem, from_detour=True))
+        self.advance(self._leave([first]) | {move.target})
+
+    def drop(self, move: PendingMove) -> None:
+        """Let *move* wait no longer."""
+        del self.pending[move.name]
+        self.arrivals[move.target].remove(move)
+        self.expected[move.target] -= move.required[0]
+        for node in move.sources:
+            self.departures[node].remove(move)
+        self.changed |= {move.target, *move.sources}
+
+    def violates_anti_affinity(self, move: PendingMove, node: int) -> bool:
+        """Return whether somebody is on *node* from whom *move* must be apart."""
+        return bool(move.anti_affine) and not move.anti_affine.isdisjoint(
+            self.guests_on[node]
+        )
+
+    def can_arrive_eventually(self, move: PendingMove) -> bool:
+        """Return whether *move* has a place once all have left who will.
+
+        And all have come: where there is not room for all, nobody may rely on it.
+        """
+        initial = arrived = required = NO_MEMORY
+        staying = set(self.guests_on[move.target])
+        for other in self.departures[move.target]:
+            for node, guest, freed in other.freed:
+                if node == move.target:
+                    staying.discard(guest)
+                    if other.from_detour:
+                        arrived = plus(arrived, freed)
+                    else:
+                        initial = plus(initial, freed)
+        for other in self.arrivals[move.target]:
+            required = plus(required, other.required)
+        available = self.free_memory.free(move.target, initial, arrived)
+        return fits(required, available) and staying.isdisjoint(move.anti_affine)
+
+    def _start(self, move: PendingMove) -> bool:
+        """Make *move* if that can be; return whether it was."""
+        if not fits(move.required, self.free_memory.free(move.target)):
+            return False
+        if self.violates_anti_affinity(move, move.target):
+            return False
+        self.drop(move)
+        self._arrive(move)
+        return True
+
+    def _arrive(self, move: PendingMove) -> None:
+        self.completed.append(move)
+        self.free_memory.reserve(move.target, move.required)
+        self._admit(move.target, move.guests)
+        self.changed.add(move.target)
+
+    def _leave(self, moves: Sequence[PendingMove]) -> set[int]:
+        """Free what *moves* have left, and return where."""
+        nodes = set()
+        for move in moves:
+            for node, guest, freed in move.freed:
+                self.free_memory.release(node, freed, initial=not move.from_detour)
+                self.guests_on[node].discard(guest)
+                nodes.add(node)
+        self.changed |= nodes
+        return nodes
+
+    def _enqueue(self, move: PendingMove) -> None:
+        self.pending[move.name] = move
+        self.arrivals[move.target].append(move)
+        self.expected[move.target] += move.required[0]
+        for node in move.sources:
+            self.departures[node].append(move)
+        self.changed |= {move.target, *move.sources}
+
+    def _anti_affine_guests(self) -> defaultdict[int, set[GuestId]]:
+        guests_on: defaultdict[int, set[GuestId]] = defaultdict(set)
+        guests = self.problem.snapshot.guests
+        for name in self.problem.rules.apart:
+            for node in guests[name].occupied_nodes:
+                guests_on[self.problem.index[node]].add(name)
+        return guests_on
+
+    def _admit(self, node: int, guests: Iterable[GuestId]) -> None:
+        apart = self.problem.rules.apart
+        self.guests_on[node].update(name for name in guests if name in apart)
+
+
+Column: TypeAlias = "array[float]"
+
+
+class FreeMemory:
+    """What is free on each node, while guests come and go.
+
+    What guests free that were there from the beginning is no more than the empty
+    node has, because a guest may seem to use more than its node does. Who comes takes
+    what it needs, and frees exactly that when it leaves. Free room is counted in
+    whole bytes, so that what is free does not depend on the order of events.
+
+    Args:
+        problem: The cluster.
+    """
+
+    def __init__(self, problem: SequencingProblem) -> None:
+        nodes, limits = problem.snapshot.nodes, problem.limits
+        available = FeasibilityChecker(
+            problem.snapshot, problem.rules, limits
+        ).available_memory
+        self._initial = _columns([available[name] for name in problem.node_ids])
+        self._usable = _columns(
+            [usable_memory(nodes[name], limits) for name in problem.node_ids]
+        )
+        self._reserved = _columns([AvailableMemory(0.0, 0.0)] * len(problem.node_ids))
+
+    def free(
+        self,
+        node: int,
+        initial: MemoryPair = NO_MEMORY,
+        arrived: MemoryPair = NO_MEMORY,
+    ) -> MemoryPair:
+        """Return what is free on *node*, once more is freed.
+
+        Args:
+            node: The node.
+            initial: What guests free that were there from the beginning.
+            arrived: What guests free that have come since.
+        """
+        measured, committed = self._initial
+        max_measured, max_committed = self._usable
+        return (
+            min(measured[node] + initial[0], max_measured[node])
+            - self._reserved[0][node]
+            + arrived[0],
+            min(committed[node] + initial[1], max_committed[node])
+            - self._reserved[1][node]
+            + arrived[1],
+        )
+
+    def reserve(self, node: int, required: MemoryPair) -> None:
+        """Take *required* of *node*."""
+        for reserved, amount in zip(self._reserved, required, strict=True):
+            reserved[node] += amount
+
+    def release(self, node: int, freed: MemoryPair, *, initial: bool) -> None:
+        """Free *freed* of *node*; *initial* of guests there from the beginning."""
+        for resource, amount in enumerate(freed):
+            if initial:
+                base, maximum = self._initial[resource], self._usable[resource]
+                base[node] = min(base[node] + amount, maximum[node])
+            else:
+                self._reserved[resource][node] -= amount
+
+    def max_free(self) -> float:
+        """Return the most measured memory that is free on any node."""
+        return float(
+            (np.frombuffer(self._initial[0]) - np.frombuffer(self._reserved[0])).max()
+        )
+
+    def surplus(
+        self, nodes: npt.NDArray[np.intp], expected: array[float]
+    ) -> npt.NDArray[np.float64]:
+        """Return what is free on each of *nodes*, less what is *expected* there."""
+        free = np.frombuffer(self._initial[0]) - np.frombuffer(self._reserved[0])
+        surplus: npt.NDArray[np.float64] = (free - np.frombuffer(expected))[nodes]
+        return surplus
+
+    def nodes_with(self, required: MemoryPair) -> npt.NDArray[np.intp]:
+        """Return the nodes with room for *required*."""
+        suffices = [
+            np.frombuffer(base) - np.frombuffer(reserved) >= amount
+            for base, reserved, amount in zip(
+                self._initial, self._reserved, required, strict=True
+            )
+        ]
+        return np.flatnonzero(suffices[0] & suffices[1])
+
+
+def _columns(memory: Sequence[AvailableMemory]) -> tuple[Column, Column]:
+    """Return measured and promised memory; what is not known has no room."""
+    return _column(each.measured for each in memory), _column(
+        each.committed for each in memory
+    )
+
+
+def _column(values: Iterable[float | None]) -> Column:
+    return array(
+        "d",
+        (-math.inf if value is None else math.floor(value) for value in values),
+    )

@@ -1,0 +1,179 @@
+"""Detours over staging nodes, for moves that wait for each other in a cycle."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from opendrs.model import GuestId, NodeId
+from opendrs.planning.moves import DetourBudget, MemoryPair, PendingMove, fits, minus
+from opendrs.planning.state import SequencingState
+from opendrs.rules import FeasibilityChecker
+
+# Whether it does not suffice, bytes that lie idle, -bytes, name, stamp.
+DetourOffer = tuple[bool, float, int, str, int, PendingMove]
+
+
+class DetourSelector:
+    """The detours that free somebody, first those that leave least room idle.
+
+    To step aside for somebody of nearly one's own size needs few detours in all: in
+    trials, half as many as to let the smallest step aside first.
+
+    Args:
+        state: The cluster, which is watched.
+        budget: What all detours together may cost.
+    """
+
+    def __init__(self, state: SequencingState, budget: DetourBudget) -> None:
+        self._state = state
+        self._staging_nodes = _StagingNodes(state)
+        self._memory, self._migrations = budget.memory, budget.migrations
+        self._offers: list[DetourOffer] = []
+        self._unplaceable: list[tuple[float, DetourOffer]] = []  # first who needs least
+        self._versions: dict[PendingMove, int] = {}
+        self._version = 0
+
+    def make_best_detour(self) -> bool:
+        """Make the best detour; return whether there is one."""
+        self._refresh()
+        while self._offers:
+            offer = heapq.heappop(self._offers)
+            move = offer[-1]
+            if self._is_stale(offer) or not self._is_affordable(move):
+                continue
+            staging_node = (
+                self._staging_nodes.best(move)
+                if self._state.can_arrive_eventually(move)
+                else None
+            )
+            if staging_node is None:
+                heapq.heappush(self._unplaceable, (move.required[0], offer))
+                continue
+            self._memory -= move.group_move.memory
+            self._migrations -= len(move.guests)
+            self._state.make_detour(move, staging_node)
+            return True
+        return False
+
+    def _is_stale(self, offer: DetourOffer) -> bool:
+        *_, version, move = offer
+        pending = self._state.pending.get(move.name) is move
+        return not pending or self._versions[move] != version
+
+    def _is_affordable(self, move: PendingMove) -> bool:
+        return (
+            move.group_move.memory <= self._memory
+            and len(move.guests) <= self._migrations
+        )
+
+    def _refresh(self) -> None:
+        """Look again where something has changed, and for hosts where none was."""
+        changed = sorted(self._state.changed)
+        self._state.changed.clear()
+        for node in changed:
+            blocked = self._blocked_moves(node)
+            for move in self._state.departures[node]:
+                self._add_offer(move, blocked)
+        max_free = self._state.free_memory.max_free() if changed else 0.0
+        while self._unplaceable and self._unplaceable[0][0] <= max_free:
+            heapq.heappush(self._offers, heapq.heappop(self._unplaceable)[1])
+
+    def _blocked_moves(self, node: int) -> list[_BlockedMove]:
+        """Return what those who wait to come to *node* lack there."""
+        state = self._state
+        free, present = state.free_memory.free(node), state.guests_on[node]
+        return [
+            _BlockedMove(
+                minus(move.required, free), move.required[0], move.anti_affine & present
+            )
+            for move in state.arrivals[node]
+        ]
+
+    def _add_offer(self, move: PendingMove, blocked: Sequence[_BlockedMove]) -> None:
+        """Note what it costs that *move* steps aside, if that helps anybody."""
+        self._version += 1
+        self._versions[move] = self._version
+        if move.from_detour or not move.group_move.is_live or len(move.sources) > 1:
+            return
+        costs = [
+            cost
+            for blocked_move in blocked
+            if (cost := blocked_move.cost(move.required, move.guests))
+        ]
+        if costs:
+            size = move.group_move.memory
+            offer = (*min(costs), -size, move.name, self._version, move)
+            heapq.heappush(self._offers, offer)
+
+
+class _BlockedMove(NamedTuple):
+    """What somebody lacks on a node.
+
+    Attributes:
+        missing: The room that is missing; 0 or less where there is enough.
+        size: The measured memory it will take.
+        anti_affine: Who is there from whom it must be apart.
+    """
+
+    missing: MemoryPair
+    size: float
+    anti_affine: frozenset[GuestId]
+
+    def cost(
+        self, freed: MemoryPair, guests: Iterable[GuestId]
+    ) -> tuple[bool, float] | None:
+        """Return what it costs that *guests* go and free *freed*; None if no help.
+
+        Whether others must go as well, and then how many bytes in all; or else how
+        many lie idle when this one has come.
+        """
+        missing, size, anti_affine = self
+        if max(missing) <= 0 and anti_affine.isdisjoint(guests):
+            return None
+        if fits(missing, freed) and anti_affine.issubset(guests):
+            return False, freed[0] - size
+        return True, max(*missing, freed[0])
+
+
+class _StagingNodes:
+    """The nodes on which guests can wait."""
+
+    def __init__(self, state: SequencingState) -> None:
+        self._state = state
+        problem = state.problem
+        self._feasibility = FeasibilityChecker(
+            problem.snapshot, problem.rules, problem.limits
+        )
+        self._allowed_nodes: dict[GuestId, frozenset[NodeId]] = {}
+
+    def best(self, move: PendingMove) -> int | None:
+        """Return the node that has most to spare for those it expects; or None."""
+        nodes = self._state.free_memory.nodes_with(move.required)
+        surplus = self._state.free_memory.surplus(nodes, self._state.expected)
+        for node in nodes[np.argsort(-surplus, kind="stable")].tolist():
+            if self._can_stage(move, node):
+                return int(node)
+        return None
+
+    def _can_stage(self, move: PendingMove, index: int) -> bool:
+        problem, group = self._state.problem, move.group_move.guests
+        node = problem.snapshot.nodes[self._state.problem.node_ids[index]]
+        return (
+            node.id not in (group[0].node, move.group_move.target)
+            and node.id in self._nodes_for(group[0].id)
+            and self._feasibility.is_compatible(group, node)
+            and not self._state.violates_anti_affinity(move, index)
+        )
+
+    def _nodes_for(self, guest: GuestId) -> Container[NodeId]:
+        """Return where rules let *guest* be, found once: that takes long."""
+        rules = self._state.problem.rules
+        if guest not in rules.nodes and guest not in rules.rankings:
+            return self._state.problem.index
+        if guest not in self._allowed_nodes:
+            self._allowed_nodes[guest] = self._feasibility.preferred_nodes(guest)
+        return self._allowed_nodes[guest]

@@ -1,0 +1,300 @@
+"""Assignment of guests to nodes while moves are selected, with undo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from opendrs.policies.consolidation.detector import OverloadCounters
+from opendrs.policies.consolidation.history import Floats, Integers, LoadHistories, Mask
+from opendrs.policies.consolidation.input import (
+    TIE_BREAK_DIGITS,
+    GuestArrays,
+    NodeArrays,
+    TargetFilter,
+)
+from opendrs.policies.consolidation.power_curve import power_draw
+from opendrs.policies.consolidation.settings import DetectorSettings, PlacementStrategy
+
+UNPLACED = -1  # where a guest is that has left, and has no place yet
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMove:
+    """One guest that goes from one host to another, as places in the columns."""
+
+    guest: int
+    source: int
+    target: int
+
+
+class NodeAssignment:
+    """Who is where, with all moves that were decided so far.
+
+    Attributes:
+        node_of: Where each guest is; shape (guests,).
+        cpu_demand: CPU each needs, over the last samples; shape (guests,).
+        cpu_usage: CPU in use on each host; shape (hosts,).
+        guest_count: How many guests of the crowd are on each host.
+        available: Memory that is free on each host, as in `Fleet.room`.
+        powered_on: Which hosts have to be woken for that.
+    """
+
+    def __init__(
+        self,
+        averaging_window: int,
+        node_arrays: NodeArrays,
+        guest_arrays: GuestArrays,
+        target_filter: TargetFilter,
+    ) -> None:
+        """Take stock of *node_arrays* and *guest_arrays*.
+
+        Args:
+            averaging_window: How many samples the need of a guest is averaged over.
+            node_arrays: The hosts.
+            guest_arrays: The guests.
+            target_filter: Which hosts are open to whom.
+        """
+        self.node_arrays, self.guest_arrays, self.target_filter = (
+            node_arrays,
+            guest_arrays,
+            target_filter,
+        )
+        hosts, width = node_arrays.base_load.shape
+        self.node_of = guest_arrays.node_of.copy()
+        self.cpu_demand = recent_mean(
+            guest_arrays.samples, guest_arrays.lengths, averaging_window
+        )
+        base_load_lengths = np.where(node_arrays.measured, width, 0)
+        self.cpu_usage = np.bincount(
+            guest_arrays.node_of, self.cpu_demand, hosts
+        ) + recent_mean(node_arrays.base_load, base_load_lengths, averaging_window)
+        self.guest_count = np.bincount(guest_arrays.node_of, minlength=hosts)
+        self.available = node_arrays.available.copy()
+        self.powered_on = np.zeros(hosts, np.bool_)
+
+    def usage_history(self) -> Floats:
+        """Return the CPU in use on each host, sample by sample.
+
+        As if guests had been where they are by now; shape (hosts, samples).
+        """
+        return self.node_arrays.base_load + sum_by_node(
+            self.guest_arrays.samples, self.node_of, len(self.guest_count)
+        )
+
+    def guests_on(self, host: int) -> Integers:
+        """Return the guests of the crowd that are on *host* by now."""
+        return np.flatnonzero(self.node_of == host)
+
+    def place(self, guest: int, target: int) -> Callable[[], None]:
+        """Move *guest* to *target*; return how to undo that."""
+        source = int(self.node_of[guest])
+        available = self.available[[source, target]].copy()
+        was_powered_on = self.powered_on[target]
+        self._move(guest, source, target)
+        freed = self.available[source] + self.guest_arrays.required[guest]
+        self.available[source] = np.minimum(freed, self.node_arrays.usable[source])
+        self.available[target] -= self.guest_arrays.required[guest]
+
+        def undo() -> None:
+            self._move(guest, target, source)
+            self.available[[source, target]] = available
+            self.powered_on[target] = was_powered_on
+
+        return undo
+
+    def remove(self, guest: int) -> None:
+        """Take *guest* off its host; where it goes is not known here."""
+        source = int(self.node_of[guest])
+        self.node_of[guest] = UNPLACED
+        self.cpu_usage[source] -= self.cpu_demand[guest]
+        self.guest_count[source] -= 1
+
+    def _move(self, guest: int, source: int, target: int) -> None:
+        self.node_of[guest] = target
+        self.cpu_usage[source] -= self.cpu_demand[guest]
+        self.cpu_usage[target] += self.cpu_demand[guest]
+        self.guest_count[source] -= 1
+        self.guest_count[target] += 1
+        self.powered_on[target] |= self.node_arrays.can_power_on[target]
+        self.target_filter.record_move(guest, target)
+
+
+def recent_mean(samples: Floats, lengths: Integers, count: int) -> Floats:
+    """Return the mean of the last *count* samples of each row, or of fewer."""
+    total = samples[:, -count:].sum(axis=1)
+    mean: Floats = total / np.clip(lengths, 1, count)
+    return mean
+
+
+def sum_by_node(samples: Floats, host: Integers, hosts: int) -> Floats:
+    """Return the sum of the guests' *samples* on each host."""
+    columns = [np.bincount(host, each, hosts) for each in samples.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((hosts, 0))
+
+
+NODES_PER_BATCH = 8  # hosts whose history is looked at together
+
+
+class MovePurpose(Enum):
+    """Why a guest is moved."""
+
+    RELIEF = "relief"
+    DRAIN = "drain"
+
+
+class FilledAssignment(NodeAssignment):
+    """Who is where, and up to what each host is filled.
+
+    Attributes:
+        usage_samples: CPU in use on each host, sample by sample; shape (hosts, samples).
+        lengths: How many samples of each row count; shape (hosts,).
+    """
+
+    def __init__(
+        self,
+        settings: DetectorSettings,
+        node_arrays: NodeArrays,
+        guest_arrays: GuestArrays,
+        target_filter: TargetFilter,
+    ) -> None:
+        super().__init__(
+            settings.averaging_window, node_arrays, guest_arrays, target_filter
+        )
+        self.settings = settings
+        self.usage_samples = self.usage_history()
+        self.lengths = np.zeros(len(node_arrays.cpu), np.int64)
+        np.maximum.at(self.lengths, guest_arrays.node_of, guest_arrays.lengths)
+        self._overload_level = settings.overload_threshold * node_arrays.cpu
+        self._fill_limits = {
+            MovePurpose.DRAIN: settings.fill_target * node_arrays.cpu,
+            MovePurpose.RELIEF: settings.relief_target * node_arrays.cpu,
+        }
+
+    def histories(self, hosts: Integers | None = None) -> LoadHistories:
+        """Return the load of *hosts*, or of all, as parts of their CPU."""
+        which = slice(None) if hosts is None else hosts
+        parts = self.usage_samples[which] / self.node_arrays.cpu[which, None]
+        return LoadHistories(parts, self.lengths[which])
+
+    def find_target(
+        self, guest: int, receiving: Mask, purpose: MovePurpose
+    ) -> int | None:
+        """Return where *guest* goes, or None where nowhere is room.
+
+        Args:
+            guest: Who goes.
+            receiving: The running hosts that may receive.
+            purpose: Why it goes. For relief empty hosts may receive too, and others
+                be woken.
+        """
+        fits = self._has_capacity(guest, purpose)
+        occupied = (self.guest_count > 0) | self.node_arrays.has_immovable_guests
+        running = receiving & fits
+        tiers = [running & occupied]
+        if purpose is MovePurpose.RELIEF:
+            tiers += [
+                running & ~occupied,
+                self.node_arrays.can_power_on & ~self.powered_on & fits,
+            ]
+        for rank, tier in enumerate(tiers):
+            hosts = np.flatnonzero(tier)
+            if len(hosts):
+                order = self._best_first(guest, hosts, purpose, empty=rank > 0)
+                target = self._first_within_bound(guest, hosts[order])
+                if target is not None:
+                    return target
+        return None
+
+    def place(self, guest: int, target: int) -> Callable[[], None]:
+        """Move *guest* to *target*; return how to undo that."""
+        length = self.lengths[target]
+        undo = super().place(guest, target)
+
+        def undo_all() -> None:
+            undo()
+            self.lengths[target] = length
+
+        return undo_all
+
+    def remove(self, guest: int) -> None:
+        """Take *guest* off its host; where it goes is not known here."""
+        self.usage_samples[int(self.node_of[guest])] -= self.guest_arrays.samples[guest]
+        super().remove(guest)
+
+    def _move(self, guest: int, source: int, target: int) -> None:
+        super()._move(guest, source, target)
+        self.usage_samples[source] -= self.guest_arrays.samples[guest]
+        self.usage_samples[target] += self.guest_arrays.samples[guest]
+        length = self.guest_arrays.lengths[guest]
+        self.lengths[target] = max(self.lengths[target], length)
+
+    def _has_capacity(self, guest: int, purpose: MovePurpose) -> Mask:
+        required = self.guest_arrays.required[guest]
+        fits = self.cpu_usage + self.cpu_demand[guest] <= self._fill_limits[purpose]
+        fits &= self.available[:, 0] >= required[0]
+        fits &= self.available[:, 1] >= required[1]
+        fits[self.node_of[guest]] = False
+        allowed = fits.any() and self.target_filter.allowed_targets(guest)
+        return np.asarray(fits & allowed)
+
+    def _best_first(
+        self, guest: int, hosts: Integers, purpose: MovePurpose, *, empty: bool
+    ) -> Integers:
+        load, cpu = self.cpu_usage[hosts], self.node_arrays.cpu[hosts]
+        if self.settings.placement is PlacementStrategy.POWER_AWARE:
+            watts, curve = self.node_arrays.watts, self.node_arrays.curve_of[hosts]
+            after = power_draw(watts, curve, (load + self.cpu_demand[guest]) / cpu)
+            now = power_draw(watts, curve, np.clip(load / cpu, 0, 1))
+            return np.argsort(np.round(after - now, TIE_BREAK_DIGITS), kind="stable")
+        if empty:
+            return np.lexsort((cpu, self.node_arrays.watts_per_core[hosts]))
+        if (
+            self.settings.placement is PlacementStrategy.SPREAD
+            and purpose is MovePurpose.RELIEF
+        ):
+            return np.argsort(np.round(load / cpu, TIE_BREAK_DIGITS), kind="stable")
+        remaining = np.round(self._fill_limits[purpose][hosts] - load, TIE_BREAK_DIGITS)
+        return np.argsort(remaining, kind="stable")
+
+    def _first_within_bound(self, guest: int, hosts: Integers) -> int | None:
+        """Return the first of *hosts* that would keep the bound on overload."""
+        if self.settings.max_overload_fraction >= 1:
+            return int(hosts[0])
+        added = self.guest_arrays.samples[guest]
+        for start in range(0, len(hosts), NODES_PER_BATCH):
+            batch = hosts[start : start + NODES_PER_BATCH]
+            over = self.usage_samples[batch] + added > self._overload_level[batch, None]
+            time = np.maximum(self.lengths[batch], self.guest_arrays.lengths[guest])
+            within_bound = (
+                over.sum(axis=1) <= self.settings.max_overload_fraction * time
+            )
+            if within_bound.any():
+                return int(batch[np.argmax(within_bound)])
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveList:
+    """What was decided.
+
+    Attributes:
+        relief: Who leaves overloaded hosts, in this order.
+        drains: Who leaves each host that is emptied, in the order they are
+            emptied in.
+        overloaded: Which hosts were found overloaded; shape (hosts,).
+        counters: What the detector remembers.
+        assignment: Who is where once all is done.
+        risk: Part of the time for which each host was to lack CPU before; None
+            where hosts were judged by another detector.
+    """
+
+    relief: list[NodeMove]
+    drains: list[list[NodeMove]]
+    overloaded: Mask
+    counters: OverloadCounters
+    assignment: NodeAssignment
+    risk: Floats | None = None

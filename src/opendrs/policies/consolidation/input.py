@@ -1,0 +1,332 @@
+"""Arrays of nodes and guests, compiled from a snapshot and the memory of the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from opendrs.arrays import MobilityFilter, MoveGroup, MoveGroups, compile_move_groups
+from opendrs.metrics import LoadModel
+from opendrs.model import Limits, Node, NodeId, NodeState, Snapshot, Usage
+from opendrs.policies.consolidation.detector import OverloadCounters
+from opendrs.policies.consolidation.history import Floats, Integers, Mask
+from opendrs.policies.consolidation.memory import ConsolidationMemory, is_measured
+from opendrs.policies.consolidation.power_curve import PowerCurve
+from opendrs.rules import (
+    AvailableMemory,
+    CompiledRules,
+    FeasibilityChecker,
+    compile_rules,
+    required_memory,
+    usable_memory,
+)
+
+TIE_BREAK_DIGITS = 9  # so that between equals the name decides rather than rounding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeArrays:
+    """The hosts, in the order of their names.
+
+    Attributes:
+        cpu: CPU each has; shape (hosts,).
+        base_load: CPU each used outside the guests of the crowd, the newest sample
+            last; shape (hosts, samples).
+        available: Memory that is free, by what is in use and by what is promised;
+            shape (hosts, 2).
+        usable: The same where nothing is in use.
+        measured: Which of them run and were measured, so that they may give and
+            receive; shape (hosts,).
+        can_power_on: Which of them may be woken.
+        has_immovable_guests: Which of them cannot be emptied, because somebody has to stay.
+        watts: One row of eleven values per power curve.
+        curve_of: Which of them each host has; shape (hosts,).
+        watts_per_core: Watts that each takes at full load, for its CPU; shape (hosts,).
+    """
+
+    cpu: Floats
+    base_load: Floats
+    available: Floats
+    usable: Floats
+    measured: Mask
+    can_power_on: Mask
+    has_immovable_guests: Mask
+    watts: Floats
+    curve_of: Integers
+    watts_per_core: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Derive what follows from the rest."""
+        watts_per_core = np.round(
+            self.watts[self.curve_of, -1] / self.cpu, TIE_BREAK_DIGITS
+        )
+        object.__setattr__(self, "watts_per_core", watts_per_core)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestArrays:
+    """The guests, in the order of their names; what moves as one is one of them.
+
+    Attributes:
+        node_of: Where each is; shape (guests,).
+        samples: CPU each used, the newest sample last and zeros before the first;
+            shape (guests, samples).
+        lengths: How many of them count; shape (guests,).
+        cpu_limit: CPU each can use at most; shape (guests,).
+        memory: What moving each has to transfer.
+        required: Room each asks for, as in `Fleet.room`; shape (guests, 2).
+        movable: Whether each may be moved now.
+    """
+
+    node_of: Integers
+    samples: Floats
+    lengths: Integers
+    cpu_limit: Floats
+    memory: Floats
+    required: Floats
+    movable: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReports:
+    """What each host says of itself, where it is not judged from here.
+
+    Attributes:
+        overloaded: Which hosts find themselves overloaded; shape (hosts,).
+        underloaded: Which find that they could be emptied; shape (hosts,).
+        evictions: Who should leave each overloaded host, the first first.
+    """
+
+    overloaded: Mask
+    underloaded: Mask
+    evictions: Mapping[int, Sequence[int]]
+
+
+class TargetFilter(Protocol):
+    """Which hosts rules and hardware leave to a guest, as all stand by now."""
+
+    def allowed_targets(self, guest: int) -> Mask:
+        """Return which hosts *guest* may go to, whatever room they have."""
+
+    def record_move(self, guest: int, target: int) -> None:
+        """Take note that *guest* is on *target* now."""
+
+
+MOBILITY = MobilityFilter(load_model=LoadModel.DYNAMIC, allow_cold_migration=False)
+
+
+class ConsolidationInput:
+    """A cluster as consolidation sees it.
+
+    Attributes:
+        snapshot: The cluster; nodes that may be woken stand in it as if they were,
+            with nothing in use.
+        rules: Its rules.
+        move_groups: Who may be moved.
+        node_ids: The nodes, in the order of the columns.
+        groups: Who moves as one, in the order of the columns.
+        node_arrays: The nodes as columns.
+        guest_arrays: The guests as columns.
+        powered_off: The nodes that may be woken.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        memory: ConsolidationMemory,
+        limits: Limits,
+        curve: PowerCurve,
+        *,
+        manage_power: bool,
+    ) -> None:
+        self._memory = memory
+        self.powered_off = (
+            frozenset(_powered_off_nodes(snapshot))
+            if manage_power
+            else frozenset[NodeId]()
+        )
+        self.snapshot = _as_powered_on(snapshot, self.powered_off)
+        self.limits = limits
+        self.rules: CompiledRules = compile_rules(self.snapshot)
+        self.move_groups: MoveGroups = compile_move_groups(
+            self.snapshot, self.rules, limits, MOBILITY
+        )
+        self.node_ids = tuple(sorted(snapshot.nodes))
+        self.node_index = {name: row for row, name in enumerate(self.node_ids)}
+        self.measured = np.array(
+            [is_measured(snapshot.nodes[n]) for n in self.node_ids], bool
+        )
+        self.groups = tuple(
+            group
+            for group in self.move_groups.movable.values()
+            if self.measured[self.node_index[group[0].node]]
+        )
+        self.feasibility = FeasibilityChecker(self.snapshot, self.rules, limits)
+        histories = [*memory["nodes"].values(), *memory["guests"].values()]
+        self._width = max(map(len, histories), default=0)
+        self.guest_arrays = self._build_guest_arrays()
+        self.node_arrays = self._build_node_arrays(curve)
+
+    def counters(self) -> OverloadCounters:
+        """Return what the detector remembers of each node."""
+        rows = [
+            self._memory["overload_counters"].get(name, [0, 0])
+            for name in self.node_ids
+        ]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 2)
+        return OverloadCounters(columns[:, 0], columns[:, 1])
+
+    def updated_memory(self, counters: OverloadCounters) -> ConsolidationMemory:
+        """Return the memory with *counters* in it."""
+        rows: dict[str, list[int]] = {
+            name: [int(counters.samples[row]), int(counters.overloaded[row])]
+            for row, name in enumerate(self.node_ids)
+            if self.measured[row]
+        }
+        return {**self._memory, "overload_counters": rows}
+
+    def mean_guest_memory(self) -> Floats:
+        """Return the mean memory of the guests of each node, in bytes."""
+        hosts = len(self.node_ids)
+        count = np.bincount(self.guest_arrays.node_of, minlength=hosts)
+        total = np.bincount(self.guest_arrays.node_of, self.guest_arrays.memory, hosts)
+        return np.asarray(total / np.maximum(count, 1), dtype=np.float64)
+
+    def is_empty(self, node: NodeId) -> bool:
+        """Return whether nobody is on *node*, not even stopped."""
+        return node not in self._occupied
+
+    def _build_guest_arrays(self) -> GuestArrays:
+        rows = [self._samples(group) for group in self.groups]
+        required = [required_memory(group) for group in self.groups]
+        return GuestArrays(
+            node_of=np.array(
+                [self.node_index[group[0].node] for group in self.groups], np.int64
+            ),
+            samples=np.array(rows, float).reshape(-1, self._width),
+            lengths=np.array(
+                [self._history_length(group) for group in self.groups], np.int64
+            ),
+            cpu_limit=np.array(
+                [self._cpu_limit(group) for group in self.groups], float
+            ),
+            memory=np.array([each.measured or 0.0 for each in required], float),
+            required=_memory_columns(required, missing=np.inf),
+            movable=np.ones(len(self.groups), np.bool_),
+        )
+
+    def _cpu_limit(self, group: MoveGroup) -> float:
+        """Return the cores that *group* can use: what its node has, if not limited."""
+        whole = _cores(self.snapshot.nodes[group[0].node])
+        limits = [guest.limit.cpu if guest.limit else 0.0 for guest in group]
+        return min(whole, sum(limit or whole for limit in limits))
+
+    def _history_length(self, group: MoveGroup) -> int:
+        return max(len(self._memory["guests"].get(guest.id, ())) for guest in group)
+
+    def _samples(self, group: MoveGroup) -> Floats:
+        """Return the CPU of *group*, sample by sample, as wide as all columns.
+
+        Of guests that move as one, each is taken to have used before as much as in
+        its first sample, as far back as anything is known of one of them.
+        """
+        row, length = np.zeros(self._width), self._history_length(group)
+        for guest in group:
+            samples = self._memory["guests"].get(guest.id, [])
+            row[self._width - length :] += _pad_history(samples, length)
+        return row
+
+    def _build_node_arrays(self, curve: PowerCurve) -> NodeArrays:
+        available = self.feasibility.available_memory
+        nodes = [self.snapshot.nodes[name] for name in self.node_ids]
+        movable = {guest.id for group in self.groups for guest in group}
+        immovable = [
+            guest
+            for _, guest in sorted(self.snapshot.guests.items())
+            if guest.id not in movable
+        ]
+        # A stopped guest is on its node, and one that may be migrating on two.
+        self._occupied = {
+            row
+            for guest in self.snapshot.guests.values()
+            for row in (guest.node, *guest.occupied_nodes)
+        }
+        samples_of = self._memory["nodes"]
+        rows = [
+            _pad_history(samples_of.get(node.id, []), self._width) for node in nodes
+        ]
+        base_load = np.array(rows, float).reshape(-1, self._width)
+        for guest in immovable:
+            if guest.is_active:
+                samples = self._memory["guests"].get(guest.id, [])
+                base_load[self.node_index[guest.node]] += _pad_history(
+                    samples, self._width
+                )
+        nodes_with_immovable = {
+            row for g in immovable for row in (g.node, *g.occupied_nodes)
+        }
+        return NodeArrays(
+            cpu=np.array([_cores(node) for node in nodes], float),
+            base_load=base_load,
+            available=_memory_columns(
+                (available[name] for name in self.node_ids), missing=-np.inf
+            ),
+            usable=_memory_columns(
+                (usable_memory(node, self.limits) for node in nodes), missing=-np.inf
+            ),
+            measured=self.measured,
+            can_power_on=np.array(
+                [n in self.powered_off for n in self.node_ids], np.bool_
+            ),
+            has_immovable_guests=np.array(
+                [n in nodes_with_immovable for n in self.node_ids], np.bool_
+            ),
+            watts=np.array([curve.watts], float),
+            curve_of=np.zeros(len(nodes), np.int64),
+        )
+
+
+def _powered_off_nodes(snapshot: Snapshot) -> Iterable[NodeId]:
+    """Yield the nodes that sleep for sure, and on which nobody is."""
+    occupied = {row for g in snapshot.guests.values() for row in g.occupied_nodes}
+    for name, node in snapshot.nodes.items():
+        is_off = node.state is NodeState.OFFLINE and node.capacity is not None
+        if is_off and name not in occupied:
+            yield name
+
+
+def _as_powered_on(snapshot: Snapshot, nodes: Iterable[NodeId]) -> Snapshot:
+    powered_on = {
+        name: replace(snapshot.nodes[name], state=NodeState.ONLINE, usage=Usage(0.0, 0))
+        for name in nodes
+    }
+    return replace(snapshot, nodes={**snapshot.nodes, **powered_on})
+
+
+def _cores(node: Node) -> float:
+    return node.capacity.cpu if node.capacity is not None else 1.0
+
+
+def _pad_history(samples: Sequence[float], length: int) -> Floats:
+    """Return *samples* as so many, as if it had been before as in the first of them.
+
+    A node that was not measured for a while, or a guest that has just started, used
+    something before too, or nobody asked; that it was nothing is not known.
+    """
+    if not samples:
+        return np.zeros(length)
+    return np.array([samples[0]] * (length - len(samples)) + [*samples], float)
+
+
+def _memory_columns(amounts: Iterable[AvailableMemory], missing: float) -> Floats:
+    pairs = [
+        (
+            missing if each.measured is None else each.measured,
+            missing if each.committed is None else each.committed,
+        )
+        for each in amounts
+    ]
+    return np.array(pairs, float).reshape(-1, 2)

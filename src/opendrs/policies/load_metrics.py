@@ -1,0 +1,123 @@
+"""Imbalance metrics of a cluster, and explanations of a move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import islice
+
+from opendrs.arrays import (
+    AssignmentState,
+    BestMove,
+    MoveGroup,
+    best_by_imbalance,
+    best_by_topsis,
+)
+from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, demand, imbalance
+from opendrs.model import GIB, NodeId, format_list
+
+MAX_INFEASIBLE_NODES = 3  # closed nodes that are named
+LoadByNode = Mapping[NodeId, NodeLoad]
+
+
+class SelectionMethod(StrEnum):
+    """How the best of all moves is chosen.
+
+    Source:
+        Proxmox VE 9, ha-auto-rebalance-method.
+    """
+
+    EXHAUSTIVE = "exhaustive"
+    TOPSIS = "topsis"
+
+
+def best_move(
+    state: AssignmentState, method: SelectionMethod, metric: ImbalanceMetric
+) -> BestMove | None:
+    """Return the move that *method* finds best, or None if none is allowed."""
+    if method is SelectionMethod.TOPSIS:
+        return best_by_topsis(state.arrays, metric)
+    return best_by_imbalance(state.arrays, metric)
+
+
+def load_imbalance(loads: LoadByNode, metric: ImbalanceMetric) -> float:
+    """Return the imbalance of the mean of cpu and memory load."""
+    return imbalance([load.mean for load in loads.values()], metric)
+
+
+def load_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]:
+    """Return the measures of a cluster by name.
+
+    `imbalance` is of the mean of cpu and memory load, the next two of each by
+    itself; the highest loads are fractions of the node's capacity.
+    """
+    cpu = [load.cpu for load in loads.values()]
+    memory = [load.memory for load in loads.values()]
+    return {
+        "imbalance": load_imbalance(loads, metric),
+        "cpu_imbalance": imbalance(cpu, metric),
+        "memory_imbalance": imbalance(memory, metric),
+        "highest_cpu": max(cpu, default=0.0),
+        "highest_memory": max(memory, default=0.0),
+    }
+
+
+def explain_move(
+    state: AssignmentState,
+    best: BestMove,
+    before: float,
+    load_model: LoadModel,
+    metric: ImbalanceMetric,
+) -> str:
+    """Return why *best* is the move to make next on *state*.
+
+    Says what moves, what the nodes' loads are, how the imbalance changes, and
+    which better nodes were closed to it.
+    """
+    group, target = state.group(best), state.target(best)
+    source = group[0].node
+    loads = state.current_loads()
+    change = f"imbalance {before:.3f} → {best.imbalance:.3f}"
+    source_load, target_load = (
+        f"{loads[source].mean:.0%} loaded",
+        f"{loads[target].mean:.0%}",
+    )
+    amount = _format_demand(group, load_model)
+    sentences = [
+        f"takes {amount} from {source} ({source_load}) to {target} ({target_load}): {change}"
+    ]
+    if len(group) > 1:
+        names = format_list([guest.id for guest in group], separator=" and ")
+        sentences.append(f"{names} must stay together and move as one")
+    sentences += describe_infeasible_nodes(
+        islice(state.better_infeasible_nodes(best, metric), MAX_INFEASIBLE_NODES)
+    )
+    return "; ".join(sentences)
+
+
+def _format_demand(group: MoveGroup, load_model: LoadModel) -> str:
+    parts = [
+        guest_demand
+        for guest in group
+        if (guest_demand := demand(guest, load_model)) is not None
+    ]
+    cpu = sum(part.cpu for part in parts)
+    memory = sum(part.memory for part in parts) / GIB
+    return f"{cpu:.2f} cores and {memory:.2f} GiB"
+
+
+def describe_infeasible_nodes(
+    infeasible: Iterable[tuple[str, str]], advantage: str = "would be better"
+) -> Iterator[str]:
+    """Yield one sentence for all nodes that one reason closes.
+
+    Args:
+        infeasible: Nodes, the best first, each with the reason why it is closed.
+        advantage: What makes them better.
+    """
+    nodes_by_detail: dict[str, list[str]] = {}
+    for node, detail in infeasible:
+        nodes_by_detail.setdefault(detail, []).append(node)
+    for detail, nodes in nodes_by_detail.items():
+        each = "each of " if len(nodes) > 1 else ""
+        yield f"{each}{format_list(nodes, separator=' and ')} {advantage}, but {detail}"

@@ -1,1 +1,0 @@
-"""Planning by search: the few migrations that bring most, at any size."""

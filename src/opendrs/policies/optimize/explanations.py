@@ -1,0 +1,236 @@
+"""Explanations of steps, and of violations and overfull nodes that remain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot, format_list
+from opendrs.optimizer import Floats, Indices, Problem, loads, node_costs
+from opendrs.policies.load_metrics import describe_infeasible_nodes
+from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.encoding import CPU, EncodedCluster
+from opendrs.policies.optimize.movable_groups import EncodedGroup, transfer_gib
+from opendrs.rules import (
+    AvailableMemory,
+    Violation,
+    available_memory,
+    required_memory,
+    usable_memory,
+    violations,
+)
+
+MAX_NOTES = 5  # broken rules, or nodes, of which it is told why they stay so
+MAX_GUESTS = 3  # guests of such a node, the largest, of which it is told
+MAX_VIOLATIONS = 50  # broken rules; several may be told as one
+MIN_SHOWN_GIB = 0.05  # GiB; less is shown as none
+
+
+def unresolved_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
+    """Yield why the first of the rules and nodes that are broken in *after* stay so."""
+    yield from _violation_notes(context, after)
+    yield from _memory_notes(context, after)
+
+
+def _violation_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
+    strict = [violation for violation in violations(after) if violation.strict]
+    reported: set[str] = set()
+    for violation in strict[:MAX_VIOLATIONS]:
+        detail = context.repairs.explain(violation)
+        if detail in reported:
+            continue
+        reported.add(detail)
+        yield detail
+        if len(reported) == MAX_NOTES:
+            return
+
+
+def _memory_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
+    """Yield why nodes hold more memory than they may."""
+    left = available_memory(after, context.limits)
+    over = {name: _overfull_gib(left[name]) for name in context.cluster.node_ids}
+    full = [name for name, gib in over.items() if gib > MIN_SHOWN_GIB]
+    if not full:
+        return
+    yield from _cluster_overfull_notes(context)
+    for name in full[:MAX_NOTES]:
+        detail = _overfull_reason(name, context, after)
+        yield f"stays too full: {name}, by {over[name]:.1f} GiB of memory: {detail}"
+    if len(full) > MAX_NOTES:
+        yield f"stays too full: {len(full) - MAX_NOTES} more nodes"
+
+
+def _overfull_gib(left: AvailableMemory) -> float:
+    return max(0.0, -(left.measured or 0.0), -(left.committed or 0.0)) / GIB
+
+
+def _cluster_overfull_notes(context: OptimizeContext) -> Iterator[str]:
+    """Yield by how much all nodes together are too small."""
+    memory = [
+        context.cluster.available_memory(name) for name in context.cluster.node_ids
+    ]
+    for what, free in (
+        ("in use", [each.measured for each in memory]),
+        ("promised", [each.committed for each in memory]),
+    ):
+        known = [each for each in free if each is not None]
+        if len(known) == len(free) and sum(known) < 0:
+            gib = -sum(known) / GIB
+            yield (
+                f"no placement suffices: all nodes together have {gib:.1f} GiB more "
+                f"memory {what} than the limits allow"
+            )
+
+
+def _overfull_reason(name: NodeId, context: OptimizeContext, after: Snapshot) -> str:
+    there = [
+        each for each in after.guests.values() if each.is_active and each.node == name
+    ]
+    empty = {
+        usable_memory(context.snapshot.nodes[each], context.limits)
+        for each in context.cluster.node_ids
+    }
+    large = [each.id for each in there if _fits_nowhere(each, empty)]
+    if large:
+        return f"{format_list(sorted(large))} would fit on no node, even an empty one"
+    largest = sorted(there, key=lambda each: (-transfer_gib([each]), each.id))
+    reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
+    for guest in largest[:MAX_GUESTS]:
+        reasons[context.repairs.blocker(guest.id)].append(guest.id)
+    if not reasons:
+        return "it is not guests that take it"
+    return "; ".join(
+        f"{format_list(names)}: {detail}" for detail, names in reasons.items()
+    )
+
+
+def _fits_nowhere(guest: Guest, empty: Iterable[AvailableMemory]) -> bool:
+    required = required_memory([guest])
+    return all(_overfull_gib(each.minus(required)) > 0 for each in empty)
+
+
+MAX_COMPARED = 200  # parties of which better nodes are looked for that are closed
+MAX_NAMED = 2  # of these nodes, how many are named
+
+
+class MoveExplanations:
+    """Why the parties of one plan travel.
+
+    Args:
+        cluster: The cluster before.
+        problem: What was solved.
+        assignment: Where each party is in the end.
+        waits: For what each guest waits now, and how long, in words.
+    """
+
+    def __init__(
+        self,
+        cluster: EncodedCluster,
+        problem: Problem,
+        assignment: Indices,
+        waits: Mapping[GuestId, str],
+    ) -> None:
+        self._cluster = cluster
+        self._waits = waits
+        self._problem = problem
+        self._assignment = assignment
+        self._node_index = {name: index for index, name in enumerate(cluster.node_ids)}
+        self._before = cluster.load_in(cluster.snapshot) / cluster.total_capacity
+        self._load = loads(problem, assignment)
+        self._after = self._load / cluster.total_capacity
+        self._violation_of = dict(_violation_by_guest(cluster.snapshot))
+
+    def explain(self, group: int, *, compared: bool) -> str:
+        """Return why *group* goes where it goes.
+
+        Args:
+            group: The party.
+            compared: Whether to look for better nodes that are closed.
+        """
+        encoded = self._cluster.groups[group]
+        target = int(self._assignment[group])
+        there = self._cluster.node_ids[target]
+        moving = [guest for guest in encoded.guests if guest.node != there]
+        sentences = [self._move(moving, target), *self._reasons(encoded, moving)]
+        if compared:
+            sentences += describe_infeasible_nodes(
+                self._closed_better_nodes(group, encoded, target)
+            )
+        return "; ".join(sentences)
+
+    def _move(self, moving: Sequence[Guest], target: int) -> str:
+        taken = self._cluster.demand_of(moving)
+        cores, memory = taken[CPU], taken[self._cluster.memory_resource] / GIB
+        verb = "takes"
+        if len(moving) > 1:
+            verb = f"{_named(moving)} go together and take"
+        sources = sorted({self._node_index[guest.node] for guest in moving})
+        here = format_list([*map(self._load_change, sources)], separator=" and ")
+        return (
+            f"{verb} {cores:.2f} cores and {memory:.2f} GiB from {here} "
+            f"to {self._load_change(target)}"
+        )
+
+    def _load_change(self, node: int) -> str:
+        before, after = (
+            self._load_text(self._before[node]),
+            self._load_text(self._after[node]),
+        )
+        return f"{self._cluster.node_ids[node]} ({before} → {after})"
+
+    def _load_text(self, load: Floats) -> str:
+        # A guest may seem to use more than its node: they are sampled at odds.
+        cpu, memory = max(0.0, load[CPU]), max(0.0, load[self._cluster.memory_resource])
+        return f"{cpu:.0%} cpu, {memory:.0%} memory"
+
+    def _reasons(self, encoded: EncodedGroup, moving: Sequence[Guest]) -> Iterator[str]:
+        names = [guest.id for guest in encoded.guests]
+        for guest in moving:
+            if guest.id in self._waits:
+                subject = "it" if len(moving) == 1 else guest.id
+                yield f"{subject} waits {self._waits[guest.id]}"
+        if len(names) > 1:
+            yield f"{_named(encoded.guests)} must be together"
+        repaired = [
+            self._violation_of[name] for name in names if name in self._violation_of
+        ]
+        if repaired:
+            yield f"mends a rule that is broken: {repaired[0].rule}"
+
+    def _closed_better_nodes(
+        self, group: int, encoded: EncodedGroup, target: int
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the nodes that would be better, and what closes them."""
+        every = np.arange(self._problem.node_count)
+        load = self._load.copy()
+        load[target] -= self._problem.demand[group]
+        more = node_costs(self._problem, load + self._problem.demand[group], every)
+        more -= node_costs(self._problem, load, every)
+        may = self._problem.allowed[self._problem.class_of[group]]
+        better = np.flatnonzero(~may & (more < more[target] * (1 - 1e-9)))
+        named = 0
+        for node in better[np.argsort(more[better], kind="stable")]:
+            name = self._cluster.node_ids[node]
+            detail = self._rejection(encoded, name)
+            if detail is not None and named < MAX_NAMED:
+                named += 1
+                yield name, detail
+
+    def _rejection(self, encoded: EncodedGroup, name: NodeId) -> str | None:
+        if name == encoded.guests[0].node:
+            return None
+        node = self._cluster.snapshot.nodes[name]
+        return self._cluster.feasibility.incompatibility(encoded.guests, node)
+
+
+def _named(guests: Sequence[Guest]) -> str:
+    return format_list([guest.id for guest in guests], separator=" and ")
+
+
+def _violation_by_guest(snapshot: Snapshot) -> Iterator[tuple[GuestId, Violation]]:
+    for violation in violations(snapshot):
+        if violation.strict:
+            for guest in violation.guests:
+                yield guest, violation

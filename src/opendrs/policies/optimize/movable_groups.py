@@ -1,0 +1,194 @@
+"""Move groups that may be moved, and why other guests stay.
+
+Guests with a strict affinity are one group. When they run on several nodes, the rule is
+broken, and its repair is to gather them: such a group has a home, the best of its nodes,
+and the guests elsewhere migrate there if the group does not move to another node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from opendrs.arrays import MobilityFilter, MoveGroup, move_groups, skip_reasons
+from opendrs.metrics import LoadModel, demand, node_loads
+from opendrs.model import (
+    GIB,
+    NO_RESOURCES,
+    Guest,
+    GuestId,
+    Limits,
+    NodeId,
+    Snapshot,
+    format_list,
+)
+from opendrs.rules import CompiledRules, FeasibilityChecker
+
+
+def transfer_gib(guests: Iterable[Guest]) -> float:
+    """Return the memory that moving *guests* transfers, in GiB."""
+    return sum((guest.usage.memory or 0) for guest in guests) / GIB
+
+
+class GroupTarget:
+    """The node on which each party is gathered best.
+
+    Attributes:
+        feasibility: Where guests may go.
+
+    Args:
+        snapshot: The cluster.
+        feasibility: Where guests may go.
+        load_model: What counts as load.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, targets: FeasibilityChecker, load_model: LoadModel
+    ) -> None:
+        self.feasibility = targets
+        self._load_model = load_model
+        self._loads = node_loads(snapshot, load_model)
+        known = self._loads.values()
+        cpu = sum(each.usage.cpu for each in known)
+        memory = sum(each.usage.memory for each in known)
+        # The part of each node that would be taken if all were even.
+        self._cpu = cpu / (sum(each.capacity.cpu for each in known) or 1.0)
+        self._memory = memory / (sum(each.capacity.memory for each in known) or 1.0)
+
+    def best_home(self, group: MoveGroup) -> NodeId:
+        """Return the node of *group* on which the others fit, and load it most evenly.
+
+        Where that makes no difference, it is the one to which least is transferred.
+        """
+
+        def rank(node: NodeId) -> tuple[int, float, float, NodeId]:
+            displaced = tuple(guest for guest in group if guest.node != node)
+            closed = self.feasibility.rejection(displaced, node) is not None
+            imbalance = round(self._imbalance(group, node), 9)
+            return int(closed), imbalance, transfer_gib(displaced), node
+
+        return min({guest.node for guest in group}, key=rank)
+
+    def _imbalance(self, group: MoveGroup, home: NodeId) -> float:
+        """Return how uneven the nodes of *group* are once it is on *home*."""
+        loads = {name: self._loads.get(name) for name in {g.node for g in group}}
+        for guest in group:
+            required = demand(guest, self._load_model) or NO_RESOURCES
+            here, there = loads[guest.node], loads[home]
+            if guest.node == home or here is None or there is None:
+                continue
+            loads[guest.node] = here.without_guest(required)
+            loads[home] = there.with_guest(required)
+        return sum(
+            (each.cpu / (self._cpu or 1.0) - 1) ** 2
+            + (each.memory / (self._memory or 1.0) - 1) ** 2
+            for each in loads.values()
+            if each is not None
+        )
+
+
+OVER_BUDGET = "to bring it together with others takes more than the budget"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedGroup:
+    """Guests that are on one node in the end.
+
+    Attributes:
+        guests: Who they are; those of them who cannot move are not among them.
+        home: The node where they are, or are taken to be.
+        is_free: Whether they may go elsewhere than home.
+    """
+
+    guests: MoveGroup
+    home: NodeId
+    is_free: bool = True
+
+    @property
+    def displaced(self) -> MoveGroup:
+        """The guests that are not at home."""
+        return tuple(guest for guest in self.guests if guest.node != self.home)
+
+    @property
+    def gather_transfer(self) -> float:
+        """The memory that bringing the strays home transfers, in GiB."""
+        return transfer_gib(self.displaced)
+
+
+@dataclass(frozen=True, slots=True)
+class MovableGroups:
+    """Who may be moved, and who stays for what reason.
+
+    Attributes:
+        groups: Who may be moved, in order of name.
+        skipped: Why each guest that stays does so; stopped ones are no subject.
+    """
+
+    groups: tuple[EncodedGroup, ...]
+    skipped: Mapping[GuestId, str]
+
+    def within(self, gib: float, migrations: float) -> MovableGroups:
+        """Return these without those that cannot be gathered for so much."""
+        scattered = [group for group in self.groups if group.displaced]
+        if not scattered:
+            return self
+        kept = [group for group in self.groups if not group.displaced]
+        skipped = dict(self.skipped)
+        for group in sorted(scattered, key=lambda each: each.gather_transfer):
+            gib -= group.gather_transfer
+            migrations -= len(group.displaced)
+            if gib >= 0 and migrations >= 0:
+                kept.append(group)
+                continue
+            gib += group.gather_transfer
+            migrations += len(group.displaced)
+            skipped.update({guest.id: OVER_BUDGET for guest in group.guests})
+        return MovableGroups(tuple(sorted(kept, key=_group_name)), skipped)
+
+
+def movable_groups(
+    snapshot: Snapshot, rules: CompiledRules, limits: Limits, selection: MobilityFilter
+) -> MovableGroups:
+    """Return who may be moved in *snapshot*, at any cost."""
+    skipped = skip_reasons(snapshot, rules, limits, selection)
+    feasibility = FeasibilityChecker(snapshot, rules, limits)
+    group_target = GroupTarget(snapshot, feasibility, selection.load_model)
+    groups: list[EncodedGroup] = []
+    for guests in move_groups(snapshot, rules):
+        stuck = [guest for guest in guests if guest.id in skipped]
+        group, detail = _encode_group(guests, stuck, skipped, group_target)
+        if group is not None:
+            groups.append(group)
+        moving = () if group is None else group.guests
+        for guest in guests:
+            if detail is not None and guest not in moving:
+                skipped.setdefault(guest.id, detail)
+    return MovableGroups(tuple(groups), skipped)
+
+
+def _encode_group(
+    guests: MoveGroup,
+    stuck: list[Guest],
+    skipped: Mapping[GuestId, str],
+    group_target: GroupTarget,
+) -> tuple[EncodedGroup | None, str | None]:
+    """Return the party that *guests* is, and why some of it stay; one may be None."""
+    nodes = {guest.node for guest in guests}
+    if not stuck:
+        home = guests[0].node if len(nodes) == 1 else group_target.best_home(guests)
+        return EncodedGroup(guests, home), None
+    fixed_nodes = {guest.node for guest in stuck}
+    names = format_list([guest.id for guest in stuck], separator=" and ")
+    detail = f"it moves only with {names}, and {skipped[stuck[0].id]}"
+    if len(nodes) == 1 or len(fixed_nodes) > 1:
+        return None, detail
+    (home,) = fixed_nodes
+    displaced = tuple(guest for guest in guests if guest.node != home)
+    closed = group_target.feasibility.rejection(displaced, home)
+    if closed is not None:
+        return None, f"it must be with {names} on {home}, and {closed}"
+    return EncodedGroup(displaced, home, is_free=False), detail
+
+
+def _group_name(group: EncodedGroup) -> GuestId:
+    return group.guests[0].id

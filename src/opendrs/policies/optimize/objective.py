@@ -1,0 +1,186 @@
+"""The objective of a plan: priorities, weights, and the problem for the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from opendrs.model import Affinity, AntiAffinity, Guest, GuestId
+from opendrs.optimizer import Floats, GroupSets, IndexLists, Mask, Problem
+from opendrs.policies.optimize.contention import ContentionThresholds
+from opendrs.policies.optimize.encoding import (
+    CPU,
+    RESOURCES,
+    EncodedCluster,
+    safe_divide,
+)
+from opendrs.policies.optimize.placement_classes import NO_TARGETS, PlacementClasses
+
+PRIORITY_FACTOR = 100.0  # how much more the goal before counts than the goal after it
+
+
+class Goal(StrEnum):
+    """What a plan is made for; named by operators, so never renamed.
+
+    REPAIR: strict rules that are broken are kept again, and nodes hold no more
+    memory than they may. CONTENTION: nobody waits for processors
+    or memory. EVENNESS: all
+    nodes are loaded alike. PACKING: guests need few nodes.
+    """
+
+    REPAIR = "repair"
+    CONTENTION = "contention"
+    BALANCE = "balance"
+    CONSOLIDATION = "consolidation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveWeights:
+    """What each thing costs. 1 is a node with twice the even load, or with none.
+
+    Attributes:
+        violation: A guest that breaks a strict rule, and as much memory over the
+            limit as a node has evenly.
+        contention: As much processor time, or memory, over what is calm as a node has
+            evenly.
+        cpu_balance: The square of a node's distance from the even processor load, as a
+            part of that.
+        memory_balance: The same of memory.
+        used_node: A node with guests on it.
+        soft_rule: A guest that breaks a soft rule.
+        thresholds: Up to which loads nobody is taken to wait.
+        gib: Each GiB moved, and what is counted as such.
+    """
+
+    violation: float
+    contention: float
+    cpu_balance: float
+    memory_balance: float
+    used_node: float
+    soft_rule: float
+    thresholds: ContentionThresholds
+    gib: float
+
+
+def goal_weight(goal: Goal, priorities: Sequence[Goal]) -> float:
+    """Return what *goal* counts: the last 1, each before it `APART` times as much.
+
+    A goal that is not among the priorities counts nothing.
+    """
+    if goal not in priorities:
+        return 0.0
+    return float(PRIORITY_FACTOR ** (len(priorities) - 1 - priorities.index(goal)))
+
+
+def encode_problem(cluster: EncodedCluster, weights: ObjectiveWeights) -> Problem:
+    """Return what a search is given: *cluster*, and what things are worth; no budget."""
+    classes = _placement_classes(cluster)
+    class_of = [
+        classes.class_of(each.guests) if each.is_free and known else NO_TARGETS
+        for each, known in zip(
+            cluster.groups, cluster.movable.is_known.tolist(), strict=True
+        )
+    ]
+    per_balanced_load = safe_divide(
+        np.ones(RESOURCES), cluster.balanced_load * cluster.capacity.mean(axis=0)
+    )
+    imbalance_weight = np.zeros(RESOURCES)
+    imbalance_weight[CPU], imbalance_weight[cluster.memory_resource] = (
+        weights.cpu_balance,
+        weights.memory_balance,
+    )
+    safety, excess = _contention(cluster, weights, per_balanced_load)
+    return Problem(
+        capacity=cluster.capacity,
+        demand=cluster.movable.demand,
+        origin=cluster.origin,
+        class_of=np.array(class_of, np.int64),
+        allowed=classes.allowed,
+        base_load=cluster.base_load,
+        group_sets=_group_sets(cluster, weights),
+        overload_weight=np.array([0.0, weights.violation, weights.violation])
+        * per_balanced_load,
+        safety_capacity=safety,
+        excess_weight=excess,
+        target_load=cluster.balanced_load,
+        imbalance_weight=safe_divide(
+            imbalance_weight, np.square(cluster.balanced_load)
+        ),
+        use_cost=np.full(len(cluster.node_ids), weights.used_node),
+        placement_cost=classes.placement_cost(weights.violation, weights.soft_rule),
+        move_cost=weights.gib * cluster.movable.migration_cost,
+    )
+
+
+def _contention(
+    cluster: EncodedCluster, weights: ObjectiveWeights, per_balanced_load: Floats
+) -> tuple[Floats, Floats]:
+    """Return the load up to which each node is calm, and what more of it costs."""
+    safety_capacity = np.full_like(cluster.capacity, np.inf)
+    safety_capacity[:, CPU] = [
+        weights.thresholds.cpu[name] for name in cluster.node_ids
+    ]
+    safety_capacity[:, cluster.memory_resource] = [
+        weights.thresholds.memory.get(name, np.inf) for name in cluster.node_ids
+    ]
+    excess = np.zeros_like(cluster.capacity)
+    resources = np.array([CPU, cluster.memory_resource])
+    excess[:, resources] = weights.contention * per_balanced_load[resources]
+    return safety_capacity, excess
+
+
+def _placement_classes(cluster: EncodedCluster) -> PlacementClasses:
+    memory = [cluster.available_memory(name) for name in cluster.node_ids]
+    is_unmeasured: Mask = np.array(
+        [None in (available.measured, available.committed) for available in memory],
+        np.bool_,
+    )
+    staying: Mapping[GuestId, Guest] = {
+        name: guest
+        for name, guest in cluster.snapshot.guests.items()
+        if guest.is_active and name not in cluster.group_of
+    }
+    return PlacementClasses(
+        cluster.snapshot, cluster.rules, cluster.node_ids, is_unmeasured, staying
+    )
+
+
+def _group_sets(cluster: EncodedCluster, weights: ObjectiveWeights) -> GroupSets:
+    rows = [row for row in _set_rows(cluster, weights) if len(row[0]) > 1]
+    count = len(rows)
+    return GroupSets(
+        members=IndexLists.of([row for row, _, _ in rows]),
+        strict=np.array([strict for _, strict, _ in rows], np.bool_),
+        anti_affinity_weight=np.array([weight for _, _, weight in rows], float),
+        spread=np.zeros(count, np.int64),
+        needs=IndexLists.of([[]] * count),
+    )
+
+
+def _set_rows(
+    cluster: EncodedCluster, weights: ObjectiveWeights
+) -> Iterator[tuple[list[int], bool, float]]:
+    """Yield the units of each rule about neighbours: strict or not, its weight.
+
+    To stand apart is worth less than nothing to guests that prefer to share
+    a node.
+    """
+    for rule in cluster.snapshot.rules:
+        if isinstance(rule, AntiAffinity):
+            row = _groups_of(cluster, rule.guests)
+            yield (
+                row,
+                rule.strict,
+                weights.violation if rule.strict else weights.soft_rule,
+            )
+        elif isinstance(rule, Affinity) and not rule.strict:
+            yield _groups_of(cluster, rule.guests), False, -weights.soft_rule
+
+
+def _groups_of(cluster: EncodedCluster, guests: frozenset[GuestId]) -> list[int]:
+    return sorted(
+        {cluster.group_of[name] for name in guests if name in cluster.group_of}
+    )

@@ -1,0 +1,199 @@
+"""Ranking of nodes by points, and the gap between most and least loaded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from opendrs.model import Node, NodeId, Snapshot
+from opendrs.policies.threshold_rebalance.compatibility import IncusVersion, NodePoints
+
+
+class CpuMetric(StrEnum):
+    """What tells how busy the processors of a node are.
+
+    EITHER is the load average where all nodes tell it, and else their busy cores.
+    """
+
+    LOAD_AVERAGE = "load-average"
+    BUSY_CORES = "busy-cores"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadGap:
+    """The busiest of some hosts and the least busy one.
+
+    Attributes:
+        busiest: The one.
+        highest: Its points.
+        least_busy: The other.
+        lowest: Its points.
+    """
+
+    busiest: NodeId
+    highest: int
+    least_busy: NodeId
+    lowest: int
+
+    @property
+    def difference(self) -> float:
+        """Return how far they are apart, as a part of the higher, in hundredths."""
+        if self.highest == 0:
+            return 0.0
+        return 100 * (self.highest - self.lowest) // self.highest / 100
+
+    def __str__(self) -> str:
+        return (
+            f"{self.busiest} ({self.highest} points) and {self.least_busy} "
+            f"({self.lowest}) are {self.difference:.0%} apart"
+        )
+
+
+class NodeRanking:
+    """Hosts and their points, which change as guests move.
+
+    In Incus' own forms hosts are compared as they were in the beginning.
+
+    Args:
+        snapshot: The cluster.
+        nodes: The hosts that are compared.
+        compatibility: Whose arithmetic.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        nodes: Mapping[NodeId, NodePoints],
+        compatibility: IncusVersion,
+    ) -> None:
+        self.groups = _groups(snapshot, nodes)
+        self._compatibility = compatibility
+        self._nodes = dict(nodes)
+        self._points = {name: node.score(compatibility) for name, node in nodes.items()}
+        self._initial_points = dict(self._points)
+        self._guests = Counter(guest.node for guest in snapshot.guests.values())
+
+    def points(self, node: NodeId) -> int:
+        """Return the points of *node*, with all that it has been given."""
+        return self._points[node]
+
+    def compared_points(self, node: NodeId) -> int:
+        """Return the points by which *node* is compared with others."""
+        return (self._initial_points if self._compatibility.is_incus else self._points)[
+            node
+        ]
+
+    def gap(self, group: Sequence[NodeId]) -> LoadGap:
+        """Return the busiest of *group*, which has two or more, and the least busy."""
+        busiest, *_ = self._ranked(group, busiest_first=True)
+        others = self._ranked(group, busiest_first=False)
+        least_busy = next(name for name in others if name != busiest)
+        return LoadGap(
+            busiest,
+            self.compared_points(busiest),
+            least_busy,
+            self.compared_points(least_busy),
+        )
+
+    def targets(self, group: Sequence[NodeId], gap: LoadGap) -> list[NodeId]:
+        """Return who of *group* may be given something, the least busy first."""
+        if self._compatibility.single_target:
+            return [gap.least_busy]
+        ranked = self._ranked(group, busiest_first=False)
+        return [name for name in ranked if self.compared_points(name) < gap.highest]
+
+    def expected_points(self, node: NodeId, cpu: float, memory: int) -> int:
+        """Return the points of *node* with a guest more of these needs."""
+        return (
+            self._nodes[node]
+            .with_guest(cpu, memory, self._compatibility)
+            .score(self._compatibility)
+        )
+
+    def record_move(
+        self,
+        source: NodeId,
+        target: NodeId,
+        needs: tuple[float, int],
+        freed: tuple[float, int],
+    ) -> None:
+        """Take note that a guest goes from *source* to *target*.
+
+        Args:
+            source: Where it was; Incus' own forms do not count what it leaves.
+            target: Where it goes.
+            needs: Cores and bytes it is taken to need there.
+            freed: Cores and bytes it used, as far as they were measured.
+        """
+        self._update(
+            target, self._nodes[target].with_guest(*needs, self._compatibility)
+        )
+        if self._compatibility.is_incus:
+            return
+        self._update(source, self._nodes[source].without_guest(*freed))
+        self._guests[source] -= 1
+        self._guests[target] += 1
+
+    def _update(self, name: NodeId, node: NodePoints) -> None:
+        self._nodes[name] = node
+        self._points[name] = node.score(self._compatibility)
+
+    def _ranked(self, group: Sequence[NodeId], *, busiest_first: bool) -> list[NodeId]:
+        """Return *group* in order.
+
+        Among equals the one with more guests gives and the one with fewer
+        receives. In Incus it is the other way round, by accident: it sorts hosts
+        once, those with fewer guests first, and reads the list from both ends.
+        """
+        sign = -1 if busiest_first else 1
+        if self._compatibility.is_incus:
+            ranked = sorted(
+                group, key=lambda n: (-self._initial_points[n], self._guests[n], n)
+            )
+            return ranked if busiest_first else ranked[::-1]
+        return sorted(
+            group,
+            key=lambda n: (sign * self._points[n], sign * self._guests[n], n),
+        )
+
+
+def node_points(
+    nodes: Iterable[Node], cpu_metric: CpuMetric
+) -> tuple[dict[NodeId, NodePoints], tuple[NodeId, ...]]:
+    """Return *nodes* as hosts, and who of them was not measured."""
+    ordered = sorted(nodes, key=lambda node: node.id)
+    if cpu_metric is CpuMetric.AUTO:
+        all_known = all(node.load_average is not None for node in ordered)
+        cpu_metric = CpuMetric.LOAD_AVERAGE if all_known else CpuMetric.BUSY_CORES
+    points = {node.id: _points_of(node, cpu_metric) for node in ordered}
+    missing = tuple(name for name, each in points.items() if each is None)
+    return {name: each for name, each in points.items() if each is not None}, missing
+
+
+def _points_of(node: Node, cpu_metric: CpuMetric) -> NodePoints | None:
+    average = cpu_metric is CpuMetric.LOAD_AVERAGE
+    load = node.load_average if average else node.usage.cpu
+    if node.capacity is None or node.usage.memory is None or load is None:
+        return None
+    return NodePoints(
+        memory=node.capacity.memory,
+        used=node.usage.memory,
+        threads=node.capacity.cpu,
+        load=load,
+    )
+
+
+def _groups(
+    snapshot: Snapshot, nodes: Mapping[NodeId, NodePoints]
+) -> tuple[tuple[NodeId, ...], ...]:
+    """Return two or more hosts of one architecture together, in order of name.
+
+    Those whose architecture is not known are compared with each other.
+    """
+    groups: dict[str, list[NodeId]] = {}
+    for name in sorted(nodes):
+        groups.setdefault(snapshot.nodes[name].architecture or "", []).append(name)
+    return tuple(tuple(group) for _, group in sorted(groups.items()) if len(group) > 1)

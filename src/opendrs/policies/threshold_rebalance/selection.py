@@ -1,0 +1,288 @@
+"""One rebalancing run: first fit from the most loaded node to less loaded ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opendrs.arrays import AssignmentState
+from opendrs.metrics import LoadModel, demand
+from opendrs.model import (
+    GIB,
+    NO_RESOURCES,
+    Guest,
+    GuestId,
+    GuestKind,
+    NodeId,
+    Resources,
+    format_list,
+)
+from opendrs.planning import GroupMove
+from opendrs.policies.base import DecisionReason
+from opendrs.policies.load_metrics import describe_infeasible_nodes
+from opendrs.policies.threshold_rebalance.compatibility import IncusVersion
+from opendrs.policies.threshold_rebalance.node_ranking import LoadGap, NodeRanking
+
+MAX_INFEASIBLE_NODES = 3  # less busy hosts that are named with what closes them
+MAX_SKIPPED_GROUPS = 5  # guests of the busiest host of which it is told why they stay
+GuestNeeds = tuple[float, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What a run keeps to; as the settings of the policy have it.
+
+    Attributes:
+        compatibility: Whose arithmetic and habits.
+        load_model: What a guest counts for.
+        threshold: From how far apart hosts are evened.
+        min_load: Points from which a host is busy at all.
+        max_migrations: Units that are moved at most.
+    """
+
+    compatibility: IncusVersion
+    load_model: LoadModel
+    threshold: float
+    min_load: float
+    max_migrations: int
+
+    def balanced_detail(self, gap: LoadGap) -> str | None:
+        """Return why nothing (more) need be done about *gap*, or None."""
+        if gap.highest == 0:
+            return "nobody is busy"
+        if gap.highest < 100 * self.min_load:
+            return (
+                f"the busiest, {gap.busiest}, has {gap.highest} points, below the "
+                f"floor {100 * self.min_load:g}"
+            )
+        if gap.difference < self.threshold:
+            return f"{gap}, less than the threshold {self.threshold:.0%}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedGroup:
+    """A unit that stays on the busiest host, and why.
+
+    Attributes:
+        group: Its index on the board.
+        detail: The reason; None when no less busy host is open to it.
+    """
+
+    group: int
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FeasibleGroup:
+    """A unit that may go, and what becomes of its target.
+
+    Attributes:
+        group: Its index on the board.
+        target: The host that receives it.
+        expected: Points of the target with it.
+        goal: Points below which the target must stay.
+    """
+
+    group: int
+    target: NodeId
+    expected: int
+    goal: int
+
+
+class RebalanceRun:
+    """One run, on a board of its own.
+
+    Args:
+        state: The cluster, on which the moves are made.
+        ranking: The hosts of it that take part.
+        settings: What it keeps to.
+        cooldown_reasons: Why guests that could move are left alone all the same.
+    """
+
+    def __init__(
+        self,
+        state: AssignmentState,
+        ranking: NodeRanking,
+        settings: RunSettings,
+        cooldown_reasons: Mapping[GuestId, str],
+    ) -> None:
+        self._state, self._ranking, self._settings = state, ranking, settings
+        self._index = {name: index for index, name in enumerate(state.nodes)}
+        self._cooldown_reasons = cooldown_reasons
+        self._groups = _groups_by_node(state)
+        self.moves: list[GroupMove] = []
+        self.reason = DecisionReason.BALANCED
+        self.details: list[str] = []
+        self.skipped_notes: list[str] = []
+        for comparable in ranking.groups:
+            self._rebalance(comparable)
+
+    def _rebalance(self, comparable: Sequence[NodeId]) -> None:
+        """Move guests within *comparable*, until that is enough or no more may go."""
+        while True:
+            gap = self._ranking.gap(comparable)
+            balanced = self._settings.balanced_detail(gap)
+            if balanced is not None:
+                self.details.append(balanced)
+                return
+            if len(self.moves) >= self._settings.max_migrations:
+                self._end(
+                    DecisionReason.MIGRATION_LIMIT_REACHED,
+                    f"{gap}; the batch is used up",
+                )
+                return
+            targets = self._ranking.targets(comparable, gap)
+            skipped = self._move_first_feasible(gap, targets)
+            if skipped is not None:
+                names = format_list(targets, separator=" or ")
+                detail = f"{gap}; no guest may move to {names}"
+                self._end(DecisionReason.NO_CANDIDATE, detail)
+                self.skipped_notes += self._describe_skipped(gap, comparable, skipped)
+                return
+
+    def _end(self, reason: DecisionReason, detail: str) -> None:
+        self.reason = reason
+        self.details.append(detail)
+
+    def _move_first_feasible(
+        self, gap: LoadGap, targets: Sequence[NodeId]
+    ) -> list[SkippedGroup] | None:
+        """Move the first unit that may go; return why all stay if none may."""
+        groups = self._groups[gap.busiest]
+        skipped: list[SkippedGroup] = []
+        for group in tuple(groups):
+            result = self._evaluate(group, gap, targets)
+            if (
+                isinstance(result, FeasibleGroup)
+                or self._settings.compatibility.is_incus
+            ):
+                groups.remove(group)  # Incus looks at each once
+            if isinstance(result, FeasibleGroup):
+                self._move(result, gap, targets)
+                return None
+            skipped.append(result)
+        return skipped
+
+    def _evaluate(
+        self, group: int, gap: LoadGap, targets: Sequence[NodeId]
+    ) -> SkippedGroup | FeasibleGroup:
+        """Return whether *group* fits on the least busy host that is open to it."""
+        for guest in self._state.members(group):
+            if guest.id in self._cooldown_reasons:
+                return SkippedGroup(group, self._cooldown_reasons[guest.id])
+            if guest.kind is not GuestKind.VM:
+                return SkippedGroup(group, "only virtual machines are moved")
+        feasible = self._state.feasible_mask(group)
+        target = next((n for n in targets if feasible[self._index[n]]), None)
+        if target is None:
+            return SkippedGroup(group, None)
+        ranking = self._ranking
+        goal = (gap.highest + ranking.compared_points(target)) // 2
+        current = ranking.points(target)
+        expected = ranking.expected_points(target, *_sum(self._needs(group)))
+        if current >= goal or expected >= goal:
+            detail = (
+                f"{target} would go from {current} to {expected} points, and not stay"
+            )
+            return SkippedGroup(group, f"{detail} below the goal {goal}")
+        return FeasibleGroup(group, target, expected, goal)
+
+    def _move(
+        self, feasible: FeasibleGroup, gap: LoadGap, targets: Sequence[NodeId]
+    ) -> None:
+        members = self._state.members(feasible.group)
+        detail = self._explain(feasible, gap, targets)
+        self.moves.append(GroupMove(members, feasible.target, detail))
+        for guest, need in zip(members, self._needs(feasible.group), strict=True):
+            freed = (guest.usage.cpu or 0.0, guest.usage.memory or 0)
+            self._ranking.record_move(gap.busiest, feasible.target, need, freed)
+        self._state.place(feasible.group, self._index[feasible.target])
+
+    def _explain(
+        self, feasible: FeasibleGroup, gap: LoadGap, targets: Sequence[NodeId]
+    ) -> str:
+        """Return why this unit, why there, and why not to who is less busy."""
+        members, target = self._state.members(feasible.group), feasible.target
+        cpu, memory = _sum(self._needs(feasible.group))
+        brought = f"{cpu:.2f} cores and {memory / GIB:.2f} GiB to {target}"
+        change = f"{self._ranking.points(target)} → {feasible.expected} points"
+        sentences = [
+            f"{gap}; brings {brought} ({change}, below the goal {feasible.goal})"
+        ]
+        if len(members) > 1:
+            names = format_list([guest.id for guest in members], separator=" and ")
+            sentences.append(f"{names} must stay together and move as one")
+        infeasible = (
+            (f"{name} ({self._ranking.points(name)})", detail)
+            for name in targets[: targets.index(target)][:MAX_INFEASIBLE_NODES]
+            if (detail := self._rejection(feasible.group, name)) is not None
+        )
+        return "; ".join(
+            [*sentences, *describe_infeasible_nodes(infeasible, "is less busy")]
+        )
+
+    def _rejection(self, group: int, node: NodeId) -> str | None:
+        return self._state.rejection(group, self._index[node])
+
+    def _needs(self, group: int) -> list[GuestNeeds]:
+        return [needs_of(guest, self._settings) for guest in self._state.members(group)]
+
+    def _describe_skipped(
+        self,
+        gap: LoadGap,
+        comparable: Sequence[NodeId],
+        skipped: Sequence[SkippedGroup],
+    ) -> list[str]:
+        """Return why the first few units stay on the busiest host."""
+        targets = self._ranking.targets(comparable, gap)
+        lines = []
+        for skipped_group in skipped[:MAX_SKIPPED_GROUPS]:
+            members = [guest.id for guest in self._state.members(skipped_group.group)]
+            names = format_list(members, separator=" and ")
+            detail = skipped_group.detail or self._infeasibility(
+                skipped_group.group, targets
+            )
+            lines.append(f"stays on {gap.busiest}: {names}: {detail}")
+        if (omitted := len(skipped) - MAX_SKIPPED_GROUPS) > 0:
+            lines.append(f"stays on {gap.busiest}: {omitted} more")
+        return lines
+
+    def _infeasibility(self, group: int, targets: Sequence[NodeId]) -> str:
+        details = [
+            f"{name}: {self._rejection(group, name)}"
+            for name in targets[:MAX_INFEASIBLE_NODES]
+        ]
+        more = (
+            [f"{omitted} more"]
+            if (omitted := len(targets) - MAX_INFEASIBLE_NODES) > 0
+            else []
+        )
+        return "; ".join(["nowhere to go", *details, *more])
+
+
+def needs_of(guest: Guest, settings: RunSettings) -> GuestNeeds:
+    """Return the cores and bytes that *guest* is taken to need on its target.
+
+    A limit that is exceeded counts as what is used. Incus takes a guest without
+    limit to need one core and 1 GiB.
+    """
+    known = demand(guest, settings.load_model) or NO_RESOURCES
+    if settings.compatibility.is_incus:
+        return known.cpu or 1.0, known.memory or GIB
+    used = Resources(guest.usage.cpu or 0.0, guest.usage.memory or 0)
+    return max(known.cpu, used.cpu), max(known.memory, used.memory)
+
+
+def _sum(parts: Sequence[GuestNeeds]) -> GuestNeeds:
+    return sum(cpu for cpu, _ in parts), sum(memory for _, memory in parts)
+
+
+def _groups_by_node(state: AssignmentState) -> dict[NodeId, list[int]]:
+    """Return the units of each node, in order of name."""
+    result: dict[NodeId, list[int]] = {name: [] for name in state.nodes}
+    for group, node in enumerate(np.asarray(state.arrays.node_of).tolist()):
+        result[state.nodes[node]].append(group)
+    return result

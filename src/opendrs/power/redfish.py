@@ -1,0 +1,275 @@
+"""Power by the management controller of a host, over Redfish.
+
+Source:
+    DMTF DSP0266 1.15 (Redfish specification), and the schemas ComputerSystem and
+    Resource: PowerState, and the action ComputerSystem.Reset.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+import httpx
+
+from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
+from opendrs.errors import (
+    ConfigurationError,
+    PermissionDeniedError,
+    PlatformError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+    UnsupportedError,
+)
+from opendrs.model import NodeId
+from opendrs.power.driver import PowerState
+from opendrs.power.http_json import (
+    error_message,
+    get_mapping,
+    parse_json_body,
+    send_request,
+    single_line,
+)
+from opendrs.power.settings import RedfishSettings
+
+SYSTEMS = "/redfish/v1/Systems"
+_STATES = {"On": PowerState.ON, "Off": PowerState.OFF}
+_RESET = "#ComputerSystem.Reset"
+_ALLOWED = "ResetType@Redfish.AllowableValues"
+_ON_METHODS = ("On", "ForceOn", "PushPowerButton")
+
+
+class RedfishDriver:
+    """The power of one node, by its management controller."""
+
+    off_confirm_time: float | None = None
+    detached = False
+
+    def __init__(self, node: NodeId, settings: RedfishSettings) -> None:
+        """Read the password and the certificates; connect to nothing yet.
+
+        Raises:
+            ConfigurationError: One of them cannot be read, or the URL is none.
+        """
+        try:
+            httpx.URL(settings.url)
+        except httpx.InvalidURL as error:
+            raise ConfigurationError(f"power of {node}: url: {error}") from None
+        self._node = node
+        self._settings = settings
+        self.transition_timeout = settings.transition_timeout
+        self._login = httpx.BasicAuth(settings.user, _read_password(node, settings))
+        self._ssl_context = _create_ssl_context(node, settings)
+
+    def on(self) -> None:
+        """Ask for the system to be switched on.
+
+        Raises:
+            PlatformError: It cannot be reached, or does not do it.
+        """
+        self._reset(*_ON_METHODS)
+
+    def off(self) -> None:
+        """Ask for the system to be switched off, as the settings say.
+
+        Raises:
+            PlatformError: It cannot be reached, or does not do it.
+        """
+        self._reset(self._settings.off_method)
+
+    def state(self) -> PowerState:
+        """Return the power state of the system; UNKNOWN while it changes.
+
+        Raises:
+            PlatformError: It cannot be reached, or does not say.
+        """
+        with self._client() as client:
+            value = self._system(client).get("PowerState")
+        return _STATES.get(str(value), PowerState.UNKNOWN)
+
+    def _client(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self._settings.url,
+            auth=self._login,
+            verify=self._ssl_context,
+            timeout=self._settings.timeout,
+            # Redirected, or by way of a proxy that other programs are told to
+            # use, it would show the password to somebody else.
+            follow_redirects=False,
+            trust_env=False,
+        )
+
+    def _reset(self, *methods: str) -> None:
+        """Ask for the first of *methods* that the system offers."""
+        with self._client() as client:
+            action = get_mapping(self._system(client), "Actions", _RESET)
+            offered = action.get(_ALLOWED, methods)
+            target = action.get("target")
+            if not isinstance(offered, list | tuple) or not isinstance(target, str):
+                self._raise_unexpected("does not say how its system is reset")
+            method = next((method for method in methods if method in offered), None)
+            if method is None:
+                raise UnsupportedError(
+                    f"the management controller of {self._node} does not offer "
+                    f"{' or '.join(methods)}"
+                )
+            self._request(client, "POST", target, json={"ResetType": str(method)})
+
+    def _system(self, client: httpx.Client) -> Mapping[str, Any]:
+        if self._settings.system is not None:
+            name = quote(self._settings.system, safe="")
+            return self._get(client, f"{SYSTEMS}/{name}")
+        return self._get(client, self._only_system(client))
+
+    def _only_system(self, client: httpx.Client) -> str:
+        members = self._get(client, SYSTEMS).get("Members")
+        if not isinstance(members, list):
+            self._raise_unexpected("does not say which systems it has")
+        paths = [str(get_mapping(each).get("@odata.id")) for each in members]
+        if len(paths) != 1:
+            names = ", ".join(path.rpartition("/")[2] for path in paths) or "none"
+            raise PlatformError(
+                f"{self._controller_name} has not one system ({single_line(names)}): set system"
+            )
+        return paths[0]
+
+    def _get(self, client: httpx.Client, path: str) -> Mapping[str, Any]:
+        response = self._request(client, "GET", path)
+        try:
+            body = parse_json_body(response)
+        except UnexpectedResponseError as error:
+            self._raise_unexpected(str(error))
+        if not isinstance(body, dict):
+            self._raise_unexpected("answered in an unknown form")
+        return body
+
+    def _request(
+        self, client: httpx.Client, method: str, path: str, json: object = None
+    ) -> httpx.Response:
+        if not path.startswith("/") or path.startswith("//"):
+            self._raise_unexpected("names a place that is not its own")
+        try:
+            response = send_request(client, method, path, json, self._settings.timeout)
+        except UnexpectedResponseError as error:
+            self._raise_unexpected(str(error))
+        except httpx.TimeoutException:
+            seconds = self._settings.timeout
+            raise PlatformUnavailableError(
+                f"{self._controller_name} did not answer within {seconds:g} s"
+            ) from None
+        except httpx.HTTPError as error:
+            raise self._connection_error(error) from None
+        self._require_success(response)
+        return response
+
+    def _connection_error(self, error: httpx.HTTPError) -> PlatformError:
+        if (reason := _verification_error(error)) is not None:
+            return PlatformError(
+                f"the certificate of {self._controller_name} is not trusted: {reason}; set ca "
+                "to a file with the one that signed it, or with itself"
+            )
+        return PlatformUnavailableError(
+            f"{self._controller_name} cannot be reached: {single_line(str(error))}"
+        )
+
+    def _require_success(self, response: httpx.Response) -> None:
+        status = response.status_code
+        if response.is_success:
+            return
+        if status in (401, 403):
+            raise PermissionDeniedError(
+                f"{self._controller_name} refuses user {self._settings.user} (status {status})"
+            )
+        if status == 404:
+            missing = single_line(response.url.path)
+            raise PlatformError(
+                f"{self._controller_name} has no {missing} (status 404)"
+            )
+        if status >= 500:
+            raise PlatformUnavailableError(
+                f"{self._controller_name} cannot do it now (status {status}{error_message(response)})"
+            )
+        if response.is_redirect:
+            self._raise_unexpected(
+                f"sends elsewhere (status {status}): set url to where it is"
+            )
+        raise PlatformError(
+            f"{self._controller_name} refuses (status {status}{error_message(response)})"
+        )
+
+    def _raise_unexpected(self, problem: str) -> NoReturn:
+        raise UnexpectedResponseError(f"{self._controller_name} {problem}")
+
+    @property
+    def _controller_name(self) -> str:
+        return f"the management controller of {self._node}"
+
+
+def require_credentials(node: str, settings: RedfishSettings) -> None:
+    """Check that the password is there, and the certificate to trust.
+
+    Raises:
+        ConfigurationError: They cannot be used; with all complaints.
+    """
+    problems: list[str] = []
+    for read in (_read_password, _create_ssl_context):
+        try:
+            read(NodeId(node), settings)
+        except ConfigurationError as error:
+            problems += error.messages
+    if problems:
+        raise ConfigurationError(*problems)
+
+
+def _read_password(node: NodeId, settings: RedfishSettings) -> str:
+    if settings.password_env is not None:
+        password = os.environ.get(settings.password_env)
+        if not password:
+            raise ConfigurationError(
+                f"power of {node}: password_env: the environment variable "
+                f"{settings.password_env} is not set"
+            )
+        if any("\ud800" <= c <= "\udfff" for c in password):  # bytes that are no text
+            raise ConfigurationError(
+                f"power of {node}: password_env: the environment variable "
+                f"{settings.password_env} is not text"
+            )
+        return password
+    path = settings.password_file
+    assert path is not None  # noqa: S101 - for the type checker: one of the two is
+    try:
+        password = read_regular(path, MAX_SECRET_SIZE).decode().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        problem = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigurationError(
+            f"power of {node}: password_file: {path}: {problem}"
+        ) from None
+    if not password:
+        raise ConfigurationError(f"power of {node}: password_file: {path} is empty")
+    return password
+
+
+def _create_ssl_context(node: NodeId, settings: RedfishSettings) -> ssl.SSLContext:
+    try:
+        if settings.ca is not None:
+            require_regular(settings.ca)
+        return ssl.create_default_context(cafile=settings.ca)
+    except OSError as error:  # an SSLError is one, too
+        problem = (
+            "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
+        )
+        raise ConfigurationError(
+            f"power of {node}: ca: {settings.ca}: {problem}"
+        ) from None
+
+
+def _verification_error(error: BaseException | None) -> str | None:
+    """Return why a certificate is not trusted, if that is what went wrong."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None

@@ -1,0 +1,261 @@
+"""The HA settings of Proxmox VE's datacenter.cfg, read from property strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Protocol, TypeVar
+
+from opendrs.errors import ConfigurationError
+from opendrs.pve_ha.status_files import CrsSettings, DatacenterSettings
+
+FLAGS: Mapping[str, bool] = MappingProxyType(
+    dict.fromkeys(("1", "on", "yes", "true"), True)
+    | dict.fromkeys(("0", "off", "no", "false"), False)
+)
+
+NUMBER = re.compile(r"\d{1,18}(\.\d{1,400})?", re.ASCII)
+ValueT = TypeVar("ValueT")
+
+
+class PropertyString:
+    """A property string that is read bit by bit.
+
+    Args:
+        text: Such as ``ha=static,ha-rebalance-on-start=1``.
+        location: Where it stands, for complaints.
+        whole: How much of a share makes up the whole: 1, or 100 for percent.
+    """
+
+    def __init__(self, text: str, location: str, whole: int = 1) -> None:
+        self._location = location
+        self._whole = whole
+        self._values: dict[str, str] = {}
+        self._read_names: set[str] = set()
+        self._errors: list[str] = []
+        for entry in filter(None, map(str.strip, text.split(","))):
+            self._add(entry)
+
+    def choice(self, name: str, default: str, known: Collection[str]) -> str:
+        """Return the option *name*, or *default*; one of the *known* words."""
+        value = self._read(name)
+        if value is None:
+            return default
+        return value if value in known else self._reject(name, value, default)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return the option *name*, or *default*."""
+        value = self._read(name)
+        if value is None:
+            return default
+        known = FLAGS.get(value.lower())
+        return self._reject(name, value, default) if known is None else known
+
+    def number(self, name: str, default: float) -> float:
+        """Return the option *name*, which is 0 or more, or *default*."""
+        return self._read_number(name, default, 1)
+
+    def fraction(self, name: str, default: float) -> float:
+        """Return the option *name* as a fraction, or *default*."""
+        return self._read_number(name, default, self._whole)
+
+    def diagnostics(self) -> Iterator[str]:
+        """Yield what is wrong; what nobody asked for is, too."""
+        for error in self._errors:
+            yield f"{self._location}: {error}"
+        for name in self._values:
+            if name not in self._read_names:
+                yield f"{self._location}: unknown property {name}"
+
+    def _add(self, entry: str) -> None:
+        name, has_value, value = (part.strip() for part in entry.partition("="))
+        if not has_value:
+            self._errors.append(f"ignored: {entry}")
+        elif name in self._values:
+            self._errors.append(f"duplicate attribute {name}")
+        else:
+            self._values[name] = value
+
+    def _read(self, name: str) -> str | None:
+        self._read_names.add(name)
+        return self._values.get(name)
+
+    def _read_number(self, name: str, default: float, whole: int) -> float:
+        value = self._read(name)
+        if value is None:
+            return default
+        number = Decimal(value) if NUMBER.fullmatch(value) else None
+        if number is None or (whole > 1 and number > whole):
+            return self._reject(name, value, default)
+        return float(number / whole)
+
+    def _reject(self, name: str, value: str, default: ValueT) -> ValueT:
+        self._errors.append(f"bad value of {name}: {value}")
+        return default
+
+
+LINE = re.compile(r"([a-z][a-z0-9_-]*):\s*(.*?)\s*", re.ASCII)
+MODES = ("basic", "static", "dynamic")
+METHODS = ("bruteforce", "topsis")
+POLICIES = ("conditional", "freeze", "failover", "migrate")
+HA, CRS = "ha", "crs"
+DEFAULTS = DatacenterSettings()
+
+
+class ShareUnit(IntEnum):
+    """What a share of the whole is written in: how many make up the whole.
+
+    Proxmox VE writes the threshold and the margin of rebalancing in percent
+    since pve-cluster 9.1.5, and as fractions before.
+    """
+
+    FRACTION = 1
+    PERCENT = 100
+
+
+class Options(Protocol):
+    """Options by their names, each of which may be missing."""
+
+    def choice(self, name: str, default: str, known: Collection[str]) -> str:
+        """Return the option *name*, or *default*; one of the *known* words."""
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return the option *name*, or *default*."""
+
+    def number(self, name: str, default: float) -> float:
+        """Return the option *name*, or *default*."""
+
+    def fraction(self, name: str, default: float) -> float:
+        """Return the option *name* as a fraction, or *default*."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatacenterFile:
+    """The HA settings of a file, and what was passed over in them."""
+
+    settings: DatacenterSettings
+    warnings: tuple[str, ...] = ()
+
+
+def datacenter_from_options(ha: Options, crs: Options) -> DatacenterSettings:
+    """Return the settings that the options *ha* and *crs* say."""
+    defaults = DEFAULTS.scheduling
+    return DatacenterSettings(
+        CrsSettings(
+            mode=crs.choice("ha", defaults.mode, MODES),
+            rebalance_on_start=crs.flag(
+                "ha-rebalance-on-start", default=defaults.rebalance_on_start
+            ),
+            auto_rebalance=crs.flag(
+                "ha-auto-rebalance", default=defaults.auto_rebalance
+            ),
+            threshold=crs.fraction("ha-auto-rebalance-threshold", defaults.threshold),
+            method=crs.choice("ha-auto-rebalance-method", defaults.method, METHODS),
+            hold=crs.number("ha-auto-rebalance-hold-duration", defaults.hold),
+            margin=crs.fraction("ha-auto-rebalance-margin", defaults.margin),
+        ),
+        ha.choice("shutdown_policy", DEFAULTS.shutdown_policy, POLICIES),
+    )
+
+
+def read_datacenter(text: str, unit: ShareUnit = ShareUnit.PERCENT) -> DatacenterFile:
+    """Return the HA settings of *text*; what cannot be understood is left out.
+
+    Args:
+        text: The file; what it says of other matters is not looked at.
+        unit: What threshold and margin are written in.
+    """
+    options_of = {HA: PropertyString("", HA), CRS: PropertyString("", CRS)}
+    warnings = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = LINE.fullmatch(line)
+        if match is None:
+            if line.strip() and not line.lstrip().startswith("#"):
+                warnings.append(f"line {number}: ignored: {line.strip()}")
+        elif match[1] in options_of:
+            location = f"line {number}: {match[1]}"
+            options_of[match[1]] = PropertyString(match[2], location, unit)
+    settings = datacenter_from_options(options_of[HA], options_of[CRS])
+    for options in options_of.values():
+        warnings += options.diagnostics()
+    return DatacenterFile(settings, tuple(warnings))
+
+
+def format_datacenter(
+    settings: DatacenterSettings, text: str = "", unit: ShareUnit = ShareUnit.PERCENT
+) -> str:
+    """Return *text* with *settings* in it; all else in it stays as it is.
+
+    Args:
+        settings: What is to be said of HA; nothing is said of what is usual.
+        text: The file as it is.
+        unit: What threshold and margin are written in.
+
+    Raises:
+        ConfigurationError: A setting is none that could be read again.
+    """
+    _validate(settings)
+    kept = [line for line in text.splitlines() if not _is_ha_line(line)]
+    ha_lines = (
+        f"{key}: {','.join(options)}"
+        for key, options in (
+            (CRS, list(_crs_options(settings, unit))),
+            (HA, _ha_options(settings)),
+        )
+        if options
+    )
+    return "".join(f"{line}\n" for line in (*kept, *ha_lines))
+
+
+def _is_ha_line(line: str) -> bool:
+    match = LINE.fullmatch(line)
+    return match is not None and match[1] in (HA, CRS)
+
+
+def _validate(settings: DatacenterSettings) -> None:
+    crs = settings.scheduling
+    words = (
+        ("crs: ha", crs.mode, MODES),
+        ("crs: ha-auto-rebalance-method", crs.method, METHODS),
+        ("ha: shutdown_policy", settings.shutdown_policy, POLICIES),
+    )
+    errors = [
+        f"{name} must be one of {', '.join(known)}, not '{word}'"
+        for name, word, known in words
+        if word not in known
+    ]
+    if errors:
+        raise ConfigurationError(*errors)
+
+
+def _ha_options(settings: DatacenterSettings) -> list[str]:
+    policy = settings.shutdown_policy
+    return [] if policy == DEFAULTS.shutdown_policy else [f"shutdown_policy={policy}"]
+
+
+def _crs_options(settings: DatacenterSettings, unit: ShareUnit) -> Iterator[str]:
+    scheduling, defaults = settings.scheduling, DEFAULTS.scheduling
+    if scheduling.mode != defaults.mode:
+        yield f"ha={scheduling.mode}"
+    if scheduling.rebalance_on_start:
+        yield "ha-rebalance-on-start=1"
+    if scheduling.auto_rebalance:
+        yield "ha-auto-rebalance=1"
+    if scheduling.threshold != defaults.threshold:
+        yield f"ha-auto-rebalance-threshold={_format_number(scheduling.threshold, unit)}"
+    if scheduling.method != defaults.method:
+        yield f"ha-auto-rebalance-method={scheduling.method}"
+    if scheduling.hold != defaults.hold:
+        yield f"ha-auto-rebalance-hold-duration={_format_number(scheduling.hold)}"
+    if scheduling.margin != defaults.margin:
+        yield f"ha-auto-rebalance-margin={_format_number(scheduling.margin, unit)}"
+
+
+def _format_number(value: float, unit: ShareUnit = ShareUnit.FRACTION) -> str:
+    """Return *value* in decimal digits, all of them."""
+    digits = f"{Decimal(repr(value)) * unit:f}"
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits

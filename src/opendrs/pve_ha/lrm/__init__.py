@@ -1,0 +1,5 @@
+"""The LRM process of a node, which starts, stops and moves its services."""
+
+from opendrs.pve_ha.lrm.process import JobResult as JobResult
+from opendrs.pve_ha.lrm.process import Lrm as Lrm
+from opendrs.pve_ha.lrm.process import LrmJob as LrmJob

@@ -1,0 +1,5 @@
+"""Drill files of the format opendrs-drill/1."""
+
+from opendrs.pve_ha.simulator.file_format.parse import DrillFile as DrillFile
+from opendrs.pve_ha.simulator.file_format.parse import drill_from as drill_from
+from opendrs.pve_ha.simulator.file_format.parse import read_drill as read_drill

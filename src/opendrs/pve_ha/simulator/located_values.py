@@ -1,0 +1,131 @@
+"""Values of a scenario's files, which know where they stand.
+
+They mean what they mean in Perl: a number may be a string, and nothing, the
+empty string and 0 are false.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from opendrs.config.regular_files import MIB, read_regular
+from opendrs.errors import InvalidFileError
+
+MAX_FILE_SIZE = (
+    64 * MIB
+)  # bytes of a file; the status of 10,000 services has some 3 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedValue:
+    """A value, and its place.
+
+    Attributes:
+        raw: What JSON says.
+        location: The file, and the keys on the way to the value.
+    """
+
+    raw: object
+    location: str
+
+    def error(self, message: str) -> InvalidFileError:
+        """Return an error about this value."""
+        return InvalidFileError(f"{self.location}: {message}")
+
+    @property
+    def is_missing(self) -> bool:
+        """Return whether there is no value."""
+        return self.raw is None
+
+    @property
+    def is_true(self) -> bool:
+        """Return whether Perl takes it for true."""
+        return self.raw not in (None, "", "0", 0, False)
+
+    def text(self) -> str:
+        """Return it as a string."""
+        if isinstance(self.raw, bool) or not isinstance(self.raw, str | int | float):
+            raise self.error(f"must be a string, not {self._shown()}")
+        return str(self.raw)
+
+    def number(self) -> float:
+        """Return it as a number."""
+        if not isinstance(self.raw, bool) and isinstance(self.raw, str | int | float):
+            try:
+                return float(self.raw)
+            except (ValueError, OverflowError):
+                pass
+        raise self.error(f"must be a number, not {self._shown()}")
+
+    def integer(self) -> int:
+        """Return it as a whole number; what is behind the point is cut off."""
+        try:
+            return int(self.number())
+        except (ValueError, OverflowError) as error:
+            raise self.error(f"must be finite, not {self._shown()}") from error
+
+    def items(self) -> Iterator[tuple[str, LocatedValue]]:
+        """Yield what it holds, if it is an object; nothing if it is missing."""
+        if self.is_missing:
+            return
+        if not isinstance(self.raw, dict):
+            raise self.error(f"must be an object, not {self._shown()}")
+        for key, raw in self.raw.items():
+            yield key, LocatedValue(raw, f"{self.location}: {key}")
+
+    def entries(self) -> Iterator[LocatedValue]:
+        """Yield what it holds, if it is a list."""
+        if not isinstance(self.raw, list):
+            raise self.error(f"must be a list, not {self._shown()}")
+        for number, raw in enumerate(self.raw, start=1):
+            yield LocatedValue(raw, f"{self.location}: entry {number}")
+
+    def get(self, key: str) -> LocatedValue:
+        """Return what it holds under *key*, which may be missing."""
+        return dict(self.items()).get(
+            key, LocatedValue(None, f"{self.location}: {key}")
+        )
+
+    def _shown(self) -> str:
+        shown = json.dumps(self.raw)
+        return shown if len(shown) < 40 else f"{shown[:36]}..."
+
+
+def read_value(path: Path) -> LocatedValue | None:
+    """Return what the JSON file *path* says, or None if there is no such file.
+
+    Raises:
+        InvalidFileError: It cannot be read, or is not JSON.
+    """
+    text = read_text(path)
+    if text is None:
+        return None
+    try:
+        return LocatedValue(json.loads(text), str(path))
+    except json.JSONDecodeError as error:
+        raise InvalidFileError(
+            f"{path}: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from error
+    except RecursionError as error:
+        raise InvalidFileError(f"{path}: nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidFileError(f"{path}: holds too long a number") from error
+
+
+def read_text(path: Path) -> str | None:
+    """Return the text of *path*, or None if there is no such file.
+
+    Raises:
+        InvalidFileError: It cannot be read.
+    """
+    try:
+        return read_regular(path, MAX_FILE_SIZE).decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidFileError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidFileError(f"{path}: not UTF-8 at byte {error.start}") from error

@@ -1,0 +1,108 @@
+"""From the rules of a snapshot to those of Proxmox VE's HA manager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    NodeAffinity,
+    Pin,
+    Rule,
+    TagExclusion,
+)
+from opendrs.pve_ha.config.rules import (
+    NodeAffinityRule,
+    ResourceAffinityRule,
+    RuleSet,
+    format_rules,
+)
+from opendrs.pve_ha.config.rules import PveAffinity as Direction
+from opendrs.pve_ha.config.rules import PveRule as HaRule
+from opendrs.pve_ha.simulator.pve_names import PveNames, unique_name
+from opendrs.pve_ha.states import ServiceId
+
+_UNFIT = re.compile(r"[^a-zA-Z0-9_-]+", re.ASCII)
+
+
+@dataclass(slots=True)
+class TranslatedRules:
+    """Rules in the words of the HA manager, and what they do not say.
+
+    Attributes:
+        rules: The rules, by name.
+        notes: What has no counterpart, in words for the operator.
+    """
+
+    rules: dict[str, HaRule] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def text(self) -> str:
+        """Return the rules as a file."""
+        order = {name: at for at, name in enumerate(self.rules, start=1)}
+        return format_rules(RuleSet(rules=dict(self.rules), order=order))
+
+
+def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
+    """Return *rules* as the HA manager knows them.
+
+    Args:
+        rules: The rules of a snapshot.
+        names: What nodes and services are called; guests without a service are
+            not known to the HA manager, and so not bound.
+    """
+    result = TranslatedRules()
+    for number, rule in enumerate(rules, start=1):
+        translated = _translate(rule, names)
+        if isinstance(translated, str):
+            result.notes.append(f"rule left out: {rule} ({translated})")
+        else:
+            result.rules[unique_name(_name(rule, number), result.rules)] = translated
+            result.notes += _unmanaged_guests(rule, names)
+    return result
+
+
+def _translate(rule: Rule, names: PveNames) -> HaRule | str:
+    """Return *rule* in other words, or why there are none."""
+    if isinstance(rule, Pin | TagExclusion):
+        return "the HA manager moves and recovers any guest"
+    services = _services(rule.guests, names)
+    if isinstance(rule, NodeAffinity):
+        if not services:
+            return "none of its guests is HA-managed"
+        lowest = min(0, *rule.nodes.values())
+        nodes = {names.nodes[node]: p - lowest for node, p in rule.nodes.items()}
+        return NodeAffinityRule(resources=services, nodes=nodes, strict=rule.strict)
+    if not rule.strict:
+        return "the HA manager knows no soft affinity between guests"
+    if len(services) < 2:
+        return "fewer than two of its guests are HA-managed"
+    return ResourceAffinityRule(resources=services, affinity=_pve_affinity(rule))
+
+
+def _pve_affinity(rule: Affinity | AntiAffinity) -> Direction:
+    return Direction.POSITIVE if isinstance(rule, Affinity) else Direction.NEGATIVE
+
+
+def _services(guests: Iterable[GuestId], names: PveNames) -> frozenset[ServiceId]:
+    return frozenset(
+        names.services[guest] for guest in guests if guest in names.services
+    )
+
+
+def _unmanaged_guests(rule: Rule, names: PveNames) -> Iterator[str]:
+    guests: frozenset[GuestId] = getattr(rule, "guests", frozenset())
+    unknown = sorted(guests - names.services.keys())
+    if unknown:
+        yield f"{rule}: does not bind {', '.join(unknown)}, which are not HA-managed"
+
+
+def _name(rule: Rule, number: int) -> str:
+    fit = _UNFIT.sub("-", rule.name).strip("-_")
+    if len(fit) < 2 or not fit[0].isalpha():
+        return f"rule-{number}"
+    return fit

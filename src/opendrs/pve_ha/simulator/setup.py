@@ -1,0 +1,224 @@
+"""The initial state of a drill, built from a snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from opendrs.model import (
+    Guest,
+    Mobility,
+    Node,
+    NodeId,
+    NodeState,
+    Resources,
+    Snapshot,
+    Usage,
+)
+from opendrs.pve_ha.simulator import actions
+from opendrs.pve_ha.simulator.actions import DrillAction
+from opendrs.pve_ha.simulator.cmdlist import CommandStep
+from opendrs.pve_ha.simulator.event_schedule import ScheduledEvent
+from opendrs.pve_ha.simulator.injected_failures import InjectedFailures
+from opendrs.pve_ha.simulator.pve_names import PveNames, assign_names
+from opendrs.pve_ha.simulator.pve_rules import TranslatedRules, translate_rules
+from opendrs.pve_ha.simulator.scenario import (
+    INSTANT_TIMING,
+    DrillScenario,
+    SimulatedHost,
+)
+from opendrs.pve_ha.simulator.service_requests import (
+    ServiceRequests,
+    is_management_unknown,
+    managed_guests,
+)
+from opendrs.pve_ha.states import ServiceId
+from opendrs.pve_ha.status_files import DatacenterSettings
+
+LOCAL_STORAGE_PATTERN = re.compile(
+    r"\blocal\b|\bnot on shared storage\b", re.IGNORECASE
+)
+
+
+def restart_blocker(guest: Guest) -> str | None:
+    """Return why *guest* cannot start on another node once its own is lost.
+
+    A guest that moves only stopped can start elsewhere, unless its disk would have to
+    be copied from the lost node: the snapshot contains that only as a sentence.
+
+    Returns:
+        The reason, as the snapshot gives it; None when it can start elsewhere.
+    """
+    if guest.effective_mobility is Mobility.NONE:
+        return guest.mobility_detail or "the snapshot says that it never moves"
+    is_local = guest.mobility_detail is not None and LOCAL_STORAGE_PATTERN.search(
+        guest.mobility_detail
+    )
+    return (
+        guest.mobility_detail
+        if guest.effective_mobility is Mobility.COLD and is_local
+        else None
+    )
+
+
+INITIAL_EVENTS_ORIGIN = "the beginning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillSetup:
+    """A cluster that is ready for a drill.
+
+    Attributes:
+        snapshot: What it was built from.
+        scenario: The cluster.
+        names: What guests and nodes are called in it.
+        initial_events: What is done to it before anything else.
+        notes: What differs from the snapshot, in words for the operator.
+    """
+
+    snapshot: Snapshot
+    scenario: DrillScenario
+    names: PveNames
+    initial_events: tuple[ScheduledEvent, ...]
+    notes: tuple[str, ...]
+
+
+def prepare_drill(
+    snapshot: Snapshot,
+    requests: ServiceRequests | None = None,
+    datacenter: DatacenterSettings | None = None,
+) -> DrillSetup:
+    """Return a drill's beginning: *snapshot*, with all that runs in it running.
+
+    Args:
+        snapshot: The cluster.
+        requests: What the operator says of services; None for nothing.
+        datacenter: The settings of the HA manager; None for the usual ones.
+    """
+    service_requests, settings = (
+        requests or ServiceRequests(),
+        datacenter or DatacenterSettings(),
+    )
+    managed = managed_guests(snapshot, service_requests)
+    names = assign_names(managed, snapshot.nodes)
+    rules = translate_rules(snapshot.rules, names)
+    builder = _ScenarioBuilder(snapshot, managed, service_requests, names)
+    return DrillSetup(
+        snapshot=snapshot,
+        scenario=builder.build(rules, settings),
+        names=names,
+        initial_events=tuple(_initial_events(snapshot, names)),
+        notes=(*_notes(snapshot, service_requests, names), *rules.notes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ScenarioBuilder:
+    """What a scenario is made of."""
+
+    snapshot: Snapshot
+    managed: Collection[Guest]
+    requests: ServiceRequests
+    names: PveNames
+
+    def build(
+        self, rules: TranslatedRules, settings: DatacenterSettings
+    ) -> DrillScenario:
+        """Return the scenario, in which nothing is done yet."""
+        nodes, services = self.names.nodes, self.names.services
+        requests = {
+            guest.id: self.requests.request_for(guest.id) for guest in self.managed
+        }
+        return DrillScenario(
+            hosts={nodes[id_]: _host(node) for id_, node in self._nodes()},
+            services={
+                services[guest.id]: requests[guest.id].config(guest, nodes[guest.node])
+                for guest in self.managed
+            },
+            batches=(),
+            rules=rules.text(),
+            datacenter=settings,
+            limits={services[guest.id]: self._limit(guest) for guest in self.managed},
+            usages={services[guest.id]: guest.usage for guest in self.managed},
+            running=self._running(),
+            failures={
+                services[guest.id]: failures
+                for guest in self.managed
+                if (failures := self._failures(guest)) is not None
+            },
+            timing=INSTANT_TIMING,
+        )
+
+    def _nodes(self) -> Collection[tuple[NodeId, Node]]:
+        return self.snapshot.nodes.items()
+
+    def _running(self) -> dict[NodeId, set[ServiceId]]:
+        running: dict[NodeId, set[ServiceId]] = {}
+        for guest in self.managed:
+            if guest.is_active and has_power(self.snapshot.nodes[guest.node]):
+                services = running.setdefault(self.names.nodes[guest.node], set())
+                services.add(self.names.services[guest.id])
+        return running
+
+    def _failures(self, guest: Guest) -> InjectedFailures | None:
+        failures = self.requests.request_for(guest.id).failures
+        if restart_blocker(guest) is None:
+            return failures
+        own_node = self.names.nodes[guest.node]
+        return replace(failures or InjectedFailures(), only_on=own_node)
+
+    def _limit(self, guest: Guest) -> Usage:
+        limit = guest.limit
+        if limit is None:
+            return Usage()
+        capacity = self.snapshot.nodes[guest.node].capacity
+        return Usage(limit.cpu or _cores(capacity), limit.memory or None)
+
+
+def _cores(capacity: Resources | None) -> float | None:
+    return None if capacity is None else capacity.cpu
+
+
+def _host(node: Node) -> SimulatedHost:
+    """Return *node* before it is switched on."""
+    capacity = Usage() if node.capacity is None else Usage.of(node.capacity)
+    return SimulatedHost(capacity=capacity)
+
+
+def has_power(node: Node) -> bool:
+    """Return whether *node* is on in the beginning; it is when that is unknown."""
+    return node.state is not NodeState.OFFLINE
+
+
+def _initial_events(snapshot: Snapshot, names: PveNames) -> Iterator[ScheduledEvent]:
+    """Yield what is done so that the nodes are as in *snapshot*."""
+    nodes = [(names.nodes[id_], snapshot.nodes[id_]) for id_ in sorted(snapshot.nodes)]
+    for name, node in nodes:
+        if has_power(node):
+            yield _initial_event(f"power {name} on", actions.SetPower(name, on=True))
+    for name, node in nodes:
+        if node.state is NodeState.MAINTENANCE:
+            request = f"enable-node-maintenance {name}"
+            yield _initial_event(
+                f"crm {name} enable-node-maintenance", actions.SendCrmCommand(request)
+            )
+
+
+def _initial_event(text: str, action: DrillAction) -> ScheduledEvent:
+    return ScheduledEvent(0, CommandStep(text, INITIAL_EVENTS_ORIGIN, action))
+
+
+def _notes(
+    snapshot: Snapshot, requests: ServiceRequests, names: PveNames
+) -> Iterator[str]:
+    if snapshot.guests and not requests.all_managed and is_management_unknown(snapshot):
+        yield "no guest says whether it is HA-managed: all are taken to be"
+    nodes = sorted(snapshot.nodes)
+    states = [snapshot.nodes[node].state for node in nodes]
+    if NodeState.UNKNOWN in states:
+        unknown = states.count(NodeState.UNKNOWN)
+        yield f"the state of {unknown} nodes is not known: they are taken to be online"
+    for node in nodes:
+        if names.nodes[node] != node:
+            yield f"{node} is called {names.nodes[node]} in the log"

@@ -1,0 +1,70 @@
+"""Anti-affinity among more guests than there are nodes for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opendrs.model import AntiAffinity, NodeId, Rule, Snapshot
+from opendrs.rules.affinity_groups import NO_GUESTS, GuestSet, maximum_matching
+from opendrs.rules.compilation import CompiledRules
+
+MAX_CANDIDATES = 100  # guests of whom the one is sought that fits best to the rest
+
+
+@dataclass(frozen=True, slots=True)
+class InfeasibleAntiAffinity:
+    """Guests that must all be apart, and are too many for their nodes.
+
+    Attributes:
+        guests: Who they are.
+        nodes: The online nodes that rules leave open to any of them.
+        max_separated: How many of them can be apart there.
+        rules: The rules that keep them apart, in order.
+    """
+
+    guests: GuestSet
+    nodes: frozenset[NodeId]
+    max_separated: int
+    rules: tuple[Rule, ...]
+
+
+def find_infeasible_anti_affinity(
+    rule: AntiAffinity, snapshot: Snapshot, rules: CompiledRules
+) -> InfeasibleAntiAffinity | None:
+    """Return a crowd that the guests of *rule* belong to; None if none is found.
+
+    Others are taken in who must be apart from all of them. Whoever must be apart from
+    most of the rest comes first, so that the largest crowd is not always found.
+
+    Args:
+        rule: Which guests must be apart.
+        snapshot: The cluster, with its rules.
+        rules: The same rules, compiled.
+    """
+    active = frozenset(g.id for g in snapshot.guests.values() if g.is_active)
+    online = frozenset(node.id for node in snapshot.nodes.values() if node.online)
+    members = sorted(rule.guests & active)
+    apart = [rules.apart.get(guest, NO_GUESTS) for guest in members]
+    others = active.intersection(*apart) if apart else NO_GUESTS
+    while others and len(members) <= len(online):
+        candidates = sorted(others)[:MAX_CANDIDATES]
+        new = min(candidates, key=lambda g: (-len(rules.apart[g] & others), g))
+        members.append(new)
+        others &= rules.apart[new]
+    allowed = {g: rules.nodes.get(g, online) & online for g in sorted(members)}
+    max_separated = maximum_matching(allowed)
+    if max_separated >= len(members):
+        return None
+    guests = frozenset(members)
+    return InfeasibleAntiAffinity(
+        guests=guests,
+        nodes=frozenset[NodeId]().union(*allowed.values()),
+        max_separated=max_separated,
+        rules=tuple(
+            rule
+            for rule in snapshot.rules
+            if isinstance(rule, AntiAffinity)
+            and rule.strict
+            and len(rule.guests & guests) > 1
+        ),
+    )

@@ -1,1 +1,0 @@
-"""Many runs: policies, settings, loads and seeds, in every combination."""

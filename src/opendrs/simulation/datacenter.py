@@ -1,0 +1,378 @@
+"""Simulated data center: nodes, guests, and the actions that run on them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from opendrs.errors import PlatformError, UnsupportedError
+from opendrs.model import (
+    Action,
+    ColdMigration,
+    Guest,
+    GuestId,
+    GuestState,
+    LiveMigration,
+    Migration,
+    Mobility,
+    Node,
+    NodeId,
+    NodeState,
+    PowerOff,
+    PowerOn,
+    Pressure,
+    Snapshot,
+    Usage,
+)
+from opendrs.ports import TaskState
+from opendrs.simulation.migration_model import (
+    FixedDuration,
+    GuestBehavior,
+    PreCopy,
+    TimedOperation,
+    guest_behavior,
+)
+from opendrs.simulation.observation import SimulatedMetrics
+
+LINK_BANDWIDTH = 1.25e9  # bytes/s: 10 Gbit/s
+
+
+class Datacenter:
+    """A cluster in which things take time.
+
+    Its time passes in `advance`. Migrations share the link of each node they
+    leave or enter; loads swing a little. All of it follows from the snapshot,
+    the seed, and what is asked of it when.
+
+    Args:
+        initial: The cluster in the beginning.
+        seed: Draws how guests behave.
+        bandwidth: Bytes a second over the link of one node.
+        load_variation: Part of its cpu use, in [0, 0.5], by which a guest's load varies.
+    """
+
+    def __init__(
+        self, initial: Snapshot, *, seed: int, bandwidth: float, load_variation: float
+    ) -> None:
+        self._elapsed = 0.0
+        self._advancing = False
+        self._bandwidth = bandwidth
+        self._load_variation = load_variation
+        self._metrics = SimulatedMetrics(initial)
+        self._nodes = dict(initial.nodes)
+        self._guests = dict(initial.guests)
+        self._behaviors = {
+            g.id: guest_behavior(g, seed) for g in initial.guests.values()
+        }
+        self._restarted_at: dict[GuestId, float] = {}
+        self._cut_links: set[NodeId] = set()
+        self._actions: dict[Action, RunningAction] = {}
+        self._faults: list[tuple[float, Callable[[], None]]] = []
+        for guest in initial.guests.values():
+            if guest.migrating_to is not None:
+                self._begin(LiveMigration(guest.id, guest.node, guest.migrating_to))
+
+    def advance(self, until: float) -> None:
+        """Let time pass until so many seconds after the beginning.
+
+        A fault that happens meanwhile sees its own time.
+        """
+        if self._advancing:
+            return
+        self._advancing = True
+        while self._elapsed < until:
+            self._run(min(until - self._elapsed, self._time_to_next_event()), until)
+            self._inject_faults()
+            self._handle_events()
+        self._advancing = False
+
+    def observe(self, now: datetime) -> Snapshot:
+        """Return what can be measured; the clock says that it is *now*."""
+        guests = [
+            self._metrics.guest(
+                guest,
+                self._elapsed - self._restarted_at.get(guest.id, 0.0),
+                1
+                + self._load_variation
+                * self._behaviors[guest.id].load_variation(self._elapsed),
+            )
+            for guest in self._guests.values()
+        ]
+        received = {
+            move.guest: running.operation.received
+            for move, running in self._migrations()
+        }
+        nodes = [
+            self._metrics.node(node, guests, received) for node in self._nodes.values()
+        ]
+        return self._metrics.snapshot(now, nodes, guests)
+
+    def start(self, action: Action) -> None:
+        """Begin *action*.
+
+        Raises:
+            PlatformError: It is not possible as things are.
+            UnsupportedError: The guest cannot be moved in this way.
+        """
+        check_action(action, self._nodes, self._guests)
+        self._begin(action)
+
+    def running_action(self, action: Action) -> RunningAction | None:
+        """Return what became of *action*, or None if it is not known."""
+        return self._actions.get(action)
+
+    def bandwidth_of(self, running: RunningAction) -> float:
+        """Return the bytes a second it has: its share of the fuller link."""
+        return self._bandwidth / max(
+            self._transfers_per_link()[node] for node in running.nodes
+        )
+
+    def abort(self, action: Action, detail: str) -> None:
+        """End *action*, if it is under way; its guest stays where it is."""
+        running = self._actions.get(action)
+        if running is None or not running.is_running:
+            return
+        running.end(TaskState.FAILED, detail)
+        if isinstance(action, LiveMigration | ColdMigration):
+            guest = self._guests[action.guest]
+            self._guests[guest.id] = replace(guest, migrating_to=None)
+
+    def forget_task(self, action: Action) -> None:
+        """Lose the memory of *action*, as a service does that starts anew."""
+        self._actions.pop(action, None)
+
+    def fail_node(self, node: NodeId) -> None:
+        """Let *node* die, and the guests on it."""
+        for running in self._actions_on(node):
+            self.abort(running.action, f"{node} died")
+        self._nodes[node] = replace(self._nodes[node], state=NodeState.OFFLINE)
+        for guest in self._guests.values():
+            if guest.node == node:
+                self._guests[guest.id] = replace(
+                    guest, state=GuestState.UNKNOWN, usage=Usage(), pressure=Pressure()
+                )
+
+    def cut_link(self, node: NodeId) -> None:
+        """Cut the link of *node*: its guests run on, and none comes or goes."""
+        self._cut_links.add(node)
+        self._handle_events()
+
+    def restore_link(self, node: NodeId) -> None:
+        """Mend the link of *node*."""
+        self._cut_links.discard(node)
+
+    def make_non_converging(self, guest: GuestId) -> None:
+        """Let *guest* write more than can be sent, so that it never converges.
+
+        It takes effect at its next migration.
+        """
+        memory = self._guests[guest].usage.memory or 1
+        self._behaviors[guest] = replace(
+            self._behaviors[guest],
+            dirty_rate=2 * self._bandwidth,
+            working_set=max(1.0, self._bandwidth / memory),
+        )
+
+    def schedule_fault(self, seconds: float, fault: Callable[[], None]) -> None:
+        """Let *fault* happen *seconds* from now."""
+        self._faults.append((self._elapsed + seconds, fault))
+
+    def _run(self, seconds: float, until: float) -> None:
+        for running in self._running_actions():
+            running.operation.run(seconds, self.bandwidth_of(running))
+        elapsed = self._elapsed + seconds
+        # Adding up seconds must not stop short of the end by a rounding.
+        self._elapsed = until if abs(elapsed - until) < 1e-9 else elapsed
+
+    def _time_to_next_event(self) -> float:
+        """Return the seconds in which nothing happens by itself."""
+        events = [
+            running.operation.time_to_event(self.bandwidth_of(running))
+            for running in self._running_actions()
+        ]
+        events += [at - self._elapsed for at, _ in self._faults]
+        return max(0.0, min(events, default=math.inf))
+
+    def _inject_faults(self) -> None:
+        """Let the faults happen that are due, the earliest first."""
+        due = [
+            scheduled
+            for scheduled in self._faults
+            if scheduled[0] <= self._elapsed + 1e-9
+        ]
+        self._faults = [scheduled for scheduled in self._faults if scheduled not in due]
+        for _, fault in sorted(due, key=lambda entry: entry[0]):
+            fault()
+
+    def _handle_events(self) -> None:
+        for running in self._running_actions():
+            cut_links = self._cut_links & set(running.nodes)
+            if cut_links and running.uses_network:
+                detail = f"the connection to {min(cut_links)} broke"
+                self.abort(running.action, detail)
+            elif running.operation.handle_event(self.bandwidth_of(running)):
+                running.end(TaskState.DONE, "")
+                self._complete(running.action)
+
+    def _complete(self, action: Action) -> None:
+        if isinstance(action, PowerOn | PowerOff):
+            powered_on = isinstance(action, PowerOn)
+            state = NodeState.ONLINE if powered_on else NodeState.OFFLINE
+            self._nodes[action.node] = replace(self._nodes[action.node], state=state)
+            return
+        guest = replace(
+            self._guests[action.guest], node=action.target, migrating_to=None
+        )
+        if isinstance(action, ColdMigration) and guest.uptime is not None:
+            guest = replace(guest, uptime=0.0)
+            self._restarted_at[guest.id] = self._elapsed
+        self._guests[guest.id] = guest
+
+    def _begin(self, action: Action) -> None:
+        memory, behavior = None, None
+        if isinstance(action, LiveMigration | ColdMigration):
+            guest = replace(self._guests[action.guest], migrating_to=action.target)
+            self._guests[guest.id] = guest
+            memory, behavior = guest.usage.memory, self._behaviors[guest.id]
+        self._actions[action] = RunningAction(
+            action, operation_for(action, memory, behavior)
+        )
+        self._handle_events()
+
+    def _transfers_per_link(self) -> Counter[NodeId]:
+        """Return how many transfers share the link of each node, at least one."""
+        transfers = Counter(
+            node
+            for running in self._running_actions()
+            if running.uses_network
+            for node in running.nodes
+        )
+        return Counter({node: max(1, transfers[node]) for node in self._nodes})
+
+    def _running_actions(self) -> tuple[RunningAction, ...]:
+        return tuple(
+            running for running in self._actions.values() if running.is_running
+        )
+
+    def _migrations(self) -> Iterator[tuple[Migration, RunningAction]]:
+        for running in self._running_actions():
+            if isinstance(running.action, LiveMigration | ColdMigration):
+                yield running.action, running
+
+    def _actions_on(self, node: NodeId) -> tuple[RunningAction, ...]:
+        return tuple(
+            running for running in self._running_actions() if node in running.nodes
+        )
+
+
+RESTART_TIME = 12.0  # seconds to stop a guest, and to start it elsewhere
+POWER_ON_TIME = 90.0  # seconds for a node to boot
+POWER_OFF_TIME = 15.0  # seconds for a node to shut down
+DEFAULT_MEMORY = 1 << 30  # bytes a guest is taken to use that was not measured
+
+
+@dataclass(slots=True)
+class RunningAction:
+    """One action, while it is under way and ever after.
+
+    Attributes:
+        action: What is done.
+        operation: What takes the time.
+        state: How it stands.
+        detail: What happened, in the words of the data centre.
+    """
+
+    action: Action
+    operation: TimedOperation
+    state: TaskState = TaskState.RUNNING
+    detail: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it is under way."""
+        return self.state is TaskState.RUNNING
+
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        """Return the nodes that take part."""
+        if isinstance(self.action, PowerOn | PowerOff):
+            return (self.action.node,)
+        return (self.action.source, self.action.target)
+
+    @property
+    def uses_network(self) -> bool:
+        """Return whether it takes bandwidth."""
+        return isinstance(self.action, LiveMigration)
+
+    def end(self, state: TaskState, detail: str) -> None:
+        """Note that it ended, and how."""
+        self.state, self.detail = state, detail
+
+
+def operation_for(
+    action: Action, memory: int | None, behavior: GuestBehavior | None
+) -> TimedOperation:
+    """Return what *action* takes.
+
+    Args:
+        action: What is to be done.
+        memory: Bytes the guest uses, if there is one and it was measured.
+        behavior: How the guest behaves, if there is one.
+    """
+    if isinstance(action, PowerOn):
+        return FixedDuration(POWER_ON_TIME)
+    if isinstance(action, PowerOff):
+        return FixedDuration(POWER_OFF_TIME)
+    if isinstance(action, ColdMigration) or behavior is None:
+        return FixedDuration(RESTART_TIME)
+    size = DEFAULT_MEMORY if memory is None else memory
+    return PreCopy(size, behavior.dirty_rate, size * behavior.working_set)
+
+
+def check_action(
+    action: Action, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
+) -> None:
+    """Check that *action* can begin, as a hypervisor would check it.
+
+    Raises:
+        PlatformError: It is not possible as things are.
+        UnsupportedError: The guest cannot be moved in this way.
+    """
+    if isinstance(action, PowerOn | PowerOff):
+        _check_power_action(action, nodes, guests)
+        return
+    _check_migration(action, guests.get(action.guest))
+    target = nodes.get(action.target)
+    if target is None or not target.online or target.id == action.source:
+        raise PlatformError(f"{action.guest} cannot be moved to {action.target}")
+
+
+def _check_migration(migration: Migration, guest: Guest | None) -> None:
+    if guest is None or guest.node != migration.source:
+        raise PlatformError(f"{migration.guest} is not on {migration.source}")
+    if guest.migrating_to is not None:
+        raise PlatformError(f"{guest.id} is being moved already")
+    if guest.state is not GuestState.RUNNING:
+        raise PlatformError(f"{guest.id} does not run: its state is {guest.state}")
+    requires_cold = (
+        isinstance(migration, LiveMigration)
+        and guest.effective_mobility is Mobility.COLD
+    )
+    if requires_cold or guest.effective_mobility is Mobility.NONE:
+        detail = guest.mobility_detail or "the platform does not say why"
+        raise UnsupportedError(f"{guest.id} cannot be moved: {detail}")
+
+
+def _check_power_action(
+    action: PowerOn | PowerOff,
+    nodes: Mapping[NodeId, Node],
+    guests: Mapping[GuestId, Guest],
+) -> None:
+    if action.node not in nodes:
+        raise PlatformError(f"{action.node} is not known")
+    occupied = any(action.node in guest.occupied_nodes for guest in guests.values())
+    if isinstance(action, PowerOff) and occupied:
+        raise PlatformError(f"{action.node} is not empty")

@@ -1,0 +1,199 @@
+"""What can be measured in a data centre."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from opendrs.model import (
+    Guest,
+    GuestId,
+    GuestState,
+    Node,
+    NodeId,
+    NodeState,
+    Pressure,
+    Snapshot,
+    Stall,
+    Usage,
+)
+
+STALL_FREE_LOAD = 0.5  # load up to which hardly anything waits
+STALL_PER_LOAD = 0.4  # share of time that work waits, per load above that
+
+
+class SimulatedMetrics:
+    """Measures a data centre by what has changed since the beginning.
+
+    Args:
+        initial: The data centre in the beginning.
+    """
+
+    def __init__(self, initial: Snapshot) -> None:
+        self._initial = initial
+        self._host_overhead = {
+            node.id: _minus(
+                node.usage, node_demand(node.id, initial.guests.values(), {})
+            )
+            for node in initial.nodes.values()
+        }
+
+    def guest(self, guest: Guest, age: float, factor: float) -> Guest:
+        """Return *guest* with *factor* times its load, *age* seconds older."""
+        running = guest.state is GuestState.RUNNING
+        uptime = guest.uptime
+        return replace(
+            guest,
+            usage=_scale_usage(guest, factor),
+            uptime=uptime + age if uptime is not None and running else uptime,
+        )
+
+    def node(
+        self, node: Node, guests: Iterable[Guest], received: Mapping[GuestId, int]
+    ) -> Node:
+        """Return *node* as its sensors show it, under the load of *guests*.
+
+        Args:
+            node: The node as it is.
+            guests: All guests, measured.
+            received: The bytes of each guest under way that are there already.
+        """
+        if node.state in (NodeState.OFFLINE, NodeState.UNKNOWN):
+            return replace(node, usage=Usage(), pressure=Pressure(), load_average=None)
+        usage = _plus(
+            self._host_overhead[node.id], node_demand(node.id, guests, received), node
+        )
+        initial_usage = self._initial.nodes[node.id].usage
+        return replace(
+            node,
+            usage=usage,
+            pressure=_pressure(node, initial_usage, usage),
+            load_average=_add_change(node.load_average, initial_usage.cpu, usage.cpu),
+        )
+
+    def snapshot(
+        self, now: datetime, nodes: Iterable[Node], guests: Iterable[Guest]
+    ) -> Snapshot:
+        """Return all that was measured *now*."""
+        measured = {node.id: node for node in nodes}
+        return replace(
+            self._initial,
+            taken_at=now,
+            nodes=measured,
+            guests={guest.id: self._with_stall(guest, measured) for guest in guests},
+        )
+
+    def _with_stall(self, guest: Guest, nodes: Mapping[NodeId, Node]) -> Guest:
+        """Return *guest* with the time it waits for the cpu of its node.
+
+        It waits for longer as everybody there does; what it waited for on a node
+        without stalls is its own doing, and goes along.
+        """
+        initial_stall = guest.pressure.cpu
+        initial_load = _load(self._initial.nodes[self._initial.guests[guest.id].node])
+        load = _load(nodes[guest.node])
+        if initial_stall.some is None or initial_load is None or load is None:
+            return guest
+        before, after = stall_at_load(initial_load), stall_at_load(load)
+        scale = after / before if before else 1.0
+        share = initial_stall.some * scale if before else initial_stall.some + after
+        full = (
+            None if initial_stall.full is None else min(1.0, initial_stall.full * scale)
+        )
+        stall = Stall(min(1.0, share), full)
+        return replace(guest, pressure=replace(guest.pressure, cpu=stall))
+
+
+def _load(node: Node) -> float | None:
+    """Return the part of its cores that *node* uses, but for noise; None if unknown."""
+    if node.capacity is None or node.usage.cpu is None:
+        return None
+    return round(node.usage.cpu / node.capacity.cpu, 9)
+
+
+def node_demand(
+    node: NodeId, guests: Iterable[Guest], received: Mapping[GuestId, int]
+) -> tuple[float, int]:
+    """Return the cores and bytes that *guests* use on *node*.
+
+    What was not measured of a guest is left out, in the beginning as later.
+    """
+    cpu, memory = 0.0, 0
+    for guest in guests:
+        if guest.is_active and guest.node == node:
+            cpu += guest.usage.cpu or 0.0
+            memory += guest.usage.memory or 0
+        elif guest.is_active and guest.migrating_to == node:
+            memory += min(received.get(guest.id, 0), guest.usage.memory or 0)
+    return cpu, memory
+
+
+def _minus(usage: Usage, guests: tuple[float, int]) -> tuple[float | None, int | None]:
+    """Return what the node uses for itself; below 0 when sampled at odds."""
+    return (
+        None if usage.cpu is None else usage.cpu - guests[0],
+        None if usage.memory is None else usage.memory - guests[1],
+    )
+
+
+def _plus(
+    host_overhead: tuple[float | None, int | None],
+    guests: tuple[float, int],
+    node: Node,
+) -> Usage:
+    cpu = None if host_overhead[0] is None else max(0.0, host_overhead[0] + guests[0])
+    if cpu is not None and node.capacity is not None:
+        cpu = min(cpu, node.capacity.cpu)
+    return Usage(
+        cpu, None if host_overhead[1] is None else max(0, host_overhead[1] + guests[1])
+    )
+
+
+def _scale_usage(guest: Guest, factor: float) -> Usage:
+    """Return the usage at *factor* times the load, within the limit."""
+    cpu = guest.usage.cpu
+    if cpu is None:
+        return guest.usage
+    limit = guest.limit.cpu if guest.limit is not None else 0.0
+    max_cpu = max(limit, cpu) if limit > 0 else math.inf
+    return replace(guest.usage, cpu=min(cpu * factor, max_cpu))
+
+
+def _add_change(
+    value: float | None, initial: float | None, now: float | None
+) -> float | None:
+    if value is None or initial is None or now is None:
+        return value
+    return max(0.0, value + now - initial)
+
+
+def _pressure(node: Node, initial: Usage, now: Usage) -> Pressure:
+    if node.capacity is None:
+        return node.pressure
+    return replace(
+        node.pressure,
+        cpu=_stall(node.pressure.cpu, initial.cpu, now.cpu, node.capacity.cpu),
+        memory=_stall(
+            node.pressure.memory, initial.memory, now.memory, node.capacity.memory
+        ),
+    )
+
+
+def _stall(
+    initial_stall: Stall, initial: float | None, now: float | None, capacity: float
+) -> Stall:
+    """Return the stall that was drawn, moved by what the load has done since."""
+    if initial_stall.some is None or initial is None or now is None:
+        return initial_stall
+    change = stall_at_load(now / capacity) - stall_at_load(initial / capacity)
+    return replace(
+        initial_stall,
+        some=min(1.0, max(initial_stall.full or 0.0, initial_stall.some + change)),
+    )
+
+
+def stall_at_load(load: float) -> float:
+    """Return the share of time, in [0, 1], that work waits at a *load*."""
+    return min(1.0, max(0.0, load - STALL_FREE_LOAD) * STALL_PER_LOAD)

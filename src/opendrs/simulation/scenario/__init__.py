@@ -1,0 +1,1 @@
+"""Scenarios: workload, hosts, guests and the policies to compare."""

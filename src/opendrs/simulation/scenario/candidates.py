@@ -1,0 +1,197 @@
+"""From the name of a policy and its settings to who is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+from opendrs.config import Diagnostic, KeyPath
+from opendrs.config.binding import TableBinder, unknown_name
+from opendrs.config.policy_loading import bind_policy
+from opendrs.errors import ConfigurationError, InvalidSettingError
+from opendrs.escapes import repr_value
+from opendrs.model import Limits
+from opendrs.policies.consolidation import Consolidate
+from opendrs.simulation.baselines import FAMILIES, BaselinePolicy, baseline_policy
+from opendrs.simulation.cloudsim import parse_scheme
+from opendrs.simulation.scenario.definition import PolicyRun, SimulationModel
+
+NO_POLICY = "none"
+DEFAULT_POLICIES = {
+    SimulationModel.OPENDRS: Consolidate.name,
+    SimulationModel.CLOUDSIM: "thr-mmt",
+}
+POLICY_FIELDS = ("name", "label", "settings", "limits")
+NO_BASELINE = BaselinePolicy({}, {})
+
+
+class PolicyRunParser:
+    """The reading of one policy, which goes on after a complaint.
+
+    Attributes:
+        diagnostics: Everything that is wrong with it.
+        policy_run: Who is tried; None when something is wrong.
+    """
+
+    def __init__(
+        self,
+        entry: object,
+        location: KeyPath,
+        *,
+        model: SimulationModel,
+        limits: Mapping[str, object],
+        seed: int,
+    ) -> None:
+        """Read *entry*.
+
+        Args:
+            entry: A table with the name of a policy, its label, settings and limits.
+            location: Where it is in its file.
+            model: In which model it is tried.
+            limits: What every policy keeps to, unless it says otherwise.
+            seed: Of what is drawn by chance.
+        """
+        self._location, self._model, self._limits, self._seed = (
+            location,
+            model,
+            limits,
+            seed,
+        )
+        self.diagnostics: list[Diagnostic] = []
+        self.policy_run: PolicyRun | None = None
+        if isinstance(entry, Mapping):
+            self.policy_run = self._parse(entry)
+        else:
+            self._diagnose(
+                (), f"expected a table of named values, found {repr_value(entry)}"
+            )
+
+    def _diagnose(self, location: KeyPath, message: str) -> None:
+        self.diagnostics.append(Diagnostic((*self._location, *location), message))
+
+    def _parse(self, entry: Mapping[str, object]) -> PolicyRun | None:
+        for key in entry:
+            if key not in POLICY_FIELDS:
+                self._diagnose((key,), unknown_name("field", key, POLICY_FIELDS))
+        name = self._text(entry, "name")
+        label = self._text(entry, "label") if "label" in entry else None
+        settings = self._table(entry, "settings")
+        limits = self._table(entry, "limits")
+        if self.diagnostics or name is None:
+            return None
+        policy_run = PolicyRun(
+            label=label or policy_label(name, settings),
+            name=name,
+            settings=settings,
+            policy=None,
+        )
+        return self._with_policy(policy_run, limits)
+
+    def _text(self, entry: Mapping[str, object], key: str) -> str | None:
+        value = entry.get(key)
+        if isinstance(value, str) and value:
+            return value
+        found = "which is missing" if key not in entry else f"found {repr_value(value)}"
+        self._diagnose((key,), f"expected a text, {found}")
+        return None
+
+    def _table(self, entry: Mapping[str, object], key: str) -> dict[str, object]:
+        value = entry.get(key, {})
+        if isinstance(value, Mapping):
+            return dict(value)
+        self._diagnose(
+            (key,), f"expected a table of named values, found {repr_value(value)}"
+        )
+        return {}
+
+    def _with_policy(
+        self, policy_run: PolicyRun, limits: Mapping[str, object]
+    ) -> PolicyRun | None:
+        try:
+            if self._model is SimulationModel.CLOUDSIM:
+                return self._cloudsim_run(policy_run, limits)
+            if policy_run.name == NO_POLICY:
+                return self._run_without_policy(policy_run, limits)
+            return self._consolidate_run(policy_run, limits)
+        except ConfigurationError as error:
+            self._diagnose(("name",), str(error))
+            return None
+
+    def _cloudsim_run(
+        self, policy_run: PolicyRun, limits: Mapping[str, object]
+    ) -> PolicyRun | None:
+        if policy_run.settings or limits:
+            self._diagnose(
+                (),
+                f"in {SimulationModel.CLOUDSIM} policies take neither settings nor "
+                "limits: their name says all, as in lr-mmt-1.2",
+            )
+            return None
+        chosen = parse_scheme(policy_run.name, self._seed)
+        label = str(chosen) if policy_run.label == policy_run.name else policy_run.label
+        return PolicyRun(label=label, name=policy_run.name, policy=chosen)
+
+    def _run_without_policy(
+        self, policy_run: PolicyRun, limits: Mapping[str, object]
+    ) -> PolicyRun | None:
+        if policy_run.settings or limits:
+            self._diagnose((), f"{NO_POLICY} has neither settings nor limits")
+            return None
+        return policy_run
+
+    def _consolidate_run(
+        self, policy_run: PolicyRun, limits: Mapping[str, object]
+    ) -> PolicyRun | None:
+        is_consolidate = policy_run.name == Consolidate.name
+        base = NO_BASELINE if is_consolidate else _baseline(policy_run.name)
+        limits_table = TableBinder(
+            Limits,
+            {**self._limits, **base.limits, **limits},
+            (*self._location, "limits"),
+        )
+        self.diagnostics += limits_table.diagnostics
+        if limits_table.value is None:
+            return None
+        values = {"seed": self._seed, **base.settings, **policy_run.settings}
+        location = (*self._location, "settings")
+        table = bind_policy(Consolidate.name, values, limits_table.value, location)
+        self.diagnostics += table.diagnostics
+        if table.value is None:
+            return None
+        assert isinstance(table.value, Consolidate)  # noqa: S101 - that is its name
+        return PolicyRun(
+            label=policy_run.label,
+            name=policy_run.name,
+            settings=policy_run.settings,
+            policy=table.value,
+        )
+
+
+def _baseline(name: str) -> BaselinePolicy:
+    try:
+        return baseline_policy(name)
+    except InvalidSettingError as error:
+        if name.partition("-")[0] in FAMILIES:
+            raise
+        raise InvalidSettingError(
+            f"expected {Consolidate.name}, {NO_POLICY}, or a policy of CloudSim or Neat as "
+            f"in lr-mmt-1.2 or neat-mhod-0.1, found {repr_value(name)}"
+        ) from error
+
+
+def policy_label(name: str, settings: Mapping[str, object]) -> str:
+    """Return what a policy is called, with the settings it was given."""
+    return " ".join(
+        [name, *(f"{key}={_format_value(settings[key])}" for key in settings)]
+    )
+
+
+def _format_value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def policy_settings(policy: Consolidate) -> Iterator[tuple[str, object]]:
+    """Yield the settings of *policy* by name, limits left out."""
+    for each in fields(policy):
+        if each.name != "limits":
+            yield each.name, getattr(policy, each.name)

@@ -1,0 +1,404 @@
+"""Parser of the scenario file, the format opendrs-scenario/1."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from opendrs.config import (
+    Diagnostic,
+    FileFormat,
+    KeyPath,
+    display_path,
+    duplicate_key_diagnostics,
+    parse,
+    raise_diagnostics,
+    read_text,
+    require_format,
+)
+from opendrs.config.binding import TableBinder, unknown_name
+from opendrs.errors import InvalidFileError
+from opendrs.escapes import repr_value
+from opendrs.model import Limits
+from opendrs.simulation.hardware import SimulationBehavior
+from opendrs.simulation.scenario.candidates import DEFAULT_POLICIES as USUAL_POLICY
+from opendrs.simulation.scenario.candidates import PolicyRunParser
+from opendrs.simulation.scenario.definition import (
+    PolicyRun,
+    RecordedWorkload,
+    SimulationEnvironment,
+    SimulationModel,
+    SimulationScenario,
+    WorkloadSource,
+)
+from opendrs.simulation.scenario.guests import GuestOptions, GuestProfile
+from opendrs.simulation.scenario.hosts import DEFAULT_HOSTS, HostPool
+from opendrs.simulation.traces import READERS, WindowSettings
+from opendrs.simulation.traces.window import WHOLE_TRACE
+from opendrs.simulation.workload import SyntheticSettings
+
+SCENARIO_FORMAT = "opendrs-scenario/1"
+
+
+def read_scenario(
+    path: Path, changes: Mapping[str, object] | None = None
+) -> SimulationScenario:
+    """Return the scenario that the file *path* describes.
+
+    Args:
+        path: The file, TOML or JSON.
+        changes: Fields that are to be otherwise than it says.
+
+    Raises:
+        InvalidFileError: It describes none; with everything that is wrong.
+    """
+    source = display_path(path)
+    document = parse(read_text(path), source, path.suffix)
+    if isinstance(document, Mapping) and changes:
+        document = {**document, **changes}
+    return parse_scenario(document, source, path.parent)
+
+
+def parse_scenario(document: object, source: str, folder: Path) -> SimulationScenario:
+    """Return the scenario that *document* describes.
+
+    Args:
+        document: Plain values, as parsed.
+        source: Where they come from, to begin complaints with.
+        folder: What relative paths begin from.
+
+    Raises:
+        InvalidFileError: They describe none; with everything that is wrong.
+    """
+    require_format(document, source, FileFormat.SCENARIO)
+    reader = _ScenarioReader(folder)
+    scenario = reader.scenario(document)
+    diagnostics = [*duplicate_key_diagnostics(document), *reader.diagnostics]
+    raise_diagnostics(source, diagnostics, InvalidFileError)
+    assert scenario is not None  # noqa: S101 - or there was a complaint
+    return scenario
+
+
+class ScenarioParser:
+    """The reading of the parts of one document.
+
+    Attributes:
+        diagnostics: Everything that is wrong so far.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Begin.
+
+        Args:
+            folder: What relative paths begin from.
+        """
+        self._folder = folder
+        self.diagnostics: list[Diagnostic] = []
+
+    def diagnose(self, location: KeyPath, message: str) -> None:
+        """Note that something is wrong."""
+        self.diagnostics.append(Diagnostic(location, message))
+
+    def check_format(self, tables: Mapping[str, object], expected: str) -> None:
+        """Note what is not in the form *expected*, as far as the top of it goes."""
+        if tables.get("format") != expected:
+            found = repr_value(tables["format"]) if "format" in tables else "nothing"
+            self.diagnose(("format",), f'expected "{expected}", found {found}')
+        for name in tables:
+            if name not in SCENARIO_FIELDS:
+                self.diagnose((name,), unknown_name("field", name, SCENARIO_FIELDS))
+        title = tables.get("title", "")
+        if not isinstance(title, str):
+            self.diagnose(("title",), f"expected a text, found {repr_value(title)}")
+
+    def table(self, location: KeyPath, value: object) -> Mapping[str, object]:
+        """Return *value* when it is a table; else an empty one."""
+        if isinstance(value, Mapping):
+            return value
+        self.diagnose(
+            location, f"expected a table of named values, found {repr_value(value)}"
+        )
+        return {}
+
+    def tables(self, location: KeyPath, value: object) -> list[tuple[KeyPath, object]]:
+        """Return the entries of a list that must not be empty, and where each is."""
+        if isinstance(value, list) and value:
+            return [((*location, index), each) for index, each in enumerate(value)]
+        self.diagnose(location, f"expected a list of tables, found {repr_value(value)}")
+        return []
+
+    def model(self, location: KeyPath, value: object) -> SimulationModel | None:
+        """Return the model called *value*."""
+        if isinstance(value, str) and value in list(SimulationModel):
+            return SimulationModel(value)
+        known = " or ".join(f'"{each}"' for each in SimulationModel)
+        self.diagnose(location, f"expected {known}, found {repr_value(value)}")
+        return None
+
+    def seed(self, location: KeyPath, value: object) -> int | None:
+        """Return *value* when it can be a seed."""
+        if type(value) is int and 0 <= value <= MAX_SEED:
+            return value
+        expected = f"expected a whole number from 0 to {MAX_SEED}"
+        self.diagnose(location, f"{expected}, found {repr_value(value)}")
+        return None
+
+    def workload_source(
+        self, location: KeyPath, value: object, seed: int
+    ) -> WorkloadSource | None:
+        """Return where the load comes from."""
+        if not isinstance(value, Mapping):
+            self.diagnose(
+                location, f"expected a table of named values, found {repr_value(value)}"
+            )
+            return None
+        table = dict(value)
+        kind = table.pop("kind", None)
+        if kind == SYNTHETIC:
+            return self._synthetic_source(location, table, seed)
+        if not isinstance(kind, str) or kind not in READERS:
+            found = "which is missing" if kind is None else f"found {repr_value(kind)}"
+            known = ", ".join(WORKLOAD_KINDS)
+            self.diagnose((*location, "kind"), f"expected one of {known}, {found}")
+            return None
+        return self._recorded_source(location, kind, table)
+
+    def _synthetic_source(
+        self, location: KeyPath, table: Mapping[str, object], seed: int
+    ) -> SyntheticSettings | None:
+        settings = self._value(SyntheticSettings, location, table, {"seed": seed})
+        if settings is None:
+            return None
+        for name, maximum in (("guests", MAX_GUESTS), ("days", MAX_DAYS)):
+            if getattr(settings, name) > maximum:
+                value = getattr(settings, name)
+                self.diagnose(
+                    (*location, name), f"expected at most {maximum}, found {value}"
+                )
+        return settings
+
+    def _recorded_source(
+        self, location: KeyPath, kind: str, table: Mapping[str, object]
+    ) -> RecordedWorkload | None:
+        window_table = {name: value for name, value in table.items() if name != "path"}
+        window = self._value(WindowSettings, location, window_table)
+        path = table.get("path")
+        if not isinstance(path, str) or not path:
+            found = "which is missing" if path is None else f"found {repr_value(path)}"
+            self.diagnose((*location, "path"), f"expected a file or directory, {found}")
+            return None
+        try:
+            resolved = self._folder / Path(path).expanduser()
+        except RuntimeError as error:  # ~somebody who does not exist
+            self.diagnose((*location, "path"), f"{repr_value(path)}: {error}")
+            return None
+        return RecordedWorkload(kind=kind, path=resolved, window=window or WHOLE_TRACE)
+
+    def host_pool(self, location: KeyPath, value: object) -> HostPool | None:
+        """Return a pool of hosts."""
+        return self._value(HostPool, location, value)
+
+    def guests(self, location: KeyPath, value: object) -> GuestOptions | None:
+        """Return what is said of guests."""
+        table = self.table(location, value)
+        for name in table:
+            if name not in ("anti_affinity_groups", "kinds"):
+                self.diagnose(
+                    (*location, name),
+                    unknown_name("field", name, ("anti_affinity_groups", "kinds")),
+                )
+        options = GuestOptions(
+            anti_affinity_groups=self._anti_affinity_groups(
+                (*location, "anti_affinity_groups"),
+                table.get("anti_affinity_groups", 0),
+            )
+        )
+        if "kinds" not in table:
+            return options
+        entries = self.tables((*location, "kinds"), table["kinds"])
+        kinds = [
+            self._value(GuestProfile, entry_location, each)
+            for entry_location, each in entries
+        ]
+        return replace(options, kinds=tuple(kind for kind in kinds if kind is not None))
+
+    def _anti_affinity_groups(
+        self, location: KeyPath, value: object
+    ) -> int | tuple[tuple[str, ...], ...]:
+        if type(value) is int and 0 <= value <= MAX_GUESTS:
+            return value
+        if isinstance(value, list) and all(_is_group(each) for each in value):
+            names = [name for group in value for name in group]
+            duplicates = sorted({name for name in names if names.count(name) > 1})
+            for name in duplicates:
+                self.diagnose(
+                    location, f"{repr_value(name)} stands twice; a guest has one group"
+                )
+            return tuple(tuple(group) for group in value)
+        expected = "expected a whole number of 0 or more, or lists of two or more names"
+        self.diagnose(location, f"{expected}, found {repr_value(value)}")
+        return 0
+
+    def behavior(self, location: KeyPath, value: object) -> SimulationBehavior | None:
+        """Return what switching hosts and moving guests takes."""
+        return self._value(SimulationBehavior, location, value)
+
+    def limits(self, location: KeyPath, value: object) -> Mapping[str, object]:
+        """Return limits that can be; the values as they were given."""
+        limits = self._value(Limits, location, value)
+        return value if limits is not None and isinstance(value, Mapping) else {}
+
+    def policy_run(
+        self,
+        location: KeyPath,
+        value: object,
+        *,
+        model: SimulationModel,
+        limits: Mapping[str, object],
+        seed: int,
+    ) -> PolicyRun | None:
+        """Return who is tried."""
+        parser = PolicyRunParser(value, location, model=model, limits=limits, seed=seed)
+        self.diagnostics += parser.diagnostics
+        return parser.policy_run
+
+    def check_model_support(
+        self,
+        environment: SimulationEnvironment,
+        tables: Mapping[str, object],
+        locations: Mapping[str, KeyPath],
+    ) -> None:
+        """Note what the model of CloudSim cannot do.
+
+        Args:
+            environment: What is to be run.
+            tables: The tables of the document.
+            locations: Where the parts of *environment* are, as far as they are not where their
+                name says.
+        """
+        if environment.model is not SimulationModel.CLOUDSIM:
+            return
+        if (
+            not isinstance(environment.source, RecordedWorkload)
+            or environment.source.kind != PLANETLAB
+        ):
+            location = (*locations.get("workload", ("workload",)), "kind")
+            self.diagnose(location, f'{environment.model} runs "{PLANETLAB}" only')
+        elif environment.source.window != WHOLE_TRACE:
+            location = locations.get("workload", ("workload",))
+            self.diagnose(location, f"{environment.model} runs all of a day")
+        if len(environment.pools) != 1 or not environment.pools[0].is_default:
+            self.diagnose(
+                locations.get("hosts", ("hosts",)),
+                f"{environment.model} has HP ML110 G4 and G5 in turn: give their count only",
+            )
+        for name in UNSUPPORTED_IN_CLOUDSIM:
+            if name in tables:
+                self.diagnose((name,), f"{environment.model} knows nothing of that")
+
+    def _value(
+        self,
+        kind: type[T],
+        location: KeyPath,
+        value: object,
+        defaults: Mapping[str, object] | None = None,
+    ) -> T | None:
+        table = TableBinder(kind, value, location, defaults)
+        self.diagnostics += table.diagnostics
+        return table.value
+
+
+class _ScenarioReader(ScenarioParser):
+    def scenario(self, document: object) -> SimulationScenario | None:
+        tables = self.table((), document)
+        self.check_format(tables, SCENARIO_FORMAT)
+        model = self.model(
+            ("model",), tables.get("model", SimulationModel.OPENDRS.value)
+        )
+        seed = self.seed(("seed",), tables.get("seed", DEFAULT_SEED))
+        model_or_default = model or SimulationModel.OPENDRS
+        environment = self._environment(tables, model_or_default, seed or 0)
+        policy_runs = self._policy_runs(tables, model_or_default, seed or 0)
+        if environment is None or model is None:
+            return None
+        self.check_model_support(environment, tables, {})
+        title = str(tables.get("title", ""))
+        return SimulationScenario(
+            title=title, environment=environment, policy_runs=tuple(policy_runs)
+        )
+
+    def _environment(
+        self, tables: Mapping[str, object], model: SimulationModel, seed: int
+    ) -> SimulationEnvironment | None:
+        if "workload" not in tables:
+            self.diagnose(("workload",), "is missing")
+            return None
+        source = self.workload_source(("workload",), tables["workload"], seed)
+        located = self.tables(("hosts",), tables["hosts"]) if "hosts" in tables else []
+        pools = [self.host_pool(location, each) for location, each in located]
+        guests = self.guests(("guests",), tables.get("guests", {}))
+        behavior = self.behavior(("behavior",), tables.get("behavior", {}))
+        if source is None:
+            return None
+        return SimulationEnvironment(
+            model=model,
+            source=source,
+            pools=pools_or_default(pools),
+            guests=guests or GuestOptions(),
+            behavior=behavior or SimulationBehavior(),
+        )
+
+    def _policy_runs(
+        self, tables: Mapping[str, object], model: SimulationModel, seed: int
+    ) -> list[PolicyRun]:
+        limits = self.limits(("limits",), tables.get("limits", {}))
+        default = [{"name": USUAL_POLICY[model]}]
+        entries = self.tables(("policies",), tables.get("policies", default))
+        parsed = [
+            (
+                location,
+                self.policy_run(location, entry, model=model, limits=limits, seed=seed),
+            )
+            for location, entry in entries
+        ]
+        valid = [(location, each) for location, each in parsed if each is not None]
+        labels = Counter(each.label for _, each in valid)
+        for location, each in valid:
+            if labels[each.label] > 1:
+                detail = f"{repr_value(each.label)} stands more than once"
+                self.diagnose(
+                    (*location, "label"), f"{detail}; give each policy its own"
+                )
+        return [each for _, each in valid]
+
+
+SCENARIO_FIELDS = (
+    *("format", "title", "model", "seed"),
+    *("workload", "hosts", "guests", "behavior", "limits", "policies"),
+)
+
+SYNTHETIC = "synthetic"
+PLANETLAB = "planetlab"
+WORKLOAD_KINDS = (*READERS, SYNTHETIC)
+MAX_SEED = 2**32 - 1
+MAX_GUESTS = 10**6
+MAX_DAYS = 366
+DEFAULT_SEED = 1
+UNSUPPORTED_IN_CLOUDSIM = ("guests", "behavior", "limits")
+T = TypeVar("T")
+
+
+def pools_or_default(pools: list[HostPool | None]) -> tuple[HostPool, ...]:
+    """Return *pools* as far as they could be read; the usual ones without any."""
+    return tuple(pool for pool in pools if pool is not None) or DEFAULT_HOSTS
+
+
+def _is_group(value: object) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) > 1
+        and all(isinstance(name, str) for name in value)
+    )

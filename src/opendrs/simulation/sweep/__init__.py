@@ -1,0 +1,1 @@
+"""Sweeps: every combination of settings, in processes or on a Dask cluster."""

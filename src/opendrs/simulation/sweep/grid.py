@@ -1,0 +1,123 @@
+"""What a sweep runs: each trial is a stage, who is tried on it, and a seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from opendrs import __version__
+from opendrs.policies.consolidation import Consolidate
+from opendrs.simulation.cloudsim import MigrationScheme
+from opendrs.simulation.scenario.definition import (
+    PolicyRun,
+    RecordedWorkload,
+    SimulationEnvironment,
+    WorkloadSource,
+)
+from opendrs.simulation.workload import SyntheticSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One run of a sweep.
+
+    Attributes:
+        environment: All that it needs but the policy.
+        policy_run: The policy.
+        seed: Of what is drawn by chance.
+        chosen: What else was chosen for it where there was a choice, by name.
+    """
+
+    environment: SimulationEnvironment
+    policy_run: PolicyRun
+    seed: int
+    chosen: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What people call the policy and what else was chosen."""
+        return label_with_choices(self.policy_run.label, self.chosen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepGrid:
+    """All runs of a sweep.
+
+    Attributes:
+        title: What the operator calls it; empty when it has no name.
+        trials: The runs; no two are the same.
+    """
+
+    title: str = ""
+    trials: tuple[Trial, ...]
+
+    def inputs(self) -> Iterator[Path]:
+        """Yield the files that it reads."""
+        for source in {trial.environment.source: None for trial in self.trials}:
+            if isinstance(source, RecordedWorkload):
+                yield source.path
+
+
+def with_source_seed(source: WorkloadSource, seed: int) -> WorkloadSource:
+    """Return *source* with that seed, if anything of it is drawn."""
+    return (
+        replace(source, seed=seed) if isinstance(source, SyntheticSettings) else source
+    )
+
+
+def with_policy_seed(policy_run: PolicyRun, seed: int) -> PolicyRun:
+    """Return *policy_run* with that seed, unless its settings say another."""
+    policy = policy_run.policy
+    if (
+        isinstance(policy, Consolidate | MigrationScheme)
+        and "seed" not in policy_run.settings
+    ):
+        return replace(policy_run, policy=replace(policy, seed=seed))
+    return policy_run
+
+
+def trial_parameters(trial: Trial, digest: str) -> dict[str, object]:
+    """Return all that the result of *trial* depends on, as plain values.
+
+    Args:
+        trial: The run.
+        digest: That of its load; see `load_digest`.
+    """
+    environment, policy = trial.environment, trial.policy_run.policy
+    policy_parameters = (
+        asdict(policy) if isinstance(policy, Consolidate) else str(policy)
+    )
+    return {
+        "opendrs": __version__,
+        "model": environment.model.value,
+        "load": digest,
+        "hosts": [asdict(pool) for pool in environment.pools],
+        "guests": asdict(environment.guests),
+        "behavior": asdict(environment.behavior),
+        "policy": policy_parameters,
+        "seed": trial.seed,
+    }
+
+
+def canonical_json(parameters: Mapping[str, object]) -> str:
+    """Return *parameters* as JSON, the same for the same values."""
+    return json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+
+
+def trial_identity(parameters: Mapping[str, object]) -> str:
+    """Return what tells a run with *parameters* from any other."""
+    return hashlib.sha256(canonical_json(parameters).encode()).hexdigest()[:32]
+
+
+def label_with_choices(label: str, chosen: Mapping[str, object]) -> str:
+    """Return *label* with what was chosen."""
+    return " ".join(
+        [label, *(f"{name}={_format_value(chosen[name])}" for name in chosen)]
+    )
+
+
+def _format_value(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,284 @@
+"""From a sweep file to a grid: the form opendrs-sweep/1.
+
+The words are those of a scenario file; where that has one value, a list of values is
+tried value by value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+from opendrs.config import (
+    FileFormat,
+    KeyPath,
+    display_path,
+    duplicate_key_diagnostics,
+    parse,
+    raise_diagnostics,
+    read_text,
+    require_format,
+)
+from opendrs.errors import InvalidFileError
+from opendrs.escapes import repr_value
+from opendrs.simulation.scenario.candidates import DEFAULT_POLICIES as USUAL_POLICY
+from opendrs.simulation.scenario.definition import (
+    PolicyRun,
+    SimulationEnvironment,
+    SimulationModel,
+    WorkloadSource,
+    source_name,
+)
+from opendrs.simulation.scenario.hosts import DEFAULT_HOSTS, HostPool
+from opendrs.simulation.scenario.parsing import DEFAULT_SEED
+from opendrs.simulation.sweep.grid import (
+    SweepGrid,
+    Trial,
+    label_with_choices,
+    with_policy_seed,
+    with_source_seed,
+)
+from opendrs.simulation.sweep.grid_expansion import (
+    GridParser,
+    ParsedChoice,
+    count_alternatives,
+)
+
+SWEEP_FORMAT = "opendrs-sweep/1"
+MAX_RUNS = 100_000
+POLICY_TABLES = ("settings", "limits")
+
+
+def read_sweep(path: Path) -> SweepGrid:
+    """Return the grid that the file *path* describes.
+
+    Raises:
+        InvalidFileError: It describes none; with everything that is wrong.
+    """
+    source = display_path(path)
+    return parse_sweep(parse(read_text(path), source, path.suffix), source, path.parent)
+
+
+def parse_sweep(document: object, source: str, folder: Path) -> SweepGrid:
+    """Return the grid that *document* describes.
+
+    Args:
+        document: Plain values, as parsed.
+        source: Where they come from, to begin complaints with.
+        folder: What relative paths begin from.
+
+    Raises:
+        InvalidFileError: They describe none; with everything that is wrong.
+    """
+    require_format(document, source, FileFormat.SWEEP)
+    reader = _SweepReader(folder)
+    trials = reader.trials(document)
+    # What is wrong with one value is so in all its combinations.
+    diagnostics = dict.fromkeys(
+        [*duplicate_key_diagnostics(document), *reader.diagnostics]
+    )
+    raise_diagnostics(source, diagnostics, InvalidFileError)
+    assert isinstance(document, Mapping)  # noqa: S101 - or there was a complaint
+    return SweepGrid(title=str(document.get("title", "")), trials=tuple(trials))
+
+
+class _SweepReader(GridParser):
+    def trials(self, document: object) -> list[Trial]:
+        tables = self.table((), document)
+        self.check_format(tables, SWEEP_FORMAT)
+        if self._exceeds_max_runs(tables):
+            return []
+        models = self.parse_values("model", tables.get("model", "opendrs"), self.model)
+        seeds = self.parse_values("seed", tables.get("seed", DEFAULT_SEED), self.seed)
+        environments = self._environments(tables, models)
+        policy_runs = {
+            choice.value: self._policy_runs(tables, choice.value) for choice in models
+        }
+        trials = [
+            _trial(environment, policy_run, seed.value)
+            for environment in environments
+            for policy_run in policy_runs[environment.value.model]
+            for seed in seeds
+        ]
+        if not self.diagnostics:
+            self._check_distinct(trials)
+        return trials
+
+    # How many --------------------------------------------------------------------
+
+    def _exceeds_max_runs(self, tables: Mapping[str, object]) -> bool:
+        total = 1
+        for name in ("model", "seed", "workload", "guests", "behavior", "limits"):
+            total *= _count_choices(tables.get(name))
+        hosts = tables.get("hosts")
+        for pool in hosts if isinstance(hosts, list) else []:
+            total *= count_alternatives(pool)
+        total *= _count_choices(tables.get("policies"), POLICY_TABLES)
+        if total > MAX_RUNS:
+            self.diagnose((), f"{total} runs are too many: at most {MAX_RUNS} can be")
+        return total > MAX_RUNS
+
+    def _check_distinct(self, trials: Sequence[Trial]) -> None:
+        keys = [
+            (trial.environment.model, trial.environment.source, trial.seed, trial.label)
+            for trial in trials
+        ]
+        for (model, source, seed, label), count in Counter(keys).items():
+            if count > 1:
+                description = f"{repr_value(label)} on {source_name(source)} in {model}"
+                self.diagnose(
+                    (),
+                    f"{description}, seed {seed}, would run {count} times: no value may "
+                    "stand twice, and each policy needs its own label",
+                )
+
+    # Stages ----------------------------------------------------------------------
+
+    def _environments(
+        self,
+        tables: Mapping[str, object],
+        models: Sequence[ParsedChoice[SimulationModel]],
+    ) -> list[ParsedChoice[SimulationEnvironment]]:
+        combinations = product(
+            models,
+            self._sources(tables),
+            self._hosts(tables),
+            self.parse_alternatives(("guests",), tables.get("guests", {}), self.guests),
+            self.parse_alternatives(
+                ("behavior",), tables.get("behavior", {}), self.behavior
+            ),
+        )
+        environments = []
+        for model, source, hosts, guests, behavior in combinations:
+            environment = SimulationEnvironment(
+                model=model.value,
+                source=source.value,
+                pools=hosts.value,
+                guests=guests.value,
+                behavior=behavior.value,
+            )
+            self.check_model_support(environment, tables, {"workload": source.location})
+            chosen = [choice.chosen for choice in (model, hosts, guests, behavior)]
+            environments.append(ParsedChoice(environment, (), _merge(chosen)))
+        return environments
+
+    def _sources(
+        self, tables: Mapping[str, object]
+    ) -> list[ParsedChoice[WorkloadSource]]:
+        if "workload" not in tables:
+            self.diagnose(("workload",), "is missing")
+            return []
+        value = tables["workload"]
+
+        def read(location: KeyPath, table: object) -> WorkloadSource | None:
+            return self.workload_source(location, table, DEFAULT_SEED)
+
+        if not isinstance(value, list):
+            return self.parse_alternatives(("workload",), value, read)
+        sources: list[ParsedChoice[WorkloadSource]] = []
+        for location, each in self.tables(("workload",), value):
+            sources += self.parse_alternatives(location, each, read)
+        return sources
+
+    def _hosts(
+        self, tables: Mapping[str, object]
+    ) -> list[ParsedChoice[tuple[HostPool, ...]]]:
+        if "hosts" not in tables:
+            return [ParsedChoice(DEFAULT_HOSTS, ())]
+        entries = self.tables(("hosts",), tables["hosts"])
+        pools = [
+            self.parse_alternatives(location, each, self.host_pool)
+            for location, each in entries
+        ]
+        is_single = len(pools) == 1
+        return [
+            ParsedChoice(
+                tuple(choice.value for choice in combination),
+                ("hosts",),
+                _merge(
+                    {
+                        f"hosts.{key}" if is_single else f"hosts[{number}].{key}": value
+                        for key, value in choice.chosen.items()
+                    }
+                    for number, choice in enumerate(combination)
+                ),
+            )
+            for combination in product(*pools)
+        ]
+
+    # Policies --------------------------------------------------------------------
+
+    def _policy_runs(
+        self, tables: Mapping[str, object], model: SimulationModel
+    ) -> list[ParsedChoice[PolicyRun]]:
+        entries = self.tables(
+            ("policies",), tables.get("policies", [{"name": USUAL_POLICY[model]}])
+        )
+        limit_choices = self.parse_alternatives(
+            ("limits",), tables.get("limits", {}), self.limits
+        )
+        policy_runs = []
+        for limits in limit_choices:
+
+            def read(location: KeyPath, table: object) -> PolicyRun | None:
+                return self.policy_run(
+                    location,
+                    table,
+                    model=model,
+                    limits=limits.value,  # noqa: B023 - read at once
+                    seed=DEFAULT_SEED,
+                )
+
+            for location, entry in entries:
+                for choice in self.parse_alternatives(
+                    location, entry, read, POLICY_TABLES
+                ):
+                    policy_run = _with_label(choice.value, entry, choice.chosen)
+                    policy_runs.append(
+                        ParsedChoice(policy_run, location, limits.chosen)
+                    )
+        return policy_runs
+
+
+def _count_choices(value: object, nested: Sequence[str] = ()) -> int:
+    if isinstance(value, list):
+        return max(1, sum(count_alternatives(each, nested) for each in value))
+    return count_alternatives(value, nested)
+
+
+def _merge(parts: Iterable[Mapping[str, object]]) -> dict[str, object]:
+    merged: dict[str, object] = {}
+    for part in parts:
+        merged |= part
+    return merged
+
+
+def _with_label(
+    policy_run: PolicyRun, entry: object, chosen: Mapping[str, object]
+) -> PolicyRun:
+    """Return *policy_run* with a label that tells what was chosen for it."""
+    has_label = isinstance(entry, Mapping) and "label" in entry
+    missing = {
+        name.removeprefix("settings."): value
+        for name, value in chosen.items()
+        if has_label or name.startswith("limits.")
+    }
+    return replace(policy_run, label=label_with_choices(policy_run.label, missing))
+
+
+def _trial(
+    environment: ParsedChoice[SimulationEnvironment],
+    policy_run: ParsedChoice[PolicyRun],
+    seed: int,
+) -> Trial:
+    return Trial(
+        environment=replace(
+            environment.value, source=with_source_seed(environment.value.source, seed)
+        ),
+        policy_run=with_policy_seed(policy_run.value, seed),
+        seed=seed,
+        chosen={**environment.chosen, **policy_run.chosen},
+    )

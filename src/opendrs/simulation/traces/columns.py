@@ -1,0 +1,221 @@
+"""What the columns of a table must hold, and some of its rows as columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from opendrs.errors import InvalidFileError
+from opendrs.simulation.workload import Floats, Integers, Mask
+
+MAX_REPORTED = 5  # complaints about one file
+MAX_NUMBER = 1e18  # of any number; larger ones are no measurements
+MAX_VALUE_LENGTH = 40  # characters of a value that are shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberColumn:
+    """A column of numbers.
+
+    Attributes:
+        name: Its name.
+        minimum: The least value it may have.
+        maximum: The largest.
+        unknown: Values that stand for one that is not known.
+        optional: Whether a value may be missing, which makes it unknown.
+        required: Whether the column must be there, where the file names its columns.
+        symbols: Values that are no numbers, and what they stand for.
+    """
+
+    name: str
+    minimum: float = 0.0
+    maximum: float = MAX_NUMBER
+    unknown: tuple[float, ...] = ()
+    optional: bool = False
+    required: bool = True
+    symbols: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def expected(self) -> str:
+        """What is expected there."""
+        if self.minimum == -MAX_NUMBER:
+            return "a number"
+        if self.maximum == MAX_NUMBER:
+            return f"a number of at least {self.minimum:g}"
+        return f"a number in [{self.minimum:g}, {self.maximum:g}]"
+
+    def accepts(self, values: Floats) -> Mask:
+        """Return which of *values* are in range or stand for an unknown one."""
+        accepted = (values >= self.minimum) & (values <= self.maximum)
+        for each in self.unknown:
+            accepted |= values == each
+        return np.asarray(accepted, np.bool_)
+
+    def diagnose(self, value: str) -> str | None:
+        """Return what is wrong with *value*, or None."""
+        text = value.strip()
+        if text in self.symbols or (self.optional and not text):
+            return None
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if self.accepts(np.array([number]))[0]:
+            return None
+        return f"{self.name}: expected {self.expected}, found {value.strip()[:MAX_VALUE_LENGTH]!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFormat:
+    """What the columns of a table are.
+
+    Attributes:
+        key: Those that together name the guest; none where the file does.
+        fields: Those with numbers that are wanted.
+        columns: All of them, in order; None where the first line names them.
+        delimiter: What is between two.
+    """
+
+    key: tuple[str, ...]
+    fields: tuple[NumberColumn, ...]
+    columns: tuple[str, ...] | None = None
+    delimiter: str = ","
+
+    def select_columns(self, columns: Sequence[str], label: str) -> TableFormat:
+        """Return what of it is there in *columns*.
+
+        Raises:
+            InvalidFileError: One that is needed is not, or is there twice.
+        """
+        required = [*self.key, *(each.name for each in self.fields if each.required)]
+        missing = [name for name in required if name not in columns]
+        if missing:
+            names = ", ".join(repr(name) for name in missing)
+            printable = (
+                name if name.isprintable() else ascii(name) for name in columns
+            )
+            found = ", ".join(printable)[:200] or "nothing"
+            raise InvalidFileError(f"{label}: no column {names}; found {found}")
+        fields = tuple(each for each in self.fields if each.name in columns)
+        for name in (*self.key, *(each.name for each in fields)):
+            if columns.count(name) > 1:
+                raise InvalidFileError(f"{label}: there are two columns {name!r}")
+        return TableFormat(
+            key=self.key,
+            fields=fields,
+            columns=tuple(columns),
+            delimiter=self.delimiter,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Some rows of a table.
+
+    Attributes:
+        names: The guests in them.
+        guest_index: Which of them each row is about; shape (rows,).
+        values: The numbers, by field; NaN where unknown; each of shape (rows,).
+    """
+
+    names: list[str]
+    guest_index: Integers
+    values: dict[str, Floats]
+
+
+class BadValueError(ValueError):
+    """A value is not what it should be.
+
+    Attributes:
+        row: In which row of the batch.
+        detail: What is wrong with it.
+    """
+
+    def __init__(self, row: int, detail: str) -> None:
+        super().__init__(detail)
+        self.row, self.detail = row, detail
+
+
+def parse_rows(rows: Any, table_format: TableFormat) -> RowBatch:  # noqa: ANN401 - Arrow has no types
+    """Return *rows*, a record batch, as columns of numbers.
+
+    Raises:
+        BadValueError: A value is not as *table_format* says.
+    """
+    values = {
+        each.name: _numbers(rows.column(each.name), each)
+        for each in table_format.fields
+    }
+    if not table_format.key:
+        return RowBatch([""], np.zeros(len(rows), np.int64), values)
+    names, guest_index = _guest_names(rows, table_format.key)
+    return RowBatch(names, guest_index, values)
+
+
+def _guest_names(rows: Any, key: tuple[str, ...]) -> tuple[list[str], Integers]:  # noqa: ANN401 - as above
+    """Return the guests of *rows*, and which of them each is about."""
+    from pyarrow import compute  # noqa: PLC0415 - takes long to load
+
+    keys = [compute.cast(rows.column(name), "string") for name in key]
+    joined = keys[0]
+    if len(keys) > 1:
+        joined = compute.binary_join_element_wise(*keys, "-")
+    encoded = joined.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    guest_index = encoded.indices.to_numpy(zero_copy_only=False)
+    if joined.null_count or "" in names:
+        empty = compute.fill_null(compute.equal(joined, ""), fill_value=True)
+        row = compute.index(empty, value=True).as_py()
+        raise BadValueError(row, f"{key[0]}: expected a name, found nothing")
+    return names, guest_index.astype(np.int64)
+
+
+def _numbers(column: Any, number_column: NumberColumn) -> Floats:  # noqa: ANN401 - as above
+    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+    from pyarrow import compute  # noqa: PLC0415
+
+    present = column.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_string(column.type):
+        encoded = column.dictionary_encode()
+        words = encoded.dictionary.to_pylist()
+        parsed = [
+            number_column.symbols.get(word.strip(), word.strip()) for word in words
+        ]
+        numbers = np.array([_number(each) for each in parsed], np.float64)
+        which = compute.fill_null(encoded.indices, 0).to_numpy(zero_copy_only=False)
+        blank = np.array([each == "" for each in parsed], np.bool_)
+        if parsed:
+            present = present & ~blank[which]
+        values = numbers[which] if parsed else np.full(len(column), np.nan)
+    else:
+        values = compute.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+    invalid = np.where(
+        present, ~number_column.accepts(values), not number_column.optional
+    )
+    if invalid.any():
+        row = int(np.argmax(invalid))
+        found = repr(column[row].as_py()) if present[row] else "nothing"
+        raise BadValueError(
+            row,
+            f"{number_column.name}: expected {number_column.expected}, found {found[:MAX_VALUE_LENGTH]}",
+        )
+    unknown = ~present
+    for each in number_column.unknown:
+        unknown |= values == each
+    return np.where(unknown, np.nan, values)
+
+
+def _number(word: str | float) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of the message of *error*."""
+    return str(error).partition("\n")[0][:200]

@@ -1,0 +1,130 @@
+"""Large CSV files, a part at a time, and what is wrong with them, line by line.
+
+Arrow reads; where it stumbles, or a value is out of range, the file is read again
+by the line, to say where.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import closing
+
+from opendrs.errors import InvalidFileError
+from opendrs.simulation.traces.columns import (
+    MAX_REPORTED,
+    BadValueError,
+    RowBatch,
+    TableFormat,
+    first_line,
+    parse_rows,
+)
+from opendrs.simulation.traces.decompression import read_lines
+from opendrs.simulation.traces.files import TraceSource, wrap_read_errors
+
+MAX_FURTHER_LINES = 10_000  # lines that are looked at after the first that is wrong
+BLOCK_SIZE = 8 << 20  # bytes read at a time
+MAX_COLUMNS = 10_000  # Arrow takes room for each; the widest trace has 20
+
+
+def read_csv(source: TraceSource, table_format: TableFormat) -> Iterator[RowBatch]:
+    """Yield the rows of a CSV file.
+
+    Raises:
+        InvalidFileError: It cannot be read, or a row is not as *table_format* says.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+    from pyarrow import csv as arrow  # noqa: PLC0415
+
+    with wrap_read_errors(source.label), closing(source.open()) as content:
+        names = table_format.columns or csv_columns(source, table_format.delimiter)
+        present = table_format.select_columns(names, source.label)
+        kinds = {name: pa.string() for name in present.key}
+        for each in present.fields:
+            kinds[each.name] = pa.string() if each.symbols else pa.float64()
+        try:
+            reader = arrow.open_csv(
+                content,
+                arrow.ReadOptions(
+                    column_names=list(names),
+                    block_size=BLOCK_SIZE,
+                    skip_rows=0 if table_format.columns else 1,
+                ),
+                arrow.ParseOptions(delimiter=table_format.delimiter),
+                arrow.ConvertOptions(
+                    column_types=kinds,
+                    include_columns=list(kinds),
+                    null_values=[""],
+                    strings_can_be_null=False,
+                ),
+            )
+            for rows in reader:
+                yield parse_rows(rows, present)
+        except (pa.ArrowException, BadValueError, UnicodeError) as error:
+            messages = tuple(
+                _diagnostics(source, present, has_header=table_format.columns is None)
+            )
+            raise InvalidFileError(
+                *(messages or (f"{source.label}: {first_line(error)}",))
+            ) from error
+
+
+def csv_columns(source: TraceSource, delimiter: str = ",") -> tuple[str, ...]:
+    """Return the names of the columns, which the first line tells.
+
+    Raises:
+        InvalidFileError: It cannot be read.
+    """
+    with wrap_read_errors(source.label), closing(source.open()) as content:
+        start = next(read_lines(content, source.label), b"")
+        line = start.decode("utf-8-sig", errors="replace")
+    try:
+        first = next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise InvalidFileError(f"{source.label}, line 1: {error}") from error
+    if len(first) > MAX_COLUMNS:
+        raise InvalidFileError(
+            f"{source.label}, line 1: more than {MAX_COLUMNS:,} columns"
+        )
+    return tuple(name.strip() for name in first)
+
+
+def _diagnostics(
+    source: TraceSource, table_format: TableFormat, *, has_header: bool
+) -> Iterator[str]:
+    """Yield what is wrong with the lines of a CSV file."""
+    assert table_format.columns is not None  # noqa: S101 - for the type checker
+    reported, since = 0, 0
+    with closing(source.open()) as content:
+        lines = read_lines(content, source.label)
+        texts = (line.decode("utf-8", "replace") for line in lines)
+        rows = csv.reader(texts, delimiter=table_format.delimiter)
+        try:
+            for row in rows:
+                since += reported > 0
+                if since > MAX_FURTHER_LINES:
+                    return
+                if not row or (has_header and rows.line_num == 1):
+                    continue
+                detail = _diagnose(row, table_format)
+                if detail and reported == MAX_REPORTED:
+                    yield f"{source.label}: and more"
+                    return
+                if detail:
+                    reported += 1
+                    yield f"{source.label}, line {rows.line_num}: {detail}"
+        except csv.Error as error:
+            yield f"{source.label}, line {rows.line_num}: {error}"
+
+
+def _diagnose(row: list[str], table_format: TableFormat) -> str | None:
+    assert table_format.columns is not None  # noqa: S101 - for the type checker
+    if len(row) != len(table_format.columns):
+        names = ", ".join(table_format.columns)
+        return f"{len(row)} values instead of {len(table_format.columns)}: {names}"
+    values = dict(zip(table_format.columns, row, strict=True))
+    for name in table_format.key:
+        if not values[name]:
+            return f"{name}: expected a name, found nothing"
+    details = (each.diagnose(values[each.name]) for each in table_format.fields)
+    return next((detail for detail in details if detail), None)

@@ -1,0 +1,179 @@
+"""Large files with a JSON object a line, a part at a time.
+
+With the standard library: Arrow's reader of JSON ends the whole process where it meets
+a line that says `null` (pyarrow 26.0.1).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from opendrs.errors import InvalidFileError
+from opendrs.simulation.traces.columns import (
+    MAX_REPORTED,
+    MAX_VALUE_LENGTH,
+    NumberColumn,
+    RowBatch,
+    TableFormat,
+)
+from opendrs.simulation.traces.decompression import read_lines
+from opendrs.simulation.traces.files import TraceSource, limited_error, wrap_read_errors
+from opendrs.simulation.workload import Floats
+
+LINES_PER_BATCH = 20_000  # at a time
+BATCH_SIZE = 32 << 20  # bytes at a time, if there are more in so many lines
+
+NumberedRecord = tuple[int, object]  # line number, and what it says
+
+
+def read_json(source: TraceSource, table_format: TableFormat) -> Iterator[RowBatch]:
+    """Yield the objects of a file; a dot in the name of a field leads into another.
+
+    Numbers may be strings, as BigQuery writes whole ones.
+
+    Raises:
+        InvalidFileError: It cannot be read, or an object is not as *table_format* says.
+    """
+    with wrap_read_errors(source.label), closing(source.open()) as content:
+        before = 0
+        for lines in _line_batches(read_lines(content, source.label)):
+            yield _batch(_records(lines, before, source), table_format, source)
+            before += len(lines)
+        if not before:
+            raise InvalidFileError(f"{source.label}: empty")
+
+
+def _line_batches(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
+    batch, size = [], 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if len(batch) == LINES_PER_BATCH or size >= BATCH_SIZE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _records(
+    lines: list[bytes], before: int, source: TraceSource
+) -> list[NumberedRecord]:
+    records, diagnostics = [], []
+    for number, line in enumerate(lines, before + 1):
+        if line.isspace():
+            continue
+        try:
+            records.append((number, json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            diagnostics.append(f"{source.label}, line {number}: not JSON: {error}")
+    if diagnostics:
+        raise limited_error(source.label, diagnostics)
+    return records
+
+
+def _batch(
+    records: list[NumberedRecord], table_format: TableFormat, source: TraceSource
+) -> RowBatch:
+    index: dict[str, int] = {}
+    names = zip(*(_column(records, name) for name in table_format.key), strict=True)
+    guest_index = [index.setdefault(_name(parts), len(index)) for parts in names]
+    values = {
+        each.name: _numbers(_column(records, each.name), each)
+        for each in table_format.fields
+    }
+    valid = np.array([name != "" for name in index], np.bool_)[guest_index]
+    for each in table_format.fields:
+        column = values[each.name]
+        valid &= np.isnan(column) | each.accepts(column)
+    if not valid.all():
+        invalid = [
+            records[row] for row in np.flatnonzero(~valid)[:MAX_REPORTED].tolist()
+        ]
+        raise InvalidFileError(
+            *(
+                f"{source.label}, line {number}: {_diagnose(record, table_format)}"
+                for number, record in invalid
+            )
+        )
+    for each in table_format.fields:
+        for unknown in each.unknown:
+            values[each.name][values[each.name] == unknown] = math.nan
+    return RowBatch(list(index), np.array(guest_index, np.int64), values)
+
+
+def _column(records: list[NumberedRecord], name: str) -> list[object]:
+    outer, _, inner = name.partition(".")
+    column = [
+        each.get(outer) if isinstance(each, dict) else None for _, each in records
+    ]
+    return [_inner_value(each, inner) for each in column] if inner else column
+
+
+def _inner_value(outer: object, inner: str) -> object:
+    """Return what *outer* has by the name *inner*; what is no object has no number."""
+    if isinstance(outer, dict):
+        return outer.get(inner)
+    return None if outer is None else _NotAnObject(outer)
+
+
+@dataclass(frozen=True, slots=True)
+class _NotAnObject:
+    """What stands where an object in braces should be."""
+
+    value: object
+
+    def __repr__(self) -> str:
+        return f"{self.value!r} instead of an object"
+
+
+def _name(parts: tuple[object, ...]) -> str:
+    """Return the name that *parts* make; nothing if one is missing."""
+    if None in parts or "" in parts:
+        return ""
+    return "-".join(map(str, parts))
+
+
+def _numbers(column: list[object], field: NumberColumn) -> Floats:
+    """Return *column*; NaN where it may be unknown, infinity where it is wrong."""
+    kinds = set(map(type, column))
+    if kinds <= {int, float} or kinds == {str}:
+        with suppress(ValueError, OverflowError):
+            numbers = np.array(column, np.float64)
+            return np.where(np.isnan(numbers), math.inf, numbers)
+    return np.array([_number(value, field) for value in column], np.float64)
+
+
+def _number(value: object, field: NumberColumn) -> float:
+    if value is None or value == "":
+        return math.nan if field.optional else math.inf
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return math.inf
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return math.inf
+    return math.inf if math.isnan(number) else number
+
+
+def _diagnose(record: object, table_format: TableFormat) -> str:
+    """Return what is wrong with *record*, of which something is."""
+    if not isinstance(record, dict):
+        return "expected an object in braces"
+    for name in table_format.key:
+        if _column([(0, record)], name)[0] in (None, ""):
+            return f"{name}: expected a name, found nothing"
+    column = next(each for each in table_format.fields if not _is_valid(record, each))
+    value = _column([(0, record)], column.name)[0]
+    found = "nothing" if value is None else repr(value)[:MAX_VALUE_LENGTH]
+    return f"{column.name}: expected {column.expected}, found {found}"
+
+
+def _is_valid(record: object, field: NumberColumn) -> bool:
+    number = _numbers(_column([(0, record)], field.name), field)
+    return bool(np.isnan(number)[0] or field.accepts(number)[0])

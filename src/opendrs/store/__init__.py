@@ -1,0 +1,5 @@
+"""Where the record is kept."""
+
+from opendrs.store.memory import MemoryStore as MemoryStore
+from opendrs.store.sqlite import SqliteStore as SqliteStore
+from opendrs.store.sqlite_requests import SqliteRequestStore as SqliteRequestStore

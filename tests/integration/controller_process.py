@@ -1,0 +1,161 @@
+"""The controller as a process, with a simulated cluster that outlives it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import tomli_w
+
+from integration.libvirt_lab import eventually
+from opendrs.api.schema import REQUESTS_PATH, RequestBody, RequestStatus, UsageSamples
+from opendrs.controller import SystemClock
+from opendrs.ports import LoadState
+from support import external_cluster
+from support.certificates import NODES, CertificateFiles, node_token
+from support.external_cluster import CallMoment, ExternalCluster
+
+PROMPT = 60.0  # seconds in which a waiting controller ends, on a busy machine
+
+
+class ControllerProcess:
+    """A controller that can be killed and started anew, and what it looks after.
+
+    Args:
+        place: A directory for its files.
+        cluster: What it looks after.
+    """
+
+    def __init__(self, place: Path, cluster: ExternalCluster) -> None:
+        self.cluster = cluster
+        self.place = place
+        self._certificates = CertificateFiles(place)
+        self._sequence = 0
+        self._clients: dict[str, httpx.Client] = {}
+        settings = self._certificates.settings
+        document = {
+            "api": {
+                "certificate": settings.certificate.name,
+                "key": settings.key.name,
+                "tokens": settings.tokens.name,
+                "listen": settings.listen,
+                "batch_window": 0.1,
+            },
+            "platform": {"away": {"kind": "external", "address": "cluster"}},
+            "policy": {
+                "name": "consolidate",
+                "consolidate": {"detector": "last-n-average"},
+            },
+            "limits": {"cooldown": 0.001},
+            "store": {"path": "record.sqlite"},
+        }
+        (place / "opendrs.toml").write_text(tomli_w.dumps(document))
+
+    def command(self) -> list[str]:
+        """Return the words that start a controller."""
+        return [sys.executable, external_cluster.__file__, "run", "opendrs.toml"]
+
+    def start(self) -> None:
+        """Start it, and wait until it has looked around."""
+        self._hang_up()
+        with (self.place / "log").open("wb") as log:
+            self.process = subprocess.Popen(  # noqa: S603 - our own program
+                [*self.command(), "--format", "json"],
+                cwd=self.place,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        eventually(
+            lambda: bool(self.has_logged("decision-made")), 30, "it has looked around"
+        )
+        (listening,) = self.has_logged("api-listening")
+        port = listening["port"]
+        assert isinstance(port, int)
+        self._clients = {
+            node: self._certificates.client(port, node_token(node)) for node in NODES
+        }
+
+    def has_logged(self, event: str) -> list[dict[str, object]]:
+        """Return what it has logged of such events since it was started."""
+        lines = (self.place / "log").read_text().splitlines(keepends=True)
+        line_event = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [line for line in line_event if line["event"] == event]
+
+    def kill_at(self, moment: CallMoment) -> None:
+        """Let it die once it comes to *moment*; the cluster does not answer it."""
+
+        def strike(now: CallMoment) -> None:
+            if now == moment:
+                self.cluster.on_call = lambda _: None
+                self.process.kill()
+                raise EOFError
+
+        self.cluster.on_call = strike
+
+    def stop(self, times: int = 1) -> int:
+        """Tell it to stop, and return its exit status."""
+        for _ in range(times):
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PROMPT)
+
+    def end(self) -> None:
+        """End all that is left."""
+        self._hang_up()
+        self.process.kill()
+        self.process.wait()
+
+    def _hang_up(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def send_request(
+        self,
+        node: str,
+        load_state: LoadState = LoadState.NORMAL,
+        evict: Sequence[str] = (),
+    ) -> RequestBody:
+        """Let the agent of *node* send a request, which is accepted."""
+        self._sequence += 1
+        request = RequestBody(
+            id=uuid4(),
+            node=node,
+            sequence=self._sequence,
+            taken_at=SystemClock().now(),
+            load_state=load_state,
+            evict=list(evict),
+            samples=UsageSamples(interval=300.0, guests={}, host_overhead=[0.0]),
+        )
+        assert self.send(request).status_code == 202
+        return request
+
+    def send(self, request: RequestBody) -> httpx.Response:
+        """Send *request*."""
+        body = request.model_dump_json()
+        return self._clients[request.node].post(REQUESTS_PATH, content=body)
+
+    def request_status(self, request: RequestBody) -> RequestStatus:
+        """Return how *request* stands."""
+        answer = self._clients[request.node].get(f"{REQUESTS_PATH}/{request.id}")
+        assert answer.status_code == 200, answer.text
+        return RequestStatus.model_validate_json(answer.content)
+
+    def closed(self, request: RequestBody) -> RequestStatus:
+        """Return how *request* stands once it is closed."""
+        eventually(
+            lambda: self.request_status(request).state.closed,
+            20,
+            "the request is closed",
+        )
+        return self.request_status(request)
+
+    def guest_nodes(self) -> dict[str, str]:
+        """Return the node of each guest."""
+        guests = self.cluster.platform.observe().guests
+        return {name: guest.node for name, guest in guests.items()}

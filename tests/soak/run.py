@@ -1,0 +1,218 @@
+"""One cluster from a seed, and the controllers that work on it, each until it dies."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opendrs.model import Limits
+from soak.checker import InvariantChecker
+from soak.cluster import Cluster
+from soak.endpoint import ControllerEnd, Endpoint, draw_end
+from soak.faults import MINUTE, Faults
+from soak.invariants import CheckedLimits, Invariant, Violation
+from soak.platform import model_rule
+from soak.process import CRASHED, KILLED, ControllerConfig, run_forked, run_here
+from soak.scenario import HOUR, draw_scenario
+
+Event = tuple[float, str]  # true time, and what happened
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What came of an episode.
+
+    Attributes:
+        seed: Its seed.
+        summary: The cluster, the policy and the limits, in a line.
+        cycles: Cycles in which the controllers decided.
+        kills: Controllers that were killed.
+        crashes: Tracebacks of controllers that ended by an unexpected error.
+        violations: Promises that were not kept.
+        counts: How often each event happened, and each outcome was recorded.
+        trace: The last events.
+    """
+
+    seed: int
+    summary: str
+    cycles: int
+    kills: int
+    crashes: tuple[str, ...]
+    violations: tuple[Violation, ...]
+    counts: Counter[str]
+    trace: tuple[Event, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Return whether anything was found."""
+        return bool(self.crashes or self.violations)
+
+    @property
+    def violated(self) -> set[Invariant]:
+        """Return the promises that were not kept."""
+        return {violation.invariant for violation in self.violations}
+
+
+@dataclass
+class SoakRun:
+    """One cluster, and the controllers that work on it, one after the other.
+
+    Args:
+        seed: Draws all of it.
+        directory: A directory for the record.
+        cycles: Cycles after which it ends.
+        forked: Whether controllers are processes of their own, killed by SIGKILL.
+        policy: The policy; None to draw one.
+        change_limits: Changes the limits for the controller, and not for the judge, which
+            has to notice.
+        rules: Whether the controller is shown the placement rules.
+    """
+
+    seed: int
+    directory: Path
+    cycles: int = 40
+    forked: bool = False
+    policy: str | None = None
+    change_limits: Callable[[Limits], Limits] = lambda limits: limits
+    rules: bool = True
+    _crashes: list[str] = field(default_factory=list)
+    _kills: int = 0
+
+    def __post_init__(self) -> None:
+        self._draw = random.Random(self.seed)  # noqa: S311 - no secret
+        self._cluster = Cluster(self._new_random())
+        self._scenario, self._platform = draw_scenario(
+            self._new_random(), self._cluster, self.policy
+        )
+        database = self.directory / f"{self.seed}.sqlite"
+        database.unlink(missing_ok=True)  # of an episode that was played before
+        rules = map(model_rule, self._cluster.rules if self.rules else ())
+        self._setup = ControllerConfig(
+            policy=self._scenario.build_policy(
+                self.change_limits(self._scenario.limits)
+            ),
+            interval=self._scenario.interval,
+            database=database,
+            rules=tuple(rules),
+        )
+        hosts = self._cluster.hosts.values()
+        self._checker = InvariantChecker(
+            limits=_checked_limits(self._scenario.limits, self._platform.lag),
+            database=database,
+            node_memory={host.name: (host.memory, host.own) for host in hosts},
+            rules=self._cluster.rules,
+        )
+        self._cluster.report = self._checker.event
+        for guest in self._cluster.guests.values():
+            self._cluster.add(guest)
+        self._endpoint = Endpoint(
+            self._cluster, self._platform, self._checker, self._new_random()
+        )
+        self._faults = Faults(
+            cluster=self._cluster,
+            platform=self._platform,
+            draw=self._new_random(),
+            pause=self._scenario.pause,
+        )
+
+    def run(self) -> RunResult:
+        """Run controllers until there were enough cycles, and then one in peace."""
+        self._faults.begin()
+        while self._endpoint.cycles < self.cycles and not self._has_failed:
+            self._run(draw_end(self._draw, forked=self.forked))
+            self._pass_time()
+        if not self._has_failed:
+            self._faults.stop()
+            self._run(ControllerEnd(stop_after=3))
+        if not self._has_failed:
+            guests = self._cluster.guests.values()
+            self._checker.finish({g.name: (g.host, g.running) for g in guests})
+        return RunResult(
+            self.seed,
+            self._summary(),
+            self._endpoint.cycles,
+            self._kills,
+            tuple(self._crashes),
+            tuple(self._checker.violations),
+            self._checker.counts + self._endpoint.outcomes,
+            tuple(self._checker.trace),
+        )
+
+    @property
+    def _has_failed(self) -> bool:
+        return bool(self._checker.violations or self._crashes)
+
+    def _summary(self) -> str:
+        limits, drawn = self._scenario.limits, self._scenario
+        networks = [
+            f"{n.max_parallel_migrations} over {','.join(n.nodes)}"
+            for n in limits.networks
+        ]
+        death = "SIGKILL" if self.forked else "an exception"
+        parts = (
+            (
+                f"{drawn.policy} every {drawn.interval:g} s on "
+                f"{len(self._cluster.hosts)} hosts, killed by {death}"
+            ),
+            (
+                f"migrations: {limits.max_migrations_per_node} per node, "
+                f"{limits.max_parallel_migrations} in all{''.join(f', {n}' for n in networks)}"
+            ),
+            (
+                f"cooldown {limits.cooldown:g} s, quiet time {limits.min_uptime:g} s, "
+                f"timeout {limits.migration_timeout:g} s, headroom {limits.memory_headroom:g}, "
+                f"overcommit {limits.memory_overcommit:g}"
+            ),
+            (
+                f"guests of silent hosts are {self._platform.unreachable_guests}, loads are "
+                f"measured every {self._platform.period:g} s, "
+                f"{self._platform.errors:.0%} of questions fail"
+            ),
+        )
+        return "\n  ".join(parts)
+
+    def _new_random(self) -> random.Random:
+        """Return a source of its own, so that one does not change what others draw."""
+        return random.Random(self._draw.random())  # noqa: S311 - no secret
+
+    def _run(self, ending: ControllerEnd) -> None:
+        self._platform.origin = self._draw.uniform(0, 1e6) - self._cluster.now
+        self._cluster.report_event("process", ending=ending)
+        self._endpoint.begin(ending)
+        run = run_forked if self.forked else run_here
+        how, detail = run(self._setup, self._endpoint)
+        last = detail.strip().splitlines()[-1]
+        self._cluster.report_event("process-end", how=how, detail=last)
+        self._kills += how == KILLED
+        if how == CRASHED:
+            self._crashes.append(detail)
+
+    def _pass_time(self) -> None:
+        """Let time pass until the next process."""
+        draw = self._draw
+        (most,) = draw.choices([MINUTE, 10 * MINUTE, 2 * HOUR], [20, 5, 1])
+        self._cluster.advance(draw.uniform(1, most))
+        if draw.random() < 0.15:
+            self._faults.jump()
+
+
+def _checked_limits(limits: Limits, lag: float) -> CheckedLimits:
+    networks = {
+        n.name: (n.nodes, n.max_parallel_migrations)
+        for n in limits.networks
+        if n.max_parallel_migrations
+    }
+    return CheckedLimits(
+        headroom=limits.memory_headroom,
+        overcommit=limits.memory_overcommit,
+        per_node=limits.max_migrations_per_node,
+        per_cluster=limits.max_parallel_migrations,
+        networks=networks,
+        cooldown=limits.cooldown,
+        min_uptime=limits.min_uptime,
+        timeout=limits.migration_timeout,
+        lag=lag,
+    )

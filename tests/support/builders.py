@@ -1,0 +1,96 @@
+"""Small clusters, on one line, in the reader's units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from opendrs.model import (
+    GIB,
+    Guest,
+    GuestId,
+    GuestKind,
+    GuestState,
+    Mobility,
+    Node,
+    NodeId,
+    NodeState,
+    Resources,
+    Rule,
+    Snapshot,
+    Usage,
+)
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+CAPACITY = Resources(cpu=10, memory=100 * GIB)
+
+
+def fraction_of_node(capacity: Resources, load: float) -> Resources:
+    """Return the part *load* of *capacity*: 0.5 is half of everything."""
+    return Resources(capacity.cpu * load, int(capacity.memory * load))
+
+
+def cluster(
+    nodes: Mapping[str, float | None],
+    guests: Mapping[str, tuple[str, float | None]],
+    rules: Iterable[Rule] = (),
+    moving: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Return a cluster of equal nodes.
+
+    Args:
+        nodes: Load of each node, as a fraction of its capacity; None when it
+            was not measured.
+        guests: Node of each guest and its usage, as a fraction of a node's
+            capacity; None when it was not measured. Its limit is the same.
+        rules: The rules in force.
+        moving: The target of each guest that is under way.
+    """
+    bound = {GuestId(name): NodeId(target) for name, target in (moving or {}).items()}
+    return Snapshot(
+        taken_at=NOON,
+        nodes={NodeId(name): node(name, load) for name, load in nodes.items()},
+        guests={
+            GuestId(name): guest(
+                name, where, load, migrating_to=bound.get(GuestId(name))
+            )
+            for name, (where, load) in guests.items()
+        },
+        rules=tuple(rules),
+    )
+
+
+def node(name: str, load: float | None, **changes: Any) -> Node:  # noqa: ANN401
+    """Return an online node of which the part *load* is in use."""
+    usage = Usage() if load is None else Usage.of(fraction_of_node(CAPACITY, load))
+    plain = Node(
+        id=NodeId(name), capacity=CAPACITY, usage=usage, state=NodeState.ONLINE
+    )
+    return replace(plain, **changes)
+
+
+def guest(
+    name: str,
+    where: str,
+    load: float | None,
+    **changes: Any,  # noqa: ANN401
+) -> Guest:
+    """Return a running guest that uses the part *load* of a node."""
+    part = None if load is None else fraction_of_node(CAPACITY, load)
+    plain = Guest(
+        id=GuestId(name),
+        node=NodeId(where),
+        kind=GuestKind.VM,
+        state=GuestState.RUNNING,
+        limit=part,
+        usage=Usage() if part is None else Usage.of(part),
+        mobility=Mobility.LIVE,
+    )
+    return replace(plain, **changes)
+
+
+def guest_ids(*names: str) -> frozenset[GuestId]:
+    """Return *names* as guests."""
+    return frozenset(GuestId(name) for name in names)

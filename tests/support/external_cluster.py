@@ -1,0 +1,151 @@
+"""A simulated cluster that outlives the processes which work on it.
+
+Called as a program it is `opendrs`, with the further kind of platform "outside":
+one in another process, which lets itself be worked on at the socket `address`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from opendrs.cli.main import main
+from opendrs.controller import SystemClock
+from opendrs.errors import OpenDRSError
+from opendrs.model import Action, Snapshot
+from opendrs.platforms import registry
+from opendrs.ports import TaskId, TaskStatus
+from opendrs.simulation import SimulatedPlatform
+
+BEFORE, AFTER = "before", "after"
+CallMoment = tuple[str, str]  # a method of the platform; before or after it was called
+
+
+class ExternalCluster:
+    """A simulated cluster for other processes; used in a `with` statement.
+
+    Args:
+        origin: The cluster in the beginning.
+        address: The socket at which it can be reached.
+        bandwidth: Bytes a second over the link of one node.
+    """
+
+    def __init__(self, origin: Snapshot, address: Path, bandwidth: float) -> None:
+        self.platform = SimulatedPlatform(
+            origin, SystemClock(), bandwidth=bandwidth, load_variation=0.0
+        )
+        self.starts: Counter[Action] = Counter()
+        self.on_call: Callable[[CallMoment], None] = lambda _: None
+        self._listener = Listener(str(address))
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._receive, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._listener.close()
+
+    def _receive(self) -> None:
+        with suppress(OSError):  # it was closed
+            while True:
+                caller = self._listener.accept()
+                threading.Thread(
+                    target=self._serve, args=(caller,), daemon=True
+                ).start()
+
+    def _serve(self, caller: Connection[Any, Any]) -> None:
+        with caller, suppress(EOFError, OSError):  # whoever called has died
+            while True:
+                method, arguments = caller.recv()
+                self.on_call((method, BEFORE))
+                answer = self._answer(method, arguments)
+                self.on_call((method, AFTER))
+                caller.send(answer)
+
+    def _answer(self, method: str, arguments: tuple[Any, ...]) -> object:
+        with self._lock:
+            if method == "start":
+                self.starts[arguments[0]] += 1
+            try:
+                return getattr(self.platform, method)(*arguments)
+            except OpenDRSError as error:
+                return error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalSettings:
+    """Where a cluster outside of this process can be reached."""
+
+    address: Path
+
+
+class ExternalPlatform:
+    """A cluster outside of this process, as `opendrs.ports.Platform`.
+
+    Args:
+        name: What it is called.
+        address: The socket at which it can be reached.
+    """
+
+    def __init__(self, name: str, address: Path) -> None:
+        self.name = name
+        self._connection: Connection[Any, Any] = Client(str(address))
+
+    def observe(self) -> Snapshot:
+        """Return the cluster as it is now."""
+        answer: Snapshot = self._call("observe")
+        return answer
+
+    def start(self, action: Action) -> TaskId:
+        """Start *action*."""
+        answer: TaskId = self._call("start", action)
+        return answer
+
+    def find(self, action: Action) -> TaskId:
+        """Return the task that *action* would have been given."""
+        answer: TaskId = self._call("find", action)
+        return answer
+
+    def status(self, task: TaskId) -> TaskStatus:
+        """Return how *task* stands."""
+        answer: TaskStatus = self._call("status", task)
+        return answer
+
+    def abort(self, task: TaskId) -> None:
+        """Ask for *task* to be given up."""
+        self._call("abort", task)
+
+    def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401
+        self._connection.send((method, arguments))
+        answer = self._connection.recv()
+        if isinstance(answer, OpenDRSError):
+            raise answer
+        return answer
+
+
+def _adapter_factory() -> tuple[type, registry.PlatformFactory]:
+    def adapter(name: str, settings: object, rules: object) -> ExternalPlatform:
+        del rules
+        assert isinstance(settings, ExternalSettings)
+        return ExternalPlatform(name, settings.address)
+
+    return ExternalSettings, adapter
+
+
+if __name__ == "__main__":
+    assert isinstance(registry.KINDS, dict)
+    registry.KINDS["external"] = _adapter_factory
+    main()

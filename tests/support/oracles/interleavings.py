@@ -1,0 +1,222 @@
+"""The states a plan may pass through, the plain way, and what is wrong in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from random import Random
+
+from opendrs.model import (
+    Affinity,
+    ColdMigration,
+    GuestId,
+    Limits,
+    LiveMigration,
+    NodeId,
+    Plan,
+    Snapshot,
+    Step,
+)
+from support.oracles.placement import RuleViolation, current_placement, violated_rules
+
+NOT_STARTED, RUNNING, DONE = range(3)
+MAX_EXHAUSTIVE = 6  # up to so many units every state is looked at, and else a sample
+
+State = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StepUnit:
+    """Steps that are started together."""
+
+    steps: tuple[Step, ...]
+    depends_on: frozenset[int]
+
+
+def unsafe_states(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
+    """Return what is wrong in some state that *plan* may pass through."""
+    found: list[str] = []
+    parts = step_units(snapshot, plan)
+    before = violated_rules(snapshot, current_placement(snapshot))
+    for state in states(parts):
+        found += _violations(snapshot, parts, state, before)
+        found += _overfull_nodes(snapshot, parts, state, limits)
+    return found
+
+
+def step_units(snapshot: Snapshot, plan: Plan) -> list[StepUnit]:
+    """Return the steps of *plan*, those of guests kept together as one."""
+    groups: list[list[Step]] = []
+    for step in plan.steps:
+        friends = [
+            g for g in groups if any(_start_together(snapshot, step, s) for s in g)
+        ]
+        others = [g for g in groups if g not in friends]
+        groups = [*others, [*(s for g in friends for s in g), step]]
+    groups.sort(key=lambda group: plan.steps.index(group[0]))
+    position = {step.id: i for i, group in enumerate(groups) for step in group}
+    return [
+        StepUnit(
+            tuple(group),
+            frozenset(position[name] for step in group for name in step.depends_on),
+        )
+        for group in groups
+    ]
+
+
+def states(parts: Sequence[StepUnit]) -> Iterator[State]:
+    """Yield the states in which nothing has started before what it waits for."""
+    if len(parts) <= MAX_EXHAUSTIVE:
+        for state in product(range(3), repeat=len(parts)):
+            if _reachable(parts, state):
+                yield state
+        return
+    random = Random(len(parts))  # noqa: S311 - a sample, not a secret
+    for _ in range(30):
+        yield from _random_execution(parts, random)
+
+
+def _random_execution(parts: Sequence[StepUnit], random: Random) -> Iterator[State]:
+    """Yield the states of one way through: much is started before it ends."""
+    state = [NOT_STARTED] * len(parts)
+    while set(state) != {DONE}:
+        starts = [
+            i
+            for i, part in enumerate(parts)
+            if state[i] == NOT_STARTED
+            and all(state[j] == DONE for j in part.depends_on)
+        ]
+        ends = [i for i, stage in enumerate(state) if stage == RUNNING]
+        eager = bool(starts) and (not ends or random.randrange(5) > 0)
+        state[random.choice(starts if eager else ends)] += 1
+        yield tuple(state)
+
+
+def _reachable(parts: Sequence[StepUnit], state: State) -> bool:
+    return all(
+        state[i] == NOT_STARTED or all(state[j] == DONE for j in part.depends_on)
+        for i, part in enumerate(parts)
+    )
+
+
+def _start_together(snapshot: Snapshot, one: Step, other: Step) -> bool:
+    """Return whether the guests are kept together, and go the same way."""
+    pair = {migration_of(one).guest, migration_of(other).guest}
+    endpoints = {
+        (migration_of(step).source, migration_of(step).target) for step in (one, other)
+    }
+    return len(endpoints) == 1 and any(
+        isinstance(rule, Affinity) and rule.strict and pair <= rule.guests
+        for rule in snapshot.rules
+    )
+
+
+def migration_of(step: Step) -> LiveMigration | ColdMigration:
+    assert isinstance(step.action, LiveMigration | ColdMigration)
+    return step.action
+
+
+def _violations(
+    snapshot: Snapshot,
+    parts: Sequence[StepUnit],
+    state: State,
+    before: set[RuleViolation],
+) -> list[str]:
+    places: dict[GuestId, frozenset[NodeId]] = dict(current_placement(snapshot))
+    for part, stage in zip(parts, state, strict=True):
+        for step in part.steps:
+            action = migration_of(step)
+            if stage == RUNNING:
+                places[action.guest] = frozenset({action.source, action.target})
+            elif stage == DONE:
+                places[action.guest] = frozenset({action.target})
+    return [
+        f"{sorted(guests)} break rule {position} in {state}"
+        for position, guests in violated_rules(snapshot, places) - before
+    ]
+
+
+def _overfull_nodes(
+    snapshot: Snapshot, parts: Sequence[StepUnit], state: State, limits: Limits
+) -> list[str]:
+    """Return the nodes that have taken in more than they may hold.
+
+    A guest under way counts on both nodes; what leaves frees no more than was
+    measured on the node. Who leaves for the second time had arrived there before.
+    """
+    usage = _MemoryUsage(snapshot)
+    stages = [
+        (step, stage)
+        for part, stage in zip(parts, state, strict=True)
+        for step in part.steps
+    ]
+    done = [step for step, stage in stages if stage == DONE]
+    initial = {step.id for step in done if usage.is_on_initial_node(step)}
+    for step in done:
+        if step.id in initial:
+            usage.leave(step)
+    for step, stage in stages:
+        if stage != NOT_STARTED:
+            usage.arrive(step)
+    for step in done:
+        if step.id not in initial:
+            usage.leave(step)
+    return [f"{name} is overfilled in {state}" for name in usage.overfull(limits)]
+
+
+class _MemoryUsage:
+    """What is used and promised on each node, and who has taken anybody in."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._used = {name: node.usage.memory for name, node in snapshot.nodes.items()}
+        self._committed = dict.fromkeys(snapshot.nodes, 0)
+        for guest in snapshot.guests.values():
+            for name in guest.occupied_nodes:
+                self._committed[name] += _committed_memory(snapshot, guest.id)
+        self._targets: set[NodeId] = set()
+
+    def is_on_initial_node(self, step: Step) -> bool:
+        return (
+            migration_of(step).source
+            == self._snapshot.guests[migration_of(step).guest].node
+        )
+
+    def leave(self, step: Step) -> None:
+        source, guest = (
+            migration_of(step).source,
+            self._snapshot.guests[migration_of(step).guest],
+        )
+        left = (self._used[source] or 0) - (guest.usage.memory or 0)
+        self._used[source] = max(0, left)
+        self._committed[source] -= _committed_memory(self._snapshot, guest.id)
+
+    def arrive(self, step: Step) -> None:
+        target, guest = (
+            migration_of(step).target,
+            self._snapshot.guests[migration_of(step).guest],
+        )
+        self._targets.add(target)
+        assert self._used[target] is not None
+        assert guest.usage.memory is not None
+        self._used[target] = (self._used[target] or 0) + guest.usage.memory
+        self._committed[target] += _committed_memory(self._snapshot, guest.id)
+
+    def overfull(self, limits: Limits) -> Iterator[NodeId]:
+        for name in self._targets:
+            capacity = self._snapshot.nodes[name].capacity
+            if (
+                capacity is None
+                or (self._used[name] or 0)
+                > capacity.memory * (1 - limits.memory_headroom)
+                or self._committed[name] > capacity.memory * limits.memory_overcommit
+            ):
+                yield name
+
+
+def _committed_memory(snapshot: Snapshot, name: GuestId) -> int:
+    guest = snapshot.guests[name]
+    if guest.limit is not None and guest.limit.memory > 0:
+        return guest.limit.memory
+    return guest.usage.memory or 0

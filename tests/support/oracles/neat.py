@@ -1,0 +1,134 @@
+"""Parts of OpenStack Neat that the policy `consolidate` does not use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from opendrs.model import GuestId
+from opendrs.policies.base import require_ratio
+from opendrs.policies.consolidation import (
+    EvictionCandidates,
+    GuestLoad,
+    GuestSelector,
+    LoadHistories,
+)
+from opendrs.policies.consolidation.history import Integers, Mask
+
+NANOSECONDS = 1_000_000_000
+
+
+def cpu_used(core: float, before: tuple[float, int], now: tuple[float, int]) -> float:
+    """Return the CPU that a guest used between two readings of its counter.
+
+    Args:
+        core: Speed of one core, in the unit of the answer.
+        before: Time of the earlier reading in seconds, and CPU time in
+            nanoseconds.
+        now: The same of the later reading.
+    """
+    return core * (now[1] - before[1]) / ((now[0] - before[0]) * NANOSECONDS)
+
+
+def migration_time(memory: Iterable[float], bandwidth: float) -> float:
+    """Return how many seconds it takes on average to move one of some guests.
+
+    Args:
+        memory: Memory of each guest; at least one.
+        bandwidth: Memory that is transferred in a second, in the same unit.
+    """
+    sizes = list(memory)
+    return sum(sizes) / len(sizes) / bandwidth
+
+
+def host_names(text: str) -> list[str]:
+    """Return the hosts that a `compute_hosts` entry names.
+
+    Everything separates but letters, digits, `-` and `_`: a dot does too, so
+    that no name is fully qualified.
+    """
+    return re.findall(r"[A-Za-z0-9_-]+", text)
+
+
+def host_history(
+    guests: Sequence[Sequence[float]], overhead: Sequence[float], capacity: float
+) -> list[float]:
+    """Return the part of a host's CPU that was in use, sample by sample.
+
+    Guests that came later have shorter histories: the newest samples of all are
+    taken to be of the same moment, and a guest used nothing before its first.
+
+    Args:
+        guests: What each guest used.
+        overhead: What the host used outside its guests.
+        capacity: What the host has, in the same unit.
+
+    Returns:
+        As many samples as the longest history of a guest; may exceed 1.
+    """
+    length = max((len(each) for each in guests), default=0)
+    total = np.zeros(length)
+    for each in (*guests, overhead):
+        newest = each[max(0, len(each) - length) :]
+        total[length - len(newest) :] += newest
+    in_use: list[float] = (total / capacity).tolist()
+    return in_use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlwaysUnderloaded:
+    """Every host of which anything is known should be emptied if it can be."""
+
+    name: ClassVar[str] = "always"
+
+    def underloaded(self, history: Sequence[float]) -> bool:
+        """Return whether anything is known."""
+        return bool(history)
+
+    def all_underloaded(self, histories: LoadHistories) -> Mask:
+        """Return `underloaded` of each host."""
+        return histories.lengths > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderloadThreshold:
+    """The newest sample is not above *threshold*."""
+
+    name: ClassVar[str] = "threshold"
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        require_ratio("threshold", self.threshold, 1.0)
+
+    def underloaded(self, history: Sequence[float]) -> bool:
+        """Return whether the newest sample is at most the threshold."""
+        return bool(history) and history[-1] <= self.threshold
+
+    def all_underloaded(self, histories: LoadHistories) -> Mask:
+        """Return `underloaded` of each host."""
+        return (histories.lengths > 0) & (histories.last() <= self.threshold)
+
+
+def select_guest(
+    selector: GuestSelector, guests: Sequence[GuestLoad]
+) -> GuestId | None:
+    """Return which of *guests*, all on one host, leaves; None when there is none."""
+    ordered = sorted(guests, key=lambda guest: guest.id)
+    keys = zip(selector.keys(ordered), ordered, strict=True)
+    return min(keys, key=lambda each: each[0])[1].id if ordered else None
+
+
+def select_guest_per_node(
+    selector: GuestSelector, guests: EvictionCandidates, hosts: int
+) -> Integers:
+    """Return which guest leaves each of *hosts* hosts; -1 where there is none."""
+    keys = selector.key_columns(guests)
+    rows = np.arange(len(guests.node_of))
+    order = np.lexsort((rows, *reversed(keys), guests.node_of))
+    chosen = np.full(hosts, -1, dtype=np.int64)
+    chosen[guests.node_of[order[::-1]]] = order[::-1]
+    return chosen

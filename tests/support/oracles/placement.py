@@ -1,0 +1,65 @@
+"""What strict rules demand, the plain way: every placement is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations, product
+
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    NodeAffinity,
+    NodeId,
+    Snapshot,
+)
+
+Placement = Mapping[GuestId, frozenset[NodeId]]
+RuleViolation = tuple[int, frozenset[GuestId]]
+
+
+def current_placement(snapshot: Snapshot) -> Placement:
+    """Return the nodes each guest counts on."""
+    return {
+        guest.id: frozenset(guest.occupied_nodes)
+        for guest in snapshot.guests.values()
+        if guest.occupied_nodes
+    }
+
+
+def violated_rules(snapshot: Snapshot, placement: Placement) -> set[RuleViolation]:
+    """Return which guests break which strict rule, by its position."""
+    return {
+        (position, guests)
+        for position, rule in enumerate(snapshot.rules)
+        if getattr(rule, "strict", False)
+        for guests in _violations_of(rule, placement)
+    }
+
+
+def _violations_of(rule: object, placement: Placement) -> Iterator[frozenset[GuestId]]:
+    if isinstance(rule, NodeAffinity):
+        for guest in rule.guests & set(placement):
+            if not placement[guest] <= set(rule.nodes):
+                yield frozenset({guest})
+    elif isinstance(rule, AntiAffinity):
+        for one, other in combinations(sorted(rule.guests & set(placement)), 2):
+            if placement[one] & placement[other]:
+                yield frozenset({one, other})
+    elif isinstance(rule, Affinity):
+        guests = rule.guests & set(placement)
+        if guests and not frozenset.intersection(*(placement[g] for g in guests)):
+            yield frozenset(guests)
+
+
+def is_satisfiable(snapshot: Snapshot) -> bool:
+    """Return whether some placement of all guests keeps every strict rule."""
+    guests = sorted(
+        {g for rule in snapshot.rules for g in getattr(rule, "guests", ())}
+        & set(snapshot.guests)
+    )
+    nodes = [frozenset({name}) for name in snapshot.nodes]
+    return any(
+        not violated_rules(snapshot, dict(zip(guests, chosen, strict=True)))
+        for chosen in product(nodes, repeat=len(guests))
+    )

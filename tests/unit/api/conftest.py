@@ -1,0 +1,40 @@
+"""One interface over TLS on loopback, in front of a simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from opendrs.api.server import ApiServer
+from support.agent_cluster import AgentCluster, ServiceProxy
+from support.builders import cluster
+from support.certificates import CertificateFiles
+
+TWO = cluster({"h1": 0.5, "h2": 0.1}, {"vm1": ("h1", 0.3), "a/b": ("h1", 0.1)})
+
+
+@pytest.fixture(scope="session")
+def vouched(tmp_path_factory: pytest.TempPathFactory) -> CertificateFiles:
+    return CertificateFiles(tmp_path_factory.mktemp("vouched"))
+
+
+@pytest.fixture
+def agent_cluster(tmp_path: Path) -> Iterator[AgentCluster]:
+    with AgentCluster(tmp_path, TWO) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def served(vouched: CertificateFiles) -> Iterator[tuple[ServiceProxy, int]]:
+    proxy = ServiceProxy()
+    with ApiServer(vouched.settings, proxy) as server:
+        yield proxy, server.address[1]
+
+
+@pytest.fixture
+def port(agent_cluster: AgentCluster, served: tuple[ServiceProxy, int]) -> int:
+    proxy, port = served
+    proxy.service = agent_cluster.service
+    return port

@@ -1,0 +1,826 @@
+"""The interface over TLS: who is let in, and what is answered."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import socket
+import ssl
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from opendrs.api import body_limits, server
+from opendrs.api.connections import MAX_CONNECTIONS_PER_NODE
+from opendrs.api.schema import (
+    HEALTH_PATH,
+    MAX_BODY_BYTES,
+    OPENAPI_PATH,
+    REQUESTS_PATH,
+    RequestBody,
+)
+from opendrs.api.server import ApiServer
+from opendrs.api.tokens import hash_token
+from opendrs.cli.logs import log_to_stderr
+from opendrs.errors import ConfigurationError, OpenDRSError
+from opendrs.model import GuestId, NodeId
+from opendrs.policies.consolidation import Consolidate
+from opendrs.ports import LoadState
+from support.agent_cluster import AgentCluster
+from support.builders import cluster
+from support.certificates import CertificateFiles, node_token
+from support.simulated_cluster import SHORT_LIMITS
+
+SOME_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
+
+
+@pytest.fixture
+def h1(port: int, vouched: CertificateFiles) -> Iterator[httpx.Client]:
+    with vouched.client(port, node_token("h1")) as client:
+        yield client
+
+
+@pytest.fixture
+def anonymous(port: int, vouched: CertificateFiles) -> Iterator[httpx.Client]:
+    with vouched.client(port) as client:
+        yield client
+
+
+def post(client: httpx.Client, request: RequestBody) -> httpx.Response:
+    return client.post(REQUESTS_PATH, content=request.model_dump_json())
+
+
+def test_submitted_request_status_can_be_queried(
+    agent_cluster: AgentCluster, h1: httpx.Client
+) -> None:
+    request = agent_cluster.build_request("h1", LoadState.OVERLOADED, ["vm1"])
+
+    taken = post(h1, request)
+    again = post(h1, request)
+    followed = h1.get(f"{REQUESTS_PATH}/{request.id}")
+
+    assert taken.status_code == 202
+    assert taken.json() == {
+        "id": str(request.id),
+        "state": "queued",
+        "detail": "",
+        "steps": [],
+    }
+    assert (again.status_code, followed.status_code) == (200, 200)
+    assert again.json() == followed.json() == taken.json()
+
+
+def test_samples_are_returned_to_any_node(
+    agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
+) -> None:
+    agent_cluster.send(agent_cluster.build_request("h1", guests={"a/b": [0.5, 1.0]}))
+    agent_cluster.run_cycle()
+
+    with vouched.client(port, node_token("h2")) as client:
+        found = client.get("/v1/guests/a%2Fb/samples")
+        unknown = client.get("/v1/guests/nobody/samples")
+
+    assert found.json() == {
+        "interval": 300.0,
+        "taken_at": "2026-11-21T12:00:00Z",
+        "samples": [0.5, 1.0],
+    }
+    assert unknown.status_code == 404
+
+
+def test_health_and_openapi_need_no_token(anonymous: httpx.Client) -> None:
+    assert anonymous.get(HEALTH_PATH).json() == {"status": "ok"}
+    assert anonymous.get(OPENAPI_PATH).json()["info"]["title"] == "OpenDRS requests"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer wrong",
+        f"Basic {node_token('h1')}",
+        f"Bearer {hash_token(node_token('h1'))}",
+        f"Bearer {node_token('h1')} {node_token('h1')}",
+    ],
+)
+@pytest.mark.parametrize(
+    "path", [REQUESTS_PATH, f"{REQUESTS_PATH}/{SOME_ID}", "/v1/elsewhere"]
+)
+def test_request_without_token_is_unauthorized(
+    agent_cluster: AgentCluster, anonymous: httpx.Client, header: str | None, path: str
+) -> None:
+    headers = {} if header is None else {"Authorization": header}
+    body = agent_cluster.build_request("h1").model_dump_json()
+
+    answer = anonymous.post(path, content=body, headers=headers)
+
+    assert answer.status_code == 401
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert answer.json()["detail"] == "show the token of a node"
+    assert agent_cluster.request_store.latest_per_node() == ()
+
+
+def test_token_of_other_node_is_forbidden(
+    agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
+) -> None:
+    with vouched.client(port, node_token("h2")) as client:
+        assert post(client, agent_cluster.build_request("h1")).status_code == 403
+
+
+def test_authorization_scheme_ignores_case(
+    agent_cluster: AgentCluster, anonymous: httpx.Client
+) -> None:
+    headers = {"Authorization": f"bearer  {node_token('h1')}"}
+    body = agent_cluster.build_request("h1").model_dump_json()
+
+    assert (
+        anonymous.post(REQUESTS_PATH, content=body, headers=headers).status_code == 202
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"load_state": "fine"}, "load_state: Input should be"),
+        ({"taken_at": "yesterday"}, "taken_at: "),
+        ({"taken_at": "2026-11-21T12:00:00"}, "taken_at: "),
+        ({"taken_at": 1763726400}, "taken_at: "),
+        ({"sequence": -1}, "sequence: "),
+        ({"sequence": 1.5}, "sequence: "),
+        ({"sequence": 2**63}, "sequence: "),
+        ({"id": "17"}, "id: "),
+        ({"node": ""}, "node: "),
+        ({"node": "n" * 256}, "node: "),
+        ({"evict": ["vm1"], "load_state": "normal"}, "expected nobody to leave"),
+        ({"evict": ["vm1", "vm1"]}, "evict: expected each name only once"),
+        ({"samples": {}}, "samples.interval: "),
+        (
+            {"samples": {"interval": 0, "guests": {}, "host_overhead": []}},
+            "samples.interval: ",
+        ),
+        (
+            {"samples": {"interval": 1, "guests": {"v": [-1]}, "host_overhead": []}},
+            "guests.v[0]",
+        ),
+        (
+            {"samples": {"interval": 1, "guests": {}, "host_overhead": [0.0] * 1001}},
+            "host_overhead: ",
+        ),
+        ({"further": 1}, "further: Extra inputs are not permitted"),
+    ],
+)
+def test_invalid_request_detail_names_problem(
+    agent_cluster: AgentCluster,
+    h1: httpx.Client,
+    changes: dict[str, object],
+    problem: str,
+) -> None:
+    request = agent_cluster.build_request("h1", LoadState.OVERLOADED).model_dump(
+        mode="json"
+    )
+
+    answer = h1.post(REQUESTS_PATH, json={**request, **changes})
+
+    assert answer.status_code == 422
+    assert problem in answer.json()["detail"]
+    assert agent_cluster.request_store.latest_per_node() == ()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'{"id": NaN}']
+)
+def test_invalid_body_is_unprocessable(h1: httpx.Client, body: bytes) -> None:
+    assert h1.post(REQUESTS_PATH, content=body).status_code == 422
+
+
+def test_repeated_invalid_requests_are_logged_once(
+    h1: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Another test of the same interface may have brought it about just before.
+    answers = {h1.post(REQUESTS_PATH, content=b"{").status_code for _ in range(5)}
+
+    assert answers == {422}
+    assert caplog.messages.count("a request of h1 was answered with 422") <= 1
+
+
+def test_many_problems_are_truncated(h1: httpx.Client) -> None:
+    fields = {f"further{number}": 1 for number in range(100)}
+
+    detail = h1.post(REQUESTS_PATH, json=fields).json()["detail"]
+
+    assert detail.endswith("more")
+    assert len(detail) < 1000
+
+
+def test_tokens_are_never_shown(
+    agent_cluster: AgentCluster, h1: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    token = node_token("h1")
+    request = agent_cluster.build_request("h1").model_dump(mode="json")
+    answers = [
+        h1.post(REQUESTS_PATH, json={**request, "node": token}),
+        h1.post(REQUESTS_PATH, json={**request, "id": token}),
+        h1.post(REQUESTS_PATH, json={**request, token: token}),
+        h1.post(REQUESTS_PATH, json=request),
+        h1.get(f"{REQUESTS_PATH}/{token}"),
+        h1.get(REQUESTS_PATH, headers={"Authorization": f"Bearer {token}!"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [422, 422, 422, 202, 422, 401]
+    shown = "".join(answer.text for answer in answers)
+    logged = "".join(
+        f"{vars(record)}"
+        for record in caplog.records
+        if not record.name.startswith("http")  # the client's own
+    )
+    for text in (shown, logged):
+        assert token not in text
+        assert hash_token(token) not in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        node_token("h1"),
+        f"vm {node_token('h1')} 1",
+        f"x{node_token('h1')}x",
+        node_token("h2"),
+    ],
+)
+@pytest.mark.parametrize("field", ["node", "evict", "samples.guests"])
+def test_a_name_with_a_token_is_neither_recorded_nor_logged_nor_answered(
+    agent_cluster: AgentCluster,
+    h1: httpx.Client,
+    caplog: pytest.LogCaptureFixture,
+    field: str,
+    name: str,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    request = agent_cluster.build_request("h1", LoadState.OVERLOADED).model_dump(
+        mode="json"
+    )
+    samples = {**request["samples"], "guests": {name: [0.1]}}
+    changes: dict[str, dict[str, object]] = {
+        "node": {"node": name},
+        "evict": {"evict": ["vm1", name]},
+        "samples.guests": {"samples": samples},
+    }
+
+    answer = h1.post(REQUESTS_PATH, json={**request, **changes[field]})
+    agent_cluster.run_cycle()
+
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == (
+        f"{field}: a name contains a token; replace this token"
+    )
+    assert agent_cluster.request_store.latest_per_node() == ()
+    logged = [record for record in caplog.records if record.name == "opendrs"]
+    assert not any("the-token-of" in f"{vars(record)}" for record in logged)
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_guest_named_like_token_is_masked_in_log(
+    tmp_path: Path,
+    vouched: CertificateFiles,
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    name = node_token("h3")
+    origin = cluster({"h1": 0.95, "h2": 0.1}, {name: ("h1", 0.5), "vm2": ("h1", 0.45)})
+    with (
+        AgentCluster(
+            tmp_path, origin, Consolidate(limits=SHORT_LIMITS)
+        ) as agent_cluster,
+        log_to_stderr(form, "debug"),
+        ApiServer(vouched.settings, agent_cluster.service),
+    ):
+        agent_cluster.submit("h2")
+        agent_cluster.submit("h1", LoadState.OVERLOADED, [name])
+        agent_cluster.run_cycle()
+
+    text = capsys.readouterr().err
+    assert "should leave" in text
+    assert "[a secret]" in text
+    assert name not in text
+
+
+def test_misplaced_token_is_masked_in_response(
+    agent_cluster: AgentCluster, h1: httpx.Client
+) -> None:
+    token = node_token("h1")
+    request = agent_cluster.build_request("h1").model_dump(mode="json")
+    samples = {"interval": 300, "host_overhead": [], "guests": {token: ["much"]}}
+
+    cut = "x" * 35 + " "  # only a part of the token would be shown after it
+    answers = [
+        h1.post(REQUESTS_PATH, json={**request, cut + token: 1}),
+        h1.post(REQUESTS_PATH, json={**request, "samples": samples}),
+    ]
+
+    details = [answer.json()["detail"] for answer in answers]
+    assert "Extra inputs" in details[0]
+    assert "the-t" not in details[0]
+    assert details[1].startswith('samples.guests."[a secret]": ')
+
+
+def test_oversized_body_is_not_read(h1: httpx.Client) -> None:
+    declared = h1.post(REQUESTS_PATH, content=b" " * (MAX_BODY_BYTES + 1))
+    chunks = (b" " * 65_536 for _ in range(MAX_BODY_BYTES // 65_536 + 1))
+    undeclared = h1.post(REQUESTS_PATH, content=chunks)
+
+    assert (declared.status_code, undeclared.status_code) == (413, 413)
+    assert declared.json()["detail"] == f"a request has at most {MAX_BODY_BYTES} bytes"
+
+
+@contextmanager
+def at_most(mib: float) -> Iterator[None]:
+    """Check how much memory is allocated at once by this process."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak / 2**20 < mib
+
+
+def test_many_invalid_fields_use_little_memory(h1: httpx.Client) -> None:
+    fields = dict.fromkeys(map(str, range(350_000)), 0)
+    body = json.dumps(fields, separators=(",", ":"))
+    assert 0.8 * MAX_BODY_BYTES < len(body) < MAX_BODY_BYTES
+
+    with at_most(50):
+        answer = h1.post(REQUESTS_PATH, content=body)
+
+    assert answer.status_code == 422
+
+
+def test_largest_request_uses_little_memory(
+    agent_cluster: AgentCluster, h1: httpx.Client
+) -> None:
+    guests = {f"vm{number}": [12.34567] * 999 for number in range(400)}
+    body = agent_cluster.build_request("h1", guests=guests).model_dump_json()
+    assert 0.8 * MAX_BODY_BYTES < len(body) < MAX_BODY_BYTES
+
+    with at_most(50):
+        answer = h1.post(REQUESTS_PATH, content=body)
+
+    assert answer.status_code == 202
+
+
+def test_largest_request_is_accepted(
+    agent_cluster: AgentCluster, h1: httpx.Client
+) -> None:
+    guests = {f"guest-{number:05}": [1.25] * 30 for number in range(10_000)}
+
+    body = agent_cluster.build_request("h1", guests=guests).model_dump_json()
+    answer = h1.post(REQUESTS_PATH, content=body)
+
+    assert len(body) < MAX_BODY_BYTES
+    assert answer.status_code == 202
+    places = dict.fromkeys(map(GuestId, guests), NodeId("h1"))
+    agent_cluster.request_store.record_placements(
+        places, agent_cluster.simulation.clock.now()
+    )
+    assert (
+        len(agent_cluster.request_store.histories(agent_cluster.simulation.clock.now()))
+        == 10_000
+    )
+
+
+def test_store_failure_is_service_unavailable(
+    agent_cluster: AgentCluster, h1: httpx.Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent_cluster.store.__exit__(None, None, None)
+
+    answer = post(h1, agent_cluster.build_request("h1"))
+
+    agent_cluster.store.__enter__()
+    assert answer.status_code == 503
+    assert answer.json()["detail"] == "it cannot be kept now; send it again"
+    assert answer.headers["Retry-After"] == "1"
+    assert "is not open" in caplog.text
+    assert post(h1, agent_cluster.build_request("h1")).status_code == 202
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until, "it did not come true"
+        threading.Event().wait(0.01)
+
+
+def test_internal_error_is_answered_and_logged(
+    agent_cluster: AgentCluster,
+    h1: httpx.Client,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_cluster.service, "submit", None)  # which cannot be called
+
+    answer = post(h1, agent_cluster.build_request("h1"))
+
+    assert answer.status_code == 500
+    assert "bug in opendrs" in answer.json()["detail"]
+    # It is logged after it is answered, which may take a moment.
+    wait_until(lambda: "Exception in ASGI application" in caplog.text)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", REQUESTS_PATH, 405),
+        ("DELETE", f"{REQUESTS_PATH}/{SOME_ID}", 405),
+        ("GET", f"{REQUESTS_PATH}/17", 422),
+        ("GET", "/v1/guests//samples", 422),
+        ("POST", f"{REQUESTS_PATH}/", 404),
+        ("GET", "/docs", 404),
+    ],
+)
+def test_unknown_path_answers_problem_details(
+    h1: httpx.Client, method: str, path: str, status: int
+) -> None:
+    answer = h1.request(method, path)
+
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json() == {"detail": answer.json()["detail"], "last_sequence": None}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", REQUESTS_PATH, "POST"),
+        ("PUT", REQUESTS_PATH, "POST"),
+        ("POST", HEALTH_PATH, "GET"),
+        ("DELETE", f"{REQUESTS_PATH}/{SOME_ID}", "GET"),
+        ("PATCH", "/v1/guests/vm1/samples", "GET"),
+    ],
+)
+def test_unsupported_method_answers_allowed_methods(
+    h1: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    answer = h1.request(method, path)
+
+    assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
+    assert answer.json() == {
+        "detail": f"{method}: not possible here; use {allowed}",
+        "last_sequence": None,
+    }
+
+
+def test_invalid_http_answers_problem_details(
+    port: int, vouched: CertificateFiles
+) -> None:
+    with speak(port, b"no HTTP\r\n\r\n", vouched.ssl_context) as peer:
+        answer = to_its_end(peer)
+
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400")
+    assert b"application/json" in head
+    assert json.loads(body) == {
+        "detail": "Invalid HTTP request received.",
+        "last_sequence": None,
+    }
+
+
+def test_invalid_chunk_ends_request_without_traceback(
+    agent_cluster: AgentCluster,
+    port: int,
+    vouched: CertificateFiles,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    head = (
+        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+        f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
+    ).encode()
+    with speak(port, head, vouched.ssl_context) as peer:
+        peer.sendall(b"not a size\r\n")
+        answer = to_its_end(peer)
+
+    assert answer.startswith(b"HTTP/1.1 400")
+    with vouched.client(port, node_token("h1")) as client:
+        assert post(client, agent_cluster.build_request("h1")).status_code == 202
+    assert "Traceback" not in caplog.text
+
+
+def test_many_concurrent_agents_are_served(
+    agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
+) -> None:
+    def say(number: int) -> int:
+        request = agent_cluster.build_request("h1", sequence=number)
+        with vouched.client(port, node_token("h1")) as client:
+            # One body of a node is taken at a time; the others come again.
+            while (status := post(client, request).status_code) == 429:
+                pass
+        return status
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(say, range(40)))
+
+    accepted = answers.count(202)
+    assert set(answers) <= {202, 412}
+    assert accepted >= 1
+    assert agent_cluster.request_store.latest_per_node()[0].sequence == 39
+
+
+def speak(port: int, text: bytes, trust: ssl.SSLContext) -> ssl.SSLSocket:
+    raw = socket.create_connection(("127.0.0.1", port), timeout=20)
+    spoken = trust.wrap_socket(raw, server_hostname="127.0.0.1")
+    spoken.sendall(text)
+    return spoken
+
+
+def test_slow_peer_is_closed_without_delaying_others(
+    agent_cluster: AgentCluster,
+    vouched: CertificateFiles,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(body_limits, "BODY_TIMEOUT", 1.0)
+    monkeypatch.setattr(server, "MAX_CONNECTION_TIME", 2.5)
+    head = (
+        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
+    ).encode()
+    with ApiServer(vouched.settings, agent_cluster.service) as serving:
+        port = serving.address[1]
+        silent = speak(port, b"", vouched.ssl_context)
+        slow = speak(port, head, vouched.ssl_context)
+
+        with vouched.client(port, node_token("h2")) as client:
+            assert post(client, agent_cluster.build_request("h2")).status_code == 202
+
+        assert slow.recv(1000).startswith(b"HTTP/1.1 408")
+        assert is_cut_off(silent)
+        silent.close()
+        slow.close()
+
+
+def to_its_end(spoken: ssl.SSLSocket) -> bytes:
+    """Return what comes until the other side ends the connection."""
+    answer = b""
+    with suppress(ConnectionError, ssl.SSLError):
+        while chunk := spoken.recv(1000):
+            answer += chunk
+    return answer
+
+
+def is_cut_off(spoken: ssl.SSLSocket) -> bool:
+    """Return whether the other side ends it rather than wait for ever."""
+    try:
+        return not spoken.recv(1)
+    except (ConnectionError, ssl.SSLError):
+        return True
+
+
+def test_a_node_has_one_body_at_a_time_and_others_are_not_affected(
+    agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
+) -> None:
+    head = (
+        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
+    ).encode()
+    with speak(port, head, vouched.ssl_context) as first:
+        # Its second request is rejected as soon as the first one has arrived.
+        with vouched.client(port, node_token("h1")) as client:
+            wait_until(
+                lambda: (
+                    post(client, agent_cluster.build_request("h1")).status_code == 429
+                )
+            )
+            rejected = post(client, agent_cluster.build_request("h1"))
+        with vouched.client(port, node_token("h2")) as client:
+            other = post(client, agent_cluster.build_request("h2"))
+        first.sendall(b"0123456789")
+        assert first.recv(1000).startswith(b"HTTP/1.1 422")
+
+    assert (rejected.status_code, other.status_code) == (429, 202)
+    assert rejected.headers["Retry-After"] == "1"
+    assert rejected.json()["detail"] == (
+        "h1: another request is being processed; try again"
+    )
+    with vouched.client(port, node_token("h1")) as client:
+        assert post(client, agent_cluster.build_request("h1")).status_code == 202
+
+
+def test_large_bodies_over_limit_are_busy_and_small_accepted(
+    agent_cluster: AgentCluster,
+    port: int,
+    vouched: CertificateFiles,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(body_limits, "MAX_TOTAL_BYTES", 0)
+    large = {f"vm{number}": [1.0] * 1000 for number in range(100)}
+
+    with vouched.client(port, node_token("h1")) as client:
+        rejected = post(client, agent_cluster.build_request("h1", guests=large))
+        small = post(client, agent_cluster.build_request("h1"))
+
+    assert (rejected.status_code, small.status_code) == (503, 202)
+    assert rejected.headers["Retry-After"] == "1"
+
+
+def test_node_with_many_requests_is_busy(
+    agent_cluster: AgentCluster, vouched: CertificateFiles
+) -> None:
+    head = (
+        f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n"
+        f"Authorization: Bearer {node_token('h1')}\r\n\r\n"
+    ).encode()
+    with (
+        ApiServer(vouched.settings, agent_cluster.service) as serving,
+        ExitStack() as stack,
+    ):
+        port = serving.address[1]
+        limited_socket = serving._socket.connections  # noqa: SLF001 - no request shows it
+        for number in range(MAX_CONNECTIONS_PER_NODE):
+            client = ("192.0.2.1", number)
+            ours, _ = map(stack.enter_context, socket.socketpair())
+            assert limited_socket.admit(client, ours)
+            assert limited_socket.begin_request(client, NodeId("h1"))
+
+        with speak(port, head, vouched.ssl_context) as one_more:
+            answer = to_its_end(one_more)
+
+    assert answer.startswith(b"HTTP/1.1 429")
+    assert b"retry-after: 1" in answer.lower()
+
+
+def test_compressed_body_is_rejected(
+    agent_cluster: AgentCluster, h1: httpx.Client
+) -> None:
+    packed = gzip.compress(agent_cluster.build_request("h1").model_dump_json().encode())
+
+    answer = h1.post(
+        REQUESTS_PATH, content=packed, headers={"Content-Encoding": "gzip"}
+    )
+
+    assert answer.status_code == 415
+    assert answer.headers["Accept-Encoding"] == "identity"
+    assert "send plain JSON" in answer.json()["detail"]
+    assert agent_cluster.request_store.latest_per_node() == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ("", 401),
+        ("Authorization: Bearer unknown\r\n", 401),
+        ("Authorization: Bearer {token}\r\nContent-Encoding: br\r\n", 415),
+        ("Authorization: Bearer {token}\r\nContent-Length: 99999999\r\n", 413),
+        ("Authorization: Bearer {token}\r\nContent-Length: 10\r\n", 408),
+    ],
+)
+def test_response_to_unread_request_closes_connection(
+    port: int,
+    vouched: CertificateFiles,
+    monkeypatch: pytest.MonkeyPatch,
+    more: str,
+    status: int,
+) -> None:
+    monkeypatch.setattr(body_limits, "BODY_TIMEOUT", 0.5)
+    length = "" if "Length" in more else "Content-Length: 1000000\r\n"
+    head = f"POST {REQUESTS_PATH} HTTP/1.1\r\nHost: x\r\n{length}{more}\r\n"
+
+    with speak(
+        port, head.format(token=node_token("h1")).encode(), vouched.ssl_context
+    ) as peer:
+        answer = to_its_end(peer)
+
+    assert answer.startswith(f"HTTP/1.1 {status}".encode())
+    assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize("path", [HEALTH_PATH, OPENAPI_PATH])
+def test_anonymous_response_closes_connection(
+    anonymous: httpx.Client, h1: httpx.Client, path: str
+) -> None:
+    assert anonymous.get(path).headers["Connection"] == "close"
+    assert "Connection" not in h1.get(path).headers
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_old_tls_is_rejected(
+    port: int, vouched: CertificateFiles, version: ssl.TLSVersion
+) -> None:
+    trust = vouched.ssl_context
+    trust.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+    trust.maximum_version = version
+    trust.set_ciphers("ALL:@SECLEVEL=0")
+
+    with pytest.raises(OSError, match=r"(?i)version|protocol|EOF|alert"):
+        speak(port, b"", trust)
+
+
+def test_plain_http_is_rejected(port: int) -> None:
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(f"http://127.0.0.1:{port}{HEALTH_PATH}", trust_env=False)
+
+
+def test_listen_address_in_use_is_configuration_error(
+    agent_cluster: AgentCluster, port: int, vouched: CertificateFiles
+) -> None:
+    taken = f"127.0.0.1:{port}"
+    settings = vouched.settings
+    object.__setattr__(settings, "listen", taken)
+
+    with pytest.raises(ConfigurationError) as raised:
+        ApiServer(settings, agent_cluster.service)
+
+    assert str(raised.value) == (
+        f"api.listen: cannot listen on {taken}: somebody else does already"
+    )
+
+
+@pytest.mark.parametrize("listen", ["203.0.113.1:0", "no-such-host.invalid:0"])
+def test_listen_foreign_address_is_configuration_error(
+    agent_cluster: AgentCluster, vouched: CertificateFiles, listen: str
+) -> None:
+    settings = vouched.settings
+    object.__setattr__(settings, "listen", listen)
+
+    with pytest.raises(ConfigurationError, match="cannot listen on"):
+        ApiServer(settings, agent_cluster.service)
+
+
+def test_ended_server_thread_is_reported(
+    agent_cluster: AgentCluster, vouched: CertificateFiles
+) -> None:
+    with ApiServer(vouched.settings, agent_cluster.service) as serving:
+        serving.require_alive()
+
+    with pytest.raises(OpenDRSError, match="no longer taken"):
+        serving.require_alive()
+
+
+def test_server_stops_with_open_connections(
+    agent_cluster: AgentCluster, vouched: CertificateFiles
+) -> None:
+    with ApiServer(vouched.settings, agent_cluster.service) as serving:
+        idle = speak(serving.address[1], b"", vouched.ssl_context)
+
+    assert is_cut_off(idle)
+    with pytest.raises(OpenDRSError):
+        serving.require_alive()
+    idle.close()
+
+
+def test_every_answer_is_described(anonymous: httpx.Client) -> None:
+    described = anonymous.get(OPENAPI_PATH).json()["paths"]
+
+    answers = described[REQUESTS_PATH]["post"]["responses"]
+    assert set(answers) == {
+        "200", "202", "400", "401", "403", "408", "409", "412", "413", "415", "422",
+        "429", "500", "503",
+    }  # fmt: skip
+    examples = json.dumps(answers)
+    assert "the last accepted of h1" in examples
+
+
+def test_unusable_certificates_are_configuration_errors(
+    agent_cluster: AgentCluster, vouched: CertificateFiles, tmp_path: Path
+) -> None:
+    settings = vouched.settings
+    garbage = tmp_path / "garbage.pem"
+    garbage.write_text("nothing of that kind")
+    other = CertificateFiles(tmp_path).settings
+    logged = []
+    for changes in (
+        {"certificate": tmp_path / "absent.pem"},
+        {"key": tmp_path},
+        {"certificate": garbage},
+        {"key": garbage},
+        {"key": other.key},
+        {"tokens": tmp_path / "absent.toml"},
+    ):
+        changed = vouched.settings
+        for name, value in changes.items():
+            object.__setattr__(changed, name, value)
+        with pytest.raises(ConfigurationError) as raised:
+            ApiServer(changed, agent_cluster.service)
+        logged.append(str(raised.value).replace(str(tmp_path), "."))
+
+    both = "api.certificate, api.key: "
+    no_match = "the key is not that of the certificate"
+    no_pem = "expected a certificate and its private key in PEM"
+    assert logged == [
+        "api.certificate: cannot read ./absent.pem: No such file or directory",
+        "api.key: cannot read .: Is a directory",
+        f"{both}./garbage.pem and {settings.key} cannot be used: {no_pem}",
+        f"{both}{settings.certificate} and ./garbage.pem cannot be used: {no_pem}",
+        f"{both}{settings.certificate} and ./controller.key cannot be used: {no_match}",
+        "api.tokens: cannot read ./absent.toml: No such file or directory",
+    ]

@@ -1,0 +1,132 @@
+"""The reference names every setting, with its default."""
+
+from dataclasses import MISSING, fields
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+from opendrs.api import schema
+from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
+from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
+from opendrs.config.snapshot_schema import FIELDS
+from opendrs.model import Limits
+from opendrs.platforms.libvirt import LibvirtSettings
+from opendrs.platforms.snapshot_file import SnapshotFileSettings
+from opendrs.policies import AutoRebalance, Balance
+from opendrs.policies.consolidation import Consolidate
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.pressure import PressureRelief
+from opendrs.policies.threshold_rebalance import ThresholdRebalance
+from opendrs.ports import LoadState, Outcome, RequestState
+
+REFERENCE = Path(__file__).parents[3] / "docs/reference"
+CONFIGURATION = (REFERENCE / "configuration.md").read_text()
+
+
+def reference_section(title: str) -> str:
+    return CONFIGURATION.split(f"## {title}\n")[1].split("\n## ")[0]
+
+
+def default_text(default: object) -> str:
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, StrEnum):
+        return default.value
+    if isinstance(default, tuple) and default:
+        return ", ".join(default)
+    if isinstance(default, float) and default.is_integer() and default != 1.0:
+        return str(int(default))
+    return str(default)
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        (ControllerSettings, "`[controller]`"),
+        (Limits, "`[limits]`"),
+        (Balance, "`[policy.balance]`"),
+        (AutoRebalance, "`[policy.auto-rebalance]`"),
+        (Consolidate, "`[policy.consolidate]`"),
+        (Optimize, "`[policy.optimize]`"),
+        (PressureRelief, "`[policy.pressure]`"),
+        (ThresholdRebalance, "`[policy.threshold-rebalance]`"),
+    ],
+)
+def test_every_setting_is_in_the_reference_with_its_default(
+    kind: type[
+        ControllerSettings
+        | Limits
+        | Balance
+        | AutoRebalance
+        | Consolidate
+        | Optimize
+        | PressureRelief
+        | ThresholdRebalance
+    ],
+    title: str,
+) -> None:
+    for field in fields(kind):
+        if field.name != "limits":
+            assert (
+                f"| `{field.name}` | {default_text(field.default)} |"
+                in reference_section(title)
+            )
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        (LibvirtSettings, "`[platform.NAME]` of kind `libvirt`"),
+        (SnapshotFileSettings, "`[platform.NAME]` of kind `file`"),
+    ],
+)
+def test_every_setting_of_a_platform_is_in_the_reference(
+    kind: type[LibvirtSettings | SnapshotFileSettings], title: str
+) -> None:
+    for field in fields(kind):
+        required = field.default is MISSING and field.default_factory is MISSING
+        assert f"| `{field.name}` |" in reference_section(title)
+        if required and kind is LibvirtSettings:
+            assert f"| `{field.name}` | required |" in reference_section(title)
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [(AgentSettings, "`[agent]`"), (ApiSettings, "`[api]`")],
+)
+def test_every_setting_of_the_distributed_form_is_in_the_reference(
+    kind: type[AgentSettings | ApiSettings], title: str
+) -> None:
+    for field in fields(kind):
+        assert f"| `{field.name}` |" in reference_section(title)
+        if field.default is MISSING:
+            assert f"| `{field.name}` | required |" in reference_section(title)
+        elif field.default is not None:
+            assert (
+                f"| `{field.name}` | {default_text(field.default)} |"
+                in reference_section(title)
+            )
+
+
+def test_every_field_of_a_snapshot_is_in_the_reference() -> None:
+    text = (REFERENCE / "snapshot-file.md").read_text()
+
+    assert [field for field in sorted(FIELDS) if f"`{field}`" not in text] == []
+
+
+def test_every_code_of_the_api_is_in_the_reference() -> None:
+    text = (REFERENCE / "requests.md").read_text()
+    paths = [schema.REQUESTS_PATH, schema.HEALTH_PATH, schema.OPENAPI_PATH]
+    models = (
+        schema.RequestBody,
+        schema.UsageSamples,
+        schema.RequestStatus,
+        schema.StepOutcome,
+        schema.ProblemDetails,
+    )
+    fields = [name for model in models for name in model.model_fields]
+    words = [*paths, *fields, *RequestState, *LoadState, *Outcome]
+    statuses = [str(status) for status in (*SUBMIT_RESPONSES, *STATUS_RESPONSES)]
+
+    assert [word for word in (*words, *statuses) if word not in text] == []

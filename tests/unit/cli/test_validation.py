@@ -1,0 +1,335 @@
+"""All that is wrong with a configuration, and what it needs, is told in one go."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opendrs.config import write_snapshot
+from opendrs.model import GIB
+from support.builders import cluster
+from support.terminal import RunOpendrs
+
+INVALID_CONFIGURATION = """
+[limits]
+cooldown = -1
+bandwidth = 1000
+[limit]
+[policy]
+name = "consolidate"
+[policy.balance]
+threshold = 15
+[policy.optimize]
+contention_threshold = 85
+[api]
+certificate = "c.pem"
+key = "c.key"
+tokens = "tokens.toml"
+[agent]
+node = "h9"
+controller = "https://drs:8443"
+token_file = "token"
+ca = "ca.pem"
+[platform.lab]
+kind = "libvirt"
+nodes = {h1 = "test:///default", h2 = "qemu+ssh://h2/system"}
+[platform.lab.power]
+driver = "redfish"
+url = "https://bmc"
+user = "drs"
+password_file = "password"
+[platform.saved]
+kind = "file"
+path = "saved.json"
+[platform.there]
+kind = "file"
+path = "there.json"
+[[rules]]
+kind = "node-affinity"
+guests = ["web"]
+nodes = {h3 = 1}
+"""
+SCENARIO = 'format = "opendrs-scenario/1"\n[workload]\nkind = "synthetic"\n'
+SWEEP = 'format = "opendrs-sweep/1"\nworkload = [{kind = "synthetic"}]\n'
+DRILL = 'format = "opendrs-drill/1"\nsnapshot = "c.json"\n'
+EXPECTED = """
+limits: cooldown must be
+limit: no such table
+policy.balance: threshold must be
+policy.optimize: contention_threshold must be
+api.tokens: cannot read tokens.toml
+api.certificate: cannot read c.pem
+api.key: cannot read c.key
+agent.token_file: cannot read token
+agent.ca: ca.pem
+agent.node: there is no node "h9"
+platform.lab.kind: the libvirt platform needs libvirt-python
+platform.lab.power: power of h1: password_file
+platform.saved.path: cannot read saved.json
+rules[0].guests: there is no guest "web" on platform there
+rules[0].nodes: there is no node "h3" on platform there
+rules[0].nodes: there is no node "h3" on platform lab
+"""
+
+
+def test_errors_of_all_sections_are_listed(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from opendrs.platforms.libvirt import client  # noqa: PLC0415 - only its cache
+
+    monkeypatch.setitem(sys.modules, "libvirt", None)  # as if not installed
+    client.load_library.cache_clear()
+    Path("opendrs.toml").write_text(INVALID_CONFIGURATION)
+    there = cluster(nodes={"h1": 0.1}, guests={"vm": ("h1", 0.1)})
+    write_snapshot(there, Path("there.json"))
+
+    answer = opendrs("check", "opendrs.toml")
+    client.load_library.cache_clear()
+
+    lines = [each.removeprefix("opendrs: ") for each in answer.err.splitlines()]
+    assert (answer.status, answer.out) == (2, "")
+    for expected in EXPECTED.strip().splitlines():
+        assert any(each.startswith(f"opendrs.toml: {expected}") for each in lines), (
+            expected,
+            lines,
+        )
+
+
+TWO_LABS = """
+[limits]
+memory_headroom = 10
+max_parallel_migrations = 0
+bandwidth = "1 Gbps"
+[agent]
+node = "h 1"
+controller = "http://drs"
+timeout = 0
+[platform.lab]
+kind = "libvirt"
+nodes = {h1 = "test:///default"}
+auto_converge = "yes"
+sample = -1
+[platform.lab.power]
+driver = "command"
+on_command = 5
+off_command = []
+[platform.broken]
+kind = "libvirt"
+nodes = 5
+timeout = -1
+labels = {h1 = ["ssd"]}
+[[rules]]
+kind = "node-affinity"
+guests = ["web"]
+nodes = {gamma = 1}
+"""
+TWO_LABS_ERRORS = {
+    ("limits.memory_headroom", "memory_headroom must be in [0, 1), not 10.0"),
+    (
+        "limits.max_parallel_migrations",
+        "max_parallel_migrations must be at least 1, not 0",
+    ),
+    ("limits.bandwidth", "expected a number of bytes a second"),
+    ("agent.node", "node: expected the name of this node"),
+    ("agent.controller", "controller: expected an address like https://HOST:PORT"),
+    ("agent.timeout", "timeout: expected seconds above 0"),
+    ("agent.token_file", "is missing"),
+    ("platform.lab.auto_converge", 'expected true or false, found "yes"'),
+    ("platform.lab.sample", "sample: must be more than 0 seconds, not -1.0"),
+    ("platform.lab.power.nodes.h1.on_command", "expected a list, found a number"),
+    ("platform.lab.power.nodes.h1.off_command", "off_command: name a program"),
+    ("platform.lab.kind", "the libvirt platform needs libvirt-python"),
+    ("platform.broken.nodes", "expected a table of named values, found 5"),
+    ("platform.broken.timeout", "timeout: must be more than 0 seconds, not -1.0"),
+    ("rules[0].nodes", 'there is no node "gamma" on platform lab'),
+}
+
+
+def test_one_error_hides_no_other(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from opendrs.platforms.libvirt import client  # noqa: PLC0415 - only its cache
+
+    monkeypatch.setitem(sys.modules, "libvirt", None)  # as if not installed
+    client.load_library.cache_clear()
+    Path("opendrs.toml").write_text(TWO_LABS)
+
+    answer = opendrs("check", "opendrs.toml", "--format", "json")
+    client.load_library.cache_clear()
+
+    errors = [
+        (each["field"], each["message"])
+        for each in json.loads(answer.out)["diagnostics"]
+        if each["severity"] == "error"
+    ]
+    assert len(errors) == len(TWO_LABS_ERRORS), errors
+    for field, begin in TWO_LABS_ERRORS:
+        assert any(
+            found == field and message.startswith(begin) for found, message in errors
+        ), (field, errors)
+
+
+def test_warnings_do_not_change_the_exit_status(opendrs: RunOpendrs) -> None:
+    Path("opendrs.toml").write_text("[limits]\nbandwidth = 1000\n")
+
+    text = opendrs("check", "opendrs.toml")
+    found = opendrs("check", "opendrs.toml", "--format", "json")
+
+    assert text.status == found.status == 0
+    assert text.out.endswith("in order.\n")
+    assert text.err.startswith("opendrs: warning: opendrs.toml: limits.bandwidth: ")
+    (diagnostic,) = json.loads(found.out)["diagnostics"]
+    assert diagnostic["severity"] == "warning"
+    assert diagnostic["file"] == "opendrs.toml"
+    assert diagnostic["field"] == "limits.bandwidth"
+    assert '"1000 Mbit/s"' in diagnostic["message"]
+
+
+def test_json_lists_errors_too(opendrs: RunOpendrs) -> None:
+    Path("opendrs.toml").write_text(
+        '[limits]\ncooldown = "soon"\n[[rules]]\n[policy.balance]\nthreshold = 15\n'
+    )
+
+    answer = opendrs("check", "opendrs.toml", "--format", "json")
+
+    found = json.loads(answer.out)
+    assert (answer.status, answer.err, found["valid"]) == (2, "", False)
+    output = {(each["severity"], each["field"]) for each in found["diagnostics"]}
+    assert output == {
+        ("error", "limits.cooldown"),
+        ("error", "rules[0].kind"),
+        ("error", "policy.balance.threshold"),
+    }
+
+
+def test_json_reports_an_unreadable_file(opendrs: RunOpendrs) -> None:
+    Path("c.json").write_text("{")
+
+    answer = opendrs("check", "c.json", "--format", "json")
+
+    (diagnostic,) = json.loads(answer.out)["diagnostics"]
+    assert answer.status == 2
+    assert (diagnostic["severity"], diagnostic["field"]) == ("error", None)
+    assert "is not JSON" in diagnostic["message"]
+
+
+def impossible_snapshot() -> dict[str, Any]:
+    return {
+        "format": "opendrs-snapshot/1",
+        "taken_at": "2026-11-21T00:00:00Z",
+        "nodes": {
+            "n1": {"state": "online", "capacity": {"cpu": 16, "memory": 64}},
+            "n2": {
+                "state": "online",
+                "capacity": {"cpu": 16, "memory": 64 * GIB},
+                "usage": {"cpu": 59, "memory": GIB},
+            },
+        },
+        "guests": {
+            "g": {
+                "node": "n2",
+                "kind": "vm",
+                "limit": {"cpu": 2, "memory": 16 * GIB},
+                "usage": {"cpu": 1, "memory": 99 * 10**12},
+            }
+        },
+    }
+
+
+@pytest.mark.parametrize("command", ["check", "plan", "show"])
+def test_every_command_rejects_an_impossible_snapshot(
+    opendrs: RunOpendrs, command: str
+) -> None:
+    Path("c.json").write_text(json.dumps(impossible_snapshot()))
+
+    answer = opendrs(command, "c.json")
+
+    assert answer.status == 2
+    for field in (
+        "nodes.n1.capacity.memory",
+        "nodes.n2.usage.cpu",
+        "guests.g.usage.memory",
+    ):
+        assert f": {field}: " in answer.err
+
+
+@pytest.mark.parametrize(
+    ("text", "output"),
+    [
+        (
+            SCENARIO + '[[policies]]\nname = "thr-mmt-8"\n',
+            "policies[0].name: thr-mmt-8: the parameter must be above 0 and at most 1",
+        ),
+        (
+            SCENARIO + '[[policies]]\nname = "neat-thr-80"\n',
+            "policies[0].name: neat-thr-80: expected a number above 0 and at most 1",
+        ),
+        (
+            SCENARIO + "[[hosts]]\ncount = 2\nmemory = 68719476736\n",
+            "hosts[0]: memory must be at most 1e+09",
+        ),
+        (
+            SWEEP + '[[policies]]\nname = ["thr-mmt-0.8", "thr-mmt-8"]\n',
+            "policies[0].name[1]: thr-mmt-8",
+        ),
+        (
+            DRILL + "[datacenter]\nthreshold = 15\n",
+            "datacenter.threshold: expected at most 10",
+        ),
+    ],
+)
+def test_scenarios_sweeps_and_drills_are_checked_too(
+    opendrs: RunOpendrs, text: str, output: str
+) -> None:
+    Path("it.toml").write_text(text)
+
+    answer = opendrs("check", "it.toml")
+
+    assert answer.status == 2
+    assert f"it.toml: {output}" in answer.err
+
+
+def test_valid_scenario_succeeds(opendrs: RunOpendrs) -> None:
+    Path("it.toml").write_text(SCENARIO)
+
+    answer = opendrs("check", "it.toml")
+
+    assert (answer.status, answer.out) == (0, "it.toml: a scenario, in order.\n")
+
+
+@pytest.mark.parametrize(
+    ("policy", "setting", "output"),
+    [
+        ("balance", "threshold=15", "threshold must be a finite number in [0, 10]"),
+        ("balance", "threshold=15", "15 % is 0.15"),
+        ("auto-rebalance", "threshold=15", "in [0, 1], not 15"),
+        ("optimize", "threshold=15", "in [0, 10], not 15"),
+        ("optimize", "contention_threshold=85", "85 % is 0.85"),
+        ("optimize", "cpu_weight=1e300", "in [0, 1e+06]"),
+        ("consolidate", "underload_threshold=75", "75 % is 0.75"),
+        ("consolidate", "interval=1e300", "in [0, 1e+08]"),
+        ("consolidate", "bandwidth=1e300", "in [0, 1e+15]"),
+    ],
+)
+def test_settings_of_policies_are_in_range(
+    opendrs: RunOpendrs, policy: str, setting: str, output: str
+) -> None:
+    answer = opendrs("plan", "demo", "--policy", policy, "--set", setting)
+
+    assert answer.status == 2
+    assert output in answer.err
+
+
+@pytest.mark.parametrize("path", ["a\\u0000b", "", "."])
+def test_impossible_path_is_reported(opendrs: RunOpendrs, path: str) -> None:
+    platform = '[platform.lab]\nkind = "libvirt"\nnodes = {a = "test:///default"}\n'
+    Path("opendrs.toml").write_text(f'[store]\npath = "{path}"\n{platform}')
+
+    answer = opendrs("check", "opendrs.toml")
+
+    assert answer.status in (0, 2)
+    assert "bug in opendrs" not in answer.err

@@ -1,0 +1,19 @@
+"""Ctrl-C while steps run pulls the brake, and afterwards ends the process."""
+
+import signal
+
+from opendrs.cli.wiring import cancel_on_signals
+from opendrs.controller import CancellationToken
+
+
+def test_signals_cancel_only_inside_the_context() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    cancellation = CancellationToken()
+    with cancel_on_signals(cancellation):
+        signal.raise_signal(signal.SIGINT)
+        once = (cancellation.stop_requested, cancellation.abort_requested)
+        signal.raise_signal(signal.SIGTERM)
+
+    assert once == (True, False)
+    assert cancellation.abort_requested
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,34 @@
+"""Files that are taken for others."""
+
+from __future__ import annotations
+
+import pytest
+
+from opendrs.config import FileFormat, require_format
+from opendrs.errors import InvalidFileError
+
+
+@pytest.mark.parametrize(
+    ("document", "reported"),
+    [
+        ({"format": "opendrs-snapshot/1"}, "here is a snapshot, not a drill: opendrs"),
+        ({"platform": {}}, "here is a configuration, not a drill: opendrs run"),
+        ({"format": "opendrs-sweep/2"}, "here is a sweep, not a drill: opendrs sweep"),
+    ],
+)
+def test_file_of_another_format_is_one_error_line(
+    document: object, reported: str
+) -> None:
+    with pytest.raises(InvalidFileError, match=reported) as caught:
+        require_format(document, "here", FileFormat.DRILL)
+
+    assert len(caught.value.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "document", [{"format": "opendrs-drill/1"}, {"format": 3}, {}, [], None]
+)
+def test_expected_or_unknown_format_is_accepted(
+    document: object,
+) -> None:
+    require_format(document, "here", FileFormat.DRILL)

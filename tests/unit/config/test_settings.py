@@ -1,0 +1,506 @@
+"""A configuration file becomes settings, or everything wrong is said at once."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from opendrs.config.policy_loading import build_policy, parse_assignments
+from opendrs.config.settings import (
+    NO_SETTINGS,
+    Settings,
+    StalenessLimits,
+    default_store_path,
+)
+from opendrs.config.settings_reading import read_settings
+from opendrs.errors import (
+    ConfigurationError,
+    InvalidSettingError,
+    UnknownPlatformError,
+    UnknownPolicyError,
+)
+from opendrs.metrics import LoadModel
+from opendrs.model import DEFAULT_LIMITS, AntiAffinity, Limits, Network, NodeId
+from opendrs.platforms.libvirt import LibvirtSettings
+from opendrs.platforms.snapshot_file import SnapshotFileSettings
+from opendrs.policies import BUILT_IN_POLICIES, AutoRebalance, Balance
+from support.builders import guest_ids
+
+Read = Callable[[str], Settings]
+ReadDiagnostics = Callable[[str], list[str]]
+KNOWN = ", ".join(sorted(BUILT_IN_POLICIES))
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def settings(text: str) -> Settings:
+        path = tmp_path / "opendrs.toml"
+        path.write_text(text)
+        return read_settings(path)
+
+    return settings
+
+
+@pytest.fixture
+def diagnostics(read: Read, tmp_path: Path) -> ReadDiagnostics:
+    def lines(text: str) -> list[str]:
+        with pytest.raises(ConfigurationError) as raised:
+            read(text)
+        return str(raised.value).replace(f"{tmp_path}/opendrs.toml", "FILE").split("\n")
+
+    return lines
+
+
+def test_an_empty_file_gives_the_defaults(read: Read) -> None:
+    assert read("") == NO_SETTINGS
+
+
+def test_reads_platforms(read: Read, tmp_path: Path) -> None:
+    settings = read(
+        '[platform.lab]\nkind = "libvirt"\nbandwidth = 104857600\n'
+        'nodes = {h1 = "qemu+tls://h1/system", h2 = "qemu+tls://h2/system"}\n'
+        'labels = {h1 = ["ssd"]}\n'
+        '[platform.saved]\nkind = "file"\npath = "cluster.json"\n'
+    )
+
+    assert settings.connection("lab").settings == LibvirtSettings(
+        nodes={"h1": "qemu+tls://h1/system", "h2": "qemu+tls://h2/system"},
+        labels={"h1": ("ssd",)},
+        bandwidth=104857600,
+    )
+    assert settings.connection("saved").settings == SnapshotFileSettings(
+        path=tmp_path / "cluster.json"
+    )
+
+
+def test_reads_the_policy_and_its_settings(read: Read) -> None:
+    settings = read(
+        '[policy]\nname = "auto-rebalance"\n'
+        '[policy.auto-rebalance]\nhold = 5\nload_model = "static"\nmargin = 0\n'
+        "[policy.balance]\nmax_migrations = 3\n"
+    )
+
+    assert settings.load_policy() == AutoRebalance(
+        hold=5, load_model=LoadModel.STATIC, margin=0.0
+    )
+    assert settings.load_policy("balance") == Balance(max_migrations=3)
+
+
+def test_command_line_overrides_configuration(read: Read) -> None:
+    settings = read("[policy.balance]\nmax_migrations = 3\nthreshold = 0.5\n")
+
+    policy = settings.load_policy(changes={"threshold": 0.25})
+
+    assert policy == Balance(max_migrations=3, threshold=0.25)
+
+
+def test_limits_bind_every_policy(read: Read) -> None:
+    settings = read("[limits]\ncooldown = 0\nmax_parallel_migrations = 1\n")
+
+    limits = Limits(cooldown=0, max_parallel_migrations=1)
+    assert settings.limits == limits
+    assert settings.load_policy("auto-rebalance").limits == limits
+
+
+def test_reads_networks(read: Read) -> None:
+    settings = read(
+        '[[limits.networks]]\nname = "uplink"\nnodes = ["a", "b"]\n'
+        "max_parallel_migrations = 1\nbandwidth = 125e6\n"
+    )
+
+    nodes = (NodeId("a"), NodeId("b"))
+    network = Network(
+        name="uplink", nodes=nodes, max_parallel_migrations=1, bandwidth=125e6
+    )
+    assert settings.limits == Limits(networks=(network,))
+
+
+def test_reads_rules(read: Read) -> None:
+    settings = read('[[rules]]\nkind = "anti-affinity"\nguests = ["a", "b"]\n')
+
+    assert settings.rules == (AntiAffinity(guests=guest_ids("a", "b"), strict=True),)
+
+
+def test_store_path_is_read(read: Read, tmp_path: Path) -> None:
+    settings = read('[store]\npath = "records/lab.sqlite"\n')
+
+    assert settings.store_path("lab") == tmp_path / "records/lab.sqlite"
+
+
+def test_store_path_defaults_to_state_directory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/op")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    usual = default_store_path("lab")
+    monkeypatch.setenv("XDG_STATE_HOME", "/var/state")
+    chosen = default_store_path("lab")
+    monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
+    invalid = default_store_path("lab")
+
+    assert usual == Path("/home/op/.local/state/opendrs/lab.sqlite")
+    assert chosen == Path("/var/state/opendrs/lab.sqlite")
+    assert invalid == usual
+
+
+@pytest.mark.parametrize(
+    ("text", "diagnostic"),
+    [
+        (
+            "[limit]\n",
+            (
+                "limit: no such table; did you mean limits? "
+                "(there is: agent, api, controller, limits, platform, policy, "
+                "rules, store)"
+            ),
+        ),
+        ("limits = 3", "limits: expected a table, found 3"),
+        (
+            "[limits]\ncooldwon = 3",
+            (
+                "limits.cooldwon: no such setting; did you mean cooldown? (there is: "
+                "bandwidth, cooldown, max_migrations_per_node, "
+                "max_parallel_migrations, memory_headroom, memory_overcommit, "
+                "migration_timeout, min_uptime, networks)"
+            ),
+        ),
+        (
+            '[limits]\ncooldown = "3"',
+            (
+                "limits.cooldown: expected a number of seconds, or a text such as "
+                '"10 min" (units: ms, s, min, h, d), found "3"'
+            ),
+        ),
+        (
+            "[limits]\nmax_parallel_migrations = 1.5",
+            "limits.max_parallel_migrations: expected a whole number, found 1.5",
+        ),
+        (
+            "[limits]\nmax_parallel_migrations = true",
+            "limits.max_parallel_migrations: expected a whole number, found true",
+        ),
+        (
+            "[limits]\nmax_parallel_migrations = 0",
+            "limits: max_parallel_migrations must be at least 1, not 0",
+        ),
+        (
+            '[[limits.networks]]\nname = "x"\nnodes = ["a"]\nmove = 1',
+            "limits.networks[0].move: no such field",
+        ),
+        (
+            '[[limits.networks]]\nname = "x"\nnodes = ["a"]\nmax_parallel_migrations = 0',
+            "limits.networks[0]: x: max_parallel_migrations must be at least 1, not 0",
+        ),
+        (
+            '[[limits.networks]]\nname = "x"\nnodes = "a"\nmax_parallel_migrations = 1',
+            'limits.networks[0].nodes: expected a list, found "a"',
+        ),
+        (
+            '[policy]\nname = "ballance"',
+            (
+                'policy.name: "ballance": no such policy; did you mean balance? '
+                f"(there is: {KNOWN})"
+            ),
+        ),
+        ("[policy]\nname = 1", "policy.name: expected a text, found 1"),
+        (
+            "[policy]\nthreshold = 1",
+            (
+                "policy.threshold: expected a table, found 1; settings of a policy are "
+                "in [policy.NAME]"
+            ),
+        ),
+        (
+            "[policy.balance]\nmin_improvement = 2",
+            (
+                "policy.balance: min_improvement must be a finite number in [0, 1], not 2.0; "
+                "2 % is 0.02"
+            ),
+        ),
+        (
+            "[policy.balance]\nlimits = {}",
+            (
+                "policy.balance.limits: no such setting (there is: "
+                "allow_cold_migration, imbalance_metric, load_model, max_migrations, method, "
+                "min_improvement, threshold)"
+            ),
+        ),
+        (
+            '[policy.balance]\nload_model = "guess"',
+            "policy.balance.load_model: expected 'static' or 'dynamic', found \"guess\"",
+        ),
+        (
+            "[platform.lab]\n",
+            'platform.lab.kind: expected "file" or "libvirt", which is missing',
+        ),
+        (
+            '[platform.lab]\nkind = "vmware"',
+            'platform.lab.kind: expected "file" or "libvirt", found "vmware"',
+        ),
+        ('[platform.lab]\nkind = "file"', "platform.lab.path: is missing"),
+        (
+            '[platform.lab]\nkind = "libvirt"\nnodes = {}',
+            "platform.lab: nodes: name at least one node and its URI",
+        ),
+        (
+            '[platform.demo]\nkind = "file"\npath = "x"',
+            'platform.demo: a platform cannot be called "demo"',
+        ),
+        (
+            '[platform."../x"]\nkind = "file"\npath = "x"',
+            'platform."../x": a platform cannot be called "../x"',
+        ),
+        ("[store]\n", "store.path: is missing"),
+        (
+            '[[rules]]\nkind = "affinity"\nguests = ["a"]',
+            'rules[0].guests: expected at least 2, found ["a"]',
+        ),
+        ("rules = 3", "rules: expected a list, found 3"),
+    ],
+)
+def test_diagnostics_name_path_and_expected_value(
+    diagnostics: ReadDiagnostics, text: str, diagnostic: str
+) -> None:
+    assert diagnostics(text) == [f"FILE: {diagnostic}"]
+
+
+def test_all_diagnostics_are_reported_at_once(diagnostics: ReadDiagnostics) -> None:
+    found = diagnostics(
+        '[limits]\ncooldown = "x"\n'
+        "[policy.nothing]\n"
+        '[platform.lab]\nkind = "file"\npath = 3\n'
+        "[[rules]]\n"
+        "[store]\npath = 1\n"
+    )
+
+    places = [re.sub(r"^FILE: ([\w.\[\]]+).*", r"\1", line) for line in found]
+    assert sorted(places) == [
+        "limits.cooldown",
+        "platform.lab.path",
+        "policy.nothing",
+        "rules[0].kind",
+        "store.path",
+    ]
+
+
+def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        read_settings(tmp_path / "opendrs.toml")
+
+
+def test_unknown_platform_error_lists_platforms(read: Read) -> None:
+    settings = read('[platform.lab]\nkind = "file"\npath = "x"\n')
+
+    with pytest.raises(UnknownPlatformError, match=r"did you mean lab\?"):
+        settings.connection("labb")
+
+
+def test_builds_a_policy_with_its_defaults() -> None:
+    assert build_policy("balance") == Balance(limits=DEFAULT_LIMITS)
+
+
+def test_unknown_policy_error_lists_policies() -> None:
+    with pytest.raises(UnknownPolicyError) as raised:
+        build_policy("balanc")
+
+    assert str(raised.value) == (
+        f'"balanc": no such policy; did you mean balance? (there is: {KNOWN})'
+    )
+
+
+def test_unknown_setting_error_lists_settings() -> None:
+    with pytest.raises(InvalidSettingError) as raised:
+        build_policy("auto-rebalance", {"treshold": 1, "hold": "x"})
+
+    assert str(raised.value).splitlines() == [
+        (
+            "policy auto-rebalance: treshold: no such setting; did you mean threshold? "
+            "(there is: hold, imbalance_metric, load_model, margin, method, "
+            "threshold)"
+        ),
+        'policy auto-rebalance: hold: expected a whole number, found "x"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("hold=3", 3),
+        ("hold=0.5", 0.5),
+        ("hold = true", True),
+        ('hold="3"', "3"),
+        ("hold=static", "static"),
+        ("hold=a=b", "a=b"),
+        ("hold=", ""),
+        ("hold=1\nother = 2", "1\nother = 2"),
+        ("hold=" + "[" * 10_000, "[" * 10_000),
+    ],
+)
+def test_assignment_is_parsed_as_toml_or_text(text: str, value: object) -> None:
+    assert parse_assignments([text]) == {"hold": value}
+
+
+def test_the_last_assignment_counts() -> None:
+    assert parse_assignments(["hold=1", "hold=2"]) == {"hold": 2}
+
+
+@pytest.mark.parametrize("text", ["hold", "=3", ""])
+def test_an_assignment_needs_a_name_and_a_value(text: str) -> None:
+    with pytest.raises(InvalidSettingError, match="expected KEY=VALUE"):
+        parse_assignments([text])
+
+
+AGENT = """
+[agent]
+node = "alpha"
+controller = "https://drs.example:8443"
+token_file = "token"
+ca = "/etc/ca.pem"
+"""
+
+
+def test_agent_settings_are_read(read: Read, tmp_path: Path) -> None:
+    agent = read(AGENT).agent
+
+    assert agent is not None
+    assert (agent.node, agent.controller) == ("alpha", "https://drs.example:8443")
+    assert (agent.token_file, agent.ca) == (tmp_path / "token", Path("/etc/ca.pem"))
+    assert (agent.interval, agent.timeout) == (300, 10)
+
+
+@pytest.mark.parametrize(
+    ("line", "diagnostic"),
+    [
+        ('controller = "http://drs"', "expected an address like https://HOST:PORT"),
+        ('controller = "https://me:pw@drs"', "expected an address like https"),
+        ('controller = "https://drs/path"', "expected an address like https"),
+        ('controller = "https://drs:port"', "expected an address like https"),
+        ('controller = "https://drs:99999"', "expected an address like https"),
+        ('controller = "https://[::1"', "expected an address like https"),
+        ('controller = "https://a..b:8443"', "expected an address like https"),
+        ('node = ""', "node: expected the name of this node"),
+        ('node = "h/../../x"', "node: expected the name of this node"),
+        ('node = "h1\\u0000"', "node: expected the name of this node"),
+        ("interval = 0", "interval: expected seconds above 0 and up to 86400, found 0"),
+        ("timeout = -1", "timeout: expected seconds above 0"),
+        ("interval = 1e9", "interval: expected seconds above 0"),
+        ("interval = nan", "interval"),
+        ('token = "secret"', "agent.token: no such setting"),
+    ],
+)
+def test_invalid_agent_settings_are_diagnosed(
+    diagnostics: ReadDiagnostics, line: str, diagnostic: str
+) -> None:
+    name = line.partition(" =")[0]
+    kept = [each for each in AGENT.splitlines() if not each.startswith(f"{name} =")]
+
+    (logged,) = diagnostics("\n".join([*kept, line]))
+
+    assert logged.startswith("FILE: agent")
+    assert diagnostic in logged
+    assert "me:pw" not in logged
+
+
+REQUESTS = """
+[policy]
+name = "consolidate"
+
+[api]
+certificate = "drs.pem"
+key = "/etc/drs.key"
+tokens = "tokens.toml"
+"""
+
+
+def test_controller_and_api_settings_are_read(read: Read, tmp_path: Path) -> None:
+    settings = read(f"{REQUESTS}[controller]\ninterval = 60")
+
+    assert settings.api is not None
+    assert settings.api.certificate == tmp_path / "drs.pem"
+    assert settings.api.key == Path("/etc/drs.key")
+    assert settings.api.tokens == tmp_path / "tokens.toml"
+    assert settings.api.address == ("0.0.0.0", 8443)  # noqa: S104 - the default
+    assert settings.controller.interval == 60
+
+
+def test_staleness_limits_default_to_interval(read: Read) -> None:
+    by_default = read(REQUESTS).api
+    said = read(
+        f"{REQUESTS}agent_timeout = 50\nmax_sample_age = 20\nmax_clock_skew = 5"
+    ).api
+
+    assert by_default is not None
+    assert by_default.staleness_limits(100) == StalenessLimits(
+        interval=100, agent_timeout=300, max_sample_age=100, max_clock_skew=60
+    )
+    assert said is not None
+    assert said.staleness_limits(100) == StalenessLimits(
+        interval=100, agent_timeout=50, max_sample_age=20, max_clock_skew=5
+    )
+
+
+def test_api_is_disabled_by_default(read: Read) -> None:
+    settings = read("")
+
+    assert settings.api is None
+    assert settings.controller.interval == 300
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        ("[::1]:8443", ("::1", 8443)),
+        ("drs.example:0", ("drs.example", 0)),
+    ],
+)
+def test_an_address_is_split_into_host_and_port(
+    read: Read, listen: str, address: tuple[str, int]
+) -> None:
+    requests = read(f'{REQUESTS}listen = "{listen}"').api
+
+    assert requests is not None
+    assert requests.address == address
+
+
+@pytest.mark.parametrize(
+    ("line", "diagnostic"),
+    [
+        ('listen = "8443"', "api: listen: expected ADDRESS:PORT"),
+        ('listen = "::1:8443"', "api: listen: expected ADDRESS:PORT"),
+        ('listen = "host:65536"', "api: listen: expected ADDRESS:PORT"),
+        (
+            "agent_timeout = 0",
+            "api: agent_timeout: expected seconds above 0 and up to 86400",
+        ),
+        ("max_sample_age = 1e6", "api: max_sample_age: expected seconds above 0"),
+        ("max_clock_skew = -1", "api: max_clock_skew: expected seconds above 0"),
+        ("batch_window = inf", "api: batch_window: expected seconds above 0"),
+        ("key = 1", "api.key"),
+        ('token = "x"', "api.token: no such setting; did you mean tokens?"),
+        (
+            "[controller]\ninterval = 0",
+            "controller: interval: expected seconds above 0",
+        ),
+        ("[controller]\nintervall = 1", "controller.intervall: no such setting"),
+    ],
+)
+def test_invalid_api_settings_are_diagnosed(
+    diagnostics: ReadDiagnostics, line: str, diagnostic: str
+) -> None:
+    name = line.partition(" =")[0]
+    kept = [each for each in REQUESTS.splitlines() if not each.startswith(f"{name} =")]
+
+    (logged,) = diagnostics("\n".join([*kept, line]))
+
+    assert logged.startswith(f"FILE: {diagnostic}")
+
+
+def test_api_requires_policy_consolidate(diagnostics: ReadDiagnostics) -> None:
+    for text in (REQUESTS.replace("consolidate", "balance"), REQUESTS.split("\n\n")[1]):
+        (logged,) = diagnostics(text)
+
+        assert logged == (
+            "FILE: policy.name: [api] goes with the policy consolidate only, "
+            'found "balance"'
+        )

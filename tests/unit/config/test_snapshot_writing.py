@@ -1,0 +1,95 @@
+"""What is written is read back the same, and replaced at once."""
+
+import json
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+
+from opendrs.config import json_line, json_text, read_snapshot, write_snapshot
+from opendrs.errors import InvalidFileError
+from opendrs.model import AntiAffinity, Snapshot
+from support.builders import cluster, guest_ids
+from support.strategies import snapshots
+
+PAIR = cluster(
+    nodes={"b": 0.5, "a": None},
+    guests={"vm2": ("b", 0.25), "vm1": ("a", None)},
+    rules=[AntiAffinity(guests=guest_ids("vm2", "vm1"))],
+)
+
+
+@pytest.mark.parametrize("form", ["json", "toml"])
+def test_what_was_written_is_read_back(form: str) -> None:
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / f"cluster.{form}"
+
+        @settings(max_examples=40, deadline=None)
+        @given(snapshots(details=True))
+        def holds(snapshot: Snapshot) -> None:
+            write_snapshot(snapshot, path)
+
+            assert read_snapshot(path) == snapshot
+
+        holds()
+
+
+def test_written_text_has_the_documented_form() -> None:
+    assert json_text(PAIR) == (
+        "{\n"
+        '  "format": "opendrs-snapshot/1",\n'
+        '  "taken_at": "2026-11-21T12:00:00Z",\n'
+        '  "nodes": {\n'
+        '    "a": {"capacity": {"cpu": 10, "memory": 107374182400}, '
+        '"state": "online"},\n'
+        '    "b": {"capacity": {"cpu": 10, "memory": 107374182400}, '
+        '"usage": {"cpu": 5, "memory": 53687091200}, "state": "online"}\n'
+        "  },\n"
+        '  "guests": {\n'
+        '    "vm1": {"node": "a", "kind": "vm", "state": "running", '
+        '"mobility": "live"},\n'
+        '    "vm2": {"node": "b", "kind": "vm", "state": "running", '
+        '"limit": {"cpu": 2.5, "memory": 26843545600}, '
+        '"usage": {"cpu": 2.5, "memory": 26843545600}, "mobility": "live"}\n'
+        "  },\n"
+        '  "rules": [\n'
+        '    {"kind": "anti-affinity", "guests": ["vm1", "vm2"], "strict": true}\n'
+        "  ]\n"
+        "}\n"
+    )
+
+
+def test_json_line_equals_json_text() -> None:
+    line = json_line(PAIR)
+
+    assert "\n" not in line
+    assert json.loads(line) == json.loads(json_text(PAIR))
+
+
+def test_file_is_replaced_atomically(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text("old")
+
+    write_snapshot(PAIR, path)
+
+    assert read_snapshot(path) == PAIR
+    assert os.listdir(tmp_path) == ["cluster.json"]  # noqa: PTH208
+
+
+def test_symbolic_link_is_kept(tmp_path: Path) -> None:
+    path, link = tmp_path / "cluster.json", tmp_path / "latest.json"
+    link.symlink_to(path)
+
+    write_snapshot(PAIR, link)
+
+    assert link.is_symlink()
+    assert read_snapshot(path) == PAIR
+
+
+def test_unwritable_path_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "cluster.json"
+
+    with pytest.raises(InvalidFileError, match=r"cannot write .*nowhere/cluster.json"):
+        write_snapshot(PAIR, path)

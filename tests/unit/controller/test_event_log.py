@@ -1,0 +1,282 @@
+"""What happens to steps is told as events."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+
+import pytest
+
+from opendrs.cli.logs import JsonFormatter
+from opendrs.controller import CancellationToken
+from opendrs.controller.event_log import CycleLogger, LoggingObserver
+from opendrs.model import AntiAffinity, NodeId, Plan, PowerOff, PowerOn, Snapshot, Step
+from opendrs.policies import Balance, Decision, DecisionReason
+from opendrs.policies.optimize import Optimize
+from opendrs.ports import Outcome, StepRecord, TaskState, TaskStatus
+from support.builders import NOON, cluster, guest_ids
+from support.simulated_cluster import SHORT_LIMITS, migration, step
+
+FIRST = step("1", migration("vm", "a", "b"))
+SECOND = step("2", PowerOff(NodeId("a")))
+
+
+@pytest.fixture(autouse=True)
+def _capture_all_levels(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "opendrs")
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(record.levelname, record.getMessage()) for record in caplog.records]
+
+
+def ended(of: Step, outcome: Outcome, detail: str = "") -> StepRecord:
+    record = StepRecord(run="run", step=of.id, action=of.action, intended_at=NOON)
+    return replace(record, outcome=outcome, detail=detail)
+
+
+def test_observer_logs_start_and_end_of_step(caplog: pytest.LogCaptureFixture) -> None:
+    log = LoggingObserver(CancellationToken())
+
+    log.step_started(FIRST)
+    log.step_progressed(FIRST, TaskStatus(TaskState.RUNNING))
+    log.step_finished(FIRST, ended(FIRST, Outcome.DONE))
+
+    assert messages(caplog) == [
+        ("INFO", "step 1 (vm: a -> b): started"),
+        ("INFO", "step 1 (vm: a -> b): done"),
+    ]
+    about = vars(caplog.records[0])["about"]
+    assert about["guest"] == "vm"
+    assert (about["source"], about["target"], about["state"]) == ("a", "b", "started")
+
+
+def test_observer_logs_start_with_detail(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    LoggingObserver(CancellationToken()).step_started(
+        replace(FIRST, detail="imbalance 0.947 to 0.854")
+    )
+
+    assert messages(caplog) == [
+        ("INFO", "step 1 (vm: a -> b): started: imbalance 0.947 to 0.854")
+    ]
+    assert vars(caplog.records[0])["about"]["detail"] == "imbalance 0.947 to 0.854"
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.LOST, Outcome.ABORTED])
+def test_observer_logs_failure_as_warning(
+    caplog: pytest.LogCaptureFixture, outcome: Outcome
+) -> None:
+    LoggingObserver(CancellationToken()).step_finished(
+        SECOND, ended(SECOND, outcome, "no power")
+    )
+
+    assert messages(caplog) == [
+        ("WARNING", f"step 2 (put to sleep a): {outcome}: no power")
+    ]
+
+
+def test_observer_logs_blocking_detail_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = LoggingObserver(CancellationToken())
+    for detail in ("b is full", "b is full", "b is away"):
+        log.step_waiting(FIRST, detail)
+
+    assert messages(caplog) == [
+        ("INFO", "step 1 (vm: a -> b): waits: b is full"),
+        ("DEBUG", "step 1 (vm: a -> b): waits: b is full"),
+        ("INFO", "step 1 (vm: a -> b): waits: b is away"),
+    ]
+
+
+def test_observer_logs_waiting_for_steps_as_debug(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = LoggingObserver(CancellationToken())
+    waking = step("3", PowerOn(NodeId("c")))
+    log.step_started(waking)
+    log.step_waiting(FIRST, "c is asleep")
+
+    assert messages(caplog) == [
+        ("INFO", "step 3 (wake c): started"),
+        ("DEBUG", "step 1 (vm: a -> b): waits: c is asleep"),
+    ]
+
+
+def test_observer_logs_each_cancellation_once(caplog: pytest.LogCaptureFixture) -> None:
+    cancellation = CancellationToken()
+    log = LoggingObserver(cancellation)
+    for pulls in (0, 1, 0, 1, 1):
+        for _ in range(pulls):
+            cancellation.cancel()
+        log.step_progressed(FIRST, TaskStatus(TaskState.RUNNING))
+
+    assert messages(caplog) == [
+        ("INFO", "starting nothing more; what runs goes to its end"),
+        ("WARNING", "giving up what runs"),
+    ]
+
+
+APART = AntiAffinity(guests=guest_ids("vm1", "vm2"), name="web apart")
+BALANCE = Balance(limits=SHORT_LIMITS)
+
+
+def level(*rules: AntiAffinity) -> Snapshot:
+    """Return two nodes in balance, with two guests on the first."""
+    guests = {"vm1": ("a", 0.1), "vm2": ("a", 0.1), "vm3": ("b", 0.2)}
+    return cluster({"a": 0.2, "b": 0.2}, guests, rules)
+
+
+@pytest.fixture(autouse=True)
+def _capture_debug_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "opendrs")
+
+
+def logged(
+    caplog: pytest.LogCaptureFixture, *events: str, least: int = logging.INFO
+) -> list[str]:
+    """Return the messages of such events at that level or above."""
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if getattr(record, "event", "") in events and record.levelno >= least
+    ]
+
+
+def idle(reason: DecisionReason, detail: str, *notes: str) -> Decision[None]:
+    return Decision(reason, None, detail=detail, notes=notes)
+
+
+def test_empty_decision_is_logged_when_reason_changes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = CycleLogger("lab")
+    details = [
+        (DecisionReason.BALANCED, "imbalance 0.053; below 0.1: enough"),
+        (DecisionReason.BALANCED, "imbalance 0.061; below 0.1: enough"),
+        (DecisionReason.MIGRATION_IN_PROGRESS, "on the move: vm1"),
+        (DecisionReason.MIGRATION_IN_PROGRESS, "on the move: vm2"),
+        (DecisionReason.BALANCED, "imbalance 0.053; below 0.1: enough"),
+    ]
+
+    for reason, detail in details:
+        log.log_decision(BALANCE, idle(reason, detail), level(), "run")
+
+    assert logged(caplog, "decision-made") == [
+        "balance: nothing to do; balanced, imbalance 0.053; below 0.1: enough",
+        "balance: nothing to do; migration-in-progress, on the move: vm1",
+        "balance: nothing to do; migration-in-progress, on the move: vm2",
+        "balance: nothing to do; balanced, imbalance 0.053; below 0.1: enough",
+    ]
+    assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 5
+
+
+def test_plan_is_always_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = CycleLogger("lab")
+    plan = Plan((step("1", migration("vm1", "a", "b")),))
+    acting = Decision(DecisionReason.IMPROVES_BALANCE, None, plan, "imbalance 0.3")
+    resting = idle(DecisionReason.BALANCED, "enough")
+
+    for decision in (acting, acting, resting, acting, resting):
+        log.log_decision(BALANCE, decision, level(), "run")
+
+    assert logged(caplog, "decision-made") == [
+        "balance: 1 step; improves-balance, imbalance 0.3",
+        "balance: 1 step; improves-balance, imbalance 0.3",
+        "balance: nothing to do; balanced, enough",
+        "balance: 1 step; improves-balance, imbalance 0.3",
+        "balance: nothing to do; balanced, enough",
+    ]
+
+
+def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> None:
+    notes = [f"left alone: vm{number}: it is pinned" for number in range(1, 6)]
+
+    CycleLogger("lab").log_decision(
+        BALANCE,
+        idle(DecisionReason.NO_CANDIDATE, "no move helps", *notes),
+        level(),
+        "run",
+    )
+
+    (message,) = logged(caplog, "decision-made")
+    assert message.startswith("balance: nothing to do; no-candidate, no move helps; ")
+    assert message.endswith("; left alone: vm3: it is pinned; and 2 notes more")
+    assert vars(caplog.records[-1])["about"]["notes"] == notes
+
+
+def test_strict_violations_are_logged_on_change(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = CycleLogger("lab")
+    resting = idle(DecisionReason.BALANCED, "enough")
+
+    for rules in ((), (APART,), (APART,), (), ()):
+        log.log_decision(BALANCE, resting, level(*rules), "run")
+
+    broken, kept = logged(caplog, "rules-broken", "rules-kept")
+    assert broken.startswith(
+        "rules: broken strict rules: 1; after this plan: 1; stays broken: "
+    )
+    assert "broken by vm1, vm2 on a; to repair, configure the policy" in broken
+    assert broken.endswith("and run: opendrs apply lab --policy optimize")
+    assert kept == "rules: no strict rule is broken any more"
+
+
+def test_plan_repairing_all_rules_logs_info(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plan = Plan((step("1", migration("vm1", "a", "b")),))
+    repairing = Decision(DecisionReason.REPAIRS_RULES, None, plan)
+
+    CycleLogger("lab").log_decision(
+        Optimize(limits=SHORT_LIMITS), repairing, level(APART), "run"
+    )
+
+    assert logged(caplog, "rules-broken") == [
+        "rules: broken strict rules: 1; after this plan: 0"
+    ]
+    assert logged(caplog, "rules-broken", least=logging.WARNING) == []
+
+
+def test_unrepairable_violation_suggests_no_repair(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    apart = AntiAffinity(guests=guest_ids("vm1", "vm2", "vm3"), name="three apart")
+
+    CycleLogger("lab").log_decision(
+        BALANCE, idle(DecisionReason.BALANCED, "enough"), level(apart), "run"
+    )
+
+    (message,) = logged(caplog, "rules-broken")
+    assert "; cannot be kept: " in message
+    assert "optimize" not in message
+
+
+def test_soft_rules_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    soft = replace(APART, strict=False)
+
+    CycleLogger("lab").log_decision(
+        BALANCE, idle(DecisionReason.BALANCED, "enough"), level(soft), "run"
+    )
+
+    assert logged(caplog, "rules-broken", "rules-kept") == []
+
+
+def test_json_log_has_same_fields(caplog: pytest.LogCaptureFixture) -> None:
+    CycleLogger("lab").log_decision(
+        BALANCE, idle(DecisionReason.BALANCED, "enough"), level(APART), "run"
+    )
+
+    lines = [json.loads(JsonFormatter().format(record)) for record in caplog.records]
+    rules, decided = lines
+    assert (rules["event"], rules["level"]) == ("rules-broken", "warning")
+    assert rules["broken"] == rules["remaining"]
+    assert rules["broken"][0]["guests"] == ["vm1", "vm2"]
+    assert decided["event"] == "decision-made"
+    assert decided["reason"] == "balanced"

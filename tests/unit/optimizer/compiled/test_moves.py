@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opendrs.optimizer import AnnealingSearch, Problem
+from opendrs.optimizer.compiled import moves
+from opendrs.optimizer.compiled.annealing import initialize
+from opendrs.optimizer.problem_arrays import empty_state, problem_arrays
+from support.compiled_functions import callable_from_python
+from support.oracles.assignment_cost import is_feasible, reference_cost
+from support.oracles.random_problems import random_problem
+
+SEEDS = st.integers(0, 10_000)
+
+
+def least_cost(problem: Problem) -> float:
+    """Return what the best of all assignments costs, looking at each of them."""
+    every = product(range(problem.node_count), repeat=problem.group_count)
+    return min(
+        reference_cost(problem, list(places))
+        for places in every
+        if is_feasible(problem, list(places))
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_finds_the_best_of_all_assignments_where_they_can_be_counted(
+    seed: int,
+) -> None:
+    drawn = random_problem(seed, nodes=3, groups=6)
+    tight = replace(
+        drawn, capacity=drawn.capacity / 2, safety_capacity=drawn.safety_capacity / 2
+    )
+
+    best = AnnealingSearch(tight, seed=seed).run(60_000, 1.0)
+
+    assert best.cost == pytest.approx(least_cost(tight))
+
+
+@given(SEEDS, st.data())
+@settings(max_examples=60)
+def test_a_chain_costs_beforehand_what_it_costs_afterwards(
+    seed: int, data: st.DataObject
+) -> None:
+    problem = replace(random_problem(seed), set_move_weight=0.0)
+    tables = problem_arrays(problem)
+    state = empty_state(tables, 1, 2 * problem.group_count)
+    initialize(tables, state)
+    before = state.node_of.tolist()
+    group, other = data.draw(
+        st.tuples(*[st.integers(0, problem.group_count - 1)] * 2).filter(
+            lambda pair: before[pair[0]] != before[pair[1]]
+        )
+    )
+    third = data.draw(
+        st.integers(0, problem.node_count - 1).filter(
+            lambda node: node != before[other]
+        )
+    )
+    after = [*before]
+    after[group], after[other] = before[other], third
+
+    delta, over = callable_from_python(moves.chain_delta)(
+        tables, state, group, other, third, np.inf
+    )
+    meet = callable_from_python(moves.can_place)(
+        tables, state, group, after[group], other
+    )
+    meet = meet and callable_from_python(moves.can_place)(
+        tables, state, other, third, group
+    )
+    may = meet and callable_from_python(moves.can_move)(
+        tables, state, group, after[group], other, third
+    )
+
+    assert delta == pytest.approx(
+        reference_cost(problem, after) - reference_cost(problem, before)
+    )
+    if may and over <= 0:
+        assert is_feasible(problem, after)
+    else:
+        assert not is_feasible(problem, after)
+
+
+def test_units_of_one_size_change_places_with_one_another() -> None:
+    problem = random_problem(1)
+    order = problem_arrays(problem).size_order
+    size = (problem.demand / problem.capacity.mean(axis=0)).sum(axis=1)
+
+    assert np.all(np.diff(size[order]) >= 0)

@@ -1,0 +1,85 @@
+"""A budget is read as operators write it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from opendrs.policies.optimize.budget import Budget
+
+
+@pytest.mark.parametrize(
+    ("text", "gib", "migrations"),
+    [
+        ("500 GiB", 500.0, math.inf),
+        ("500GiB", 500.0, math.inf),
+        ("1.5 TiB", 1536.0, math.inf),
+        ("512 MiB", 0.5, math.inf),
+        ("40 migrations", math.inf, 40.0),
+        ("1 migration", math.inf, 1.0),
+        ("100 GiB, 40 migrations", 100.0, 40.0),
+        ("100 GiB, 50 gib", 50.0, math.inf),
+        ("unlimited", math.inf, math.inf),
+    ],
+)
+def test_amounts_are_read_with_their_units(
+    text: str, gib: float, migrations: float
+) -> None:
+    budget = Budget.parse(text)
+
+    assert (budget.gib, budget.migrations, budget.knee) == (gib, migrations, False)
+
+
+@pytest.mark.parametrize("text", ["30 min", "30 minutes", "0.5 h", "1800 s"])
+def test_a_budget_may_be_of_time(text: str) -> None:
+    assert Budget.parse(text) == Budget(minutes=30.0)
+
+
+def test_the_knee_is_no_amount() -> None:
+    assert Budget.parse("knee") == Budget(knee=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "500",
+        "nan GiB",
+        "-5 GiB",
+        "5 hours",
+        "nan min",
+        "1.2.3 GiB",
+        "2.5 migrations",
+        "500 GB",
+        "5 GiB;",
+        "GiB",
+    ],
+)
+def test_budget_with_invalid_text_raises_with_expected_forms(text: str) -> None:
+    with pytest.raises(ValueError, match="budget"):
+        Budget.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "knee",
+        "unlimited",
+        "500 GiB",
+        "40 migrations",
+        "100 GiB, 40 migrations",
+        "1 migrations, 30 min",
+    ],
+)
+def test_budget_text_parses_to_the_same_budget(text: str) -> None:
+    budget = Budget.parse(text)
+
+    assert Budget.parse(str(budget)) == budget
+
+
+def test_nothing_may_move_for_nothing() -> None:
+    assert Budget.parse("0 GiB").is_zero
+    assert Budget.parse("0 migrations").is_zero
+    assert Budget.parse("0 min").is_zero
+    assert not Budget.parse("1 migrations").is_zero

@@ -1,0 +1,366 @@
+"""Guests that wait are helped where they wait, by the pressure that was measured."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opendrs.metrics import LoadModel, node_loads
+from opendrs.model import (
+    EMPTY_PLAN,
+    GIB,
+    Guest,
+    GuestId,
+    GuestKind,
+    Mobility,
+    NodeId,
+    Pressure,
+    Resources,
+    Snapshot,
+    Stall,
+    Usage,
+)
+from opendrs.policies import DecisionReason
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
+from opendrs.policies.optimize.objective import Goal
+from support.builders import CAPACITY, NOON, cluster, fraction_of_node, guest
+from support.oracles.interleavings import migration_of
+
+ROOMY = Resources(4, 20 * GIB)  # what guests may use: more cores than they do
+
+
+def waiting(
+    name: str,
+    where: str,
+    load: float,
+    pressure: Pressure,
+    **changes: Any,  # noqa: ANN401
+) -> Guest:
+    return guest(name, where, load, limit=ROOMY, pressure=pressure, **changes)
+
+
+def on_cpu(some: float | None) -> Pressure:
+    return Pressure(cpu=Stall(some))
+
+
+def on_memory(some: float | None) -> Pressure:
+    return Pressure(memory=Stall(some))
+
+
+def holding(nodes: Mapping[str, float], *guests: Guest) -> Snapshot:
+    return replace(
+        cluster(nodes=nodes, guests={}), guests={each.id: each for each in guests}
+    )
+
+
+# c is the fullest; on a somebody waits.
+THREE = {"a": 0.6, "b": 0.1, "c": 0.8}
+THERE = guest("y", "c", 0.2)
+
+
+def test_optimize_cpu_contention_is_relieved_before_balance() -> None:
+    uncontended = holding(THREE, waiting("x", "a", 0.2, on_cpu(0.05)), THERE)
+    waits = holding(THREE, waiting("x", "a", 0.2, on_cpu(0.5)), THERE)
+    policy = Optimize(budget="1 migrations")
+
+    even, relieved = policy.decide(uncontended, None), policy.decide(waits, None)
+
+    assert even.reason is DecisionReason.IMPROVES_BALANCE
+    assert [migration_of(step).guest for step in even.plan.steps] == ["y"]
+    assert relieved.reason is DecisionReason.RELIEVES_OVERLOAD
+    assert [migration_of(step).guest for step in relieved.plan.steps] == ["x"]
+    # It waits for half of the time at least for one core.
+    assert relieved.before["waiting_cores"] == pytest.approx(0.5)
+    assert relieved.after["waiting_cores"] == 0
+    assert "cores waited for 0.5 → 0.0" in relieved.detail
+    assert relieved.notes[0] == "who waits: x 50% of the time for cpu"
+
+
+def test_optimize_memory_contention_is_relieved_before_balance() -> None:
+    # 20 GiB, for which it waits 30 % of the time: 6 GiB are too many there.
+    snapshot = holding(THREE, waiting("x", "a", 0.2, on_memory(0.3)), THERE)
+
+    decision = Optimize(budget="1 migrations").decide(snapshot, None)
+
+    assert decision.reason is DecisionReason.RELIEVES_OVERLOAD
+    assert [migration_of(step).guest for step in decision.plan.steps] == ["x"]
+    assert decision.before["waiting_gib"] == pytest.approx(6.0)
+    assert decision.after["waiting_gib"] == 0
+
+
+def test_optimize_contended_node_is_no_target() -> None:
+    # Without the wait of z, b would be the better place, as the emptier one.
+    waits = waiting("z", "b", 0.05, on_cpu(0.9), mobility=Mobility.NONE)
+    snapshot = holding({"a": 0.9, "b": 0.51, "c": 0.6}, guest("x", "a", 0.2), waits)
+
+    decision = Optimize().decide(snapshot, None)
+
+    assert [migration_of(step).target for step in decision.plan.steps] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("what", "changed"),
+    [
+        ("not for long", {"pressure": on_cpu(0.2)}),
+        ("not known", {"pressure": on_cpu(None)}),
+        ("it uses all it may", {"limit": fraction_of_node(CAPACITY, 0.2)}),
+        ("measured elsewhere", {"migrated_at": NOON - timedelta(seconds=299)}),
+        ("its memory is its limit", {"pressure": on_memory(0.2)}),
+    ],
+)
+def test_unmet_demand_without_contention_on_node_is_empty(
+    what: str, changed: Mapping[str, Any]
+) -> None:
+    del what
+    waits = waiting("x", "a", 0.2, on_cpu(0.5))
+    snapshot = holding({"a": 0.6, "b": 0.6}, replace(waits, **changed))
+
+    decision = Optimize().decide(snapshot, None)
+
+    assert (decision.reason, decision.plan) == (DecisionReason.BALANCED, EMPTY_PLAN)
+    assert unmet_demand(snapshot, 0.2).waits == {}
+
+
+def test_unmet_demand_half_free_node_owes_nothing() -> None:
+    idle = holding({"a": 0.5, "b": 0.5}, waiting("x", "a", 0.2, on_cpu(0.9)))
+    free = holding({"a": 0.5, "b": 0.5}, waiting("x", "a", 0.2, on_memory(0.9)))
+
+    for found in (unmet_demand(idle, 0.2), unmet_demand(free, 0.2)):
+        assert (sum(found.cpu.values()), sum(found.memory.values())) == (0, 0)
+
+
+def test_a_node_owes_no_more_than_what_is_in_use_above_half_of_it() -> None:
+    # Two wait for 0.9 cores and 18 GiB each; 0.3 cores and 3 GiB are above half.
+    waits = Pressure(cpu=Stall(0.9), memory=Stall(0.9))
+    snapshot = holding(
+        {"a": 0.53}, waiting("x", "a", 0.2, waits), waiting("y", "a", 0.2, waits)
+    )
+
+    found = unmet_demand(snapshot, 0.2)
+
+    assert found.cpu == {"a": pytest.approx(0.3)}
+    assert found.guest_cores == {"x": 0.9, "y": 0.9}
+    assert found.memory == {"a": pytest.approx(3 * GIB)}
+
+
+def test_a_node_with_half_of_it_free_is_not_filled_where_somebody_waits() -> None:
+    # Evenness alone would bring 15 % of a node from a to b.
+    loads = {"a": 0.8, "b": 0.5}
+    others = [guest(f"g{i}", "a", 0.15) for i in range(4)]
+    uncontended = holding(loads, waiting("x", "b", 0.2, on_cpu(0.1)), *others)
+    held = holding(loads, waiting("x", "b", 0.2, on_cpu(0.9)), *others)
+    short = holding(loads, waiting("x", "b", 0.2, on_memory(0.9)), *others)
+
+    assert Optimize().decide(uncontended, None).plan.steps
+    for snapshot in (held, short):
+        plan = Optimize(budget="1 migrations").decide(snapshot, None).plan
+        assert all(migration_of(step).target != "b" for step in plan.steps)
+
+
+def test_a_container_at_its_limit_waits_for_itself() -> None:
+    full = Resources(4, 20 * GIB)
+    changes: dict[str, Any] = {"kind": GuestKind.CONTAINER, "limit": full}
+    snapshot = holding(
+        {"a": 0.9}, replace(waiting("x", "a", 0.2, on_memory(0.9)), **changes)
+    )
+    vm = replace(
+        snapshot,
+        guests={
+            GuestId("x"): replace(snapshot.guests[GuestId("x")], kind=GuestKind.VM)
+        },
+    )
+
+    assert unmet_demand(snapshot, 0.2).memory == {}
+    assert unmet_demand(vm, 0.2).memory == {"a": pytest.approx(18 * GIB)}
+
+
+def test_no_guest_asks_for_more_than_its_limit() -> None:
+    snapshot = holding(
+        {"a": 0.6},
+        replace(waiting("x", "a", 0.2, on_cpu(0.9)), limit=Resources(2.25, 64 * GIB)),
+    )
+
+    found = unmet_demand(snapshot, 0.2)
+
+    assert found.guest_cores == {"x": 0.25}
+    assert found.apply_to(snapshot).guests[GuestId("x")].usage.cpu == 2.25
+    assert found.apply_to(snapshot).nodes[NodeId("a")].usage.cpu == 6.25
+
+
+def test_unmet_demand_uses_node_pressure_without_guest_pressure() -> None:
+    pressed = Pressure(cpu=Stall(0.5), memory=Stall(0.9, 0.25))
+
+    def with_pressure(pressure: Pressure) -> Snapshot:
+        snapshot = holding({"a": 0.8}, waiting("x", "a", 0.2, pressure))
+        nodes = {
+            name: replace(node, pressure=pressed)
+            for name, node in snapshot.nodes.items()
+        }
+        return replace(snapshot, nodes=nodes)
+
+    silent = unmet_demand(with_pressure(Pressure()), 0.2)
+    speaking = unmet_demand(
+        with_pressure(Pressure(cpu=Stall(0.0), memory=Stall(0.0))), 0.2
+    )
+
+    assert silent.cpu == {"a": 0.5}
+    assert silent.memory == {"a": 20 * GIB}
+    assert (silent.guest_cores, speaking.cpu, speaking.memory) == ({}, {}, {})
+
+
+def test_limits_as_load_are_relieved_as_well() -> None:
+    snapshot = holding(
+        {"a": 0.6, "b": 0.1},
+        waiting("x", "a", 0.1, on_cpu(0.5)),
+        replace(guest("y", "a", 0.1), limit=ROOMY),
+        replace(guest("z", "b", 0.1), limit=ROOMY),
+    )
+
+    decision = Optimize(load_model=LoadModel.STATIC, threshold=9.0).decide(
+        snapshot, None
+    )
+
+    assert decision.reason is DecisionReason.RELIEVES_OVERLOAD
+    assert decision.before["waiting_cores"] == pytest.approx(0.5)
+    assert decision.after["waiting_cores"] == 0
+
+
+def test_unmet_demand_of_unmeasured_guest_is_not_added() -> None:
+    snapshot = holding(
+        {"a": 0.6}, replace(waiting("x", "a", 0.2, on_cpu(0.5)), usage=Usage())
+    )
+
+    assert unmet_demand(snapshot, 0.2).apply_to(snapshot) == snapshot
+
+
+DRAWN = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.integers(1, 12),
+        st.one_of(st.none(), st.integers(0, 10)),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(DRAWN)
+@settings(max_examples=40, deadline=None)
+def test_no_placement_leaves_less_to_wait_for(
+    drawn: list[tuple[str, int, int | None]],
+) -> None:
+    snapshot = of(drawn)
+    policy = Optimize(
+        priorities=(Goal.CONTENTION,),
+        budget="unlimited",
+        migration_cost_weight=0.0,
+        min_improvement=0.0,
+    )
+
+    decision = policy.decide(snapshot, None)
+
+    least = min(
+        left_to_wait_for(snapshot, dict(zip(snapshot.guests, where, strict=True)))
+        for where in product("abc", repeat=len(drawn))
+    )
+    assert decision.after["waiting_cores"] == pytest.approx(least, abs=1e-9)
+
+
+def left_to_wait_for(snapshot: Snapshot, where: Mapping[GuestId, str]) -> float:
+    """Return the cores waited for when guests are at *where*; worked out plainly."""
+    cores = {name: each.usage.cpu or 0.0 for name, each in snapshot.nodes.items()}
+    requested = {name: each.usage.cpu or 0.0 for name, each in snapshot.guests.items()}
+    most = dict.fromkeys(cores, 8.5)
+    for node, used in cores.items():
+        waits = {
+            name: min(each.pressure.cpu.some or 0.0, 4 - requested[name])
+            for name, each in snapshot.guests.items()
+            if each.node == node and (each.pressure.cpu.some or 0.0) > 0.2
+        }
+        if waits:  # half of a node are 5 cores
+            missing = sum(waits.values())
+            above = max(0.0, used - 5)
+            for name, each in waits.items():
+                requested[name] += each
+            owed = min(missing, above)
+            most[node] = min(8.5, max(5.0 + missing, used + missing - owed))
+    loads = {
+        name: cores[name]
+        - sum(
+            each.usage.cpu or 0.0
+            for each in snapshot.guests.values()
+            if each.node == name
+        )
+        + sum(requested[each] for each, there in where.items() if there == name)
+        for name in cores
+    }
+    return sum(max(0.0, loads[name] - most[name]) for name in loads)
+
+
+def drawn_cluster(seed: int, *, pressed: bool) -> Snapshot:
+    """Return six full nodes, six of which somebody may wait for, and six empty ones."""
+    draw = random.Random(seed)  # noqa: S311 - no secret
+    loads = {f"n{i:02}": (0.8, 0.7, 0.1)[i % 3] for i in range(18)}
+    guests = []
+    for name, load in loads.items():
+        for i in range(int(load * 20)):
+            some = draw.uniform(0.3, 0.8) if pressed and load == 0.7 else 0.02
+            part = draw.uniform(0.01, 0.04)
+            each = guest(f"{name}-{i}", name, part, pressure=on_cpu(some))
+            guests.append(replace(each, limit=Resources(4, 5 * GIB)))
+    return holding(loads, *guests)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_drawn_cluster_waits_end_before_loads_are_even(seed: int) -> None:
+    snapshot = drawn_cluster(seed, pressed=False)
+    pressed = drawn_cluster(seed, pressed=True)
+    few = Optimize(budget="40 migrations")
+
+    even, relieved = few.decide(snapshot, None), few.decide(pressed, None)
+
+    missing = unmet_demand(pressed, few.pressure_threshold)
+    requested = missing.apply_to(pressed)
+    thresholds = contention_thresholds(
+        requested, few.load_model, few.contention_threshold, missing
+    )
+    later = requested.apply(*(step.action for step in even.plan.steps))
+    left = thresholds.cores_above(node_loads(later, few.load_model))
+    assert relieved.after["waiting_cores"] < left / 2
+    assert relieved.reason is DecisionReason.RELIEVES_OVERLOAD
+    unlimited = replace(few, budget="unlimited").decide(pressed, None)
+    assert unlimited.after["waiting_cores"] == pytest.approx(0, abs=1e-9)
+
+
+@given(DRAWN)
+@settings(max_examples=25, deadline=None)
+def test_repeated_cycles_come_to_rest(drawn: list[tuple[str, int, int | None]]) -> None:
+    snapshot = of(drawn)
+
+    for _ in range(2 * len(drawn) + 1):
+        plan = Optimize().decide(snapshot, None).plan
+        if not plan.steps:
+            return
+        snapshot = snapshot.apply(*(step.action for step in plan.steps))
+    pytest.fail("still moving")
+
+
+def of(drawn: list[tuple[str, int, int | None]]) -> Snapshot:
+    """Return three nodes with guests: where, percent of a node, tenths of waiting."""
+    loads = dict.fromkeys("abc", 0.4)
+    for where, part, _ in drawn:
+        loads[where] += part / 100
+    guests = [
+        waiting(f"g{i}", where, part / 100, on_cpu(None if some is None else some / 10))
+        for i, (where, part, some) in enumerate(drawn)
+    ]
+    return holding(loads, *guests)

@@ -1,0 +1,70 @@
+"""What guests take and what moving them costs, added up for those who go together."""
+
+from __future__ import annotations
+
+import pytest
+
+from opendrs.metrics import LoadModel
+from opendrs.model import GIB, Limits, Mobility, NodeId, Usage
+from opendrs.planning import ASSUMED_BANDWIDTH
+from opendrs.policies.optimize.encoding import MovableGuests
+from opendrs.policies.optimize.movable_groups import EncodedGroup
+from support.builders import guest
+
+A = NodeId("a")
+
+
+def movable_guests(*groups: EncodedGroup) -> MovableGuests:
+    return MovableGuests(groups, LoadModel.DYNAMIC, Limits())
+
+
+def test_movable_guests_of_a_group_are_summed() -> None:
+    pair = EncodedGroup((guest("x", "a", 0.1), guest("y", "a", 0.3)), A)
+    single = EncodedGroup((guest("z", "a", 0.5),), A)
+
+    found = movable_guests(pair, single)
+
+    assert found.demand[:, 0].tolist() == [4.0, 5.0]
+    assert found.demand[:, 1:].tolist() == [[40.0 * GIB] * 2, [50.0 * GIB] * 2]
+    assert found.transfer.tolist() == [40.0, 50.0]
+    assert found.guest_count.tolist() == [2.0, 1.0]
+    assert found.migration_cost.tolist() == [40.5, 50.25]
+
+
+def test_movable_guests_displaced_guest_adds_no_cost_elsewhere() -> None:
+    torn = EncodedGroup((guest("x", "a", 0.1), guest("y", "b", 0.3)), A)
+
+    found = movable_guests(torn)
+
+    assert found.displaced_count == 1
+    assert found.gather_transfer.tolist() == [30.0]
+    assert found.transfer.tolist() == [10.0]
+    assert found.guest_count.tolist() == [1.0]
+    assert found.migration_cost.tolist() == [10.25]
+
+
+def test_movable_guests_dirty_and_cold_migrations_cost_more() -> None:
+    # By hand: half of it is written again, so 20 GiB for 10; four times 10.25.
+    busy = guest("x", "a", 0.1, dirty_rate=ASSUMED_BANDWIDTH / 2)
+    stopped = guest("y", "a", 0.1, mobility=Mobility.COLD)
+
+    found = movable_guests(EncodedGroup((busy,), A), EncodedGroup((stopped,), A))
+
+    assert found.migration_cost.tolist() == pytest.approx([20.25, 41.0])
+
+
+def test_a_unit_of_which_some_memory_is_not_known_is_not_known() -> None:
+    dark = guest("x", "a", 0.1, usage=Usage(cpu=1.0), limit=None)
+    group = EncodedGroup((dark, guest("y", "a", 0.1)), A)
+
+    found = movable_guests(group, EncodedGroup((guest("z", "a", 0.1),), A))
+
+    assert found.is_known.tolist() == [False, True]
+    assert found.demand[0].tolist() == [1.0, 10.0 * GIB, 10.0 * GIB]
+
+
+def test_movable_guests_empty_has_no_demand() -> None:
+    found = movable_guests()
+
+    assert found.demand.shape == (0, 3)
+    assert found.is_known.shape == found.migration_cost.shape == (0,)

@@ -1,0 +1,68 @@
+"""Each step says what is true of the guests that go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opendrs.model import Affinity, GuestId, Mobility, Pressure, Resources, Stall
+from opendrs.policies.optimize import Optimize
+from support.builders import cluster, guest_ids
+from support.oracles.interleavings import migration_of
+
+TOGETHER = (Affinity(guests=guest_ids("x", "y")),)
+
+
+def test_explanation_names_only_migrating_guests() -> None:
+    # 1 core and 10 GiB of x go to y, which stays.
+    snapshot = cluster(
+        nodes={"a": 0.3, "b": 0.3},
+        guests={"x": ("a", 0.1), "y": ("b", 0.2), "z": ("a", 0.2)},
+        rules=TOGETHER,
+    )
+    fixed = replace(snapshot.guests[GuestId("y")], mobility=Mobility.NONE)
+    snapshot = replace(snapshot, guests={**snapshot.guests, fixed.id: fixed})
+
+    (step,) = Optimize(budget="1 migrations").decide(snapshot, None).plan.steps
+
+    assert step.detail == (
+        "takes 1.00 cores and 10.00 GiB from a (30% cpu, 30% memory → 20% cpu, 20% "
+        "memory) to b (30% cpu, 30% memory → 40% cpu, 40% memory); "
+        "mends a rule that is broken: keep x, y together"
+    )
+
+
+def test_explanation_names_all_guests_of_a_group() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.5, "b": 0.4, "c": 0.0},
+        guests={"x": ("a", 0.1), "y": ("b", 0.1), "z": ("a", 0.4), "w": ("b", 0.3)},
+        rules=TOGETHER,
+    )
+
+    plan = Optimize(budget="unlimited").decide(snapshot, None).plan
+
+    details = {migration_of(step).guest: step.detail for step in plan.steps}
+    assert {name for name in details if name in ("x", "y")} == {"x", "y"}
+    assert details[GuestId("x")] == details[GuestId("y")]
+    assert details[GuestId("x")].startswith(
+        "x and y go together and take 2.00 cores and 20.00 GiB from a (50% cpu, 50% "
+        "memory → 40% cpu, 40% memory) and b (40% cpu, 40% memory → 30% cpu, 30% "
+        "memory) to c (0% cpu, 0% memory → 20% cpu, 20% memory); x and y must be"
+    )
+
+
+def test_explanation_states_contention() -> None:
+    snapshot = cluster(nodes={"a": 0.6, "b": 0.1}, guests={"x": ("a", 0.2)})
+    waits = replace(
+        snapshot.guests[GuestId("x")],
+        limit=Resources(4, 1),
+        pressure=Pressure(cpu=Stall(0.5)),
+    )
+
+    (step,) = (
+        Optimize()
+        .decide(replace(snapshot, guests={GuestId("x"): waits}), None)
+        .plan.steps
+    )
+
+    assert step.detail.startswith("takes 2.50 cores and 20.00 GiB from a (65% cpu")
+    assert "; it waits 50% of the time for cpu" in step.detail

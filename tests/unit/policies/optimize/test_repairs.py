@@ -1,0 +1,203 @@
+"""Which broken strict rules can be repaired, and what prevents the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import event, given
+
+from opendrs.metrics import LoadModel
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    Pin,
+    Rule,
+    Snapshot,
+    Usage,
+)
+from opendrs.policies.optimize import Optimize
+from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.optimize.repairs import UnresolvedViolation, unresolved_violations
+from opendrs.rules import violation_change, violations
+from support.builders import cluster, guest_ids
+from support.strategies import snapshots
+
+APART = AntiAffinity(guests=guest_ids("x", "y"), name="apart")
+TOGETHER = Affinity(guests=guest_ids("x", "z"), name="together")
+REPAIR = Optimize(priorities=(Goal.REPAIR,), budget="unlimited")
+ON_B = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 0}, name="on b")
+
+
+def placed(*rules: Rule, full: float = 0.1) -> Snapshot:
+    """Return x and y on node a, z on node b, of which *full* is in use."""
+    return cluster(
+        nodes={"a": 0.4, "b": full},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2), "z": ("b", 0.1)},
+        rules=rules,
+    )
+
+
+def found(snapshot: Snapshot) -> tuple[UnresolvedViolation, ...]:
+    return unresolved_violations(violations(snapshot), snapshot, DEFAULT_LIMITS)
+
+
+@pytest.mark.parametrize("rule", [APART, TOGETHER, ON_B], ids=str)
+def test_what_is_repairable_is_repaired_by_optimize(rule: Rule) -> None:
+    snapshot = placed(rule)
+
+    [result] = found(snapshot)
+
+    decision = Optimize().decide(snapshot, None)
+    actions = (step.action for step in decision.plan.steps)
+    assert (result.repairable, result.detail) == (True, "")
+    assert violations(snapshot.apply(*actions)) == ()
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "detail"),
+    [
+        (
+            placed(APART, Pin(guests=guest_ids("x", "y"), name="stay")),
+            "apart: x, y: left alone: rule: stay",
+        ),
+        (placed(ON_B, full=0.95), "on b: x: nowhere to go: b: it lacks 20.0 GiB"),
+        (
+            placed(TOGETHER, Pin(guests=guest_ids("x", "z"), name="stay")),
+            "together: x, z: left alone: rule: stay",
+        ),
+        (
+            placed(AntiAffinity(guests=guest_ids("x", "y", "z"), name="three")),
+            '"three": x, y, z must all be apart',
+        ),
+    ],
+    ids=["pinned", "full", "pinned apart", "too few nodes"],
+)
+def test_what_prevents_a_repair_is_named_and_optimize_does_not_do_it(
+    snapshot: Snapshot, detail: str
+) -> None:
+    [result] = found(snapshot)
+
+    decision = Optimize().decide(snapshot, None)
+    actions = (step.action for step in decision.plan.steps)
+    assert not result.repairable
+    assert result.detail.startswith(detail)
+    assert len(violations(snapshot.apply(*actions))) == 1
+
+
+def test_violation_is_repairable_if_other_guests_can_leave() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.85, "c": 0.0},
+        guests={"x": ("a", 0.2), "big": ("b", 0.8)},
+        rules=[ON_B],
+    )
+
+    [result] = found(snapshot)
+
+    actions = (step.action for step in REPAIR.decide(snapshot, None).plan.steps)
+    assert result.repairable
+    assert violations(snapshot.apply(*actions)) == ()
+
+
+def test_a_rule_is_repairable_where_another_node_is_only_preferred() -> None:
+    liked = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, strict=False)
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.0, "c": 0.0},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2)},
+        rules=[APART, liked, Pin(guests=guest_ids("y"), name="stay")],
+    )
+    other = {NodeId("a"): "x86_64", NodeId("b"): "x86_64", NodeId("c"): "aarch64"}
+    nodes = {
+        name: replace(node, architecture=other[name])
+        for name, node in snapshot.nodes.items()
+    }
+
+    [result] = found(replace(snapshot, nodes=nodes))
+
+    assert result.repairable
+
+
+def test_a_rule_is_repairable_where_a_group_gathers_elsewhere() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.1},
+        guests={"x": ("a", 0.2), "z": ("b", 0.1)},
+        rules=[ON_B, TOGETHER, Pin(guests=guest_ids("z"), name="stay")],
+    )
+
+    assert [each.repairable for each in found(snapshot)] == [True, True]
+
+
+def test_a_guest_that_may_not_move_bars_the_node_for_others() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.1},
+        guests={"x": ("a", 0.2), "y": ("b", 0.1)},
+        rules=[ON_B, APART, Pin(guests=guest_ids("y"), name="stay")],
+    )
+
+    [result] = found(snapshot)
+
+    assert result.detail == "on b: x: nowhere to go: b: x must be apart from y"
+
+
+@given(snapshots(measured=True, settled=True))
+def test_what_is_said_to_be_impossible_is_done_by_no_plan(snapshot: Snapshot) -> None:
+    impossible = [each.violation for each in found(snapshot) if not each.repairable]
+
+    plan = REPAIR.decide(snapshot, None).plan
+
+    event(f"{len(impossible)} impossible, {len(plan.steps)} steps")
+    change = violation_change(
+        snapshot, snapshot.apply(*(step.action for step in plan.steps))
+    )
+    assert not [each for each in change.repaired if each in impossible]
+
+
+def test_a_guest_that_cannot_move_waits_for_the_other() -> None:
+    snapshot = placed(TOGETHER)
+    fixed = replace(snapshot.guests[GuestId("z")], mobility=Mobility.NONE)
+
+    [result] = found(replace(snapshot, guests={**snapshot.guests, fixed.id: fixed}))
+
+    assert result.repairable
+
+
+def test_no_rule_is_judged_while_nodes_are_not_measured() -> None:
+    blind = cluster(
+        nodes={"a": None, "b": 0.1},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2)},
+        rules=[APART],
+    )
+
+    [result] = found(blind)
+    assert (result.is_evaluated, result.repairable) == (False, None)
+    assert result.detail == (
+        "apart: node a has no usage (nodes.a.usage: cpu, memory); "
+        "a plan needs it of all"
+    )
+
+
+def test_limits_count_where_measured_use_does_not() -> None:
+    blind = cluster(
+        nodes={"a": None, "b": None},
+        guests={"x": ("a", 0.2), "y": ("a", 0.2)},
+        rules=[APART],
+    )
+    nodes = {
+        name: replace(node, usage=Usage(memory=0)) for name, node in blind.nodes.items()
+    }
+    snapshot = replace(blind, nodes=nodes)
+
+    [result] = unresolved_violations(
+        violations(snapshot), snapshot, DEFAULT_LIMITS, load_model=LoadModel.STATIC
+    )
+
+    assert result.repairable
+
+
+def test_soft_rules_are_not_examined() -> None:
+    assert found(placed(replace(APART, strict=False))) == ()

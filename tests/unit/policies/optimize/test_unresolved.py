@@ -1,0 +1,200 @@
+"""What cannot be mended is said, with the rules or limits that are in the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from opendrs.model import (
+    GIB,
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Resources,
+    Rule,
+    Snapshot,
+)
+from opendrs.policies.optimize import Optimize
+from support.builders import CAPACITY, cluster, guest_ids
+
+FOUR = ("w", "x", "y", "z")
+
+
+def crowded(*rules: Rule, off: str = "") -> Snapshot:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.0, "c": 0.0},
+        guests=dict.fromkeys(FOUR, ("a", 0.1)),
+        rules=rules,
+    )
+    nodes = {
+        name: replace(node, state=NodeState.OFFLINE) if name == off else node
+        for name, node in snapshot.nodes.items()
+    }
+    return replace(snapshot, nodes=nodes)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "note"),
+    [
+        (
+            crowded(
+                *(
+                    AntiAffinity(guests=guest_ids(*pair), name="-".join(pair))
+                    for pair in combinations(FOUR, 2)
+                )
+            ),
+            (
+                'cannot be kept: "w-x", "w-y", "w-z" and 3 more: w, x, y and 1 more '
+                "must all be apart, and the nodes open to them (a, b, c) suffice "
+                "for 3 of 4"
+            ),
+        ),
+        (
+            crowded(AntiAffinity(guests=guest_ids(*FOUR[:3]), name="three"), off="c"),
+            (
+                'cannot be kept: "three": w, x, y must all be apart, and the nodes '
+                "open to them (a, b) suffice for 2 of 3"
+            ),
+        ),
+        (
+            crowded(
+                NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, name="c!"),
+                off="c",
+            ),
+            (
+                "cannot be kept: c!: x: nowhere to go: b: a rule forbids it: c!; c: it "
+                "is offline"
+            ),
+        ),
+        (
+            crowded(
+                NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, name="c!"),
+                Pin(guests=guest_ids("x"), name="stay"),
+            ),
+            "cannot be kept: c!: x: left alone: rule: stay",
+        ),
+        (
+            cluster(
+                nodes={"a": 0.6, "b": 0.6},
+                guests={"x": ("a", 0.6), "y": ("b", 0.6)},
+                rules=(Affinity(guests=guest_ids("x", "y"), name="pair"),),
+            ),
+            (
+                "cannot be kept: pair: x and y fit together nowhere: a, b: it lacks "
+                "25.0 GiB of free memory"
+            ),
+        ),
+    ],
+)
+def test_optimize_notes_reason_of_infeasible_rule(
+    snapshot: Snapshot, note: str
+) -> None:
+    assert note in Optimize().decide(snapshot, None).notes
+
+
+def test_optimize_repairs_infeasible_anti_affinity_partly() -> None:
+    pairs = tuple(AntiAffinity(guests=guest_ids(*p)) for p in combinations(FOUR, 2))
+
+    decision = Optimize().decide(crowded(*pairs), None)
+
+    assert decision.before["broken_rules"] == 6
+    assert decision.after["broken_rules"] == 1
+
+
+def test_optimize_notes_repairs_that_exceed_the_budget() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.4, "c": 0.0, "d": 0.0},
+        guests={name: ("ab"[name > "x"], 0.2) for name in "wxyz"},
+        rules=(
+            AntiAffinity(guests=guest_ids("w", "x"), name="first"),
+            AntiAffinity(guests=guest_ids("y", "z"), name="second"),
+        ),
+    )
+
+    decision = Optimize(budget="1 migrations").decide(snapshot, None)
+
+    (note,) = (each for each in decision.notes if "might go to" in each)
+    assert note.startswith("not mended: ")
+    assert decision.detail.endswith("; 1 move, 20.0 GiB")
+
+
+def test_optimize_notes_affinity_repair_over_budget() -> None:
+    snapshot = cluster(
+        nodes={"a": 0.4, "b": 0.4},
+        guests={"x": ("a", 0.4), "y": ("b", 0.2), "z": ("b", 0.2)},
+        rules=(Affinity(guests=guest_ids("x", "y"), name="pair"),),
+    )
+
+    notes = Optimize(budget="1 GiB").decide(snapshot, None).notes
+
+    assert (
+        "not mended: pair: x, y: left alone: to bring it together with others takes "
+        "more than the budget"
+    ) in notes
+
+
+def test_optimize_notes_infeasible_anti_affinity_once() -> None:
+    pairs = tuple(AntiAffinity(guests=guest_ids(*p)) for p in combinations(FOUR, 2))
+
+    notes = Optimize(budget="0 migrations, 1 GiB").decide(crowded(*pairs), None).notes
+    more = Optimize(budget="1 migrations").decide(crowded(*pairs), None).notes
+
+    assert sum(each.startswith("cannot be kept") for each in more) == 1
+    assert not any(each.startswith("cannot be kept") for each in notes)
+
+
+def test_optimize_notes_missing_cluster_memory() -> None:
+    # 196 GiB are in use, and of 200 GiB 190 may be.
+    snapshot = cluster(
+        nodes={"a": 0.98, "b": 0.98}, guests={"x": ("a", 0.3), "y": ("b", 0.3)}
+    )
+
+    notes = Optimize().decide(snapshot, None).notes
+
+    assert notes == (
+        (
+            "no placement suffices: all nodes together have 6.0 GiB more memory in use "
+            "than the limits allow"
+        ),
+        (
+            "stays too full: a, by 3.0 GiB of memory: x: nowhere to go: b: it lacks "
+            "33.0 GiB of free memory"
+        ),
+        (
+            "stays too full: b, by 3.0 GiB of memory: y: nowhere to go: a: it lacks "
+            "33.0 GiB of free memory"
+        ),
+    )
+
+
+def test_a_guest_larger_than_every_node_is_named() -> None:
+    snapshot = cluster(nodes={"a": 0.2, "b": 0.0}, guests={"x": ("a", 0.2)})
+    huge = Resources(4, 120 * GIB)
+    guests = {
+        GuestId("x"): replace(snapshot.guests[GuestId("x")], limit=huge),
+    }
+
+    notes = Optimize().decide(replace(snapshot, guests=guests), None).notes
+
+    assert CAPACITY.memory == 100 * GIB
+    assert (
+        "stays too full: a, by 20.0 GiB of memory: x would fit on no node, even an "
+        "empty one"
+    ) in notes
+
+
+def test_optimize_notes_first_overfull_nodes() -> None:
+    names = [f"n{i}" for i in range(8)]
+    snapshot = cluster(nodes=dict.fromkeys(names, 0.98), guests={"x": (names[0], 0.3)})
+
+    notes = Optimize().decide(snapshot, None).notes
+
+    assert sum(each.startswith("stays too full: n") for each in notes) == 5
+    assert notes[-1] == "stays too full: 3 more nodes"
+    assert notes[-2].endswith("by 3.0 GiB of memory: it is not guests that take it")

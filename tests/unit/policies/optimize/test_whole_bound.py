@@ -1,0 +1,58 @@
+"""Where a budget counts guests, the bound told with the plan is of whole guests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opendrs.optimizer import Problem, lagrangian_bound
+from opendrs.policies.optimize import Optimize
+from support.builders import cluster
+
+# By hand: either of the two may move; then the nodes are at 0.5 and 0.3, a quarter of
+# the even 0.4 away from it. A part of one of them would make both even. In the bound
+# who leaves is whole, and what arrives is mixed of both: a is as far away, b is not.
+TWO = cluster(nodes={"a": 0.8, "b": 0.0}, guests={"g1": ("a", 0.5), "g2": ("a", 0.3)})
+PROBLEM = Problem(
+    capacity=np.full((2, 2), 10.0),
+    demand=np.array([[5.0, 5.0], [3.0, 3.0]]),
+    origin=np.zeros(2, np.int64),
+    class_of=np.zeros(2, np.int64),
+    allowed=np.ones((1, 2), np.bool_),
+    target_load=np.full(2, 0.4),
+    imbalance_weight=np.ones(2),
+    budget_weights=np.ones((1, 2)),
+    budgets=np.ones(1),
+)
+
+
+def test_the_bound_of_one_move_is_of_a_whole_guest() -> None:
+    policy = Optimize(budget="1 migrations", min_improvement=0.0, threshold=0.0)
+
+    (bound,) = [
+        note for note in policy.decide(TWO, None).notes if note.startswith("bound: ")
+    ]
+
+    assert bound == (
+        "bound: no plan that moves as much is more than 29.3 % better: "
+        "imbalance 0.2500, lower bound 0.1768"
+    )
+
+
+def test_it_is_a_distance() -> None:
+    # Node a is 1/10 from even in both resources.
+    assert lagrangian_bound(PROBLEM) == pytest.approx(0.02**0.5)
+
+
+def test_it_says_nothing_where_a_node_has_none_of_a_resource() -> None:
+    none = np.array([[10.0, 10.0], [10.0, 0.0]])
+
+    assert lagrangian_bound(replace(PROBLEM, capacity=none)) == 0.0
+
+
+def test_nodes_that_are_even_stay_even() -> None:
+    even = replace(PROBLEM, demand=np.zeros((2, 2)), target_load=np.zeros(2))
+
+    assert lagrangian_bound(even) == 0.0

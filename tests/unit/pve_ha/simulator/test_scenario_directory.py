@@ -1,0 +1,102 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from opendrs.errors import InvalidFileError
+from opendrs.model import NodeId, Usage
+from opendrs.pve_ha.simulator import read_scenario
+from opendrs.pve_ha.states import ServiceId
+from opendrs.pve_ha.status_files import ServiceConfig
+
+HARDWARE = {"node1": {"power": "off", "network": "off"}}
+SERVICES = {"vm:101": {"node": "node1"}}
+
+
+def write_files(directory: Path, **files: object) -> Path:
+    contents = {
+        "cmdlist": [["power node1 on"]],
+        "hardware_status": HARDWARE,
+        "service_config": SERVICES,
+    }
+    for name, content in (contents | files).items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (directory / name).write_text(text)
+    return directory
+
+
+def test_numbers_may_be_strings_and_missing_values_have_defaults(
+    tmp_path: Path,
+) -> None:
+    services = {
+        "vm:101": {"node": "node1", "max_restart": "2", "failback": "0"},
+        "ct:102": {"node": "node1", "state": "enabled"},
+    }
+
+    scenario = read_scenario(write_files(tmp_path, service_config=services))
+
+    assert scenario.services == {
+        ServiceId("vm:101"): ServiceConfig(
+            node=NodeId("node1"), state="disabled", failback=False, max_restart=2
+        ),
+        ServiceId("ct:102"): ServiceConfig(node=NodeId("node1"), state="started"),
+    }
+    assert scenario.limits[ServiceId("vm:101")] == Usage(4.0, 4096 << 20)
+    assert scenario.usages[ServiceId("vm:101")] == Usage(2.0, 2048 << 20)
+
+
+def test_default_is_three_nodes_and_six_services(tmp_path: Path) -> None:
+    (tmp_path / "cmdlist").write_text("[]")
+
+    scenario = read_scenario(tmp_path)
+
+    assert sorted(scenario.hosts) == ["node1", "node2", "node3"]
+    assert len(scenario.services) == 6
+
+
+@pytest.mark.parametrize(
+    ("files", "diagnostic"),
+    [
+        ({"service_config": {"vm:101": {}}}, "service without assigned node"),
+        ({"service_config": {"vm:101": {"node": "x"}}}, "vm:101: no such node 'x'"),
+        ({"service_config": {"101": {"node": "node1"}}}, "a service is called vm:100"),
+        ({"service_config": "[1,"}, "line 1, column 4"),
+        ({"service_config": "[]"}, "must be an object"),
+        ({"service_config": "[" * 100_000}, "nested too deeply"),
+        ({"service_config": f"[{'9' * 5000}]"}, "holds too long a number"),
+        ({"hardware_status": {"node1": {"power": "up"}}}, "power: must be on or off"),
+        ({"hardware_status": {"node1": {"maxcpu": []}}}, "maxcpu: must be a number"),
+        ({"hardware_status": {"node1": {"maxcpu": -1}}}, "0 or more"),
+        ({"cmdlist": {"a": 1}}, "must be a list"),
+        ({"cmdlist": ["power node1 on"]}, "entry 1: must be a list"),
+        ({"cmdlist": [[3, None]]}, "entry 1: entry 2: must be a string"),
+        ({"static_service_stats": {"vm:101": {"maxmem": "much"}}}, "maxmem"),
+        (
+            {"manager_status": {"service_status": {"vm:101": {"state": "odd"}}}},
+            "service_status: vm:101: state: must be one of",
+        ),
+        (
+            {"manager_status": {"node_status": {"node1": "odd"}}},
+            "node_status: node1: must be one of",
+        ),
+    ],
+)
+def test_invalid_scenario_is_reported_with_location(
+    tmp_path: Path, files: dict[str, object], diagnostic: str
+) -> None:
+    (name,) = files
+
+    with pytest.raises(InvalidFileError) as caught:
+        read_scenario(write_files(tmp_path, **files))
+    assert str(tmp_path / name) in str(caught.value)
+    assert diagnostic in str(caught.value)
+
+
+def test_scenario_without_commands_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFileError, match="cmdlist: no such file"):
+        read_scenario(tmp_path)
+
+
+def test_missing_directory_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFileError, match="not a directory"):
+        read_scenario(tmp_path / "nowhere")
