@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-requests bench-roadef lock schema pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-requests bench-roadef lock schema codes pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -93,6 +93,10 @@ bench-data-center: $(VENV)/ready
 # The published schema of the snapshot file, from the code that reads it.
 schema: $(VENV)/ready
 	$(BIN)/python -m opendrs.config.schema > docs/reference/opendrs-snapshot-1.schema.json
+
+# The reference of all codes, from the enums that define them.
+codes: $(VENV)/ready
+	$(BIN)/python -m opendrs.cli.codes > docs/reference/codes.md
 
 # The pictures of the documentation, from what the commands print.
 pictures: $(VENV)/ready

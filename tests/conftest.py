@@ -1,4 +1,4 @@
-"""How tests are run: a busy machine is no counterexample, Ctrl-C reaches programs."""
+"""Configuration of test runs: no deadlines, and Ctrl-C reaches programs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Instances of the Google ROADEF/EURO challenge 2012: read, checked, and as a problem.
+"""Instances of the Google ROADEF/EURO challenge 2012: reader and encoder.
 
-A file is whitespace-separated whole numbers, plain or compressed by gzip. The model:
-resources, machines, services, processes, balances, three weights. An assignment: the
-machine of each process.
+A file consists of whitespace-separated integers, plain or compressed by gzip. The model
+has resources, machines, services, processes, balances and three weights. An assignment
+has the machine of each process.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ GZIP = b"\x1f\x8b"
 
 
 class InstanceError(ValueError):
-    """A file does not hold what it should; the message names file and field."""
+    """Invalid file; the message names file and field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Processes that stand on different machines.
+    """Processes that run on different machines.
 
     Attributes:
-        spread: In how many locations its processes stand at least.
-        needs: Services of which one process stands in each neighbourhood where
-            one of this stands.
+        spread: Least number of locations of its processes.
+        needs: Services that must have a process in each neighborhood with a process of
+            this one.
     """
 
     spread: int
@@ -42,7 +42,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceBalance:
-    """Free amounts of two resources wanted in a proportion on each machine."""
+    """Target ratio between the free amounts of two resources of a machine."""
 
     first: int
     second: int
@@ -55,19 +55,20 @@ class Instance:
     """A model of the challenge: M machines, P processes, R resources.
 
     Attributes:
-        transient: Resources a moved process takes on its old machine too; (R,).
-        load_weight: Weight of the load cost; (R,).
-        neighborhood: Of each machine; (M,).
-        location: Of each machine; (M,).
-        capacity: Of each machine; (M, R).
-        safety: The load from which load costs; (M, R).
-        machine_move: Cost of a move from a machine to a machine; (M, M).
-        services: Which processes belong together.
-        service_of: The service of each process; (P,).
-        requirement: What each process takes; (P, R).
-        process_move: Cost of moving each process; (P,).
-        balances: Proportions of free amounts.
-        weights: Of process, service and machine move cost.
+        transient: Resources that a moved process also uses on its old machine; shape
+            (R,).
+        load_weight: Weight of the load cost; shape (R,).
+        neighborhood: Neighborhood of each machine; shape (M,).
+        location: Location of each machine; shape (M,).
+        capacity: Capacity of each machine; shape (M, R).
+        safety: Load above which load costs; shape (M, R).
+        machine_move: Cost of a move from one machine to another; shape (M, M).
+        services: Sets of processes.
+        service_of: Service of each process; shape (P,).
+        requirement: Demand of each process; shape (P, R).
+        process_move: Cost of moving each process; shape (P,).
+        balances: Target ratios of free amounts.
+        weights: Weights of the process, service and machine move cost.
     """
 
     transient: Integers
@@ -86,7 +87,7 @@ class Instance:
 
 
 class _Numbers:
-    """The numbers of a file, taken one after another."""
+    """Numbers of a file, read in order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -94,7 +95,7 @@ class _Numbers:
         self._next = 0
 
     def block(self, field: str, rows: int, columns: int) -> Integers:
-        """Take *rows* x *columns* numbers, none below 0."""
+        """Read *rows* x *columns* numbers of at least 0."""
         count = rows * columns
         taken = self._numbers[self._next : self._next + count]
         if len(taken) < count:
@@ -116,11 +117,11 @@ class _Numbers:
         return taken.reshape(rows, columns)
 
     def row(self, field: str, columns: int) -> list[int]:
-        """Take *columns* numbers."""
+        """Read *columns* numbers."""
         return [int(number) for number in self.block(field, 1, columns)[0]]
 
     def one(self, field: str) -> int:
-        """Take a number."""
+        """Read one number."""
         return self.row(field, 1)[0]
 
     def below(self, field: str, values: Integers | tuple[int, ...], count: int) -> None:
@@ -133,7 +134,7 @@ class _Numbers:
                 )
 
     def end(self) -> None:
-        """Raise InstanceError when numbers are left."""
+        """Raise InstanceError if numbers are left."""
         left = len(self._numbers) - self._next
         if left:
             raise InstanceError(f"{self.path}: {left} numbers follow after the end")

@@ -1,13 +1,13 @@
-"""Choosing the best single migration: columns against the plain form.
+"""Selection of the best single migration: arrays against the plain form.
 
     make bench
     .venv/bin/python benchmarks/runners/best_migration.py --sizes 10x200,100x2000
 
-Clusters are drawn with a seed: nodes of 32, 48 or 64 cores, a fifth of them hot,
-a fifth cold; every guest may go everywhere. Each size runs in a process of its
-own, so that its peak memory is its own. The plain form writes out one future
-after the other; where all of them would take hours, it scores a sample of them
-and the time for all is extrapolated, which the table marks with ~.
+Clusters are drawn with a fixed seed: nodes of 32, 48 or 64 cores, a fifth of them
+highly loaded, a fifth lightly; every guest may run on every node. Each size runs in its
+own process, so its peak memory is its own. The plain form builds the result of each
+candidate migration. If that would take hours, it evaluates a sample, and the time for
+all is extrapolated and marked with ~.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from opendrs.model import (
 )
 
 SIZES = ((10, 200), (100, 2000), (1000, 20000))
-FEW = 200_000  # up to so many futures the plain form scores all of them
-SAMPLE = 4000  # and otherwise only so many
+FEW = 200_000  # candidates up to which the plain form evaluates all
+SAMPLE = 4000  # candidates that it evaluates otherwise
 FORM = ImbalanceMetric.NORMALIZED_CV
 
 ResultT = TypeVar("ResultT")
@@ -57,7 +57,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What was measured for one size; times in CPU seconds, memory in MiB."""
+    """Measurements of one size; times in CPU seconds, memory in MiB."""
 
     nodes: int
     guests: int
@@ -71,7 +71,7 @@ class Row:
 
 
 def draw(nodes: int, guests: int, seed: int) -> Snapshot:
-    """Return a drawn cluster: some nodes hot, some cold, most in between."""
+    """Return a generated cluster with highly and lightly loaded nodes."""
     rng = random.Random(f"{seed}:{nodes}:{guests}")  # noqa: S311
     names = [NodeId(f"n{index:05}") for index in range(nodes)]
     capacity = {
@@ -118,7 +118,7 @@ def _guest(index: int, where: NodeId, rng: random.Random) -> Guest:
 
 
 def measure(size: tuple[int, int]) -> Row:
-    """Return what one size takes, in this process."""
+    """Measure one size in this process."""
     nodes, guests = size
     snapshot = draw(nodes, guests, seed=1)
     selection = MobilityFilter(load_model=LoadModel.DYNAMIC, allow_cold_migration=False)
@@ -135,7 +135,7 @@ def measure(size: tuple[int, int]) -> Row:
         lambda: [imbalance_after(board.loads, c, FORM) for c in candidates]
     )
     if best is None or (not sampled and min(scored) != best.imbalance):
-        raise SystemExit(f"{nodes} x {guests}: the plain form finds another best")
+        raise SystemExit(f"{nodes} x {guests}: the plain form selects another move")
     factor = total / SAMPLE if sampled else 1.0
     return Row(
         nodes, guests, total, compiling, choosing, topsis, plain * factor, sampled, peak
@@ -168,8 +168,8 @@ def main() -> None:
     options = parser.parse_args().sizes
     sizes = SIZES if options is None else [_size(each) for each in options.split(",")]
     print(
-        "| nodes x guests | candidates | compile | choose | choose, TOPSIS "
-        "| plain form | plain / columns | peak |"
+        "| nodes x guests | candidates | compile | select | select, TOPSIS "
+        "| plain form | plain / arrays | peak |"
     )
     print("|---:|---:|---:|---:|---:|---:|---:|---:|")
     for size in sizes:

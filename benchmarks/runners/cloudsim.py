@@ -1,12 +1,13 @@
-"""The PlanetLab experiment side by side with CloudSim 3.0.3.
+"""PlanetLab experiment side by side with CloudSim 3.0.3.
 
     .venv/bin/python benchmarks/runners/cloudsim.py
     .venv/bin/python benchmarks/runners/cloudsim.py --only 20110303 lr-mmt
 
-Every measured row of CloudSim 3.0.3 in sorted file order is simulated anew, from
-`data/cloudsim/reference.csv` and `data/planetlab/` beside the project or under
-OPENDRS_SHARED. Times are CPU seconds of one run, ours with the reading of the
-trace; a random selection is drawn anew, so its row is near, not equal.
+Every measured row of CloudSim 3.0.3 with sorted file order is simulated again. Rows and
+traces are read from `data/cloudsim/reference.csv` and `data/planetlab/`, beside the
+project or below OPENDRS_SHARED. Times are CPU seconds of one run; those of OpenDRS
+include reading the trace. Random selections are drawn again, so their rows are close
+but not equal.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from opendrs.simulation.traces import read_planetlab_day
 
 BESIDE = Path(__file__).parents[3] / "shared"
 DATA = Path(os.environ.get("OPENDRS_SHARED", BESIDE)) / "data"
-DIGITS = 1e-6
+DIGITS = 1e-6  # relative tolerance of the energy
 
 Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What one row gave here, and what it gave there; times in CPU seconds."""
+    """Result of one row here and in CloudSim; times in CPU seconds."""
 
     day: str
     name: str
@@ -43,12 +44,12 @@ class Comparison:
 
     @property
     def theirs(self) -> float:
-        """CPU seconds that CloudSim took."""
+        """CPU seconds of CloudSim."""
         return float(self.row["cpu_user_s"]) + float(self.row["cpu_sys_s"])
 
     @property
     def equal(self) -> bool:
-        """Whether counts are identical, and the energy to six digits."""
+        """True if counts are identical and the energy agrees to six digits."""
         energy = float(self.row["raw_energy"])
         return (
             self.ours.migrations == int(self.row["raw_migrations"])
@@ -70,7 +71,7 @@ class Comparison:
 
 
 def rows(only: list[str]) -> list[Row]:
-    """Return the rows to compare: all, or those of the days and names in *only*."""
+    """Return the rows to compare: all, or those that match every word of *only*."""
     with (DATA / "cloudsim" / "reference.csv").open(newline="") as lines:
         return [
             row
@@ -83,17 +84,17 @@ def rows(only: list[str]) -> list[Row]:
 
 
 def archive(day: str) -> Path:
-    """Return where the traces of *day* are."""
+    """Return the path of the traces of *day*."""
     return DATA / "planetlab" / f"{day}.tar.gz"
 
 
 def name_of(row: Row) -> str:
-    """Return what the scheme of *row* is called."""
+    """Return the name of the scheme of *row*."""
     return "-".join(filter(None, [row["policy"], row["selection"], row["param"]]))
 
 
 def compare(row: Row, seed: int) -> Comparison:
-    """Simulate *row* anew, with *seed* for a random selection."""
+    """Simulate *row*; *seed* is for a random selection."""
     name = name_of(row)
     start = time.process_time()
     trace = read_planetlab_day(archive(row["day"]))
@@ -102,7 +103,7 @@ def compare(row: Row, seed: int) -> Comparison:
 
 
 def main() -> None:
-    """Print the table in Markdown, and what it comes to."""
+    """Print the table in Markdown, and a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="a day, a name, or both")
     print(
@@ -115,13 +116,14 @@ def main() -> None:
         comparisons.append(compare(row, seed))
         print(comparisons[-1].line(), flush=True)
     if not comparisons:
-        raise SystemExit(f"nothing to compare in {DATA}")
+        raise SystemExit(f"{DATA}: no rows to compare; set OPENDRS_SHARED")
     fixed = [each for each in comparisons if "-rs" not in each.name]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"\n{sum(each.equal for each in fixed)} of {len(fixed)} rows equal; median "
-        f"{median(each.theirs / each.cpu for each in comparisons):.0f} times faster, least "
-        f"{min(each.theirs / each.cpu for each in comparisons):.0f}; peak {peak:.0f} MiB"
+        f"{median(each.theirs / each.cpu for each in comparisons):.0f} times faster, "
+        f"least {min(each.theirs / each.cpu for each in comparisons):.0f}; "
+        f"peak {peak:.0f} MiB"
     )
 
 

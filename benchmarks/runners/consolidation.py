@@ -1,15 +1,15 @@
-"""Policies of consolidation side by side, in the default model of simulation.
+"""Consolidation policies side by side in the default simulation model.
 
     .venv/bin/python benchmarks/runners/consolidation.py
     .venv/bin/python benchmarks/runners/consolidation.py --loads google2011-vms
     .venv/bin/python benchmarks/runners/consolidation.py --loads 20110309 --policies all
     .venv/bin/python benchmarks/runners/consolidation.py --scale 10000 50000
 
-Days of PlanetLab are taken from `data/planetlab/`, and the series of Google's trace
-of 2011, with CPU and memory, from `data/google2011-vms/`, beside the project or under
-OPENDRS_SHARED. The policies of CloudSim and of OpenStack Neat are those settings of
-`consolidate` that decide as they do; for the programs themselves see cloudsim.py.
-Times are CPU seconds of one run without the reading of the trace.
+PlanetLab days are read from `data/planetlab/`. The series of the Google trace of 2011,
+with CPU and memory, are read from `data/google2011-vms/`. Both are beside the project
+or below OPENDRS_SHARED. The policies of CloudSim and OpenStack Neat are settings of
+`consolidate` that decide in the same way; cloudsim.py compares with CloudSim itself.
+Times are CPU seconds of one run without reading the trace.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ ALL = (
 
 
 def policy(name: str) -> Consolidate | None:
-    """Return the policy called *name*, with the parameters of the literature."""
+    """Return the policy *name* with the parameters of the literature."""
     if name in (NONE, OURS):
         return Consolidate() if name == OURS else None
     baseline = baseline_policy(name)
@@ -79,14 +79,14 @@ def policy(name: str) -> Consolidate | None:
 
 
 def days() -> list[str]:
-    """Return the days there are."""
+    """Return the available PlanetLab days."""
     return sorted(
         path.name.split(".")[0] for path in (DATA / "planetlab").glob("*.tar.gz")
     )
 
 
 def load(name: str) -> Workload:
-    """Return the load called *name*: a day, or Google's series."""
+    """Return the workload *name*: a day, or the Google series."""
     if name == GOOGLE:
         return read_google2011(SERIES)
     return read_planetlab(DATA / "planetlab" / f"{name}.tar.gz")
@@ -95,7 +95,7 @@ def load(name: str) -> Workload:
 def measure(
     work: Workload, name: str, machines: HostSpecs
 ) -> tuple[SimulationMetrics, float]:
-    """Return what *work* costs under the policy called *name*, and CPU seconds."""
+    """Return the metrics of *work* under the policy *name*, and CPU seconds."""
     start = time.process_time()
     metrics = run_simulation(work, policy(name), machines)
     return metrics, time.process_time() - start
@@ -107,15 +107,15 @@ def line(day: str, name: str, metrics: SimulationMetrics, cpu: float) -> str:
         f"| {day} | {name} | {metrics.energy_kwh:.1f} | {metrics.bound_ratio:.3f} "
         f"| {metrics.migrations} | {metrics.migrations_per_guest_day:.1f} "
         f"| {metrics.slatah:.2%} | {metrics.pdm:.4%} | {metrics.slav * 1e5:.3f} "
-        f"| {metrics.esv * 1e3:.3f} | {metrics.shortfall:.2%} | {metrics.active_hosts:.1f} "
-        f"| {metrics.shutdowns} | {cpu:.2f} |"
+        f"| {metrics.esv * 1e3:.3f} | {metrics.shortfall:.2%} "
+        f"| {metrics.active_hosts:.1f} | {metrics.shutdowns} | {cpu:.2f} |"
     )
 
 
 def compare(chosen: Sequence[str], policies: Sequence[str]) -> None:
-    """Print the table, and the medians of each policy."""
+    """Print the table and the medians of each policy."""
     print(
-        "| load | policy | kWh | of bound | migrations | a guest and day | SLATAH "
+        "| load | policy | kWh | bound ratio | migrations | per guest and day | SLATAH "
         "| PDM | SLAV e-5 | ESV e-3 | shortfall | active hosts | shutdowns | CPU s |"
     )
     print("|---|---|" + "---:|" * 12)
@@ -140,7 +140,7 @@ def compare(chosen: Sequence[str], policies: Sequence[str]) -> None:
 
 
 def scale(hosts: int, guests: int) -> None:
-    """Print what a day of so many synthetic guests takes."""
+    """Print the cost of one day of synthetic guests."""
     work = synthetic_workload(SyntheticSettings(guests=guests))
     start = time.process_time()
     metrics = run_simulation(work, Consolidate(), HostSpecs.alternating(hosts))

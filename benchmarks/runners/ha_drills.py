@@ -1,18 +1,18 @@
-"""Drills of the HA manager: all known scenarios, and clusters of growing size.
+"""Drills of the HA manager: all recorded scenarios, and clusters of growing size.
 
     make bench-ha
     .venv/bin/python benchmarks/runners/ha_drills.py --sizes 10x200,100x2000
 
-The scenarios are those in `data/pve-ha/scenarios` and `generated`, beside the
-project or under OPENDRS_SHARED, all in one process; times are CPU seconds from
-the files to the text of the log.
+Recorded scenarios are read from `data/pve-ha/scenarios` and `generated`, beside the
+project or below OPENDRS_SHARED. All of them run in one process. Times are CPU seconds
+from the files to the text of the log.
 
-A grown drill switches a cluster on in which all services are to run, lets a tenth
-of the hosts fail, ten at most, each 30 s after the one before, and ends 500 s
-after the last. Nodes have 32, 48 or 64 cores, services 1 to 16, drawn with a seed;
-services stand on the nodes one after the other, a fifth of the nodes with double
-weight. `equal`: all nodes and all services are alike. Each runs in a process of
-its own, so that its peak memory is its own.
+A generated drill powers on a cluster in which all services are requested to run. Then a
+tenth of the nodes fail, at most ten, one every 30 s. The drill ends 500 s after the
+last failure. Nodes have 32, 48 or 64 cores and services 1 to 16, drawn with a fixed
+seed. Services are assigned to the nodes in turn; a fifth of the nodes get twice as
+many. `equal`: all nodes and all services are alike. Each drill runs in its own process,
+so its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ RECORDINGS = (
     Path(os.environ.get("OPENDRS_SHARED", SHARED_BESIDE_PROJECT)) / "data" / "pve-ha"
 )
 SIZES = ((10, 200), (100, 2000), (1000, 20000))
-FAILURES = 10  # hosts that fail, at most
-FIRST, BETWEEN = 300, 30  # seconds until the first fails, and to the next
+FAILURES = 10  # most nodes that fail
+FIRST, BETWEEN = 300, 30  # seconds until the first failure, and between failures
 
 MODES = {
     "basic": CrsSettings(),
@@ -65,7 +65,7 @@ EQUAL = "equal"
 
 @dataclass(frozen=True, slots=True)
 class ClusterSize:
-    """How large a cluster is."""
+    """Number of nodes and services of a cluster."""
 
     nodes: int
     services: int
@@ -73,7 +73,7 @@ class ClusterSize:
 
 @dataclass(frozen=True, slots=True)
 class DrillMeasurement:
-    """What one drill took: CPU seconds, and MiB."""
+    """Cost and events of one drill: CPU seconds, peak memory in MiB, counts."""
 
     cpu: float
     peak: float
@@ -83,7 +83,7 @@ class DrillMeasurement:
 
 
 def generate_scenario(size: ClusterSize, mode: str, *, equal: bool) -> DrillScenario:
-    """Return a cluster of that *size* before it is switched on."""
+    """Return a cluster of this *size* before it is powered on."""
     rng = random.Random(f"{size}")  # noqa: S311
     nodes = [NodeId(f"node{number:05}") for number in range(size.nodes)]
     names = [ServiceId(f"vm:{100 + number}") for number in range(size.services)]
@@ -125,7 +125,7 @@ def _random_usage(limit: Usage, rng: random.Random) -> Usage:
 
 
 def schedule_failures(scenario: DrillScenario) -> list[ScheduledEvent]:
-    """Return when which host of *scenario* is switched on, and off again."""
+    """Return the schedule of power events of *scenario*."""
     nodes = list(scenario.hosts)
     failing = nodes[:: max(1, len(nodes) // FAILURES)][: max(1, len(nodes) // 10)]
     return [
@@ -143,7 +143,7 @@ def _power(at: int, node: NodeId, *, on: bool) -> ScheduledEvent:
 
 
 def measure(size: ClusterSize, mode: str, *, equal: bool) -> DrillMeasurement:
-    """Return what one grown drill takes, in this process."""
+    """Run one generated drill in this process and measure it."""
     scenario = generate_scenario(size, mode, equal=equal)
     start = time.process_time()
     drill = run_schedule(scenario, schedule_failures(scenario))
@@ -161,7 +161,7 @@ def measure(size: ClusterSize, mode: str, *, equal: bool) -> DrillMeasurement:
 
 
 def measure_recorded_scenarios() -> str:
-    """Return what all scenarios there are take in this process, in a sentence."""
+    """Run all recorded scenarios in this process; return a summary."""
     directories = sorted(
         [*RECORDINGS.glob("scenarios/*/"), *RECORDINGS.glob("generated/*/")]
     )
@@ -182,7 +182,7 @@ def measure_recorded_scenarios() -> str:
 def in_fresh_process(
     work: Callable[..., DrillMeasurement], *args: object, **named: object
 ) -> DrillMeasurement:
-    """Return what *work* gives in a fresh process."""
+    """Return the result of *work* in a new process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *args, **named).result()
 
@@ -206,7 +206,7 @@ def main() -> None:
 
 def _table(size: ClusterSize, modes: Sequence[str]) -> None:
     for mode, equal in [(m, equal) for m in modes for equal in (False, True)]:
-        row = in_fresh_process(measure, size, mode, alike=equal)
+        row = in_fresh_process(measure, size, mode, equal=equal)
         print(
             f"| {size.nodes:,} x {size.services:,} "
             f"| {mode}{', ' + EQUAL if equal else ''} "

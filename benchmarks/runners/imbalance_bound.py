@@ -1,4 +1,9 @@
-"""Pairs of squares that lines leave open, and the least sum of their roots."""
+"""Lower bound of the sum of both coefficients of variation of all plans.
+
+Each bound of a weighted sum of the two squared variations is a line in the plane of
+both squares. The least sum of roots that the lines leave open is the bound. Boxes of
+mean used fractions are divided until little is lost by their size (branch and bound).
+"""
 
 from __future__ import annotations
 
@@ -22,12 +27,12 @@ from runners.guest_prices.bound import Bounds
 from runners.guest_prices.choices import RelaxedCluster
 
 Floats = npt.NDArray[np.float64]
-OUTSIDE = 1e-9  # what a corner may be behind other lines, by rounding
+OUTSIDE = 1e-9  # rounding error of a corner relative to other lines
 
 
 @dataclass(frozen=True)
 class Line:
-    """In a direction, and how far at least."""
+    """Half-plane: least value of a weighted sum of both squares."""
 
     direction: Floats
     least: float
@@ -35,12 +40,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Corner:
-    """Where two lines meet.
+    """Intersection of two lines.
 
     Attributes:
-        root: The sum of the roots of both squares.
+        root: Sum of the roots of both squares.
         place: Both squares; shape (2,).
-        lines: Those that meet.
+        lines: The two lines.
     """
 
     root: float
@@ -49,21 +54,21 @@ class Corner:
 
     @property
     def between(self) -> Floats:
-        """The direction between those of both lines; its length is 1."""
+        """Unit direction between the directions of both lines."""
         one, other = (each.direction for each in self.lines)
         mixed: Floats = one / np.linalg.norm(one) + other / np.linalg.norm(other)
         return mixed / np.linalg.norm(mixed)
 
     def is_cut_off(self, line: Line, part: float) -> bool:
-        """Whether *line* is beyond it, by some part of the squares at least."""
+        """Return True if *line* excludes the corner by the fraction *part* at least."""
         here = float(line.direction @ self.place)
         return line.least > here * (1 + part)
 
 
 def least_corner(lines: list[Line]) -> Corner:
-    """Return the corner where the sum of roots is least that *lines* leave open.
+    """Return the corner with the least sum of roots that satisfies all *lines*.
 
-    All directions are positive; no square is below 0.
+    All directions are positive; no square is negative.
     """
     axes = [Line(np.array([1.0, 0.0]), 0.0), Line(np.array([0.0, 1.0]), 0.0)]
     found = []
@@ -80,11 +85,11 @@ def least_corner(lines: list[Line]) -> Corner:
 
 
 GIB = 2**30
-ROUNDING_GIB = 0.05  # GiB that the judge may leave out
+ROUNDING_GIB = 0.05  # GiB by which judge_plan.py may round down
 
 
 def violations_per_guest(snapshot: dict[str, Any]) -> Floats:
-    """Return how many strict rules each guest might mend by leaving its node; (G,)."""
+    """Return the strict rules that each guest could repair by leaving; shape (G,)."""
     count = dict.fromkeys(snapshot["guests"], 0.0)
     for rule in snapshot.get("rules", []):
         if rule.get("strict", True):
@@ -94,7 +99,7 @@ def violations_per_guest(snapshot: dict[str, Any]) -> Floats:
 
 
 def offenders(snapshot: dict[str, Any], rule: dict[str, Any]) -> list[str]:
-    """Return the guests that break *rule* where they are."""
+    """Return the guests that violate *rule*."""
     homes = {name: snapshot["guests"][name]["node"] for name in rule["guests"]}
     if rule["kind"] == "anti-affinity":
         shared = Counter(homes.values())
@@ -107,14 +112,14 @@ def offenders(snapshot: dict[str, Any], rule: dict[str, Any]) -> list[str]:
 def judged_problem(
     snapshot: dict[str, Any], moves: int, gib: float, repaired: int = 0
 ) -> Problem:
-    """Return what may be moved in a snapshot, as the judge counts it.
+    """Return the problem of a snapshot as judge_plan.py counts it.
 
     Raises:
         ValueError: A node is not online.
     """
     nodes, guests = snapshot["nodes"], snapshot["guests"]
     if any(node.get("state", "online") != "online" for node in nodes.values()):
-        raise ValueError("there is a node that is not online")
+        raise ValueError("nodes: expected all online, got one in another state")
     node_index = {name: index for index, name in enumerate(nodes)}
     demand = np.array(
         [(each["usage"]["cpu"], each["usage"]["memory"]) for each in guests.values()]
@@ -143,22 +148,23 @@ def judged_problem(
     )
 
 
-SET_LIMITS = (2_000, 8_000)  # of guests that may leave: to divide boxes, and at the end
-MAX_EVALUATIONS = (40, 60, 150)  # at prices: to divide boxes, at the end, and of guests
-LOSS = 0.03  # part of the squares that may be lost by the size of a box
-NARROW = 0.004  # part of the mean: no smaller box is divided
-CORNERS = 8  # of a polygon that are looked at, at most
-GAIN = 0.005  # part of the squares: the last line cuts off less of its corner
-MAX_BOXES = 500  # that are looked at, at most
+SET_LIMITS = (2_000, 8_000)  # departure sets: to divide boxes, and at the end
+# multipliers: to divide boxes, at the end, and with guest prices
+MAX_EVALUATIONS = (40, 60, 150)
+LOSS = 0.03  # fraction of the squares that may be lost by the size of a box
+NARROW = 0.004  # fraction of the mean below which a box is not divided
+CORNERS = 8  # most refinements of a polygon
+GAIN = 0.005  # fraction of the squares below which the last line gains too little
+MAX_BOXES = 500  # most boxes that are evaluated
 EVEN = np.array([1.0, 1.0])
 SLANTED = (np.array([1.0, 0.05]), np.array([0.05, 1.0]))
 
 
 @dataclass(order=True)
 class Box:
-    """Means of shares, and what is known of the plans that have them.
+    """Ranges of mean used fractions, with bounds for the plans within them.
 
-    Of two boxes that allow for as little the one that was made last is looked at first.
+    Of two boxes with equal bounds the later one is evaluated first.
     """
 
     least: float
@@ -171,29 +177,29 @@ class Box:
 
     @property
     def width(self) -> Floats:
-        """Its size, as a part of the mean; shape (2,)."""
+        """Size as a fraction of the mean; shape (2,)."""
         width: Floats = 1 - self.means[0] / self.means[1]
         return width
 
     @property
     def is_small(self) -> bool:
-        """Whether little is lost by its size."""
+        """True if little is lost by its size."""
         loss = float(np.square(self.width / 2).sum())
         return loss < LOSS * self.lines[0].least or self.is_narrow
 
     @property
     def is_narrow(self) -> bool:
-        """Whether it is not divided any more."""
+        """True if it is not divided further."""
         return float(self.width.max()) < NARROW
 
 
 class BoxSearch:
-    """The search for the box that allows for least.
+    """Branch and bound over boxes.
 
     Args:
-        problem: What may be moved.
-        looks: At how many prices it looks: to divide boxes, at the end, and of guests.
-        boxes: That are looked at, at most.
+        problem: Problem of all plans.
+        looks: Most multipliers: to divide boxes, at the end, and with guest prices.
+        boxes: Most boxes that are evaluated.
     """
 
     def __init__(
@@ -218,7 +224,7 @@ class BoxSearch:
         self._numbers = itertools.count()
 
     def least(self, enough: float = 0.0) -> float:
-        """Return what no plan comes below; guests get prices until it is *enough*."""
+        """Return the bound; guest prices are used until it is *enough*."""
         boxes = [self._box(self._whole, 0.0, None)]
         while True:
             box = heapq.heappop(boxes)
@@ -243,7 +249,7 @@ class BoxSearch:
         return Box(least, -next(self._numbers), means, [line], prices)
 
     def _part(self, box: Box, means: Floats) -> Box:
-        """Return a part of *box* of which no more is known than of all of it."""
+        """Return a part of *box* with the bounds of the whole."""
         return replace(box, number=-next(self._numbers), means=means, is_done=False)
 
     def _line(
@@ -274,7 +280,7 @@ class BoxSearch:
         return replace(box, least=least, lines=lines, prices=prices)
 
     def _with_guest_prices(self, box: Box) -> Box:
-        """Return *box* with one more line, which is the last where it gains little."""
+        """Return *box* with one more line; it is done if that gains little."""
         open_one = least_corner(box.lines)
         direction = open_one.between if box.is_priced else EVEN / np.linalg.norm(EVEN)
         least = self._bounds.lower_bound(direction, box.means, box.prices)
@@ -290,7 +296,7 @@ class BoxSearch:
 
 
 def halves(box: Box) -> list[Floats]:
-    """Return the means of both halves of *box*."""
+    """Return the mean ranges of both halves of *box*."""
     side = int(box.width.argmax())
     middle = float(box.means[:, side].mean())
     low, high = box.means.copy(), box.means.copy()
@@ -305,28 +311,28 @@ def least_sum(
     repaired: int = 0,
     enough: float = 0.0,
 ) -> float:
-    """Return the sum of variations that no plan of so many moves and GiB is below.
+    """Return a bound of the sum of variations of plans with these moves and GiB.
 
-    Plans that mend fewer strict rules are left out. Until it is *enough*, guests get
-    prices, which takes minutes.
+    Plans that repair fewer strict rules are excluded. Until the bound is *enough*,
+    guest prices are used, which takes minutes.
     """
     return BoxSearch(judged_problem(snapshot, moves, gib, repaired)).least(enough)
 
 
 def main() -> None:
-    """Print it."""
+    """Print the bound."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("snapshot", type=Path)
     parser.add_argument("moves", type=int)
     parser.add_argument("gib", type=float)
-    parser.add_argument("mended", type=int, nargs="?", default=0)
+    parser.add_argument("repaired", type=int, nargs="?", default=0)
     parser.add_argument("--enough", type=float, default=0.0)
     options = parser.parse_args()
     raw = options.snapshot.read_bytes()
     raw = gzip.decompress(raw) if options.snapshot.suffix == ".gz" else raw
     snapshot = json.loads(raw)
     least = least_sum(
-        snapshot, options.moves, options.gib, options.mended, options.enough
+        snapshot, options.moves, options.gib, options.repaired, options.enough
     )
     print(f"{least:.4f}")
 

@@ -1,21 +1,23 @@
-"""Compare `optimize` with Meta's Rebalancer and our other policies on snapshots.
+"""Compare `optimize` with Meta's Rebalancer and the other policies on snapshots.
 
-    PYTHONPATH=benchmarks .venv/bin/python benchmarks/runners/planner.py --rebalancer PYTHON3.12 [SNAPSHOT ...]
+    export PYTHONPATH=benchmarks
+    .venv/bin/python benchmarks/runners/planner.py --rebalancer PYTHON3.12 [SNAPSHOT]
 
-Snapshots are those in `data/clusters/` beside the project or under OPENDRS_SHARED,
-up to 100 x 2,000, unless some are named. All plans are judged by `tools/judge_plan.py`,
-which stands beside them. PYTHON3.12 is an interpreter with `pip install rebalancer`;
-without it the lines of Rebalancer are left out.
 
-Against each line of Rebalancer stands one of `optimize` that may transfer no more GiB
-and move no more guests than that. CPU seconds are of planning alone, from the snapshot
-in memory to the plan: neither import nor reading are in it. They are the least of five
-times, as far as these take less than 5 s together. Before, the largest cluster is
-planned for without effort, so that compiled code is loaded.
+Default snapshots are those in `data/clusters/` of up to 100 x 2,000, beside the project
+or below OPENDRS_SHARED. All plans are checked by `tools/judge_plan.py` beside them.
+PYTHON3.12 is an interpreter with `pip install rebalancer`; without it the rows of
+Rebalancer are omitted.
 
-`least sum` is what no plan comes below that may move as many guests and as many GiB,
-and mends as many rules, whatever it is made by (`least_variation.py`); `of that` is how
-many times as much the plan comes to. It takes minutes; --no-bounds leaves it out.
+For each row of Rebalancer there is one of `optimize` that may transfer no more GiB and
+migrate no more guests. CPU seconds are for planning, from the snapshot in memory to the
+plan, without import and reading. They are the least of five runs, or of fewer if these
+take more than 5 s together. First the largest cluster is planned with little effort, so
+that compiled code is loaded.
+
+`sum bound` is a lower bound of the sum of variations of all plans that migrate no more
+guests and GiB and repair as many rules (`imbalance_bound.py`). `ratio` is the sum of
+the plan divided by it. The bound takes minutes; --no-bounds omits it.
 """
 
 from __future__ import annotations
@@ -47,18 +49,18 @@ REBALANCER = Path(__file__).parent / "rebalancer" / "plan_with_rebalancer.py"
 USUAL = ("c10x200", "c100x2000")
 FEWEST = 0.02
 PARTS = (FEWEST, 0.05, None)
-CPU = 0.3  # what its evenness may count, so that memory becomes more even
-TIMES = 5  # each is asked, the least CPU seconds count
-SLOW = 5.0  # CPU seconds after which nobody is asked again
+CPU = 0.3  # cpu_weight with which memory gets more balanced
+TIMES = 5  # runs of each planner, of which the least CPU time counts
+SLOW = 5.0  # total CPU seconds after which no further run is made
 HEADS = (
-    "snapshot", "planner", "moves", "GiB", "memory CV", "cpu CV", "sum",
-    "rules broken", "unsafe steps", "CPU s", "least sum", "of that",
+    "snapshot", "planner", "migrations", "GiB", "memory CV", "CPU CV", "sum",
+    "violations", "unsafe steps", "CPU s", "sum bound", "ratio",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannerResult:
-    """What one planner did about one snapshot."""
+    """Result of one planner for one snapshot."""
 
     snapshot: str
     planner: str
@@ -68,13 +70,13 @@ class PlannerResult:
 
     @property
     def total(self) -> float:
-        """The sum of both variations."""
+        """Sum of the coefficients of variation of memory and CPU load."""
         after = self.judged["after"]
         return float(after["memory"] + after["cpu"])
 
     @property
     def cells(self) -> list[str]:
-        """Return the cells of its line in the table."""
+        """Cells of the row of the table."""
         after = self.judged["after"]
         return [
             self.snapshot,
@@ -92,14 +94,14 @@ class PlannerResult:
 
     @property
     def _bound_cells(self) -> tuple[str, str]:
-        """The least sum that is possible, and how many times that the sum is."""
+        """Lower bound of the sum, and the ratio of the sum to it."""
         if not self.least:
             return "", ""
         return f"{self.least:.4f}", f"{self.total / self.least:.2f}"
 
 
 class SnapshotBenchmark:
-    """One snapshot, and what is asked about it."""
+    """One snapshot with the results for it."""
 
     def __init__(self, path: Path, folder: Path) -> None:
         raw = path.read_bytes()
@@ -113,7 +115,7 @@ class SnapshotBenchmark:
         self.snapshot: Snapshot = snapshot_from(self._document, path.name)
 
     def run_policy(self, title: str, policy: Policy[Any]) -> PlannerResult:
-        """Return what *policy* does."""
+        """Return the result of *policy*."""
         memory = policy.initial_memory()
 
         def plan() -> float:
@@ -128,7 +130,7 @@ class SnapshotBenchmark:
         return self._line(title, least_of_some(plan))
 
     def run_rebalancer(self, python: Path, title: str, *options: str) -> PlannerResult:
-        """Return what Rebalancer does."""
+        """Return the result of Rebalancer."""
         command = [python, REBALANCER, self._snapshot_file, self._plan_file, *options]
 
         def plan() -> float:
@@ -143,7 +145,7 @@ class SnapshotBenchmark:
         return self._line(title, least_of_some(plan))
 
     def with_bound(self, line: PlannerResult, moves: int, gib: float) -> PlannerResult:
-        """Return *line* with what no plan that mends as much has a sum below."""
+        """Return *line* with the bound of plans that repair as many rules."""
         judged = line.judged
         repaired = judged["rules_broken_before"] - judged["rules_broken_after"]
         key = (moves, gib, repaired)
@@ -160,7 +162,7 @@ class SnapshotBenchmark:
                 str(self._snapshot_file),
                 str(self._plan_file),
             ],
-            check=False,  # it ends with 1 when something is wrong, and tells what
+            check=False,  # exit status 1 means defects, which are in the output
             capture_output=True,
             text=True,
         )
@@ -173,9 +175,9 @@ class SnapshotBenchmark:
 
 
 def least_of_some(plan: Callable[[], float]) -> float:
-    """Return the least CPU seconds of calls of *plan*: of one if it is slow.
+    """Return the least CPU seconds of some calls of *plan*; of one if it is slow.
 
-    A machine that others use, too, takes now more and now less for the same.
+    On a shared machine the same work takes different times.
     """
     took = [plan()]
     while len(took) < TIMES and sum(took) < SLOW:
@@ -186,7 +188,7 @@ def least_of_some(plan: Callable[[], float]) -> float:
 def lines(
     bench: SnapshotBenchmark, python: Path | None, *, chains: bool, bounds: bool
 ) -> Iterator[PlannerResult]:
-    """Yield what each planner does about one snapshot."""
+    """Yield the result of each planner for one snapshot."""
     guests = len(bench.snapshot.guests)
     for part in PARTS:
         share_text = "any number" if part is None else f"{part:.0%} of the guests"
@@ -199,7 +201,7 @@ def lines(
             gib = theirs.judged["gib_moved"]
             yield bench.with_bound(theirs, moves, gib) if bounded else theirs
             budget += f", {gib} GiB"
-        # Where any number may move, what is moved for little is what differs.
+        # With an unlimited number, plans differ by moves with little gain.
         migration_cost_weight = (
             0.002 if part is None else Optimize().migration_cost_weight
         )
@@ -245,7 +247,7 @@ def main() -> None:
         path for name in USUAL for path in sorted(folder.glob(f"{name}.*.json*"))
     ]
     if not paths:
-        raise SystemExit(f"there are no snapshots in {folder}")
+        raise SystemExit(f"{folder}: no snapshots; set OPENDRS_SHARED")
     print("| " + " | ".join(HEADS) + " |")
     print("|---|---|" + "---:|" * (len(HEADS) - 2))
     with tempfile.TemporaryDirectory() as temporary:

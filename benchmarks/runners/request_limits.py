@@ -1,20 +1,20 @@
-"""Time and memory of a controller while its request interface is attacked.
+"""Response time and memory of a controller while its request API is attacked.
 
     .venv/bin/python benchmarks/runners/request_limits.py
     .venv/bin/python benchmarks/runners/request_limits.py --only bodies
-    .venv/bin/python benchmarks/runners/request_limits.py --only connections --seconds 20
+    .venv/bin/python benchmarks/runners/request_limits.py --only connections
 
-A controller with the demo cluster runs as a process of its own, over TLS on loopback.
-Memory is its peak resident size (`VmHWM`), in MiB, above what it had before.
+A controller with the demo cluster runs in its own process, with TLS on loopback. Memory
+is its peak resident size (`VmHWM`) in MiB, minus that before the attack.
 
-bodies: one body of 4 MiB from a token holder, or four at once, each on a connection and
-with a token of its own, and again and again for some seconds. Meanwhile an honest agent
-sends a small request every 0.2 s on new connections; the table has its longest wait,
-and the longest time between two cycles, which are due each second.
+bodies: token holders send bodies of 4 MiB, one or four in parallel, once or repeatedly
+for some seconds, each with its own connection and token. Meanwhile an honest agent
+sends a small request every 0.2 s on new connections. The table has its longest response
+time, and the longest time between two cycles, which are due every second.
 
-connections: peers without a token hold connections, or open them again and again, from
-1, 4 and 64 addresses of 127.0.0.0/8; honest agents of three addresses send a small
-request every 0.2 s, each on a new connection, and retry nothing.
+connections: peers without a token hold connections, or open them repeatedly, from 1, 4
+and 64 addresses of 127.0.0.0/8. Honest agents from three addresses send a small request
+every 0.2 s, each on a new connection, without retries.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from tempfile import TemporaryDirectory
 from typing import Self
 from uuid import uuid4
 
-import httpx
+import httpx2
 import trustme
 
 from opendrs.controller import SystemClock
 
-MAX_BODY_BYTES = 4 * 2**20  # bytes: the largest body
+MAX_BODY_BYTES = 4 * 2**20  # largest body, in bytes
 NODES = tuple(f"n{number}" for number in range(1, 9))
 CYCLE = 1.0  # seconds
-HONEST_INTERVAL = 0.2  # seconds between two requests of the honest agent
+HONEST_INTERVAL = 0.2  # seconds between two requests of an honest agent
 TIMEOUT = 30.0  # seconds
 CLOCK = SystemClock()
-NEVER = threading.Event()  # never set
+NEVER = threading.Event()  # event that is never set, used to sleep
 SETTINGS = f"""
 [api]
 certificate = "controller.pem"
@@ -83,7 +83,7 @@ class RunningController:
     port: int = 0
 
     def events(self) -> Iterator[dict[str, object]]:
-        """Yield what it has logged."""
+        """Yield the logged events."""
         for line in self.log.read_text().splitlines(keepends=True):
             if line.startswith("{") and line.endswith("\n"):
                 yield json.loads(line)
@@ -105,11 +105,11 @@ class RunningController:
         gaps = pairwise(moments)
         return max((later - before).total_seconds() for before, later in gaps)
 
-    def client(self, node: str, source: str = "127.0.0.1") -> httpx.Client:
+    def client(self, node: str, source: str = "127.0.0.1") -> httpx2.Client:
         """Return a client with the token of *node*."""
-        return httpx.Client(
+        return httpx2.Client(
             base_url=f"https://127.0.0.1:{self.port}",
-            transport=httpx.HTTPTransport(
+            transport=httpx2.HTTPTransport(
                 verify=self.ssl_context, local_address=source
             ),
             timeout=TIMEOUT,
@@ -161,7 +161,7 @@ def run_controller() -> Iterator[RunningController]:
 def request_body(
     node: str, sequence: int, guests: object = None, **more: object
 ) -> bytes:
-    """Return a request."""
+    """Return the body of a request."""
     samples = {"interval": CYCLE, "guests": guests or {}, "host_overhead": [0.1]}
     document = {
         "id": str(uuid4()),
@@ -203,7 +203,7 @@ def _nested_guests() -> bytes:
 
 
 def bodies() -> dict[str, Callable[[str], bytes]]:
-    """Return bodies by their names: what a node sends."""
+    """Return functions that build a body for a node, by name."""
     own = '{"samples":{"interval":1,"guests":{},"host_overhead":['
     fixed = {
         "wrong values": _padded(own, "{},", "]}}"),
@@ -228,7 +228,7 @@ def bodies() -> dict[str, Callable[[str], bytes]]:
 
 
 class HonestAgent:
-    """An agent that sends small requests, and how long it waits for the answers."""
+    """Agent that sends small requests and records the response times."""
 
     def __init__(self, controller: RunningController, node: str, source: str) -> None:
         self._controller, self._node, self._source = controller, node, source
@@ -252,7 +252,7 @@ class HonestAgent:
             try:
                 with self._controller.client(self._node, self._source) as client:
                     status = client.post("/v1/requests", content=body).status_code
-            except httpx.HTTPError as error:
+            except httpx2.HTTPError as error:
                 self.failures.append(type(error).__name__)
             else:
                 self.waits.append(time.perf_counter() - before)
@@ -267,13 +267,13 @@ def _send_body(
     try:
         with controller.client(node) as client:
             status = client.post("/v1/requests", content=body).status_code
-    except httpx.HTTPError:
+    except httpx2.HTTPError:
         status = 0
     return status, time.perf_counter() - before
 
 
 def measure_body(make: Callable[[str], bytes], peers: int, seconds: float) -> list[str]:
-    """Return the figures of one kind of body, sent by so many *peers* at once."""
+    """Return the measurements of one kind of body from *peers* parallel senders."""
     with run_controller() as controller:
         before = controller.memory("VmHWM")
         since, until = CLOCK.now(), time.monotonic() + seconds
@@ -305,14 +305,14 @@ def measure_body(make: Callable[[str], bytes], peers: int, seconds: float) -> li
 
 
 class Peers:
-    """Connections of peers without a token, in one asyncio loop of a process."""
+    """Connections of peers without a token, in one asyncio loop."""
 
     def __init__(self, port: int, trust: ssl.SSLContext, kind: str) -> None:
         self._port, self._trust, self._kind = port, trust, kind
         self.opened = 0
 
     async def keep_attacking(self, source: str, until: float) -> None:
-        """Open a connection, use it as the attack wants, and again."""
+        """Open a connection, use it for the attack, and repeat."""
         while time.monotonic() < until:
             try:
                 async with asyncio.timeout(until - time.monotonic()):
@@ -353,7 +353,7 @@ class Peers:
             writer.write(head + b"\r\n")
             await reader.read(1000)
             return
-        await reader.read()  # until the controller ends it
+        await reader.read()  # until the controller closes the connection
 
 
 async def _trickle(writer: asyncio.StreamWriter, data: bytes, pause: float) -> None:
@@ -370,7 +370,7 @@ KINDS = (
 
 
 def attack_connections(words: list[str]) -> None:
-    """Attack, in a process of its own; prints how many connections were opened."""
+    """Attack, in a process of its own; print the number of opened connections."""
     port, kind, addresses, seconds = words
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
@@ -390,7 +390,7 @@ def attack_connections(words: list[str]) -> None:
 
 
 def measure_connections(kind: str, addresses: int, seconds: float) -> list[str]:
-    """Return how honest agents fare while peers without a token attack."""
+    """Return the results of honest agents during an attack without tokens."""
     with run_controller() as controller:
         since = CLOCK.now()
         attackers = subprocess.Popen(  # noqa: S603 - this program
@@ -427,7 +427,7 @@ def _print_row(cells: list[str], width: int) -> None:
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Run the selected measurements."""
     if sys.argv[1:2] == ["--attack"]:
         attack_connections(sys.argv[2:])
         return
@@ -440,7 +440,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.only != "connections":
         _print_row(
-            ["body, peers, seconds", "sent", "answers", "median s", "longest s", "MiB",
+            ["body, peers, seconds", "sent", "status", "median s", "longest s", "MiB",
+
              "honest s", "failed", "cycle s"], 42,
         )  # fmt: skip
         for name, make in bodies().items():

@@ -1,16 +1,17 @@
-"""Solve machine reassignment instances with the engine of the planner.
+"""Solve machine reassignment instances with the optimizer of OpenDRS.
 
-    PYTHONPATH=benchmarks .venv/bin/python benchmarks/runners/roadef.py MODEL ASSIGNMENT --time 300 --out FILE
-    PYTHONPATH=benchmarks .venv/bin/python benchmarks/runners/roadef.py --all --time 300 --results build/roadef.csv
+    export PYTHONPATH=benchmarks
+    .venv/bin/python benchmarks/runners/roadef.py MODEL ASSIGNMENT --out FILE
+    .venv/bin/python benchmarks/runners/roadef.py --all --results build/roadef.csv
 
 The first form writes the best assignment found. The second solves every instance in
-`data/roadef2012/` beside the project or under OPENDRS_SHARED, and prints a table:
-score is (cost - best known) / cost of the initial assignment. What it found is written
-to the file of results at once; begun again, it goes on where it stopped. Files of
-instances may be compressed. Many searches begin where there is time for many, and again
-and again the better half goes on, in the end one with all threads.
+`data/roadef2012/`, beside the project or below OPENDRS_SHARED, and prints a table. The
+score is (cost - best known) / cost of the initial assignment. Each result is appended
+to the file of results at once; a later run continues after the last one. Files of
+instances may be compressed. If the time suffices, a portfolio of searches starts, of
+which the better half continues, repeatedly; the last one uses all threads.
 
-Exit status: 0 solved, 1 the solution breaks a constraint, 2 bad input.
+Exit status: 0 solved, 1 the solution violates a constraint, 2 invalid input.
 """
 
 from __future__ import annotations
@@ -55,21 +56,21 @@ class InstanceWithOrigin:
         origin = read_assignment(assignment, instance)
         broken = checker.violations(instance, origin.tolist(), origin.tolist())
         if broken:
-            raise InstanceError(f"{assignment}: not a valid start: {broken[0]}")
+            raise InstanceError(f"{assignment}: invalid assignment: {broken[0]}")
         return cls(instance, origin)
 
     @classmethod
     def of(cls, name: str) -> InstanceWithOrigin:
-        """Return the instance of this name in the folder of instances."""
+        """Return the instance *name* of the folder of instances."""
         names = (f"{kind}_{name}.txt.gz" for kind in ("model", "assignment"))
         return cls.read(*(DATA / each for each in names))
 
     def cost(self, machine_of: Integers) -> int:
-        """Return what *machine_of* costs."""
+        """Return the cost of *machine_of*."""
         return checker.cost(self.instance, self.origin.tolist(), machine_of.tolist())
 
     def violations(self, machine_of: Integers) -> list[str]:
-        """Return the constraints *machine_of* breaks."""
+        """Return the constraints that *machine_of* violates."""
         return checker.violations(
             self.instance, self.origin.tolist(), machine_of.tolist()
         )
@@ -97,7 +98,7 @@ def run_one(options: argparse.Namespace) -> int:
 
 
 def run_all(options: argparse.Namespace) -> int:
-    """Solve all instances there are, print the table, and return the exit status."""
+    """Solve all available instances, print the table, and return the exit status."""
     kept = Results(options.results)
     instances = best_known_costs()
     found = []
@@ -128,7 +129,7 @@ def best_known_costs() -> dict[str, int]:
 def result_of(
     name: str, instance: InstanceWithOrigin, known: int, options: argparse.Namespace
 ) -> Result:
-    """Solve an instance, and return what was found."""
+    """Solve an instance and return the result."""
     before = time.process_time()
     found = solve_instance(instance, options)
     return Result(
@@ -153,20 +154,22 @@ def main() -> int:
     )
     parser.add_argument("model", nargs="?", type=Path)
     parser.add_argument("assignment", nargs="?", type=Path)
-    parser.add_argument("--out", type=Path, help="where the assignment is written")
-    parser.add_argument("--time", type=float, default=300.0, help="seconds in all")
+    parser.add_argument("--out", type=Path, help="file for the assignment")
+    parser.add_argument(
+        "--time", type=float, default=300.0, help="seconds per instance (default 300)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="solve all and compare")
-    parser.add_argument("--results", type=Path, help="with --all: go on from there")
-    parser.add_argument("--only", nargs="*", help="with --all: these instances")
+    parser.add_argument("--results", type=Path, help="with --all: file to continue")
+    parser.add_argument("--only", nargs="*", help="with --all: only these instances")
     options = parser.parse_args()
     if not options.all and None in (options.model, options.assignment, options.out):
-        parser.error("MODEL, ASSIGNMENT and --out are needed, or --all")
+        parser.error("expected MODEL, ASSIGNMENT and --out, or --all")
     if not (np.isfinite(options.time) and options.time > 0):
-        parser.error(f"--time must be above 0, not {options.time}")
+        parser.error(f"--time: expected above 0 s, got {options.time}")
     if options.threads < 1:
-        parser.error(f"--threads must be at least 1, not {options.threads}")
+        parser.error(f"--threads: expected at least 1, got {options.threads}")
     try:
         return run_all(options) if options.all else run_one(options)
     except (ValueError, OSError) as error:

@@ -1,13 +1,15 @@
-"""Ordering the moves of a plan: how long it takes, and how many find no way.
+"""Sequencing of moves: CPU time, detours, dropped moves and dependencies.
 
     .venv/bin/python benchmarks/runners/sequencing.py
-    .venv/bin/python benchmarks/runners/sequencing.py --sizes 1000x20000 --fill 0.95,0.98
+    .venv/bin/python benchmarks/runners/sequencing.py --sizes 1000x20000 --fill
+    0.95,0.98
 
-Clusters are drawn with a seed: guests of 1 to 64 GiB, most of them small, on nodes of
-which memory is filled to the part asked for. One guest in four is to go to another
-node, drawn so that in the end each has room there; above 98 % not always: who finds
-none in so many tries stays, whoever took its place. One guest in ten must be apart from
-two others. Each row runs in a process of its own, so that its peak memory is its own.
+Clusters are drawn with a fixed seed: guests of 1 to 64 GiB, most of them small, on
+nodes whose memory is filled to the given fraction. One guest in four is to move to
+another node, drawn so that all targets fit in the end. Above 98 % some guests find no
+target in 100 draws and stay, even if their memory has been assigned to others. One
+guest in ten has an anti-affinity with two others. Each row runs in its own process, so
+its peak memory is its own.
 """
 
 from __future__ import annotations
@@ -51,17 +53,17 @@ HEADS = (
     "moves",
     "seconds",
     "detours",
-    "given up",
-    "waits",
+    "dropped",
+    "dependencies",
     "longest chain",
     "MiB",
 )
-TRIES = 100  # nodes that are drawn for a guest before it stays
+TRIES = 100  # draws of a target per guest
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one cluster."""
+    """Measurements of one cluster."""
 
     moves: int
     seconds: float
@@ -73,16 +75,13 @@ class Row:
 
 
 def main() -> None:
-    """Print a table, in Markdown."""
+    """Print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=sizes, default=SIZES)
     parser.add_argument("--fill", type=fills, default=FILLS)
     options = parser.parse_args()
-    print(
-        "| nodes x guests | filled | moves | seconds | detours | given up | waits ",
-        end="",
-    )
-    print("| longest chain | MiB |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+    print("| " + " | ".join(HEADS) + " |")
+    print("|---|" + "---:|" * (len(HEADS) - 1))
     for nodes, guests in options.sizes:
         for fill in options.fill:
             with ProcessPoolExecutor(1, get_context("spawn")) as one:
@@ -96,18 +95,18 @@ def main() -> None:
 
 
 def sizes(text: str) -> list[tuple[int, int]]:
-    """Return pairs as in 10x200,100x2000."""
+    """Parse pairs such as 10x200,100x2000."""
     pairs = [each.split("x") for each in text.split(",")]
     return [(int(nodes), int(guests)) for nodes, guests in pairs]
 
 
 def fills(text: str) -> list[float]:
-    """Return fractions as in 0.9,0.95."""
+    """Parse fractions such as 0.9,0.95."""
     return [float(each) for each in text.split(",")]
 
 
 def measure(nodes: int, guests: int, fill: float) -> Row:
-    """Return what it takes to order the moves of one drawn cluster."""
+    """Sequence the moves of one generated cluster and measure it."""
     random = Random(f"{nodes}:{guests}:{fill}")  # noqa: S311 - drawn, not a secret
     snapshot = random_cluster(random, nodes, guests, fill)
     rules = compile_rules(snapshot)
@@ -126,7 +125,7 @@ def measure(nodes: int, guests: int, fill: float) -> Row:
 
 
 def random_cluster(random: Random, nodes: int, guests: int, fill: float) -> Snapshot:
-    """Return a cluster in which *fill* of each node's memory is in use."""
+    """Return a cluster in which *fill* of the memory of each node is used."""
     used = [0] * nodes
     everybody: dict[GuestId, Guest] = {}
     for number in range(guests):
@@ -165,7 +164,7 @@ def random_cluster(random: Random, nodes: int, guests: int, fill: float) -> Snap
 def random_moves(
     random: Random, snapshot: Snapshot, rules: CompiledRules
 ) -> Iterator[GroupMove]:
-    """Yield where one guest in four is to go: the large ones are placed first."""
+    """Yield targets for one guest in four; the largest are assigned first."""
     chosen = random.sample(sorted(snapshot.guests), len(snapshot.guests) // 4)
     chosen.sort(key=lambda name: -memory(snapshot, name))
     free = {
@@ -199,12 +198,12 @@ def random_moves(
 
 
 def memory(snapshot: Snapshot, name: GuestId) -> int:
-    """Return the bytes a guest uses."""
+    """Return the memory that a guest uses, in bytes."""
     return snapshot.guests[name].usage.memory or 0
 
 
 def longest_chain(plan: Plan) -> int:
-    """Return how many steps wait for one another at most."""
+    """Return the number of steps in the longest chain of dependencies."""
     depth: dict[str, int] = {}
     for step in plan.steps:
         depth[step.id] = 1 + max((depth[each] for each in step.depends_on), default=0)

@@ -1,37 +1,37 @@
-"""The errors of opendrs.
+"""Errors of opendrs.
 
 * OpenDRSError
-  - ConfigurationError          the operator can mend it; found before the first cycle
+  - ConfigurationError          found before the first cycle; the operator can fix it
     . UnknownPolicyError
     . UnknownPlatformError
     . InvalidSettingError
     . InvalidFileError
-  - ModelError                  a snapshot or a plan that cannot exist
+  - ModelError                  a snapshot or a plan is inconsistent
     . UnknownNodeError
     . UnknownGuestError
-  - PlatformError               a hypervisor did not do what was asked
-    . PlatformUnavailableError  worth trying again
-    . PermissionDeniedError     not worth trying again
-    . UnsupportedError          this platform cannot do that at all
-    . UnexpectedResponseError   it answered, and not in a form we know
-  - StoreError                  the record could not be kept
-    . LeaseLostError            another controller is now in charge
+  - PlatformError               a platform request failed
+    . PlatformUnavailableError  unreachable; retry
+    . PermissionDeniedError     do not retry
+    . UnsupportedError          the platform does not have the operation
+    . UnexpectedResponseError   the response has an unknown format
+  - StoreError                  a record could not be read or written
+    . LeaseLostError            another controller holds the lease
 
-A refused step, rules that leave no room, and an empty plan are results, not errors.
+Rejected steps, contradictory rules and empty plans are results, not errors.
 """
 
 from __future__ import annotations
 
 
 class OpenDRSError(Exception):
-    """Base of every error opendrs raises on purpose."""
+    """Base class of all errors that opendrs raises."""
 
 
 class ConfigurationError(OpenDRSError):
-    """What the operator wrote cannot be used; the message says what to mend.
+    """Invalid configuration; the messages say how to fix it.
 
     Attributes:
-        messages: Everything that is wrong, one line each.
+        messages: All problems, one line each.
     """
 
     def __init__(self, *messages: str) -> None:
@@ -40,43 +40,43 @@ class ConfigurationError(OpenDRSError):
 
 
 class UnknownPolicyError(ConfigurationError):
-    """No policy of that name exists."""
+    """Reference to a policy that does not exist."""
 
 
 class UnknownPlatformError(ConfigurationError):
-    """No platform of that name is configured."""
+    """Reference to a platform that is not configured."""
 
 
 class InvalidSettingError(ConfigurationError):
-    """A setting does not exist, or its value is out of range."""
+    """Setting that does not exist, or that has a value out of range."""
 
 
 class InvalidFileError(ConfigurationError):
-    """A file cannot be read, or does not hold what it should."""
+    """File that cannot be read, or that has invalid content."""
 
 
 class ModelError(OpenDRSError, ValueError):
-    """A snapshot or a plan describes a cluster that cannot exist."""
+    """Inconsistent snapshot or plan."""
 
 
 class UnknownNodeError(ModelError):
-    """No node of that name is in the snapshot."""
+    """Reference to a node that is not in the snapshot."""
 
 
 class UnknownGuestError(ModelError):
-    """No guest of that name is in the snapshot."""
+    """Reference to a guest that is not in the snapshot."""
 
 
 class PlatformError(OpenDRSError):
-    """A hypervisor did not do what was asked."""
+    """Failed request to a platform."""
 
 
 class PlatformUnavailableError(PlatformError):
-    """The hypervisor cannot be reached now; worth trying again.
+    """Unreachable platform; the request can be retried.
 
     Attributes:
-        summary: What could not be done.
-        details: What each host says, one line each.
+        summary: The request that failed.
+        details: The error of each host, one line each.
     """
 
     def __init__(self, summary: str, *details: str) -> None:
@@ -86,20 +86,20 @@ class PlatformUnavailableError(PlatformError):
 
 
 class PermissionDeniedError(PlatformError):
-    """The hypervisor refused for want of permission."""
+    """Request rejected by the platform because a permission is missing."""
 
 
 class UnsupportedError(PlatformError):
-    """This platform cannot do that at all."""
+    """Operation that the platform does not have."""
 
 
 class UnexpectedResponseError(PlatformError):
-    """The hypervisor answered in a form opendrs does not know."""
+    """Response of the platform in an unknown format."""
 
 
 class StoreError(OpenDRSError):
-    """The record could not be kept."""
+    """Failure to read or write a record."""
 
 
 class LeaseLostError(StoreError):
-    """Another controller is in charge of this cluster."""
+    """Lease of the cluster held by another controller."""

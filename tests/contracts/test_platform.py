@@ -1,7 +1,7 @@
-"""What every platform keeps to, the simulated as the real one.
+"""Contract of all platforms, simulated and real.
 
-Each platform sets the same stage: a guest on a source, a target, and a guest
-whose migration takes as long as is wished.
+Each platform provides the same setup: a guest on a source, a target, and a guest
+whose migration takes a chosen time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every platform whose nodes can be switched keeps to."""
+"""Contract of all platforms with power actions."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ def test_empty_node_powers_off_and_on(setup_under_test: PoweredSetup) -> None:
     off = setup_under_test.wait_until_ended(
         setup_under_test.platform.start(PowerOff(EMPTY))
     ).state
-    asleep = setup_under_test.node_state(EMPTY)
+    state = setup_under_test.node_state(EMPTY)
     on = setup_under_test.wait_until_ended(
         setup_under_test.platform.start(PowerOn(EMPTY))
     ).state
 
-    assert (off, asleep) == (TaskState.DONE, NodeState.OFFLINE)
+    assert (off, state) == (TaskState.DONE, NodeState.OFFLINE)
     assert (on, setup_under_test.node_state(EMPTY)) == (
         TaskState.DONE,
         NodeState.ONLINE,

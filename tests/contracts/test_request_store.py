@@ -1,4 +1,4 @@
-"""What the inbox of requests keeps to."""
+"""Contract of the request store."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_accept_newer_request_supersedes_queued_one(
     found = request_store.request("a 1")
     assert found is not None
     assert found.state is RequestState.SUPERSEDED
-    assert found.detail == "a 2 came before it was looked at"
+    assert found.detail == "request a 2 arrived before the evaluation"
     assert [one.id for one in request_store.open_requests()] == ["b 1", "a 2"]
 
 
@@ -302,5 +302,5 @@ def test_damaged_row_raises_store_error(
     connection.commit()
     connection.close()
 
-    with pytest.raises(StoreError, match="should not"):
+    with pytest.raises(StoreError, match=r"record\.db: expected "):
         (request_store.latest_per_node(), request_store.histories(NOON))

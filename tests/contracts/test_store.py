@@ -1,4 +1,4 @@
-"""What every store keeps to."""
+"""Contract of all stores."""
 
 from __future__ import annotations
 

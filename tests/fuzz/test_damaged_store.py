@@ -1,4 +1,4 @@
-"""Whatever has become of a record, each command that opens it says so in one line."""
+"""Damaged records: each command that opens one reports it in one line."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def assert_one_error_line(*arguments: str) -> None:
         status = run(arguments)
 
     said = [line for line in err.getvalue().splitlines() if line.startswith("opendrs:")]
-    of_another = status == 2 and "this is the record of" in err.getvalue()
+    of_another = status == 2 and "configure another store" in err.getvalue()
     assert status in (0, 3) or of_another, err.getvalue()
     assert len(said) == (status > 0), err.getvalue()
     assert "bug in opendrs" not in err.getvalue()
@@ -131,7 +131,7 @@ def assert_one_error_line(*arguments: str) -> None:
 
 @contextmanager
 def one_short_error() -> Iterator[None]:
-    """Take note of a damage; any other error is none that an operator understands."""
+    """Accept a short store error; any other exception fails the test."""
     try:
         yield
     except StoreError as error:
@@ -382,7 +382,7 @@ def test_store_of_another_user_is_reported(
         path = place / "record.sqlite"
         words = configure_persistent_platform(monkeypatch, place / "opendrs.toml", path)
         shutil.copy(valid_store, path)
-        for command in COMMANDS:  # so that all is loaded that nobody may not read
+        for command in COMMANDS:  # loads modules that the unprivileged user cannot read
             assert_one_error_line(*words(*command))
         shutil.copy(valid_store, path)
         path.chmod(mode)

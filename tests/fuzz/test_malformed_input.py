@@ -150,7 +150,7 @@ def test_damaged_snapshot_gives_a_clear_result(
 @SUMMARY_COMMANDS
 @given(snapshots(), st.data())
 def test_truncated_snapshot_gives_a_clear_result(
-    snapshot: Any,
+    snapshot: Any,  # noqa: ANN401
     data: st.DataObject,
 ) -> None:
     content = bytearray(json.dumps(snapshot_document(snapshot)).encode())

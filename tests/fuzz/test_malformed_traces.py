@@ -1,4 +1,4 @@
-"""Whatever is done to a trace, it is read, or what is wrong is told."""
+"""Malformed traces are read, or rejected with a clear error."""
 
 from __future__ import annotations
 

@@ -105,13 +105,13 @@ class AgentDeployment:
             self._controller = None
 
     def stop_controller(self) -> None:
-        """Tell the controller to stop, and wait until nothing runs any more."""
+        """Stop the controller by SIGTERM and wait until it has exited."""
         assert self._controller is not None
         self._controller.terminate()
         assert self._controller.wait(120) == 0
 
     def steps(self) -> tuple[StepRecord, ...]:
-        """Return what the controller has written down of its steps."""
+        """Return the steps in the record of the controller."""
         with self._store_path() as store:
             return store.recent(LONG_AGO)
 
@@ -127,7 +127,7 @@ class AgentDeployment:
             return SqliteRequestStore(store).latest_per_node()
 
     def states(self) -> dict[str, NodeState]:
-        """Return what each node was taken to be in the newest cycle."""
+        """Return the state of each node in the newest cycle."""
         with self._store_path() as store:
             newest: Any = store.cycles()[-1].document
         seen = snapshot_from(newest["snapshot"], "the newest cycle")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
-import httpx
+import httpx2
 import tomli_w
 
 from integration.libvirt_lab import eventually
@@ -25,11 +25,11 @@ PROMPT = 60.0  # seconds in which a waiting controller ends, on a busy machine
 
 
 class ControllerProcess:
-    """A controller that can be killed and started anew, and what it looks after.
+    """A controller that can be killed and restarted, and its cluster.
 
     Args:
         place: A directory for its files.
-        cluster: What it looks after.
+        cluster: The cluster that it manages.
     """
 
     def __init__(self, place: Path, cluster: ExternalCluster) -> None:
@@ -37,7 +37,7 @@ class ControllerProcess:
         self.place = place
         self._certificates = CertificateFiles(place)
         self._sequence = 0
-        self._clients: dict[str, httpx.Client] = {}
+        self._clients: dict[str, httpx2.Client] = {}
         settings = self._certificates.settings
         document = {
             "api": {
@@ -62,7 +62,7 @@ class ControllerProcess:
         return [sys.executable, external_cluster.__file__, "run", "opendrs.toml"]
 
     def start(self) -> None:
-        """Start it, and wait until it has looked around."""
+        """Start it, and wait until it has observed the cluster."""
         self._hang_up()
         with (self.place / "log").open("wb") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own program
@@ -83,7 +83,7 @@ class ControllerProcess:
         }
 
     def has_logged(self, event: str) -> list[dict[str, object]]:
-        """Return what it has logged of such events since it was started."""
+        """Return the events of this name logged since the start."""
         lines = (self.place / "log").read_text().splitlines(keepends=True)
         line_event = [json.loads(line) for line in lines if line.endswith("\n")]
         return [line for line in line_event if line["event"] == event]
@@ -100,13 +100,13 @@ class ControllerProcess:
         self.cluster.on_call = strike
 
     def stop(self, times: int = 1) -> int:
-        """Tell it to stop, and return its exit status."""
+        """Send SIGTERM, *times* times, and return the exit status."""
         for _ in range(times):
             self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PROMPT)
 
     def end(self) -> None:
-        """End all that is left."""
+        """End the remaining processes."""
         self._hang_up()
         self.process.kill()
         self.process.wait()
@@ -135,19 +135,19 @@ class ControllerProcess:
         assert self.send(request).status_code == 202
         return request
 
-    def send(self, request: RequestBody) -> httpx.Response:
+    def send(self, request: RequestBody) -> httpx2.Response:
         """Send *request*."""
         body = request.model_dump_json()
         return self._clients[request.node].post(REQUESTS_PATH, content=body)
 
     def request_status(self, request: RequestBody) -> RequestStatus:
-        """Return how *request* stands."""
+        """Return the status of *request*."""
         answer = self._clients[request.node].get(f"{REQUESTS_PATH}/{request.id}")
         assert answer.status_code == 200, answer.text
         return RequestStatus.model_validate_json(answer.content)
 
     def closed(self, request: RequestBody) -> RequestStatus:
-        """Return how *request* stands once it is closed."""
+        """Return the status of *request* once it is closed."""
         eventually(
             lambda: self.request_status(request).state.closed,
             20,

@@ -1,4 +1,4 @@
-"""What the heartbeats of a guest say of its life."""
+"""Check of the heartbeats of a guest: one instance, without interruption."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import pairwise
 
 
 def heartbeat_error(beats: Sequence[int], moves: int) -> str | None:
-    """Return what speaks against a guest that has run once, and all the time.
+    """Return why a guest did not run once and without interruption; None if it did.
 
     Its beats are counted from 1. At each move one of them may be repeated: QEMU
     before 9.0 loses the newest writes of a guest that it emulates when it moves, now
-    and then (its commit 03bfc2188f tells why), so that the guest goes on with a count
-    of a moment before. Seen in one of 130 slow moves, right after a beat. A guest on
+    and then (explained in its commit 03bfc2188f), so that the guest continues with an
+    earlier count. Seen in one of 130 slow moves, right after a beat. A guest on
     two hosts at once would repeat each beat.
 
     Args:

@@ -131,7 +131,7 @@ class LibvirtLab:
         return f"qemu+tcp://{self.subnet}.{host}/system"
 
     def settings(self, **changes: Any) -> LibvirtSettings:  # noqa: ANN401
-        """Return what makes a platform of the lab."""
+        """Return the settings of a platform of the lab."""
         plain: dict[str, Any] = {
             "nodes": {f"h{host}": self.uri(host) for host in HOSTS},
             "migration_uris": {f"h{host}": self.peer_uri(host) for host in HOSTS},
@@ -159,7 +159,7 @@ class LibvirtLab:
         """Return what the guest has counted so far, about one a second.
 
         A guest that goes on after a migration goes on counting; one that was
-        started anew begins at 1 again.
+        restarted begins at 1 again.
         """
         console = self.directory / f"serial-{name}.log"
         if not console.exists():
@@ -202,7 +202,7 @@ class LibvirtLab:
         self._link(host, "down")
 
     def restore_link(self, host: int) -> None:
-        """Mend the network of a host."""
+        """Restore the network of a host."""
         self._link(host, "up")
 
     def virsh(self, host: int, *words: str, check: bool = True) -> str:

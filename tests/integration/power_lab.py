@@ -1,4 +1,4 @@
-"""Hosts of the lab that can be switched, and guests that can be told to work."""
+"""Hosts of the lab that can be switched, and guests with adjustable load."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PowerLab:
         self._lab = lab
         for host in HOSTS:
             self._power("keep", f"h{host}")
-            # However busy the machine is, guests must get on with their work.
+            # However busy the machine is, guests must make progress.
             shares = CGROUPS / "cpu" / f"{lab.prefix}-h{host}" / "cpu.shares"
             shares.write_text(str(SHARES))
 
@@ -74,16 +74,16 @@ class PowerLab:
         self.boot(host)
 
     def boot(self, host: int) -> None:
-        """Let a host run now what it runs when it is switched on."""
+        """Run the startup program of a host now."""
         self._power("boot", f"h{host}")
 
     def crash(self, host: int) -> None:
-        """Kill what a host ran when it was switched on."""
+        """Kill the startup program of a host."""
         pid = self._lab.directory / f"h{host}" / "boot.pid"
         os.kill(int(pid.read_text()), signal.SIGKILL)
 
     def vm(self, host: int, name: str, memory: int = 16) -> None:
-        """Start a guest that can be told to work, and does not yet."""
+        """Start an idle guest with adjustable load."""
         words = (name, memory, GUEST, "", "duty=0 dirty=0 ws=8")
         text = self._lab.script("xml", *words)
         log = self._lab.directory / f"serial-{name}.log"
@@ -95,7 +95,7 @@ class PowerLab:
         self._lab.define(host, text, verb="create")
 
     def work(self, name: str, duty: int) -> None:
-        """Tell a guest to keep so many percent of a processor busy."""
+        """Make a guest keep *duty* percent of a processor busy."""
 
         def is_sent() -> bool:
             try:
@@ -126,5 +126,5 @@ class PowerLab:
 
 
 def _socket(name: str) -> str:
-    """Return where a guest listens, as its host sees it."""
+    """Return the path of the socket of a guest, on its host."""
     return f"/run/libvirt/{name}.sock"

@@ -35,7 +35,7 @@ main()
 
 @dataclass(frozen=True, kw_only=True)
 class ManagementController:
-    """One emulator, and how it is reached.
+    """One emulator, with its address and credentials.
 
     Attributes:
         url: Where it is.
@@ -48,7 +48,7 @@ class ManagementController:
     password_file: Path
 
     def settings(self, **changes: Any) -> RedfishSettings:  # noqa: ANN401
-        """Return what makes a driver of its system ALPHA."""
+        """Return the settings of a driver of its system ALPHA."""
         plain: dict[str, Any] = {
             "url": self.url,
             "user": USER,
@@ -60,7 +60,7 @@ class ManagementController:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
+    """Return an unused port of this machine."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
@@ -113,7 +113,7 @@ def running(directory: Path, systems: list[dict[str, object]]) -> Iterator[str]:
 
 
 def answers(port: int) -> bool:
-    """Return whether somebody listens on *port*."""
+    """Return whether a process listens on *port*."""
     with socket.socket() as found:
         return found.connect_ex(("127.0.0.1", port)) == 0
 

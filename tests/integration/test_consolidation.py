@@ -1,8 +1,8 @@
-"""Consolidation by agents on real hosts, through crashes of all that decides.
+"""Consolidation by agents on real hosts, with crashes of agents and controller.
 
-Twelve guests on three hosts fit on two by their memory. While they have nothing to
-do one host is emptied and put to sleep; once they work it is woken, and receives.
-Agents and controller are killed on the way, when it hurts most.
+Twelve guests on three hosts fit on two by their memory. While they are
+idle, one host is drained and powered off. Under load it is powered on and receives
+guests. Agents and controller are killed at critical moments.
 """
 
 from __future__ import annotations
@@ -123,11 +123,13 @@ def spread_busy_guests(
         lambda: occupied_hosts(deployed) == set(HOSTS), 120, "it receives guests"
     )
 
-    # What nobody tells of is neither filled nor emptied, though it has work.
+    # A host without an agent receives and loses no guests, despite its load.
     assert guest_hosts(lab)[silent] == before[silent]
     rack.boot(silent)
     eventually(
-        lambda: received_requests(deployed) == set(HOSTS), 90, "all agents are heard"
+        lambda: received_requests(deployed) == set(HOSTS),
+        90,
+        "all agents are responsive",
     )
     online = {f"h{host}": NodeState.ONLINE for host in HOSTS}
     eventually(lambda: deployed.states() == online, 60, "all hosts are online")
@@ -181,7 +183,7 @@ def power_actions_in(
 
 
 def powered_off_hosts(deployed: AgentDeployment) -> NodeId | None:
-    """Return the host that was put to sleep, once it is confirmed."""
+    """Return the host that was powered off, once it is confirmed."""
     done = [
         action
         for action, end in power_actions_in(deployed.steps())

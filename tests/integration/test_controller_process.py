@@ -1,7 +1,7 @@
-"""The controller, killed, stopped and started twice: nothing is lost, nothing repeated.
+"""Crash, stop and restart of the controller: no step is lost or repeated.
 
-It looks after a simulated cluster in another process, which goes on without it, and
-is asked over TLS.
+It manages a simulated cluster in another process, which continues without it, and
+receives requests over TLS.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def test_stopped_controller_finishes_running_steps(service: ControllerProcess) -
         lambda: bool(service.has_logged("step-started")), 10, "a step is started"
     )
 
-    # Connections of agents are open, which holds up nobody.
+    # Open connections of agents do not delay the end.
     assert service.stop() == 0
 
     (ended,) = service.has_logged("step-finished")
@@ -107,7 +107,7 @@ def test_second_controller_is_rejected(service: ControllerProcess) -> None:
 
     assert second.returncode == 3
     last = second.stderr.splitlines()[-1]
-    assert f"process {service.process.pid} is at work on this cluster" in last
+    assert f"locked by process {service.process.pid}" in last
     assert "Traceback" not in second.stderr
     assert (
         service.request_status(service.send_request("h1")).state is RequestState.QUEUED

@@ -1,4 +1,4 @@
-"""What is believed of a guest by its heartbeats; no lab is needed for that."""
+"""Unit tests of the check of heartbeats; no lab is needed."""
 
 from __future__ import annotations
 

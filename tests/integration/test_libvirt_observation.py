@@ -1,4 +1,4 @@
-"""What the libvirt platform sees of real hosts and guests."""
+"""Observation of real hosts and guests by the libvirt platform."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_namesakes_are_two_guests(lab: LibvirtLab) -> None:
     assert {guest.mobility for guest in seen.values()} == {Mobility.NONE}
     assert (
         seen[GuestId("vm@h1")].mobility_detail
-        == "another guest of the same name is on h2"
+        == "another guest with the same name is on h2"
     )
 
 
@@ -115,7 +115,7 @@ def test_guest_running_on_two_hosts_is_reported(lab: LibvirtLab) -> None:
     assert set(seen) == {"vm@h1", "vm@h2"}
     assert {guest.mobility for guest in seen.values()} == {Mobility.NONE}
     assert {guest.mobility_detail for guest in seen.values()} == {
-        "one guest seems to run on h1, h2 at once: stop all but one"
+        "the guest seems to run on several nodes: h1, h2; stop all but one"
     }
 
 
@@ -130,7 +130,7 @@ def test_dead_host_is_an_unknown_node(
     assert seen.nodes[H2].state is NodeState.UNKNOWN
     assert seen.nodes[H2].capacity is None
     assert seen.guests[VM].state is GuestState.RUNNING
-    assert "h2 cannot be reached" in caplog.text
+    assert "h2: unreachable" in caplog.text
 
 
 def test_unreachable_cluster_names_every_host(lab: LibvirtLab) -> None:
@@ -139,8 +139,8 @@ def test_unreachable_cluster_names_every_host(lab: LibvirtLab) -> None:
     with pytest.raises(PlatformUnavailableError) as caught:
         lab.platform(nodes=nowhere, migration_uris={}).observe()
 
-    assert "a cannot be reached" in str(caught.value)
-    assert "b cannot be reached" in str(caught.value)
+    assert "a: unreachable" in str(caught.value)
+    assert "b: unreachable" in str(caught.value)
 
 
 def test_missing_permission_is_reported(
@@ -151,7 +151,7 @@ def test_missing_permission_is_reported(
 
     os.seteuid(unprivileged_uri)
     try:
-        with pytest.raises(PermissionDeniedError, match="h1 refuses"):
+        with pytest.raises(PermissionDeniedError, match="h1: permission denied"):
             lab.platform().observe()
     finally:
         os.seteuid(0)

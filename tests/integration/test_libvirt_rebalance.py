@@ -1,4 +1,4 @@
-"""The main job on real virtual machines: read a cluster, plan, and do it."""
+"""Rebalancing of real virtual machines: observe, plan and apply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ THRESHOLD = 0.3
 
 @dataclass
 class CommandLineOperator:
-    """Somebody at the command line, with a configuration file of the lab."""
+    """An operator at the command line, with a configuration file of the lab."""
 
     lab: LibvirtLab
     home: Path

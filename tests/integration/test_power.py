@@ -1,4 +1,4 @@
-"""Real hosts sleep and wake, by commands, as consolidation needs them."""
+"""Real hosts powered off and on by commands, as consolidation requires."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONSOLIDATE = (
 
 
 def nodes_of(operator: CommandLineOperator) -> dict[str, dict[str, Any]]:
-    """Return the nodes as `opendrs show` tells them."""
+    """Return the nodes as `opendrs show` prints them."""
     done = operator.runs("show", "lab", "--format", "json")
     assert done.returncode == 0, done.stderr
     nodes: dict[str, dict[str, Any]] = json.loads(done.stdout)["snapshot"]["nodes"]

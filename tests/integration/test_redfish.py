@@ -91,9 +91,9 @@ def test_of_several_systems_one_must_be_named(bmc: ManagementController) -> None
     with pytest.raises(PlatformError) as raised:
         driver(bmc, system=None).state()
 
-    assert str(raised.value).startswith("the management controller of h1 has not one")
+    assert str(raised.value).startswith("h1: management controller: expected one")
     assert ALPHA in str(raised.value)
-    assert "set system" in str(raised.value)
+    assert "setting system" in str(raised.value)
 
 
 def test_the_password_may_be_in_the_environment(
@@ -144,7 +144,7 @@ def assert_nothing_is_shown(error: BaseException, *secrets: str) -> None:
 
 
 def test_missing_system_is_reported(bmc: ManagementController) -> None:
-    with pytest.raises(PlatformError, match=r"has no /redfish/v1/Systems/wrong "):
+    with pytest.raises(PlatformError, match=r"not found: /redfish/v1/Systems/wrong "):
         driver(bmc, system="wrong").state()
 
 
@@ -158,7 +158,7 @@ def test_the_name_of_a_system_stays_one_part_of_the_path(
 def test_closed_port_is_unavailable(bmc: ManagementController) -> None:
     unreachable = driver(bmc, url=f"https://localhost:{free_port()}")
 
-    with pytest.raises(PlatformUnavailableError, match="cannot be reached"):
+    with pytest.raises(PlatformUnavailableError, match="unreachable"):
         unreachable.state()
 
 
@@ -168,7 +168,7 @@ def test_certificate_of_another_authority_is_not_trusted(
     trustme.CA().cert_pem.write_to_path(tmp_path / "other.pem")
 
     for ca in (tmp_path / "other.pem", None):
-        with pytest.raises(PlatformError, match=r"is not trusted: .*set ca") as raised:
+        with pytest.raises(PlatformError, match=r"not trusted: .*set ca") as raised:
             driver(bmc, ca=ca).on()
 
         assert not isinstance(raised.value, PlatformUnavailableError)
@@ -179,14 +179,14 @@ def test_a_certificate_for_another_name_is_not_trusted(
 ) -> None:
     elsewhere = driver(bmc, url=bmc.url.replace("localhost", "127.0.0.1"))
 
-    with pytest.raises(PlatformError, match=r"is not trusted: .*127\.0\.0\.1"):
+    with pytest.raises(PlatformError, match=r"not trusted: .*127\.0\.0\.1"):
         elsewhere.state()
 
 
 def test_unsupported_reset_type_is_reported(
     bmc: ManagementController,
 ) -> None:
-    with pytest.raises(UnsupportedError, match="does not offer Suspend"):
+    with pytest.raises(UnsupportedError, match="reset method not supported: Suspend"):
         driver(bmc, off_method="Suspend").off()
 
 

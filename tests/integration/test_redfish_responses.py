@@ -156,7 +156,7 @@ def test_reset_type_that_is_not_offered_is_not_sent(
     server, driver = odd_controller
     server.respond(resettable(**{"ResetType@Redfish.AllowableValues": ["ForceOff"]}))
 
-    with pytest.raises(UnsupportedError, match="does not offer GracefulShutdown"):
+    with pytest.raises(UnsupportedError, match="not supported: GracefulShutdown"):
         driver.off()
 
     assert [method for method, _, _ in server.requests] == ["GET"]
@@ -184,7 +184,7 @@ def test_redirects_are_not_followed(
     server.respond({}, status=301)
     server.headers["Location"] = "https://elsewhere/redfish/v1/Systems/1"
 
-    with pytest.raises(UnexpectedResponseError, match="sends elsewhere"):
+    with pytest.raises(UnexpectedResponseError, match="redirect"):
         driver.state()
 
 
@@ -206,7 +206,7 @@ def test_invalid_target_path_is_reported(
     server.respond({**resettable(target=place), "Members": [{"@odata.id": place}]})
 
     for ask in (alone.state, driver.on):
-        with pytest.raises(PlatformError, match="controller of h1"):
+        with pytest.raises(PlatformError, match="h1: management controller"):
             ask()
 
 
@@ -216,7 +216,7 @@ def test_unlimited_response_is_rejected(
     server, driver = odd_controller
     server.body = b'{"PowerState": "' + b"x" * (2 << 20)
 
-    with pytest.raises(UnexpectedResponseError, match="answers without an end"):
+    with pytest.raises(UnexpectedResponseError, match="response too long"):
         driver.state()
 
 
@@ -240,7 +240,7 @@ def test_unreadable_error_body_is_a_platform_error(
     server, driver = odd_controller
     server.body, server.status = DEEP, 409
 
-    with pytest.raises(PlatformError, match=r"refuses \(status 409\)$"):
+    with pytest.raises(PlatformError, match=r"request rejected \(status 409\)$"):
         driver.on()
 
 
@@ -252,7 +252,7 @@ def test_unexpected_response_is_reported(
     server.body = body
 
     for ask in (driver.state, driver.on):
-        with pytest.raises(UnexpectedResponseError, match="controller of h1"):
+        with pytest.raises(UnexpectedResponseError, match="h1: management controller"):
             ask()
 
 
@@ -285,5 +285,5 @@ def test_unresponsive_controller_times_out(
     server, driver = odd_controller
     server.delay = 1.0
 
-    with pytest.raises(PlatformUnavailableError, match=r"not answer within 0\.5 s"):
+    with pytest.raises(PlatformUnavailableError, match=r"timeout after 0\.5 s"):
         driver.state()

@@ -1,4 +1,4 @@
-"""A real sweep that is killed, stopped, or short of room loses nothing."""
+"""A sweep that is killed, stopped or out of disk space loses no results."""
 
 from __future__ import annotations
 
@@ -192,14 +192,14 @@ def test_two_sweeps_with_the_same_results_do_not_mix() -> None:
         first.communicate(timeout=WAIT_TIMEOUT)
 
     assert second.returncode == 3
-    assert "another sweep writes to grid.parquet.journal" in err
+    assert "grid.parquet.journal: another sweep writes to it" in err
     assert first.returncode == 0
     assert len(parquet.read_table(RESULTS)) == RUNS
 
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """Let nobody who is begun now write a file that is larger than *size* bytes."""
+    """Limit the files of processes started inside the `with` to *size* bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

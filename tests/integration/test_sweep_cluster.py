@@ -174,7 +174,7 @@ def test_cluster_without_workers_is_reported_and_awaited(bare: DaskCluster) -> N
         with bare.worker():
             process.communicate(timeout=STARTUP_TIMEOUT)
 
-    assert reported == "the cluster has no worker; waiting for one\n"
+    assert reported == "no worker in the Dask cluster; waiting for one\n"
     assert process.returncode == 0
     assert len(parquet.read_table("grid.parquet")) == 2
 
@@ -199,7 +199,7 @@ def test_worker_address_is_rejected(two: DaskCluster) -> None:
     status, out, err = swept("--scheduler", worker)
 
     assert (status, out) == (3, "")
-    assert err == f"opendrs: no Dask scheduler answers at {worker}\n"
+    assert err == f"opendrs: no Dask scheduler responds at {worker}\n"
 
 
 def test_hanging_scheduler_is_reported(bare: DaskCluster) -> None:
@@ -209,7 +209,7 @@ def test_hanging_scheduler_is_reported(bare: DaskCluster) -> None:
     status, out, err = swept("--scheduler", bare.address)
 
     assert (status, out) == (3, "")
-    assert err == f"opendrs: no Dask scheduler answers at {bare.address}\n"
+    assert err == f"opendrs: no Dask scheduler responds at {bare.address}\n"
 
 
 @pytest.mark.parametrize(

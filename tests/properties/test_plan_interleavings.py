@@ -1,4 +1,4 @@
-"""On crowded clusters, whatever a policy decides can be done in any order it allows."""
+"""Plans of all policies on overloaded clusters are safe in every allowed order."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def plan_of(name: str, snapshot: Snapshot) -> Plan:
 
 
 def dependency_count(plan: Plan) -> int:
-    """Return how many waits are told in *plan*."""
+    """Return the number of dependencies in *plan*."""
     return sum(len(step.depends_on) for step in plan.steps)
 
 

@@ -1,7 +1,7 @@
-"""The project's own drills of the HA manager: what each shows, and the log it tells.
+"""Drills of the HA manager with their expected results and logs.
 
-A directory in `ha` is a scenario. After a change that is meant to change a log,
-`OPENDRS_ACCEPT=NAME` (or `all`) in the environment takes the new one over.
+Each directory in `ha` is a scenario. To accept a changed log, set `OPENDRS_ACCEPT=NAME`
+(or `all`) in the environment.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ every_scenario = pytest.mark.parametrize("name", NAMES)
 
 @cache
 def run_scenario(name: str) -> tuple[Drill, tuple[str, ...]]:
-    """Return the drill *name*, and what came otherwise than expected in it.
+    """Return the drill *name* and its failed expectations.
 
-    What the form of a drill file cannot say, such as groups, is written in the
-    layout of Proxmox VE; nothing is expected there but the log.
+    Scenarios that a drill file cannot describe, such as groups, are directories in the
+    layout of Proxmox VE. They have no expectations except the log.
     """
     file = FOLDER / name / "drill.toml"
     if not file.exists():
@@ -41,7 +41,7 @@ def run_scenario(name: str) -> tuple[Drill, tuple[str, ...]]:
 
 def accept_log(log: str, expected: Path) -> None:
     expected.write_text(log, encoding="utf-8")
-    pytest.skip("the log was taken over: look at it with git diff")
+    pytest.skip("log accepted; review it with git diff")
 
 
 def test_scenarios_exist() -> None:

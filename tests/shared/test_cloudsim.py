@@ -32,7 +32,7 @@ def name_of(row: Row) -> str:
 
 
 def rows() -> list[Row]:
-    """Return the rows of CloudSim 3.0.3 in sorted order of which there is a trace."""
+    """Return the rows of CloudSim 3.0.3 with an available trace, sorted."""
     table = DATA / "cloudsim" / "reference.csv"
     if not table.exists():
         return []

@@ -74,7 +74,7 @@ def test_untuned_day_costs_less_than_thr_mmt(day: str) -> None:
 
 @pytest.mark.skipif(not DAYS, reason="no days that it was not tuned on")
 def test_energy_of_median_day_is_within_27_percent_of_bound() -> None:
-    """1.249 times on the six days that were at hand; others may be a little harder."""
+    """Expect 1.249 times on the six available days; others may be a little harder."""
     assert median(ours(day).bound_ratio for day in DAYS) < 1.27
     assert max(ours(day).bound_ratio for day in DAYS) < 1.35
 

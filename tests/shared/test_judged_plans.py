@@ -1,4 +1,4 @@
-"""Plans for recorded clusters, judged by a program that is not ours."""
+"""Plans for recorded clusters, evaluated by an independent program."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_optimize_is_safe_and_keeps_to_its_budget(
     result = check_with_judge(document, "optimize", decision, tmp_path)
     most = Budget.parse(budget)
     assert 0 < result["migrations"] <= most.migrations
-    assert result["gib_moved"] <= most.gib + 0.05  # told to one decimal
+    assert result["gib_moved"] <= most.gib + 0.05  # rounded to one decimal
     assert result["rules_broken_after"] <= result["rules_broken_before"]
 
 

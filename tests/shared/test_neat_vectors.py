@@ -80,7 +80,7 @@ pytestmark = pytest.mark.shared
 
 
 def vectors() -> Mapping[str, Sequence[Vector]]:
-    """Return every vector that is there, by the algorithm it is of."""
+    """Return all available vectors by algorithm."""
     found: defaultdict[str, list[Vector]] = defaultdict(list)
     for path in sorted(FOLDER.glob("*.jsonl.gz")):
         with gzip.open(path, "rt") as lines:
@@ -96,12 +96,12 @@ VECTORS = vectors()
 
 
 def near(found: object, expected: object, tolerance: float = 1e-6) -> bool:
-    """Return whether numbers, or sequences of them, are nearly the same."""
+    """Return True if numbers, or sequences of them, are nearly equal."""
     return bool(np.allclose(found, expected, rtol=tolerance, atol=1e-6))  # type: ignore[arg-type]
 
 
 def raises_value_error(work: Callable[[], object]) -> bool:
-    """Return whether *work* is refused as a bad value."""
+    """Return True if *work* is rejected as an invalid value."""
     try:
         work()
     except ValueError:
@@ -110,7 +110,7 @@ def raises_value_error(work: Callable[[], object]) -> bool:
 
 
 def params(given: Mapping[str, Any], **names: str) -> dict[str, Any]:
-    """Return the parameters of a vector under our names."""
+    """Return the parameters of a vector with the names of this project."""
     return {names.get(name, name): value for name, value in given.items()}
 
 
@@ -119,7 +119,7 @@ def tm(given: Mapping[str, Any]) -> float:
 
 
 def decision(vector: Vector) -> bool:
-    """Return what the original decided; in the field it is not in a mapping."""
+    """Return the decision of the original; field vectors have it outside a mapping."""
     expected = vector["expected"]
     return bool(expected["decision"] if isinstance(expected, dict) else expected)
 
@@ -127,7 +127,7 @@ def decision(vector: Vector) -> bool:
 def judged(
     detector: OverloadDetector, history: list[float], migration: float = 0.0
 ) -> bool:
-    """Return the verdict of a detector that forgets, both forms agreeing."""
+    """Return the result of a memoryless detector after comparing both forms."""
     plain = detector.judge(history, OverloadCounter(), migration)
     columns = detector.judge_all(
         LoadHistories.of([history]), OverloadCounters.zeros(1), np.array([migration])
@@ -209,7 +209,7 @@ def number(work: Callable[[Any], object], key: str, tolerance: float = 1e-6) -> 
 
 
 def windows(given: Mapping[str, Any]) -> Iterable[list[float]]:
-    """Yield the history at each call."""
+    """Yield the history of each call."""
     if "steps" in given:
         yield from (
             step["u"] if isinstance(step, dict) else step for step in given["steps"]
@@ -223,7 +223,7 @@ def windows(given: Mapping[str, Any]) -> Iterable[list[float]]:
 def judge_in_sequence(
     detector: OverloadDetector, vector: Vector
 ) -> tuple[list[bool], OverloadCounter, OverloadCounter]:
-    """Return the decisions, and the tallies of both forms at the end."""
+    """Return the decisions, and the final counters of both forms."""
     given = vector["input"]
     counter, counters, decisions = OverloadCounter(), OverloadCounters.zeros(1), []
     for history in windows(given):
@@ -383,7 +383,7 @@ def selection(make: Callable[..., GuestSelector]) -> Check:
         )
         acceptable = vector.get("acceptable") or _recorded(vector)
         if acceptable == [None]:
-            # The original finds nobody where no CPU was used: the least will do.
+            # The original selects no guest if no CPU was used: accept any guest.
             return found in given["vms_ram"]
         return found in acceptable
 

@@ -1,4 +1,4 @@
-"""Whatever the original was seen to do, told and decided byte for byte alike."""
+"""Comparison of logs and rules with recordings of Proxmox VE, byte for byte."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.shared
 
 
 def recordings(folder: str, pattern: str) -> list[object]:
-    """Return the paths that match, or one that is skipped and says why."""
+    """Return the matching paths, or one parameter that is skipped with a reason."""
     paths = sorted((RECORDINGS / folder).glob(pattern))
     if not paths:
         reason = f"no cases in {RECORDINGS / folder}; set OPENDRS_SHARED"

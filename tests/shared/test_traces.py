@@ -1,4 +1,4 @@
-"""Real traces, against what the specification tells of them."""
+"""Real traces compared with the figures of their specification."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_planetlab_day_agrees_with_paper(path: Path) -> None:
     if known is not None:
         guests, mean, deviation = known
         assert len(work.names) == guests
-        # Told to two digits, by percentages that are cut to one.
+        # Two digits, computed from percentages that are truncated to one.
         assert 100 * work.cpu.mean() == pytest.approx(mean, abs=0.05)
         assert 100 * work.cpu.std() == pytest.approx(deviation, abs=0.05)
 

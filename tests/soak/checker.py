@@ -1,4 +1,4 @@
-"""Decides from true events alone whether a controller kept what it promises.
+"""Checker of the invariants of a controller, from true events alone.
 
 It shares no code with the controller: it imports nothing of opendrs, keeps its own
 model of the cluster, and reads the record with plain sqlite3.
@@ -77,7 +77,7 @@ class InvariantChecker:
     )  # of an earlier process
 
     def event(self, at: float, event: str, **facts: Any) -> None:  # noqa: ANN401
-        """Take note of a true event."""
+        """Record a true event."""
         self._now = at
         self.counts[event] += 1
         again = facts.get("outcome") is None and self._key(facts) in self._records
@@ -91,7 +91,7 @@ class InvariantChecker:
         return facts.get("run", ""), facts.get("step", "")
 
     def tick(self, at: float) -> None:
-        """Take note that a controller is alive, and true time has passed."""
+        """Record that a controller is alive, and true time has passed."""
         self._now = at
         for job in self._jobs.values():
             if job.state == "running" and job.own and job.action[0] in MOVES:
@@ -501,7 +501,7 @@ class InvariantChecker:
         job.kept = tuple(kept)
 
     def _known_nodes(self, guest: TrueGuest) -> set[str]:
-        """Return where *guest* counts, as far as can be known."""
+        """Return the nodes at which *guest* may count."""
         if not guest.running or guest.changed > self._look.taken:
             return set()
         job = self._jobs[guest.job] if guest.job is not None else None

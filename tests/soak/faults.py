@@ -1,4 +1,4 @@
-"""What goes wrong in a cluster by itself, drawn from a seed."""
+"""Faults of a cluster, drawn from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises of a controller, and the facts that they are judged by.
+"""Invariants of a controller, and the facts to check them by.
 
 As `soak.judge`, it imports nothing of opendrs.
 """
@@ -15,7 +15,7 @@ Action = tuple[str, str, str, str]  # kind, guest, source, target
 
 
 class Invariant(StrEnum):
-    """What a controller promises."""
+    """An invariant that a controller keeps."""
 
     PER_NODE = "at most max_migrations_per_node migrations from or to a node"
     PER_CLUSTER = "at most max_parallel_migrations migrations in the cluster"

@@ -75,8 +75,9 @@ class FaultyPlatform:
         draw: Draws errors and delays.
         errors: Part of the questions that fail.
         slow: Part of the questions that take up to half a minute.
-        unreachable_guests: Guests of a silent host: HIDDEN; UNKNOWN, as Proxmox VE shows them; or
-            hidden except for those that ARRIVING shows on their target, as libvirt.
+        unreachable_guests: Guests of a silent host: HIDDEN; UNKNOWN, as Proxmox VE
+            shows them; or hidden except for those that ARRIVING shows on their
+            target, as libvirt.
         lag: Seconds after which a job shows in the cluster.
         period: Seconds from one measurement of loads to the next; 0 for live ones.
         offset: Seconds by which the clock is ahead of true time.

@@ -1,4 +1,4 @@
-"""One cluster from a seed, and the controllers that work on it, each until it dies."""
+"""Soak test of one cluster from a seed, with controllers that crash in turn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Event = tuple[float, str]  # true time, and what happened
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of an episode.
+    """The result of an episode.
 
     Attributes:
         seed: Its seed.
@@ -66,8 +66,8 @@ class SoakRun:
         cycles: Cycles after which it ends.
         forked: Whether controllers are processes of their own, killed by SIGKILL.
         policy: The policy; None to draw one.
-        change_limits: Changes the limits for the controller, and not for the judge, which
-            has to notice.
+        change_limits: Changes the limits for the controller only; the judge has to
+            notice.
         rules: Whether the controller is shown the placement rules.
     """
 
@@ -159,16 +159,18 @@ class SoakRun:
             ),
             (
                 f"migrations: {limits.max_migrations_per_node} per node, "
-                f"{limits.max_parallel_migrations} in all{''.join(f', {n}' for n in networks)}"
+                f"{limits.max_parallel_migrations} in all"
+                f"{''.join(f', {n}' for n in networks)}"
             ),
             (
                 f"cooldown {limits.cooldown:g} s, quiet time {limits.min_uptime:g} s, "
-                f"timeout {limits.migration_timeout:g} s, headroom {limits.memory_headroom:g}, "
+                f"timeout {limits.migration_timeout:g} s, "
+                f"headroom {limits.memory_headroom:g}, "
                 f"overcommit {limits.memory_overcommit:g}"
             ),
             (
-                f"guests of silent hosts are {self._platform.unreachable_guests}, loads are "
-                f"measured every {self._platform.period:g} s, "
+                f"guests of silent hosts are {self._platform.unreachable_guests}, "
+                f"loads are measured every {self._platform.period:g} s, "
                 f"{self._platform.errors:.0%} of questions fail"
             ),
         )

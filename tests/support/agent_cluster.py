@@ -1,4 +1,4 @@
-"""A simulated cluster whose nodes have agents, and a controller that hears them."""
+"""A simulated cluster with an agent on each node, and their controller."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class AgentCluster:
         guests: dict[str, list[float]] | None = None,
         interval: float = INTERVAL,
     ) -> RequestBody:
-        """Return a request of the agent on *node*, as of now unless said otherwise."""
+        """Return a request of the agent on *node*, by default as of now."""
         if sequence is None:
             self._sequences[node] += 1
             sequence = self._sequences[node]

@@ -1,4 +1,4 @@
-"""Small clusters, on one line, in the reader's units."""
+"""Builders of small clusters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CAPACITY = Resources(cpu=10, memory=100 * GIB)
 
 
 def fraction_of_node(capacity: Resources, load: float) -> Resources:
-    """Return the part *load* of *capacity*: 0.5 is half of everything."""
+    """Return the fraction *load* of *capacity*: 0.5 is half of each resource."""
     return Resources(capacity.cpu * load, int(capacity.memory * load))
 
 
@@ -41,12 +41,11 @@ def cluster(
     """Return a cluster of equal nodes.
 
     Args:
-        nodes: Load of each node, as a fraction of its capacity; None when it
-            was not measured.
-        guests: Node of each guest and its usage, as a fraction of a node's
-            capacity; None when it was not measured. Its limit is the same.
-        rules: The rules in force.
-        moving: The target of each guest that is under way.
+        nodes: Load of each node, as a fraction of its capacity; None if not measured.
+        guests: Node of each guest and its usage, as a fraction of the capacity of a
+            node; None if not measured. Its limit equals its usage.
+        rules: Placement rules.
+        moving: Target of each guest that is migrating.
     """
     bound = {GuestId(name): NodeId(target) for name, target in (moving or {}).items()}
     return Snapshot(
@@ -63,7 +62,7 @@ def cluster(
 
 
 def node(name: str, load: float | None, **changes: Any) -> Node:  # noqa: ANN401
-    """Return an online node of which the part *load* is in use."""
+    """Return an online node with the fraction *load* of its capacity in use."""
     usage = Usage() if load is None else Usage.of(fraction_of_node(CAPACITY, load))
     plain = Node(
         id=NodeId(name), capacity=CAPACITY, usage=usage, state=NodeState.ONLINE
@@ -77,7 +76,7 @@ def guest(
     load: float | None,
     **changes: Any,  # noqa: ANN401
 ) -> Guest:
-    """Return a running guest that uses the part *load* of a node."""
+    """Return a running guest that uses the fraction *load* of a node."""
     part = None if load is None else fraction_of_node(CAPACITY, load)
     plain = Guest(
         id=GuestId(name),
@@ -92,5 +91,5 @@ def guest(
 
 
 def guest_ids(*names: str) -> frozenset[GuestId]:
-    """Return *names* as guests."""
+    """Return *names* as guest ids."""
     return frozenset(GuestId(name) for name in names)

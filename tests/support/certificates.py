@@ -6,7 +6,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import httpx2
 import trustme
 
 from opendrs.api.tokens import hash_token
@@ -22,7 +22,7 @@ def node_token(node: str) -> str:
 
 @dataclass(frozen=True)
 class CertificateFiles:
-    """Files with certificate, key and tokens, and who trusts them.
+    """Files with certificate, key and tokens, and their clients.
 
     Args:
         directory: The directory they are in.
@@ -44,7 +44,7 @@ class CertificateFiles:
 
     @property
     def ca(self) -> Path:
-        """Return the certificate of who vouches for the controller."""
+        """Return the certificate that signed the one of the controller."""
         return self.directory / "ca.pem"
 
     @property
@@ -59,16 +59,16 @@ class CertificateFiles:
 
     @property
     def ssl_context(self) -> ssl.SSLContext:
-        """Return how to speak TLS with whom the authority vouches for."""
+        """Return a TLS context that trusts the certificate authority."""
         return ssl.create_default_context(cafile=str(self.ca))
 
     def client(
         self, port: int, token: str | None = None, source: str = "127.0.0.1"
-    ) -> httpx.Client:
-        """Return a client at the address *source* that bears *token*, if it is any."""
-        return httpx.Client(
+    ) -> httpx2.Client:
+        """Return a client at the address *source*; it sends *token* if there is one."""
+        return httpx2.Client(
             base_url=f"https://127.0.0.1:{port}",
-            transport=httpx.HTTPTransport(
+            transport=httpx2.HTTPTransport(
                 verify=self.ssl_context, local_address=source
             ),
             timeout=30,

@@ -1,4 +1,4 @@
-"""Parts of compiled functions, as Python can call them."""
+"""Functions compiled by Numba, callable from Python."""
 
 from __future__ import annotations
 

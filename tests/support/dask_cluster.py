@@ -1,4 +1,4 @@
-"""A real Dask cluster: a scheduler and workers, each a process of its own."""
+"""Dask cluster of a scheduler and workers, each in a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small drills built in a few lines, for tests."""
+"""Builders of small drills."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def scenario(
     nodes: int = 3,
     rules: str = "",
 ) -> DrillScenario:
-    """Return a scenario in which all nodes are switched on first.
+    """Return a scenario in which all nodes are powered on first.
 
     Args:
-        services: The node of each service.
-        batches: What is done then.
-        nodes: How many nodes there are.
-        rules: The text of the rules.
+        services: Node of each service.
+        batches: Commands after that.
+        nodes: Number of nodes.
+        rules: Text of the rules.
     """
     names = [NodeId(f"node{number}") for number in range(1, nodes + 1)]
     known = {
@@ -45,7 +45,7 @@ def scenario(
     )
 
 
-def simulate_node_failure(  # noqa: PLR0913 - all but the first two have a usual value
+def simulate_node_failure(  # noqa: PLR0913 - most have a default
     snapshot: Snapshot,
     nodes: Collection[NodeId],
     *,
@@ -54,18 +54,18 @@ def simulate_node_failure(  # noqa: PLR0913 - all but the first two have a usual
     datacenter: DatacenterSettings | None = None,
     observer: TimeObserver = ignore_time,
 ) -> FailureImpact:
-    """Return what follows when *nodes* lose their power at once.
+    """Return the impact of a simultaneous power loss of *nodes*.
 
     Args:
         snapshot: The cluster.
-        nodes: The hosts that die.
-        limits: What the operator allows of memory.
-        assume_ha: Whether every guest is a service, whatever it says.
-        datacenter: The settings of the HA manager; None for the usual ones.
-        observer: Told the time before each pass.
+        nodes: Failing nodes.
+        limits: Memory limits of the operator.
+        assume_ha: Every guest is a service, whatever the snapshot contains.
+        datacenter: Settings of the HA manager; None for defaults.
+        observer: Called with the time before each round.
 
     Raises:
-        UnknownNodeError: A host is not in the snapshot.
+        UnknownNodeError: A node is not in the snapshot.
     """
     simulation = NodeFailureSimulation(
         snapshot,

@@ -1,7 +1,7 @@
 """A simulated cluster that outlives the processes which work on it.
 
 Called as a program it is `opendrs`, with the further kind of platform "outside":
-one in another process, which lets itself be worked on at the socket `address`.
+one in another process, which serves calls at the socket `address`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ExternalCluster:
         self._listener.close()
 
     def _receive(self) -> None:
-        with suppress(OSError):  # it was closed
+        with suppress(OSError):  # already closed
             while True:
                 caller = self._listener.accept()
                 threading.Thread(
@@ -67,7 +67,7 @@ class ExternalCluster:
                 ).start()
 
     def _serve(self, caller: Connection[Any, Any]) -> None:
-        with caller, suppress(EOFError, OSError):  # whoever called has died
+        with caller, suppress(EOFError, OSError):  # the calling process has died
             while True:
                 method, arguments = caller.recv()
                 self.on_call((method, BEFORE))
@@ -87,7 +87,7 @@ class ExternalCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalSettings:
-    """Where a cluster outside of this process can be reached."""
+    """The address of a cluster outside of this process."""
 
     address: Path
 
@@ -120,12 +120,12 @@ class ExternalPlatform:
         return answer
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Return how *task* stands."""
+        """Return the status of *task*."""
         answer: TaskStatus = self._call("status", task)
         return answer
 
     def abort(self, task: TaskId) -> None:
-        """Ask for *task* to be given up."""
+        """Request to abort *task*."""
         self._call("abort", task)
 
     def _call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401

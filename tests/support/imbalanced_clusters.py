@@ -1,4 +1,4 @@
-"""Drawn clusters in which there is something to do."""
+"""Hypothesis strategies for imbalanced clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What libvirt 9.0 with QEMU 7.2 answered, shortened; and variations of it."""
+"""Responses of libvirt 9.0 with QEMU 7.2, shortened, and variations of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small cluster that outlasts the process, as a platform whose record is kept."""
+"""Small cluster that outlives the process, as a platform with a stored record."""
 
 from __future__ import annotations
 

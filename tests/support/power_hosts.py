@@ -44,22 +44,22 @@ class FakeHosts:
         return replace(self.snapshot, nodes=nodes, guests=guests)
 
     def start(self, action: Action) -> TaskId:
-        """Take note of it."""
+        """Record the call."""
         self.requests.append(f"start {type(action).__name__}")
         raise UnsupportedError("not here")
 
     def find(self, action: Action) -> TaskId:
-        """Take note of it."""
+        """Record the call."""
         self.requests.append(f"find {type(action).__name__}")
         return TaskId("a task of the hosts")
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Take note of it."""
+        """Record the call."""
         self.requests.append(f"status {task}")
         return TaskStatus(TaskState.LOST)
 
     def abort(self, task: TaskId) -> None:
-        """Take note of it."""
+        """Record the call."""
         self.requests.append(f"abort {task}")
 
 
@@ -126,22 +126,22 @@ class PowerTestCluster:
         return PoweredPlatform(self.hosts, self.drivers.get, lambda: self.time)
 
     def state(self, node: NodeId) -> NodeState:
-        """Return how *node* is seen."""
+        """Return the observed state of *node*."""
         return self.platform.observe().nodes[node].state
 
     def wait_for_request(
         self, task: TaskId, platform: PoweredPlatform | None = None
     ) -> TaskStatus:
-        """Return how *task* stands once its driver was asked."""
+        """Return the status of *task* once its driver has answered."""
         return wait_for_request(platform or self.platform, task)
 
 
 def wait_for_request(platform: PoweredPlatform, task: TaskId) -> TaskStatus:
-    """Return how *task* stands once its driver was asked."""
+    """Return the status of *task* once its driver has answered."""
     pause = Event()
     for _ in range(500):
         status = platform.status(task)
-        if not status.detail.endswith("is being asked"):
+        if not status.detail.endswith("power request in progress"):
             return status
         pause.wait(0.01)
     pytest.fail(f"the driver is still asked for {task}")

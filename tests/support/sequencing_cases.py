@@ -1,4 +1,4 @@
-"""Small clusters in which guests are to change places, by hand and drawn."""
+"""Small clusters whose guests exchange nodes, by hand and drawn."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ NO_DETOURS = DetourBudget(migrations=0)
 
 
 def small_cluster(nodes: dict[str, float], placement: str, *rules: Rule) -> Snapshot:
-    """Return guests of 0.3 each, or as told; *placement* is like "x:a y:b:0.5"."""
+    """Return a cluster; *placement* is like "x:a y:b:0.5" (default size 0.3)."""
     parts = [each.split(":") for each in placement.split()]
     guests = {p[0]: (p[1], float(p[2]) if len(p) > 2 else 0.3) for p in parts}
     return cluster({**nodes}, {**guests}, rules)
 
 
 def group_move(snapshot: Snapshot, text: str, value: float = 1.0) -> GroupMove:
-    """Return who goes where; *text* is like "x b" or "x,y b"."""
+    """Return a move of guests to a node; *text* is like "x b" or "x,y b"."""
     names, target = text.split()
     guests = tuple(snapshot.guests[GuestId(name)] for name in names.split(","))
     return GroupMove(guests, NodeId(target), "because", value)
@@ -44,7 +44,7 @@ def group_move(snapshot: Snapshot, text: str, value: float = 1.0) -> GroupMove:
 def sequence_texts(
     snapshot: Snapshot, *texts: str, detours: DetourBudget = UNLIMITED_DETOURS
 ) -> SequencedPlan:
-    """Return the way through for journeys that are worth the same."""
+    """Return the sequenced plan of moves of equal value."""
     return sequence(snapshot, [group_move(snapshot, text) for text in texts], detours)
 
 
@@ -53,25 +53,25 @@ def sequence(
     moves: Sequence[GroupMove],
     detours: DetourBudget = UNLIMITED_DETOURS,
 ) -> SequencedPlan:
-    """Return the way through."""
+    """Return the sequenced plan of *moves*."""
     return sequence_moves(
         moves, snapshot, compile_rules(snapshot), NO_HEADROOM, detours
     )
 
 
 def move_texts(moves: Iterable[GroupMove]) -> list[str]:
-    """Return *moves* as they are given by hand."""
+    """Return *moves* in the notation of `group_move`."""
     return [f"{','.join(g.id for g in each.guests)} {each.target}" for each in moves]
 
 
 def dependencies(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return what each step waits for."""
+    """Return the dependencies of each step."""
     return {step.id: step.depends_on for step in plan.steps}
 
 
 @dataclass(frozen=True)
 class SequencingCase:
-    """A cluster, and who is to go where in it."""
+    """Cluster with the moves to sequence."""
 
     snapshot: Snapshot
     moves: tuple[GroupMove, ...]
@@ -120,7 +120,7 @@ def sequencing_cases(draw: st.DrawFn, *, pairs: bool = True) -> SequencingCase:
 
 
 def _move_group(name: str, node: str, size: int, *, twins: bool) -> tuple[Guest, ...]:
-    """Return one guest of *size* tenths of a node, or two that make up for it."""
+    """Return one guest of *size* tenths of a node, or two of that total size."""
     if not twins:
         return (guest(name, node, size / 10),)
     return (
@@ -130,9 +130,10 @@ def _move_group(name: str, node: str, size: int, *, twins: bool) -> tuple[Guest,
 
 
 def _draw_placement(draw: st.DrawFn, sizes: Sequence[int], names: str) -> list[str]:
-    """Draw one of the first two nodes with room for each guest, until there is none.
+    """Draw a node for each guest from the first two with enough memory.
 
-    So that some nodes are full, and others have room for who steps aside.
+    Some nodes are then full, and others have memory for detours. Drawing ends when a
+    guest does not fit.
     """
     free = dict.fromkeys(names, 10)
     placement: list[str] = []

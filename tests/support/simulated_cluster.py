@@ -1,4 +1,4 @@
-"""A simulated cluster on which plans are carried out, and ways to disturb it."""
+"""Simulated cluster that executes plans, and ways to disturb it."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ SHORT_LIMITS = Limits(cooldown=0, migration_timeout=300)
 
 
 def migration(guest: str, source: str, target: str) -> LiveMigration:
-    """Return the migration of *guest* from *source* to *target*."""
+    """Return the live migration of *guest* from *source* to *target*."""
     return LiveMigration(GuestId(guest), NodeId(source), NodeId(target))
 
 
 def step(name: str, action: Action, *after: str) -> Step:
-    """Return a step that waits for the steps called *after*."""
+    """Return a step that depends on the steps *after*."""
     return Step(StepId(name), action, tuple(StepId(other) for other in after))
 
 
 class RecordingObserver:
-    """A watcher that writes down what it is told."""
+    """Observer that records all events."""
 
     def __init__(self) -> None:
         self.started_steps: list[str] = []
@@ -72,35 +72,35 @@ class RecordingObserver:
         self.finished: list[StepRecord] = []
 
     def step_started(self, step: Step) -> None:
-        """Write it down."""
+        """Record the event."""
         self.started_steps.append(step.id)
 
     def step_progressed(self, step: Step, status: TaskStatus) -> None:
-        """Write it down."""
+        """Record the event."""
         assert status.progress is not None
         self.progress.append(step.id)
 
     def step_waiting(self, step: Step, detail: str) -> None:
-        """Write it down."""
+        """Record the event."""
         self.waits.append((step.id, detail))
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
-        """Write it down."""
+        """Record the event."""
         assert record.step == step.id
         assert record.outcome is not None
         self.finished.append(record)
 
 
 class UnreliablePlatform(SimulatedPlatform):
-    """A simulated platform that counts starts, and whose nodes may stop answering.
+    """Simulated platform that counts starts, and whose nodes may become unreachable.
 
-    What runs on, from and to a node that does not answer runs on. As with libvirt, its
-    guests are not seen, a guest that arrives from it stands still at its target, and
-    the source is asked how a migration stands.
+    Migrations from and to an unreachable node continue. As with libvirt, its guests are
+    not observed, a guest that arrives from it is paused at its target, and the status
+    of a migration is requested from the source.
 
     Attributes:
-        starts: How often each action was started.
-        shows_arrivals: Whether such a guest is seen at its target at all.
+        starts: Number of starts of each action.
+        shows_arrivals: Whether such a guest is observed at its target.
     """
 
     def __init__(self, origin: Snapshot, clock: Clock, bandwidth: float) -> None:
@@ -111,11 +111,11 @@ class UnreliablePlatform(SimulatedPlatform):
         self._sources: dict[TaskId, NodeId] = {}
 
     def isolate(self, *nodes: NodeId) -> None:
-        """Let *nodes* answer no question."""
+        """Make *nodes* unreachable."""
         self._unreachable |= set(nodes)
 
     def rejoin(self, *nodes: NodeId) -> None:
-        """Let *nodes* answer again."""
+        """Make *nodes* reachable."""
         self._unreachable -= set(nodes)
 
     def true_snapshot(self) -> Snapshot:
@@ -175,12 +175,12 @@ class UnreliablePlatform(SimulatedPlatform):
 
 
 class SimulatedCluster:
-    """A simulated cluster, and all that is needed to carry out plans on it.
+    """Simulated cluster with the dependencies of the plan executor.
 
     Args:
         origin: The cluster in the beginning.
-        limits: What the operator allows.
-        bandwidth: Bytes a second over the link of one node.
+        limits: Limits of the operator.
+        bandwidth: Bytes per second over the link of one node.
     """
 
     def __init__(
@@ -195,15 +195,15 @@ class SimulatedCluster:
         self.cancellation = CancellationToken()
 
     def execute(self, *steps: Step, run: str = "run") -> ExecutionReport:
-        """Carry out *steps*."""
+        """Execute *steps*."""
         return execute(Plan(steps), self.context(), run=run)
 
     def recover(self) -> tuple[StepRecord, ...]:
-        """Follow what was left."""
+        """Recover unfinished steps."""
         return recover(self.context())
 
     def context(self) -> ExecutionContext:
-        """Return what is at hand here."""
+        """Return the context for the plan executor."""
         return ExecutionContext(
             platform=self.platform,
             clock=self.clock,
@@ -216,12 +216,12 @@ class SimulatedCluster:
     def intercept(
         self, interceptor: Callable[[str], AbstractContextManager[None]]
     ) -> None:
-        """Let every call to platform and store go through *interceptor*."""
+        """Pass every call to platform and store through *interceptor*."""
         intercepted = InterceptedPorts(self.simulated_platform, self.store, interceptor)
         self.platform, self.store = intercepted, intercepted
 
     def node_of(self, guest: str) -> str:
-        """Return where *guest* is."""
+        """Return the node of *guest*."""
         return self.simulated_platform.observe().guests[GuestId(guest)].node
 
     @property
@@ -231,7 +231,7 @@ class SimulatedCluster:
 
 
 def outcomes(report: ExecutionReport) -> list[Outcome | None]:
-    """Return what came of each step."""
+    """Return the outcome of each step."""
     return [record.outcome for record in report.records]
 
 
@@ -260,71 +260,71 @@ class InterceptedPorts:
         return self._platform.name
 
     def observe(self) -> Snapshot:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("observe"):
             return self._platform.observe()
 
     def start(self, action: Action) -> TaskId:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor(f"start {action}"):
             return self._platform.start(action)
 
     def find(self, action: Action) -> TaskId:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("find"):
             return self._platform.find(action)
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("status"):
             return self._platform.status(task)
 
     def abort(self, task: TaskId) -> None:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("abort"):
             self._platform.abort(task)
 
     def load(self, key: str) -> Mapping[str, object] | None:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("load"):
             return self._store.load(key)
 
     def save(self, key: str, value: Mapping[str, object]) -> None:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("save"):
             self._store.save(key, value)
 
     def write(self, record: StepRecord) -> None:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor(f"write {record.step} {record.task} {record.outcome}"):
             self._store.write(record)
 
     def unfinished(self) -> tuple[StepRecord, ...]:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("unfinished"):
             return self._store.unfinished()
 
     def correct_times(self, now: datetime) -> int:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("correct times"):
             return self._store.correct_times(now)
 
     def records_of(self, run: str) -> tuple[StepRecord, ...]:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("of run"):
             return self._store.records_of(run)
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("note cycle"):
             self._store.record_cycle(cycle)
 
     def cycles(self) -> tuple[CycleRecord, ...]:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("cycles"):
             return self._store.cycles()
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
-        """Pass it on."""
+        """Forward the call."""
         with self._interceptor("recent"):
             return self._store.recent(since)

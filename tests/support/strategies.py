@@ -1,4 +1,4 @@
-"""Drawn clusters."""
+"""Hypothesis strategies for clusters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _WORDS = st.text(min_size=1, max_size=8)
 
 
 def mostly(usual: T, *unusual: T) -> st.SearchStrategy[T]:
-    """Return *usual* about seven times in eight, or else one of *unusual*."""
+    """Return *usual* with a probability of 7/8, otherwise one of *unusual*."""
     return st.sampled_from([usual] * 7 * len(unusual) + list(unusual))
 
 
@@ -57,18 +57,18 @@ def snapshots(
     settled: bool = False,
     details: bool = False,
 ) -> Snapshot:
-    """Draw a cluster of two to five nodes and up to ten guests.
+    """Draw a cluster of three to six nodes and up to ten guests.
 
-    Most guests are on the first node, so that there is often something to do.
-    A node uses what its guests use and a little more, up to its capacity.
+    Most guests are on the first node, so that migrations are often necessary. A node
+    uses what its guests use and a little more, up to its capacity.
 
     Args:
-        rules: Whether there may be rules, of all kinds, possibly contradicting.
+        rules: Whether to draw rules of all kinds, possibly contradictory.
         measured: Whether every capacity, limit and usage is known.
-        settled: Whether all nodes are online, and all guests run where they
-            are; otherwise states vary and a guest may be on the move.
-        details: Whether all that is optional is drawn too, with odd names and
-            numbers: for what must keep a snapshot whole, not for deciding.
+        settled: Whether all nodes are online and all guests run without migration;
+            otherwise states vary, and a guest may be migrating.
+        details: Whether optional fields are drawn as well, with unusual names and
+            numbers: for serialization, not for decisions.
     """
     names = [NodeId(f"node{number}") for number in range(1, draw(st.integers(3, 6)))]
     guests = _guests(draw, names, settled=settled)

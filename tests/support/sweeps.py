@@ -1,4 +1,4 @@
-"""Small sweeps, whose runs take some hundredths of a second."""
+"""Small sweeps whose runs take some hundredths of a second."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def prepared_trials(**tables: Any) -> list[PreparedTrial]:  # noqa: ANN401 - a d
 
 
 def ignore_progress(done: int, total: int) -> None:
-    """Take no notice."""
+    """Ignore the progress."""
     del done, total
 
 
 class RecordingWorker:
-    """Somebody who does runs, here and now.
+    """Executor that runs tasks in this process.
 
     Attributes:
-        completed: The identities of what was done, in that order.
+        completed: Identities of the executed tasks, in order.
     """
 
     def __init__(self) -> None:
         self.completed: list[str] = []
 
     def __call__(self, tasks: Sequence[SweepTask]) -> TaskResults:
-        """Do *tasks*, one after the other."""
+        """Run *tasks* one after the other."""
         for task in tasks:
             self.completed.append(task.identity)
             yield task, run_task(task)

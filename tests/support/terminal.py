@@ -16,7 +16,7 @@ OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What came of a command: its exit status, and what it wrote."""
+    """The result of a command: its exit status and its output."""
 
     status: int
     out: str
@@ -44,7 +44,7 @@ def run_opendrs_in_terminal(
 
 
 def piped_output(*arguments: str) -> str:
-    """Return what opendrs writes to a pipe, once it has ended with status 0."""
+    """Return the output of opendrs to a pipe, once it has ended with status 0."""
     process = subprocess.run(  # noqa: S603 - our own command
         [OPENDRS, *arguments], capture_output=True, encoding="utf-8", check=True
     )

@@ -1,4 +1,4 @@
-"""Small traces, written in each form that can be read."""
+"""Small traces, written in each supported format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 STEP = 300  # s
-KB, MHZ, CORES = 8_388_608, 10_000, 4  # of each guest, where its size is told
+KB, MHZ, CORES = 8_388_608, 10_000, 4  # of each guest, where the format gives its size
 BITBRAINS = (
     "Timestamp [ms];\tCPU cores;\tCPU capacity provisioned [MHZ];\tCPU usage [MHZ];\t"
     "CPU usage [%];\tMemory capacity provisioned [KB];\tMemory usage [KB];\t"
@@ -26,7 +26,7 @@ Percent = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TraceLoad:
-    """What is written: whole percentages; shape (guests, samples)."""
+    """Load to be written: integer percentages; shape (guests, samples)."""
 
     cpu: Percent
     memory: Percent
@@ -45,7 +45,7 @@ class TraceLoad:
 
 
 def random_load(seed: int, guests: int = 3, samples: int = 288) -> TraceLoad:
-    """Return a load."""
+    """Draw a load."""
     rng = np.random.default_rng(seed)
     shape = (guests, samples)
     return TraceLoad(rng.integers(0, 101, shape), rng.integers(0, 101, shape))
@@ -59,7 +59,7 @@ def _write_lines(path: Path, lines: Iterator[str]) -> None:
 
 
 def write_planetlab(folder: Path, load: TraceLoad) -> Path:
-    """Write a file per guest; memory is lost."""
+    """Write a file per guest, without memory."""
     for name, row in zip(load.names, load.cpu.tolist(), strict=True):
         _write_lines(folder / name, (str(each) for each in row))
     return folder
@@ -87,7 +87,7 @@ def write_bitbrains(folder: Path, load: TraceLoad) -> Path:
 
 
 def write_azure(folder: Path, load: TraceLoad) -> Path:
-    """Write a table and readings; memory in use is lost."""
+    """Write a table and readings, without memory usage."""
     _write_lines(
         folder / "vmtable.csv.gz",
         (f"{name},s,d,0,2591700,9,9,9,Interactive,4,8" for name in load.names),
@@ -103,7 +103,7 @@ def write_azure(folder: Path, load: TraceLoad) -> Path:
 
 
 def write_alibaba(folder: Path, load: TraceLoad) -> Path:
-    """Write containers and what they asked for."""
+    """Write containers and their requests."""
     _write_lines(
         folder / "container_meta.csv",
         (f"{name},m_1,0,app,started,400,400,12.5" for name in load.names),
@@ -119,7 +119,7 @@ def write_alibaba(folder: Path, load: TraceLoad) -> Path:
 
 
 def write_google2019(folder: Path, load: TraceLoad) -> Path:
-    """Write instances of one job each, named by its number."""
+    """Write instances, each of a job with its number."""
     path = folder / "instance_usage-000000000000.json.gz"
     _write_lines(
         path,

@@ -1,4 +1,4 @@
-"""Files seen by a user without any right, where tests are run by root."""
+"""Files seen by an unprivileged user, where tests are run by root."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def public_directory() -> Iterator[Path]:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Have the rights of nobody inside the `with` statement."""
+    """Drop all privileges inside the `with` statement."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(UNPRIVILEGED_UID)

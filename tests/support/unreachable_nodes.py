@@ -1,4 +1,4 @@
-"""A simulated cluster whose hosts stop answering while a guest is being migrated."""
+"""Simulated cluster whose nodes become unreachable during a migration."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cluster_of(origin: Snapshot, **limits: Any) -> SimulatedCluster:  # noqa: AN
 def disconnect_soon(
     simulation: SimulatedCluster, name: NodeId, until: float | None = None
 ) -> None:
-    """Let *name* stop answering soon, and answer again after so many seconds."""
+    """Make *name* unreachable soon, and reachable again after *until* seconds."""
     simulation.simulated_platform.schedule_fault(
         DISCONNECT_DELAY, lambda: simulation.simulated_platform.isolate(name)
     )
@@ -60,7 +60,7 @@ def disconnect_soon(
 def record_values(
     simulation: SimulatedCluster, of: Callable[[Snapshot], float]
 ) -> list[float]:
-    """Return a list to which every call adds a number of the true cluster."""
+    """Return a list to which every call adds a value of the true cluster."""
     values: list[float] = []
 
     @contextmanager
@@ -73,7 +73,7 @@ def record_values(
 
 
 def migrations_of(node: NodeId) -> Callable[[Snapshot], float]:
-    """Return what counts the guests that are being migrated from or to *node*."""
+    """Return a function that counts the migrations from or to *node*."""
     return lambda seen: sum(
         node in one.occupied_nodes
         for one in seen.guests.values()
@@ -82,7 +82,7 @@ def migrations_of(node: NodeId) -> Callable[[Snapshot], float]:
 
 
 def committed_on(node: NodeId) -> Callable[[Snapshot], float]:
-    """Return what adds up the memory that the guests of *node* may come to use."""
+    """Return a function that adds up the committed memory of *node*, in GiB."""
     return lambda seen: sum(
         one.limit.memory / GIB
         for one in seen.guests.values()
@@ -91,7 +91,7 @@ def committed_on(node: NodeId) -> Callable[[Snapshot], float]:
 
 
 def all_migrations(seen: Snapshot) -> float:
-    """Return how many guests are being migrated."""
+    """Return the number of migrations in progress."""
     return sum(one.migrating_to is not None for one in seen.guests.values())
 
 
@@ -100,12 +100,12 @@ def cluster_with_lost_migration(
     origin: Snapshot | None = None,
     **limits: Any,  # noqa: ANN401
 ) -> SimulatedCluster:
-    """Return a stage on which the migration of vm1 was lost, and runs on.
+    """Return a cluster on which the migration of vm1 was lost, and continues.
 
     Args:
-        node: The only host that does not answer any more.
+        node: The only node that remains unreachable.
         origin: The cluster in the beginning.
-        limits: What the operator allows.
+        limits: Limits of the operator.
     """
     simulation = cluster_of(origin or four_nodes(), migration_timeout=60, **limits)
     simulation.simulated_platform.schedule_fault(
@@ -118,11 +118,11 @@ def cluster_with_lost_migration(
 
 
 class KilledError(BaseException):
-    """The process is gone."""
+    """End of a process."""
 
 
 def killed_while_running(simulation: SimulatedCluster) -> None:
-    """Start the migration of vm1 in a process that is killed then."""
+    """Start the migration of vm1 in a process that is killed."""
 
     def killed(task: TaskId) -> TaskStatus:
         raise KilledError(task)

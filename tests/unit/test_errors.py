@@ -1,4 +1,4 @@
-"""The tree of errors follows the question what the caller does now."""
+"""Hierarchy of errors."""
 
 from __future__ import annotations
 

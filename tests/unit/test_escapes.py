@@ -1,4 +1,4 @@
-"""What a terminal obeys or hides is seen, and JSON and TOML keep their values."""
+"""Escapes of control and invisible characters."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Lagrangian bound over the migrations of single guests, as an experiment."""
+"""Lagrangian bound with a price for each guest; an experiment."""

@@ -1,7 +1,8 @@
 """Lower bound by the volume algorithm.
 
 Source:
-Barahona, Anbil, The volume algorithm: producing primal solutions with a subgradient method (2000).
+    Barahona and Anbil, The volume algorithm: producing primal solutions with a
+    subgradient method (2000).
 """
 
 from __future__ import annotations
@@ -16,27 +17,28 @@ from opendrs.optimizer.bounds.lagrangian.data import DIMENSIONS
 from runners.guest_prices.choices import Choices, GuestPrices, RelaxedCluster
 
 Function = Callable[[Floats], tuple[float, Floats]]
-TARGET_GAIN = 0.03  # part of the value: how much higher it may be
-INITIAL_STEP = 0.3  # of the first step towards it, as a part of the way
-STEP_GROWTH = 1.1  # after a step that led higher, in the direction of the ones before
+TARGET_GAIN = 0.03  # assumed gap to the maximum, as a fraction of the value
+INITIAL_STEP = 0.3  # first step, as a fraction of the way to the target
+STEP_GROWTH = 1.1  # factor after a step that ascends in the mixed direction
 MAX_STEP = 2.0
-STEP_DECAY = 0.7  # after some that did not
-MAX_FAILED_STEPS = 8  # steps that do not lead higher
-MIN_STEP = 1e-3  # goes on no further
+STEP_DECAY = 0.7  # factor after MAX_FAILED_STEPS steps without ascent
+MAX_FAILED_STEPS = 8  # steps without ascent
+MIN_STEP = 1e-3  # smallest step; the search ends below it
 
+# Least and largest weight of the last slope in the mixed one.
 MIXING_RANGE = (
     0.01,
     0.1,
-)  # part of the last slope in the mixed one: the least and the most
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """Where it looks.
+    """Scale and sign constraints of the multipliers.
 
     Attributes:
-        scale: How far the highest point may be, in proportion; shape (D,).
-        positive: The directions in which no point may be below 0; shape (D,).
+        scale: Relative distance to the maximum in each dimension; shape (D,).
+        positive: Dimensions in which points must not be negative; shape (D,).
     """
 
     scale: Floats
@@ -46,13 +48,13 @@ class SearchSpace:
 def maximize(
     function: Function, start: Floats, space: SearchSpace, max_evaluations: int
 ) -> tuple[float, Floats]:
-    """Return the highest value that was found, and where.
+    """Return the highest value found, and its point.
 
     Args:
-        function: Gives the value at a point, and a supergradient there.
-        start: Where it begins; shape (D,).
-        space: Where it looks.
-        max_evaluations: At how many points, at most.
+        function: Returns the value at a point and a supergradient.
+        start: Initial point; shape (D,).
+        space: Scale and sign constraints.
+        max_evaluations: Most points to evaluate.
     """
     best, slope = function(start)
     top, mixed = start, slope * space.scale
@@ -77,7 +79,7 @@ def maximize(
 
 
 def mixing_weight(mixed: Floats, latest: Floats) -> float:
-    """Return the part of the *latest* slope that makes the mixed one shortest."""
+    """Return the weight of the *latest* slope that gives the shortest mixed slope."""
     change = latest - mixed
     length = float(change @ change)
     shortest = -float(mixed @ change) / length if length > 0 else 0.0
@@ -86,12 +88,12 @@ def mixing_weight(mixed: Floats, latest: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _KnownPrices:
-    """Prices that were good before.
+    """Prices of an earlier bound.
 
     Attributes:
-        direction: The weights of both squares; shape (2,).
-        prices: The prices, in a row.
-        ideal: The shares that are best for all nodes at these; shape (2,).
+        direction: Weights of both squares; shape (2,).
+        prices: Prices in one vector.
+        ideal: Used fractions that are best for all nodes at these prices; shape (2,).
     """
 
     direction: Floats
@@ -100,11 +102,11 @@ class _KnownPrices:
 
 
 class Bounds:
-    """The bounds that are found one after another, each from what is known by then.
+    """Bounds found one after another, each starting from earlier prices.
 
     Args:
-        cluster: The nodes, and who may move within which budgets.
-        max_evaluations: How many prices are tried for each, at most.
+        cluster: Nodes and movable guests.
+        max_evaluations: Most prices to evaluate per bound.
     """
 
     def __init__(self, cluster: RelaxedCluster, max_evaluations: int) -> None:
@@ -115,14 +117,14 @@ class Bounds:
     def lower_bound(
         self, direction: Floats, means: Floats, load_prices: Floats
     ) -> float:
-        """Return what the squares, weighted, come to at least.
+        """Return a lower bound of the weighted sum of both squares.
 
         Args:
-            direction: The weights of both squares; its length is 1. Shape (2,).
-            means: Between what the mean of the shares is: the least and the most,
-                (2, 2). Only plans for which that holds are looked at.
-            load_prices: Where nothing is known yet, the prices to begin with: those
-                that `opendrs.optimizer.bounds.lagrangian.dual` found.
+            direction: Weights of both squares, of length 1; shape (2,).
+            means: Lower and upper limit of the mean used fraction; shape (2, 2). Only
+                plans within these limits are considered.
+            load_prices: Initial multipliers for the first bound, from
+                `opendrs.optimizer.bounds.lagrangian.dual`.
         """
         cluster = self._cluster
         choices = Choices(cluster, direction, means)
@@ -141,7 +143,7 @@ class Bounds:
         return bound
 
     def _initial_prices(self, flat: Floats) -> GuestPrices:
-        """Return prices of guests by what they take."""
+        """Return prices of guests in proportion to their demand."""
         cluster = self._cluster
         load = np.abs(cluster.share * cluster.capacity).mean(axis=0)
         unit = np.where(load > 0, load, 1.0)

@@ -1,4 +1,4 @@
-"""Prices, and the choices of all nodes at given prices."""
+"""Prices of guests, and the choices of all nodes at given prices."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from runners.guest_prices.node_choice import NodeProblem, best_choice, compiled
 
 @dataclass(frozen=True, slots=True)
 class GuestPrices:
-    """What is paid for what all nodes have to agree on.
+    """Lagrange multipliers of the coupling constraints.
 
     Attributes:
-        guests: For each guest, by the node where it arrives to that which it leaves.
-        budgets: For what each budget counts; not negative.
-        mean: For the mean share of capacity; shape (2,).
+        guests: Price of each guest, paid by the node where it arrives to the one that
+            it leaves.
+        budgets: Price of the use of each budget; not negative.
+        mean: Price of the mean used fraction; shape (2,).
     """
 
     guests: Floats
@@ -28,7 +29,7 @@ class GuestPrices:
 
     @classmethod
     def of(cls, flat: Floats, budgets: int) -> GuestPrices:
-        """Return the prices that are in a row: of guests, budgets, mean."""
+        """Return the prices in a vector: guests, budgets, mean."""
         return cls(
             flat[: -DIMENSIONS - budgets],
             flat[-DIMENSIONS - budgets : -DIMENSIONS],
@@ -37,21 +38,21 @@ class GuestPrices:
 
     @property
     def flat(self) -> Floats:
-        """Them in a row."""
+        """Prices in one vector."""
         return np.concatenate([self.guests, self.budgets, self.mean])
 
 
 @dataclass(frozen=True, slots=True)
 class RelaxedCluster:
-    """The nodes, all open, and the guests that may move.
+    """Nodes, all of them allowed, and movable guests.
 
     Attributes:
-        capacity: Of each node; shape (N, 2).
-        share: The share of it that is loaded; shape (N, 2).
-        demand: What each guest takes; shape (G, 2).
-        origin: Where it is; shape (G,).
-        measures: What the budgets count of it; shape (B, G).
-        budgets: The budgets; shape (B,).
+        capacity: Capacity of each node; shape (N, 2).
+        share: Used fraction of the capacity; shape (N, 2).
+        demand: Demand of each guest; shape (G, 2).
+        origin: Node of each guest; shape (G,).
+        measures: Use of each budget by each guest; shape (B, G).
+        budgets: Limit of each budget; shape (B,).
     """
 
     capacity: Floats
@@ -63,7 +64,7 @@ class RelaxedCluster:
 
     @classmethod
     def of(cls, problem: Problem) -> RelaxedCluster:
-        """Return what is known of *problem*."""
+        """Return the relaxation of *problem*."""
         free: Mask = np.any(problem.allowed, axis=1)[problem.class_of]
         return cls(
             capacity=problem.capacity,
@@ -76,7 +77,7 @@ class RelaxedCluster:
 
     @property
     def scale(self) -> Floats:
-        """How far prices may be from the best, in proportion; shape (G + B + 2,)."""
+        """Relative distance of prices to the best; shape (G + B + 2,)."""
         most = np.abs(self.measures).max(axis=1, initial=0.0)
         used = np.sqrt(np.maximum(np.abs(self.budgets), most) * most)
         budgets = np.divide(1.0, used, out=np.zeros_like(used), where=used > 0)
@@ -84,18 +85,19 @@ class RelaxedCluster:
         return np.concatenate([np.ones(len(self.origin)), budgets, nodes])
 
 
-ROUNDING = 1e-12  # of all that is added up, so much may be lost; so it stays a bound
-BRANCHES = 500_000  # that are looked at for each node; the rest count as bounds
+ROUNDING = 1e-12  # Rounding error of the sums, subtracted to keep the bound valid.
+# branches per node that are evaluated; the rest count as their bounds
+BRANCHES = 500_000
 
 
 class Choices:
-    """The choices of all nodes at given prices.
+    """Choices of all nodes at given prices.
 
     Args:
-        cluster: The nodes, and who may move.
-        direction: The weight of the square of each variation; shape (2,).
-        means: Between what the mean of the shares is: the least and the most, (2, 2).
-            Only loads for which that holds are looked at.
+        cluster: Nodes and movable guests.
+        direction: Weight of the square of each variation; shape (2,).
+        means: Lower and upper limit of the mean used fraction; shape (2, 2). Only loads
+            within these limits are considered.
     """
 
     def __init__(
@@ -112,22 +114,22 @@ class Choices:
         self._chosen = np.zeros((nodes, len(cluster.demand)), np.bool_)
 
     def ideal(self, mean: Floats) -> Floats:
-        """Return the shares that are best for all nodes at prices of the *mean*."""
+        """Return the used fractions that are best for nodes at prices of the *mean*."""
         best: Floats = self._target - mean / (2 * self._weight * len(self._tangents))
         return best
 
     def mean_prices(self, ideal: Floats) -> Floats:
-        """Return the prices of the mean at which these shares are best."""
+        """Return the prices of the mean at which these fractions are best."""
         off = self._target - ideal
         prices: Floats = off * (2 * self._weight * len(self._tangents))
         return prices
 
     def at(self, flat: Floats, branches: int = BRANCHES) -> tuple[float, Floats]:
-        """Return the bound of what both squares come to, and its supergradient.
+        """Return the bound of the weighted squares, and its supergradient.
 
         Args:
-            flat: The prices in a row.
-            branches: That are looked at for each node, at most.
+            flat: Prices in one vector.
+            branches: Most branches to evaluate per node.
         """
         cluster = self._cluster
         prices = GuestPrices.of(flat, len(cluster.budgets))
@@ -152,10 +154,10 @@ class Choices:
         return float(value - ROUNDING * added), self._slope(means)
 
     def stabilize(self, prices: GuestPrices) -> GuestPrices:
-        """Return *prices* at which nobody moves who stays anyway, by some distance.
+        """Return *prices* with a margin for guests that stay anyway.
 
-        A guest for whom all nodes would pay less than the one where it is asks for gets
-        the price halfway between.
+        If every node would pay less for a guest than its own node asks, its price is
+        set halfway between.
         """
         cluster = self._cluster
         self.at(prices.flat, branches=0)
@@ -188,14 +190,14 @@ class Choices:
 
 
 class NodeProblems(NamedTuple):
-    """What all nodes choose among.
+    """Choices of all nodes.
 
     Attributes:
-        offsets: From the load of each node to its best, scaled; shape (N, 2).
-        scale: Of each node; shape (N, 2).
-        demand: What each guest takes; shape (G, 2).
-        origin: Where it is; shape (G,).
-        costs: Those of its arrival, and those of its leaving; shape (2, G).
+        offsets: Scaled distance from the load of each node to its ideal; shape (N, 2).
+        scale: Scale of each node; shape (N, 2).
+        demand: Demand of each guest; shape (G, 2).
+        origin: Node of each guest; shape (G,).
+        costs: Cost of arrival and of departure of each guest; shape (2, G).
     """
 
     offsets: Floats
@@ -209,13 +211,13 @@ class NodeProblems(NamedTuple):
 def best_choices(
     problems: NodeProblems, tangents: Floats, chosen: Mask, branches: int
 ) -> Floats:
-    """Return what no choice of each node costs less than; shape (N,).
+    """Return a lower bound of the cost of each node; shape (N,).
 
     Args:
-        problems: What they choose among.
-        tangents: The highest of each node; shape (N, 2). It begins with them.
-        chosen: Is filled with the choices: who leaves or arrives; shape (N, G).
-        branches: That are looked at for each node, at most.
+        problems: Choices of all nodes.
+        tangents: Best tangent of each node, which is also the start; shape (N, 2).
+        chosen: Output: departures and arrivals of each node; shape (N, G).
+        branches: Most branches to evaluate per node.
     """
     least = np.empty(len(problems.offsets))
     for node in range(len(least)):

@@ -1,9 +1,9 @@
-"""The best choice of one node at given prices: tangent bound, then branch and bound.
+"""The best choice of one node at given prices: tangent bound, branch and bound.
 
-A node chooses among changes; each changes its load by s and costs c, and w leads from its load to
-the best one. A choice costs |w - (sum of s)|^2 + (sum of c). As |x|^2 >= 2 q x - |q|^2, the tangent
-at q / 2, no choice is below 2 q w - |q|^2 + (sum of min(0, c - 2 q s) over all changes), which is
-concave in q.
+A node chooses among changes. Each changes its load by s and costs c; w leads from its
+load to the ideal one. A choice costs |w - (sum of s)|^2 + (sum of c). Since |x|^2 >= 2
+q x - |q|^2, the tangent at q / 2, no choice is below 2 q w - |q|^2 + (sum of min(0, c -
+2 q s) over all changes), which is concave in q.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Result = TypeVar("Result")
 
 
 def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return *function* compiled when it is first called, for callers that are not.
+    """Return *function* compiled on its first call, for Python callers.
 
-    The code is kept beside the module until something that it is made of changes.
+    Compiled code is cached beside the module until anything that it uses changes.
     """
     function.__qualname__ += "_" + fingerprint(function)
     return njit(cache=True, nogil=True)(function)
@@ -33,26 +33,25 @@ def compiled(function: Callable[Parameters, Result]) -> Callable[Parameters, Res
 def compiled_part(
     function: Callable[Parameters, Result],
 ) -> Callable[Parameters, Result]:
-    """Return *function* compiled for compiled functions to call."""
+    """Return *function* compiled for calls from compiled functions."""
     return njit(nogil=True)(function)
 
 
-MAX_EVALUATIONS = 80  # at slopes of tangents, at most
+MAX_EVALUATIONS = 80  # most tangents to evaluate
 
-MAX_CUT_DEPTH = (
-    0.99  # part of the way to the border of an ellipse at which it may be cut
-)
+# Deepest cut of an ellipse, as a fraction of the way to its border.
+MAX_CUT_DEPTH = 0.99
 
-MIN_SLOPE = 1e-30  # a slope that is no longer one
+MIN_SLOPE = 1e-30  # smaller slopes count as zero
 
 
 class NodeProblem(NamedTuple):
-    """What a node chooses among.
+    """Choices of one node.
 
     Attributes:
-        offset: From its load to the best one, w; shape (2,).
-        changes: What each changes the load by, s; shape (G, 2).
-        costs: What each costs, c; shape (G,).
+        offset: Distance from its load to the ideal one, w; shape (2,).
+        changes: Change of the load by each choice, s; shape (G, 2).
+        costs: Cost of each choice, c; shape (G,).
     """
 
     offset: Floats
@@ -62,14 +61,14 @@ class NodeProblem(NamedTuple):
 
 @compiled_part
 def best_tangent(problem: NodeProblem, start: Floats) -> tuple[float, float, float]:
-    """Return the highest bound that is found, and its q.
+    """Return the highest bound found, and its q (ellipsoid method).
 
-    The best q is within an ellipse that becomes smaller. It is a circle first: the
-    concave function falls with the square of the distance.
+    The best q is within an ellipse that shrinks. It starts as a circle: the concave
+    function decreases with the squared distance.
 
     Args:
-        problem: What the node chooses among.
-        start: The q to begin with; shape (2,).
+        problem: Choices of the node.
+        start: Initial q; shape (2,).
     """
     offset, changes, costs = problem
     x, y = start[0], start[1]
@@ -107,7 +106,7 @@ def best_tangent(problem: NodeProblem, start: Floats) -> tuple[float, float, flo
 
 @compiled_part
 def _rest(changes: Floats, costs: Floats, tangents: Floats) -> Floats:
-    """Return what belongs to the bound where only the first i changes are decided."""
+    """Return the contribution of undecided changes to the bound, by decided prefix."""
     rest = np.empty((len(costs) + 1, len(tangents)))
     for k in range(len(tangents)):
         x, y = tangents[k]
@@ -122,14 +121,14 @@ def _rest(changes: Floats, costs: Floats, tangents: Floats) -> Floats:
 def _bound(
     place: Floats, tangents: Floats, rest: Floats, last: int, enough: float
 ) -> tuple[float, int]:
-    """Return what no choice within a branch costs less than, and by which tangent.
+    """Return a bound of a branch, and the tangent that gives it.
 
     Args:
-        place: What is left of the way, and what was paid; shape (3,).
-        tangents: By which it is bounded; shape (K, 2).
-        rest: What is not decided yet adds to each; shape (K,).
-        last: The tangent that bounded the branch before; it is tried first.
-        enough: A bound that is as high will do.
+        place: Remaining distance, and cost so far; shape (3,).
+        tangents: Tangents; shape (K, 2).
+        rest: Contribution of undecided changes per tangent; shape (K,).
+        last: Tangent that bounded the branch before; it is evaluated first.
+        enough: Bound that suffices.
     """
     x, y, paid = place
     bound = paid + 2 * (tangents[last, 0] * x + tangents[last, 1] * y) + rest[last]
@@ -146,14 +145,14 @@ def _bound(
 def branch_and_bound(
     problem: NodeProblem, best: float, tangents: Floats, path: Mask, max_branches: int
 ) -> tuple[float, bool]:
-    """Return what no choice costs less than, and whether one is better than *best*.
+    """Return a lower bound, and True if a choice better than *best* was found.
 
     Args:
-        problem: What the node chooses among, the changes first that tell most.
-        best: What is to be improved upon.
-        tangents: By which branches are bounded; shape (K, 2).
-        path: Where the search begins, and then the best choice; shape (G,).
-        max_branches: Branches that are looked at; the rest count as their bounds.
+        problem: Choices of the node, the most decisive first.
+        best: Cost to improve.
+        tangents: Tangents that bound branches; shape (K, 2).
+        path: Initial choice, and then the best one; shape (G,).
+        max_branches: Branches to evaluate; the rest count as their bounds.
     """
     offset, changes, costs = problem
     rest = _rest(changes, costs, tangents)
@@ -191,16 +190,16 @@ def branch_and_bound(
     return min(least, best), improved
 
 
-MAX_FLIPS = 30  # that make a choice better before the search, at most
-RINGS = 4  # around the highest tangent, on which there are others
+MAX_FLIPS = 30  # Most flips that improve a choice before the search.
+RINGS = 4  # rings of tangents around the best one
 TANGENTS_PER_RING = 8
-RING_GROWTH = 2.0  # each ring than the one within
-OUTER_RING = 2.0  # ring, in the length of what may be gained
+RING_GROWTH = 2.0  # radius of a ring relative to the next inner one
+OUTER_RING = 2.0  # radius of the outer ring relative to the possible gain
 
 
 @compiled_part
 def _improve_by_flips(problem: NodeProblem, chosen: Mask) -> float:
-    """Make *chosen* better, change by change; return what it costs."""
+    """Improve *chosen* by single changes; return its cost."""
     offset, changes, costs = problem
     x, y, best = float(offset[0]), float(offset[1]), 0.0
     for one in np.flatnonzero(chosen):
@@ -224,7 +223,7 @@ def _improve_by_flips(problem: NodeProblem, chosen: Mask) -> float:
 
 @compiled_part
 def _tangents_around(near: Floats, reach: float) -> Floats:
-    """Return the tangents that bound branches: *near*, and on rings around it."""
+    """Return *near* and the tangents on rings around it."""
     tangents = np.empty((1 + RINGS * TANGENTS_PER_RING, 2))
     tangents[0] = near
     for row in range(1, len(tangents)):
@@ -240,13 +239,13 @@ def _tangents_around(near: Floats, reach: float) -> Floats:
 def best_choice(
     problem: NodeProblem, near: Floats, chosen: Mask, branches: int
 ) -> float:
-    """Return what no choice costs less than.
+    """Return a lower bound of the cost of all choices.
 
     Args:
-        problem: What the node chooses among.
-        near: Where the highest tangent may be, and then where it is; shape (2,).
-        chosen: A choice that may be good, and then the best that is found; shape (G,).
-        branches: That are looked at, at most.
+        problem: Choices of the node.
+        near: Estimate of the best tangent, and then the best one; shape (2,).
+        chosen: Good choice, and then the best one found; shape (G,).
+        branches: Most branches to evaluate.
     """
     floor, near[0], near[1] = best_tangent(problem, near)
     offset, changes, costs = problem

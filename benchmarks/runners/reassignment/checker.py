@@ -1,6 +1,7 @@
-"""What an assignment costs and breaks, written out from the statement: the judge.
+"""Independent checker: cost and violations of an assignment.
 
-Plain loops over whole numbers, that share nothing with the search.
+It follows the problem statement in plain loops over integers and shares no code with
+the search.
 
 Source:
     Google ROADEF/EURO challenge 2012, Machine reassignment: problem statement.
@@ -17,7 +18,7 @@ Usage = list[list[int]]
 
 
 def usage(instance: Instance, machine_of: Sequence[int]) -> Usage:
-    """Return what is used of each resource on each machine by those on it."""
+    """Return the usage of each resource on each machine."""
     used = [[0] * len(instance.load_weight) for _ in instance.capacity]
     for process, machine in enumerate(machine_of):
         for resource, amount in enumerate(instance.requirement[process].tolist()):
@@ -28,7 +29,7 @@ def usage(instance: Instance, machine_of: Sequence[int]) -> Usage:
 def violations(
     instance: Instance, origin: Sequence[int], machine_of: Sequence[int]
 ) -> list[str]:
-    """Return each hard constraint that *machine_of* breaks."""
+    """Return each hard constraint that *machine_of* violates."""
     return [
         *_capacity(instance, origin, machine_of),
         *_conflicts(instance, machine_of),
@@ -73,7 +74,7 @@ def _spread(instance: Instance, machine_of: Sequence[int]) -> list[str]:
     for service, machine in zip(instance.service_of.tolist(), machine_of, strict=True):
         locations[service].add(int(instance.location[machine]))
     return [
-        f"service {number} stands in {len(locations[number])} locations, "
+        f"service {number} is in {len(locations[number])} locations, "
         f"not {service.spread}"
         for number, service in enumerate(instance.services)
         if len(locations[number]) < service.spread
@@ -85,7 +86,7 @@ def _dependencies(instance: Instance, machine_of: Sequence[int]) -> list[str]:
     for service, machine in zip(instance.service_of.tolist(), machine_of, strict=True):
         near[service].add(int(instance.neighborhood[machine]))
     return [
-        f"service {number} needs service {needed} in neighbourhood {missing}"
+        f"service {number} needs service {needed} in neighborhood {missing}"
         for number, service in enumerate(instance.services)
         for needed in service.needs
         for missing in sorted(near[number] - near[needed])
@@ -93,7 +94,7 @@ def _dependencies(instance: Instance, machine_of: Sequence[int]) -> list[str]:
 
 
 def cost(instance: Instance, origin: Sequence[int], machine_of: Sequence[int]) -> int:
-    """Return what *machine_of* costs."""
+    """Return the cost of *machine_of*."""
     used = usage(instance, machine_of)
     return (
         _load_cost(instance, used)

@@ -1,8 +1,8 @@
-"""Many searches of one problem begin, and again and again the better half goes on.
+"""Portfolio of searches: repeatedly, the better half continues.
 
-What a search comes to is decided while it is still hot, by where the few large units
-settle; the rest of its way is much the same for all. So it pays to begin many, as long
-as there are moves enough for each unit.
+The result of a search is determined while it is hot, by the placement of the few large
+groups; the rest is much the same for all. So it pays to start many searches, as long as
+there are enough moves per group.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from itertools import pairwise
 from opendrs.controller.compiled_code import require_compiled_code
 from opendrs.optimizer import AnnealingSearch, Indices, Problem
 
-PORTION = 0.5  # seconds between two looks at the clock
-FIRST = 200_000  # moves until the pace is known
-PORTIONS = 10  # there are at least, between two choices
-ENOUGH = 60_000  # moves for each unit, or no more searches begin than there are threads
-MOST = 16  # searches
-LAST, APART = 0.5, 0.06  # of the way: where one of two is chosen; between two choices
-# Half the searches draw units home while they are hot, half hardly: that helps where
-# transient resources are what is short, and hinders where they are not.
+PORTION = 0.5  # seconds between two readings of the clock
+FIRST = 200_000  # moves that measure the speed
+PORTIONS = 10  # least number of portions between two selections
+ENOUGH = 60_000  # moves per group needed to start more searches than threads
+MOST = 16  # most searches
+# Progress at which one of two searches is selected, and progress between two
+# selections.
+LAST, APART = 0.5, 0.06
+# Half of the searches have the default drift home, half a small one. A drift helps if
+# transient resources are scarce, and hinders otherwise.
 DRIFTS = (None, 1.0)
 
 
 def solve(problem: Problem, *, seconds: float, seed: int, threads: int) -> Indices:
-    """Return the best assignment found in so many seconds, loading code apart."""
-    require_compiled_code(print)  # loads compiled code, or compiles it
+    """Return the best assignment found in *seconds*, without loading compiled code."""
+    require_compiled_code(print)
     AnnealingSearch(problem).run(1, 1.0)
     end = time.monotonic() + seconds
     pace = _pace(problem)
@@ -53,22 +55,22 @@ def solve(problem: Problem, *, seconds: float, seed: int, threads: int) -> Indic
 
 
 def selection_points(count: int) -> list[float]:
-    """Return how far searches go, of all their way, until the better half is left.
+    """Return the progress at each selection of the better half.
 
-    The last number is the end of the way, 1.
+    The last number is the end of the search, 1.
     """
     halvings = count.bit_length() - 1
     return [LAST - APART * k for k in reversed(range(halvings))] + [1.0]
 
 
 def work(count: int) -> list[float]:
-    """Return what there is to do between two choices, in whole searches."""
+    """Return the work between two selections, in whole searches."""
     ends = [0.0, *selection_points(count)]
     return [(count >> k) * (b - a) for k, (a, b) in enumerate(pairwise(ends))]
 
 
 def _pace(problem: Problem) -> float:
-    """Return how many moves a second a thread tries."""
+    """Return the moves per second of one thread."""
     search = AnnealingSearch(problem)
     begin = time.monotonic()
     search.run(FIRST, 0.0)
@@ -83,7 +85,7 @@ def _run_all(
     pace: float,
     threads: int,
 ) -> None:
-    """Take all searches this far on their way."""
+    """Run all searches to the progress *until*."""
     turns = -(-len(searches) // threads)
     seconds = (stop - time.monotonic()) / turns
     shared = max(1, threads // len(searches))
@@ -98,7 +100,7 @@ def _run_all(
 def _run(
     search: AnnealingSearch, *, until: float, seconds: float, pace: float, threads: int
 ) -> None:
-    """Take *search* this far on its way in so many seconds."""
+    """Run *search* to the progress *until* in *seconds*."""
     begin = time.monotonic()
     stop, start = begin + seconds, search.progress
     while (now := time.monotonic()) < stop:

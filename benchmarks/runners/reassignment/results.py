@@ -1,4 +1,4 @@
-"""Results of a run over all instances: kept as they come, shown as a table."""
+"""Results of a run over all instances: stored one by one, shown as a table."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What was found for an instance.
+    """Result for one instance.
 
     Attributes:
-        instance: Its name.
-        time: How many seconds were given.
-        threads: How many threads searched.
-        seed: Where their random numbers began.
-        machines: How many machines there are.
-        units: How many processes are to be placed.
-        initial: The cost of the initial assignment.
-        cost: The cost of the best one found.
-        known: The best cost that is known.
-        broken: How many constraints it breaks, by the judge.
-        cpu: CPU seconds they had, of `time * threads` at most.
+        instance: Name of the instance.
+        time: Time limit in seconds.
+        threads: Number of threads.
+        seed: Seed of the random numbers.
+        machines: Number of machines.
+        units: Number of processes.
+        initial: Cost of the initial assignment.
+        cost: Cost of the best assignment found.
+        known: Best known cost.
+        broken: Number of constraints that it violates, by the checker.
+        cpu: CPU seconds used, at most `time * threads`.
     """
 
     instance: str
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def score(self) -> float:
-        """How far the cost is above the best known, in percent of the initial."""
+        """Excess over the best known cost, in percent of the initial cost."""
         return 100 * (self.cost - self.known) / self.initial
 
     def row(self) -> str:
@@ -58,13 +58,13 @@ class Result:
 
 
 class Results:
-    """Results in a file of comma-separated values, of which each is written at once.
+    """Results in a CSV file, to which each is appended at once.
 
     Args:
-        path: The file; None keeps nothing.
+        path: File; None stores nothing.
 
     Raises:
-        ValueError: The file holds something else.
+        ValueError: The file has other content.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -74,7 +74,7 @@ class Results:
     def of(
         self, instance: str, *, time: float, threads: int, seed: int
     ) -> Result | None:
-        """Return what was found for *instance* on these conditions, if anything."""
+        """Return the result for *instance* with these settings, or None."""
         wanted = instance, time, threads, seed
         for each in self._found:
             if (each.instance, each.time, each.threads, each.seed) == wanted:
@@ -82,7 +82,7 @@ class Results:
         return None
 
     def add(self, result: Result) -> None:
-        """Keep *result*."""
+        """Store *result*."""
         self._found.append(result)
         if self._path is None:
             return
@@ -114,12 +114,12 @@ def _read(path: Path) -> Iterator[Result]:
                 )
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(
-                    f"{path}: line {number} is no result of this program: {error}"
+                    f"{path}: line {number}: not a result of this program: {error}"
                 ) from error
 
 
 def summary(results: Iterable[Result]) -> str:
-    """Return the mean score of each family, and how many are not valid."""
+    """Return the mean score of each family, and the number of invalid results."""
     scores: dict[str, list[float]] = {}
     wrong = 0
     for each in results:
@@ -128,4 +128,4 @@ def summary(results: Iterable[Result]) -> str:
     means = [
         f"mean of {family}: {fmean(of):.4f} %" for family, of in sorted(scores.items())
     ]
-    return "\n".join([*means, f"not valid: {wrong}"])
+    return "\n".join([*means, f"invalid: {wrong}"])

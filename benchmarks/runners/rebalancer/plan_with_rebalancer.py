@@ -1,12 +1,12 @@
-"""Plan with Meta's Rebalancer: what the benchmark compares with.
+"""Plan with Meta's Rebalancer, for comparison in the benchmark.
 
     PYTHON3.12 plan_with_rebalancer.py SNAPSHOT PLAN [--part 0.05] [--moves single]
 
-Needs Python 3.12 and `pip install rebalancer`; nothing of opendrs. Memory and cpu are
-balanced by the sum of squares, memory is a hard capacity, and all rules of the snapshot
-are constraints. With `--part` at most that part of the guests is moved. Writes the plan
-and prints what it took: processor seconds of all threads and wall seconds, without the
-import, from the snapshot in memory to the moves.
+Needs Python 3.12 and `pip install rebalancer`, and nothing of OpenDRS. Memory and CPU
+are balanced by the sum of squares, memory is a hard capacity, and all rules of the
+snapshot are constraints. With `--part`, at most that fraction of the guests is moved.
+Writes the plan and prints its cost: CPU seconds of all threads and wall seconds,
+without the import, from the snapshot in memory to the moves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from rebalancer import ProblemSolver
 
 GIB = 2**30
-SQUARES = 2  # of the formulas of a balance goal
+SQUARES = 2  # exponent of a balance goal
 MOVES = {
     "single": [{"singleMoveTypeSpec": {}}],
     "chain": [{"singleMoveTypeSpec": {}}, {"singleChainMoveTypeSpec": {}}],
@@ -29,7 +29,7 @@ MOVES = {
 
 
 def main() -> None:
-    """Plan, and print what it took."""
+    """Plan and print the cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("snapshot", type=Path)
     parser.add_argument("plan", type=Path)
@@ -67,7 +67,7 @@ def main() -> None:
 def solved(
     snapshot: dict[str, Any], part: float | None, moves: list[Any], seconds: int
 ) -> dict[str, str]:
-    """Return the node of each guest in the end."""
+    """Return the final node of each guest."""
     nodes, guests = snapshot["nodes"], snapshot["guests"]
     solver = ProblemSolver("benchmark", "opendrs")
     solver.disable_scuba_logging()

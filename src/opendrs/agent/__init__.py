@@ -1,4 +1,4 @@
-"""The agent on each host: it looks, remembers, judges its host, and asks."""
+"""Host agent: samples the load of its host, evaluates it, and sends requests."""
 
 from opendrs.agent.cycle import HostAgent as HostAgent
 from opendrs.agent.cycle import StoppedError as StoppedError

@@ -21,7 +21,7 @@ from opendrs.api.schema import (
 )
 from opendrs.config.settings import AgentSettings
 from opendrs.controller.clock import POLL_INTERVAL, IntervalTimer
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import ConfigurationError, PermissionDeniedError, PlatformError
 from opendrs.model import NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate
@@ -29,19 +29,19 @@ from opendrs.policies.consolidation.agent_requests import AgentRequest
 from opendrs.policies.consolidation.memory import ConsolidationMemory
 from opendrs.ports import Clock, LoadState, Platform
 
-SEND_FRACTION = 0.8  # of an interval; then the next sample is nearer
+SEND_FRACTION = 0.8  # of an interval, for all attempts to send a request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAgent:
-    """What is at hand on a host.
+    """Host agent with its dependencies.
 
     Attributes:
-        settings: What the operator said.
-        policy: Judges the host, with the settings of the policy `consolidate`.
-        platform: The host.
-        state_file: What outlasts this process.
-        controller: Who is asked.
+        settings: Settings of the agent.
+        policy: Evaluates the host with the settings of the policy `consolidate`.
+        platform: Platform of the host.
+        state_file: State that is kept over restarts.
+        controller: API of the controller.
         clock: The time.
     """
 
@@ -53,7 +53,7 @@ class HostAgent:
     clock: Clock
 
     def next_due(self) -> datetime:
-        """Return when the next round is due; after a restart as if there were none."""
+        """Return the time at which the next cycle is due, also after a restart."""
         now, state = self.clock.now(), self.state_file.load()
         interval = timedelta(seconds=self.settings.interval)
         if state is None or not now < state.sampled_at + interval <= now + interval:
@@ -61,10 +61,10 @@ class HostAgent:
         return state.sampled_at + interval
 
     def resend_pending(self) -> None:
-        """Send what was written down, and not sent before the process ended.
+        """Send the last request if the previous process ended before it was accepted.
 
         Raises:
-            StoreError: What was written down cannot be read or kept.
+            StoreError: The state cannot be read or written.
         """
         state = self.state_file.load()
         if state is not None and state.request is not None and not state.delivered:
@@ -73,58 +73,60 @@ class HostAgent:
                 self._send(state, self.settings.timeout)
 
     def run_cycle(self, timeout: float | None = None) -> bool:
-        """Take a sample, judge the host by it, and tell the controller.
+        """Take a sample, evaluate the host, and send a request to the controller.
 
-        Where the host or the controller cannot be asked, that is logged, and the
-        next round begins with what is known.
+        Errors of the host or the controller are logged; the next cycle continues
+        with the known samples.
 
         Args:
-            timeout: Seconds for which to try to tell the controller; None for
-                most of an interval.
+            timeout: Seconds for all attempts to send the request; None for
+                `SEND_FRACTION` of the interval.
 
         Returns:
-            Whether the controller has taken the request.
+            True if the controller has accepted the request.
 
         Raises:
-            ConfigurationError: The platform has no node of that name.
-            StoreError: What is to be remembered cannot be kept.
+            ConfigurationError: The platform does not have the configured node.
+            StoreError: The state cannot be read or written.
         """
         previous = self._last_state()
         self._log_last_request(previous)
         try:
             snapshot = self._observe_node()
         except PlatformError as error:
-            log_event("sample-failed", f"no sample: {error}", level=WARNING)
+            log_event(
+                LogEventCode.SAMPLE_FAILED, f"sample failed: {error}", level=WARNING
+            )
             return False
         state = self._evaluate(snapshot, previous)
         self.state_file.save(state)
         if state.request is None:
-            message = f"{self.settings.node} is not measured; nothing is sent"
-            log_event("sample-failed", message, level=WARNING)
+            message = f"{self.settings.node}: no CPU usage measured; no request sent"
+            log_event(LogEventCode.SAMPLE_FAILED, message, level=WARNING)
             return False
         max_time = SEND_FRACTION * self.settings.interval
         return self._send(state, max_time if timeout is None else timeout)
 
     def _last_state(self) -> AgentState | None:
-        """Return what was written down last; a time in the future is now."""
+        """Return the last state, with a time in the future set to now."""
         state, now = self.state_file.load(), self.clock.now()
         if state is None or state.sampled_at <= now:
             return state
         message = (
-            f"record: the last sample is in the future: {state.sampled_at}; it is "
-            "treated as of now; check the clock of this machine"
+            f"store: last sample in the future, treated as now: {state.sampled_at}; "
+            "check the clock of this machine"
         )
-        log_event("times-in-future", message, level=WARNING)
+        log_event(LogEventCode.TIMES_IN_FUTURE, message, level=WARNING)
         return state.model_copy(update={"sampled_at": now})
 
     def _observe_node(self) -> Snapshot:
-        """Return this node and the guests on it."""
+        """Return a snapshot of this node and its guests."""
         name = NodeId(self.settings.node)
         observed = self.platform.observe()
         if name not in observed.nodes:
             raise ConfigurationError(
-                f"agent.node: {self.platform.name} has no node {name} "
-                f"(there is: {', '.join(sorted(observed.nodes))})"
+                f"agent.node: unknown node on {self.platform.name}: {name}; known: "
+                f"{', '.join(sorted(observed.nodes))}"
             )
         guests = {
             guest.id: replace(guest, migrating_to=None)
@@ -163,14 +165,17 @@ class HostAgent:
             return self.policy.initial_memory()
         if is_continuous(previous, snapshot.taken_at, self.settings.interval):
             return previous.memory
-        message = f"the last sample is of {previous.sampled_at}; histories begin anew"
-        log_event("sample-gap", message, level=WARNING)
+        message = (
+            f"{previous.node}: gap since the last sample: {previous.sampled_at}; "
+            "histories start again"
+        )
+        log_event(LogEventCode.SAMPLE_GAP, message, level=WARNING)
         return self.policy.initial_memory()
 
     def _add_new_guests(
         self, snapshot: Snapshot, memory: ConsolidationMemory
     ) -> ConsolidationMemory:
-        """Return *memory* with what new guests used where they were before."""
+        """Return *memory* with the histories of new guests from other nodes."""
         guests = dict(memory["guests"])
         new = [
             guest.id
@@ -181,14 +186,17 @@ class HostAgent:
             try:
                 samples = self.controller.get_samples(guest)
             except PlatformError as error:
-                log_event("new-guests", f"newcomers begin without a history: {error}")
+                log_event(
+                    LogEventCode.NEW_GUESTS,
+                    f"new guests start without history: {error}",
+                )
                 break
             if samples is not None and self._is_compatible(samples, snapshot.taken_at):
                 guests[guest] = [*samples.samples]
         return {**memory, "guests": guests}
 
     def _is_compatible(self, samples: GuestSamples, now: datetime) -> bool:
-        """Return whether samples of elsewhere go on with those of here."""
+        """Return True if *samples* of another node can be continued on this node."""
         interval = self.settings.interval
         # A time in the future is treated as now: the clocks of two hosts differ.
         age = max(0.0, (now - samples.taken_at).total_seconds())
@@ -197,7 +205,7 @@ class HostAgent:
     def _build_request(
         self, state: AgentState, agent_request: AgentRequest
     ) -> RequestBody:
-        """Return what to send: of each history the newest samples that fit."""
+        """Return the request, with as many of the newest samples as fit."""
         guests = len(state.memory["guests"])
         limit = preferred = min(MAX_SAMPLES, MAX_TOTAL_SAMPLES // (guests + 1))
         request = self._request_with_samples(limit, state, agent_request)
@@ -206,9 +214,9 @@ class HostAgent:
             request = self._request_with_samples(limit, state, agent_request)
         if limit < preferred:
             log_event(
-                "samples-truncated",
-                f"{state.node}: request too large with the histories of {guests} "
-                f"guests; the newest {limit} samples of each are sent",
+                LogEventCode.SAMPLES_TRUNCATED,
+                f"{state.node}: request too large with {guests} guests; sending the "
+                f"newest {limit} samples of each",
                 level=WARNING,
                 samples=limit,
             )
@@ -238,16 +246,18 @@ class HostAgent:
         except PlatformError as error:
             is_permanent = isinstance(error, PermissionDeniedError)
             log_event(
-                "request-rejected", str(error), level=ERROR if is_permanent else WARNING
+                LogEventCode.REQUEST_REJECTED,
+                str(error),
+                level=ERROR if is_permanent else WARNING,
             )
             return False
         self.state_file.save(state.model_copy(update={"delivered": True}))
         request = _pending_request(state)
         evict = ", ".join(request.evict)
         log_event(
-            "request-sent",
-            f"{state.node} is {request.load_state}"
-            + (f"; should leave: {evict}" if evict else ""),
+            LogEventCode.REQUEST_SENT,
+            f"{state.node}: {request.load_state}"
+            + (f"; evict {evict}" if evict else ""),
             request=str(request.id),
             load_state=request.load_state,
             evict=request.evict,
@@ -255,11 +265,11 @@ class HostAgent:
         return True
 
     def _submit(self, state: AgentState, timeout: float) -> AgentState:
-        """Let the controller take the request of *state*; return what was taken.
+        """Send the request of *state*; return the state that was accepted.
 
-        When the notebook was lost, or is that of an old backup, the controller has
-        taken requests of a later number, and says which was the last: the request
-        goes on from there.
+        If the state file was lost or restored from an old backup, the controller has
+        accepted requests with a higher sequence, and reports the last one. The request
+        is then sent again with the next sequence.
         """
         try:
             self.controller.submit(_pending_request(state), timeout)
@@ -268,8 +278,8 @@ class HostAgent:
                 raise
             state = _with_sequence(state, error.last_sequence + 1)
             log_event(
-                "sequence-reset",
-                f"{error}; it goes on as {state.sequence}",
+                LogEventCode.SEQUENCE_RESET,
+                f"{error}; continuing with sequence {state.sequence}",
                 level=WARNING,
             )
             self.state_file.save(state)
@@ -277,32 +287,32 @@ class HostAgent:
         return state
 
     def _log_last_request(self, state: AgentState | None) -> None:
-        """Tell what came of the last request that asked for something."""
+        """Log the status of the last request with a load state other than normal."""
         request = None if state is None or not state.delivered else state.request
         if request is None or request.load_state is LoadState.NORMAL:
             return
         try:
             status = self.controller.get_status(request)
         except PlatformError:
-            return  # the next request will tell
+            return  # the error is logged if the next request fails as well
         if status is not None:
             steps = [f"{step.id}: {step.outcome or 'running'}" for step in status.steps]
             detail = "; ".join(part for part in (status.detail, *steps) if part)
             log_event(
-                "request-status",
-                f"the last request is {status.state}{detail and f': {detail}'}",
+                LogEventCode.REQUEST_STATUS,
+                f"last request {status.state}{detail and f': {detail}'}",
                 request=str(request.id),
                 state=status.state,
             )
 
 
 def _pending_request(state: AgentState) -> RequestBody:
-    assert state.request is not None  # noqa: S101 - whoever calls has seen to it
+    assert state.request is not None  # noqa: S101 - checked by the callers
     return state.request
 
 
 def _with_sequence(state: AgentState, sequence: int) -> AgentState:
-    """Return *state* with its request as another one, of that number."""
+    """Return *state* with a new request that has *sequence*."""
     request = _pending_request(state).model_copy(
         update={"id": uuid4(), "sequence": sequence}
     )
@@ -310,15 +320,15 @@ def _with_sequence(state: AgentState, sequence: int) -> AgentState:
 
 
 class StoppedError(Exception):
-    """Somebody has stopped it; nothing is wrong."""
+    """Signal: the agent was stopped; not an error."""
 
 
 def interruptible_sleep(
     clock: Clock, should_stop: Callable[[], bool]
 ) -> Callable[[float], None]:
-    """Return how to wait for some seconds, unless somebody stops it.
+    """Return a function that sleeps for some seconds unless *should_stop* is true.
 
-    What it returns raises StoppedError.
+    The function raises StoppedError if it is stopped.
     """
 
     def sleep(seconds: float) -> None:
@@ -334,14 +344,18 @@ def interruptible_sleep(
 
 
 def run_forever(agent: HostAgent, sleep: Callable[[float], None]) -> None:
-    """Let *agent* do its rounds, each an interval after the one before.
+    """Run the cycles of *agent* at the configured interval.
 
-    A round that took longer leaves out those that should have been meanwhile.
+    Cycles that become due during a long cycle are skipped.
+
+    Args:
+        agent: The agent.
+        sleep: Function that sleeps for some seconds; may raise StoppedError.
 
     Raises:
-        StoppedError: Somebody has stopped it.
-        ConfigurationError: The platform has no node of that name.
-        StoreError: What is to be remembered cannot be kept.
+        StoppedError: The agent was stopped.
+        ConfigurationError: The platform does not have the configured node.
+        StoreError: The state cannot be read or written.
     """
     clock = agent.clock
     agent.resend_pending()

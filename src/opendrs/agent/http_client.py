@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 from urllib.parse import quote
 
-import httpx
+import httpx2
 from pydantic import BaseModel, ValidationError
 from tenacity import (
     RetryCallState,
@@ -45,16 +45,16 @@ from opendrs.errors import (
 MAX_TOKEN_LENGTH = 4096  # characters
 MAX_RETRY_DELAY = 30.0  # seconds between two attempts
 _TEMPORARY_STATUS = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-_MAX_DIGITS = 9  # of seconds, which are limited anyway
+_MAX_DIGITS = 9  # of Retry-After in seconds, which is limited by MAX_RETRY_DELAY
 ResponseT = TypeVar("ResponseT", bound=BaseModel)
 
 
 class ControllerClient:
-    """A connection to the controller; used in a `with` statement.
+    """HTTP client of the controller API; used in a `with` statement.
 
     Args:
-        settings: Where it is, and how it knows this agent.
-        sleep: Waits so many seconds between two attempts.
+        settings: Address, token and certificate.
+        sleep: Function that sleeps for some seconds between two attempts.
 
     Raises:
         ConfigurationError: The token or the certificate cannot be read.
@@ -65,7 +65,7 @@ class ControllerClient:
         self._sleep = sleep
         self._token = _read_token(settings.token_file)
         self._stack = ExitStack()
-        self._client = httpx.Client(
+        self._client = httpx2.Client(
             base_url=settings.controller,
             headers={"Authorization": f"Bearer {self._token}"},
             timeout=settings.timeout,
@@ -87,18 +87,19 @@ class ControllerClient:
         self._stack.close()
 
     def submit(self, request: RequestBody, timeout: float) -> RequestStatus:
-        """Send *request*, again and again while the controller does not answer.
+        """Send *request*; retry while the controller is unreachable or busy.
 
         Args:
-            request: What to send; a request that came through and was not
-                answered is the same one when it is sent again.
-            timeout: Seconds after which it is given up.
+            request: The request. It can be repeated safely: the controller accepts
+                each id once.
+            timeout: Seconds after which no attempt is started.
 
         Raises:
-            RequestRejectedError: The controller does not take it: it is stale, say.
+            RequestRejectedError: The controller rejects the request, for example
+                because it is stale.
             PermissionDeniedError: The token is not that of this node.
-            PlatformUnavailableError: The controller did not answer.
-            UnexpectedResponseError: What answered is not a controller.
+            PlatformUnavailableError: The controller is unreachable or busy.
+            UnexpectedResponseError: The response is not that of a controller.
         """
         retrying = Retrying(
             retry=retry_if_exception_type(PlatformUnavailableError),
@@ -114,19 +115,19 @@ class ControllerClient:
         return status
 
     def get_status(self, request: RequestBody) -> RequestStatus | None:
-        """Return what became of *request*, or None if the controller has no trace.
+        """Return the status of *request*; None if the controller does not know it.
 
         Raises:
-            PlatformError: The controller does not answer, or not as it should.
+            PlatformError: The controller is unreachable, or the response is invalid.
         """
         path = REQUEST_PATH.replace("{id}", str(request.id))
         return self._get(path, RequestStatus)
 
     def get_samples(self, guest: str) -> GuestSamples | None:
-        """Return what *guest* used where it was before, or None if nobody knows.
+        """Return the samples of *guest* from its previous node; None if unknown.
 
         Raises:
-            PlatformError: The controller does not answer, or not as it should.
+            PlatformError: The controller is unreachable, or the response is invalid.
         """
         path = SAMPLES_PATH.replace("{guest}", quote(guest, safe=""))
         return self._get(path, GuestSamples)
@@ -140,29 +141,28 @@ class ControllerClient:
         except RequestRejectedError:
             return None
 
-    def _post(self, body: str) -> httpx.Response:
+    def _post(self, body: str) -> httpx2.Response:
         headers = {"Content-Type": "application/json"}
         return self._client.post(REQUESTS_PATH, content=body, headers=headers)
 
     def _request(
-        self, send: Callable[[], httpx.Response], model: type[ResponseT]
+        self, send: Callable[[], httpx2.Response], model: type[ResponseT]
     ) -> ResponseT:
         try:
             response = send()
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise PlatformUnavailableError(
-                f"{self._address} cannot be reached: {error or type(error).__name__}"
-            ) from None  # its request holds the token
+                f"{self._address} unreachable: {error or type(error).__name__}"
+            ) from None  # the request of the error contains the token
         if response.is_success:
             return _parse_response(response, model, self._address)
         raise _error_from_response(response, self._address)
 
 
 class _RetryWait(wait_random_exponential):
-    """Wait longer after each attempt, and as long as the controller asks for.
+    """Exponential backoff with a random part, plus the delay the controller requests.
 
-    A part of it is random, so that agents which were rejected together do not come
-    back together.
+    The random part prevents agents that were rejected together from retrying together.
     """
 
     def __init__(self, max_delay: float) -> None:
@@ -178,23 +178,23 @@ class _RetryWait(wait_random_exponential):
 
 
 def _parse_response(
-    response: httpx.Response, model: type[ResponseT], address: str
+    response: httpx2.Response, model: type[ResponseT], address: str
 ) -> ResponseT:
     try:
         return model.model_validate_json(response.content)
     except ValidationError:
         raise UnexpectedResponseError(
-            f"{address} answered {response.status_code}, and not as a controller does"
+            f"{address}: response {response.status_code} is not that of a controller"
         ) from None
 
 
-def _error_from_response(response: httpx.Response, address: str) -> PlatformError:
+def _error_from_response(response: httpx2.Response, address: str) -> PlatformError:
     try:
         problem = ProblemDetails.model_validate_json(response.content)
     except ValidationError:
         problem = ProblemDetails(detail=response.reason_phrase)
     status = response.status_code
-    message = f"{address} answered {status}: {problem.detail}"
+    message = f"{address}: response {status}: {problem.detail}"
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return PermissionDeniedError(message)
     if response.is_server_error or status in _TEMPORARY_STATUS:
@@ -208,10 +208,10 @@ def _error_from_response(response: httpx.Response, address: str) -> PlatformErro
 
 
 def check_agent_credentials(settings: AgentSettings) -> None:
-    """Check the files with the token and the certificate to trust.
+    """Check the files with the token and the trusted certificate.
 
     Raises:
-        ConfigurationError: They cannot be used; with all complaints.
+        ConfigurationError: A file cannot be used; with all problems.
     """
     problems: list[str] = []
     for check in (
@@ -230,12 +230,10 @@ def _read_token(path: Path) -> str:
     try:
         text = read_regular(path, MAX_SECRET_SIZE).decode("ascii").strip()
     except (OSError, ValueError) as error:
-        detail = (
-            error.strerror if isinstance(error, OSError) else "it is not plain text"
-        )
+        detail = error.strerror if isinstance(error, OSError) else "not plain text"
         raise ConfigurationError(
             f"agent.token_file: cannot read {display_path(path)}: {detail}"
-        ) from None  # what is in it is nobody's business
+        ) from None  # the error may contain the token
     if (
         not text
         or len(text) > MAX_TOKEN_LENGTH
@@ -243,7 +241,7 @@ def _read_token(path: Path) -> str:
         or " " in text
     ):
         raise ConfigurationError(
-            f"agent.token_file: {display_path(path)} does not hold one token on one line"
+            f"agent.token_file: expected one token on one line: {display_path(path)}"
         )
     return text
 
@@ -253,20 +251,20 @@ def _ssl_context(ca: Path | None) -> ssl.SSLContext:
         if ca is not None:
             require_regular(ca)
         return ssl.create_default_context(cafile=None if ca is None else str(ca))
-    except OSError as error:  # ssl.SSLError is one
-        assert ca is not None  # noqa: S101 - or there would be no file to fail on
+    except OSError as error:  # also ssl.SSLError
+        assert ca is not None  # noqa: S101 - otherwise no file is read
         raise ConfigurationError(
-            f"agent.ca: {display_path(ca)} is not a certificate: "
+            f"agent.ca: not a certificate: {display_path(ca)}: "
             f"{error.strerror or error}"
         ) from None
 
 
 class RequestRejectedError(PlatformError):
-    """The controller does not take this request; another may do.
+    """Error: the controller rejects this request; another one may be accepted.
 
     Attributes:
-        last_sequence: Of the last request that it took, where this one had to come
-            after that and does not; else None.
+        last_sequence: Sequence of the last accepted request if that of the rejected
+            one is not above it; None otherwise.
     """
 
     def __init__(self, message: str, last_sequence: int | None = None) -> None:
@@ -275,10 +273,10 @@ class RequestRejectedError(PlatformError):
 
 
 class ControllerBusyError(PlatformUnavailableError):
-    """The controller processes other requests first.
+    """Error: the controller is busy with other requests.
 
     Attributes:
-        retry_after: Seconds after which it expects the request again.
+        retry_after: Seconds after which the controller expects a retry.
     """
 
     def __init__(self, message: str, retry_after: float) -> None:
@@ -287,13 +285,13 @@ class ControllerBusyError(PlatformUnavailableError):
 
 
 class ControllerApi(Protocol):
-    """Who takes requests; may raise `PlatformError`."""
+    """API of the controller; every method may raise `PlatformError`."""
 
     def submit(self, request: RequestBody, timeout: float) -> RequestStatus:
-        """Send *request*, and for up to *timeout* seconds again."""
+        """Send *request*, with retries for up to *timeout* seconds."""
 
     def get_status(self, request: RequestBody) -> RequestStatus | None:
-        """Return what became of *request*; None if there is no trace of it."""
+        """Return the status of *request*; None if it is unknown."""
 
     def get_samples(self, guest: str) -> GuestSamples | None:
-        """Return what *guest* used where it was before; None if nobody knows."""
+        """Return the samples of *guest* from its previous node; None if unknown."""

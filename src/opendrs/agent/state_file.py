@@ -1,4 +1,4 @@
-"""The state that an agent keeps over a restart: its samples and its last request."""
+"""State of a host agent that is kept over restarts: samples and the last request."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from opendrs.policies.consolidation.memory import ConsolidationMemory
 from opendrs.ports import Store
 
 STORE_KEY = "agent"
-MAX_GAP = 3  # intervals without a sample, after which histories begin anew
+MAX_GAP = 3  # intervals without a sample; after a longer gap histories start again
 
 
 class AgentState(BaseModel):
-    """What is written down after each sample.
+    """State that is saved after each sample.
 
     Attributes:
-        node: Whose it is.
-        sampled_at: When the newest sample was taken.
-        sequence: The number of the request that it led to.
-        memory: What the policy remembers.
-        request: That request; None when there was nothing to say.
-        delivered: Whether the controller has answered it.
+        node: Node of the agent.
+        sampled_at: Time of the newest sample.
+        sequence: Sequence of the request for this sample.
+        memory: Memory of the policy.
+        request: The request; None if no request could be built.
+        delivered: True if the controller has accepted the request.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,11 +39,11 @@ class AgentState(BaseModel):
 
 
 class AgentStateFile:
-    """The page that an agent has written last, in its store.
+    """The last state of an agent in its store.
 
     Args:
-        store: Where it is.
-        node: Whose it is.
+        store: Contains the state.
+        node: Node of the agent.
     """
 
     def __init__(self, store: Store, node: str) -> None:
@@ -51,10 +51,10 @@ class AgentStateFile:
         self._node = node
 
     def load(self) -> AgentState | None:
-        """Return what was written last, or None.
+        """Return the last state, or None.
 
         Raises:
-            StoreError: It cannot be read, or is not that of this node's agent.
+            StoreError: The state cannot be read, or belongs to another node.
         """
         saved = self._store.load(STORE_KEY)
         if saved is None:
@@ -63,26 +63,26 @@ class AgentStateFile:
             state = AgentState.model_validate_json(str(saved["state"]))
         except (KeyError, ValueError) as error:
             raise StoreError(
-                "what the agent has written down cannot be read; move its record away "
-                "and it begins anew"
+                "store: state of the agent cannot be decoded; remove the store to "
+                "start without samples"
             ) from error
         if state.node != self._node:
             raise StoreError(
-                f"this is the record of the agent of {escape_line(state.node[:80])}, "
-                f"not of {self._node}"
+                f"store: expected the state of the agent of {self._node}, got that of "
+                f"{escape_line(state.node[:80])}"
             )
         return state
 
     def save(self, state: AgentState) -> None:
-        """Write *state* in place of the one before.
+        """Replace the saved state by *state*.
 
         Raises:
-            StoreError: It cannot be kept.
+            StoreError: The store cannot be written.
         """
         self._store.save(STORE_KEY, {"state": state.model_dump_json()})
 
 
 def is_continuous(state: AgentState, now: datetime, interval: float) -> bool:
-    """Return whether the samples of *state* go on without too large a gap."""
+    """Return True if the gap since the samples of *state* is at most `MAX_GAP`."""
     gap = now - state.sampled_at
     return timedelta(0) <= gap <= timedelta(seconds=MAX_GAP * interval)

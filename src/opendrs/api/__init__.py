@@ -1,1 +1,1 @@
-"""What agents ask of the controller, and how it answers."""
+"""HTTP API of the controller for host agents."""

@@ -1,6 +1,6 @@
-"""The interface for agents: HTTP in front of the desk.
+"""FastAPI application of the API: routes and error responses.
 
-Imported only where it is served: it takes a while.
+The import is slow; it is imported only where the API is served.
 """
 
 from __future__ import annotations
@@ -47,17 +47,18 @@ from opendrs.api.openapi import (
     openapi_document,
 )
 from opendrs.api.request_parser import InvalidBodyError, parse_request
+from opendrs.api.schema import ProblemCode
 from opendrs.api.service import RequestService, ServiceResponse
 from opendrs.api.tokens import TokenTable
-from opendrs.controller.events import LogRateLimiter, log_event
+from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, NodeId
 
-_Id = Annotated[UUID, Path(description="The request.", examples=[EXAMPLE_ID])]
+_Id = Annotated[UUID, Path(description="Id of the request.", examples=[EXAMPLE_ID])]
 _Guest = Annotated[
     str,
     Path(
-        description="The guest.",
+        description="Id of the guest.",
         examples=["vm:101"],
         min_length=1,
         max_length=schema.MAX_NAME_LENGTH,
@@ -68,12 +69,12 @@ _Guest = Annotated[
 def create_app(
     service: RequestService, tokens: TokenTable, connections: Connections | None = None
 ) -> FastAPI:
-    """Return the application that answers agents.
+    """Return the application that serves the host agents.
 
     Args:
-        service: Where requests are taken.
-        tokens: Whose agent it is that speaks.
-        connections: The connections that are open; None if somebody else keeps them.
+        service: Accepts requests and reports their status.
+        tokens: Tokens of the nodes.
+        connections: Open connections; None if they are not limited.
     """
     app = FastAPI(
         title="OpenDRS requests",
@@ -99,17 +100,17 @@ def _add_routes(app: FastAPI, service: RequestService, tokens: TokenTable) -> No
 
     @app.post(
         schema.REQUESTS_PATH,
-        summary="Ask for relief, or say that all is calm",
+        summary="Submit the load state and samples of a node",
         status_code=HTTPStatus.ACCEPTED,
         response_model=schema.RequestStatus,
         responses=SUBMIT_RESPONSES,
         openapi_extra={"requestBody": REQUEST_BODY},
     )
     async def submit_request(http: HttpRequest) -> JSONResponse:
-        """Send what the agent of a node finds.
+        """Submit the request of a host agent.
 
-        It is written down before it is answered. The same request may be sent
-        again, and is then told how it stands.
+        It is recorded before the response. A repeated request has no effect and
+        returns the status.
         """
         node: NodeId = http.scope[NODE_KEY]
         process = partial(_process, service, tokens, node)
@@ -117,8 +118,8 @@ def _add_routes(app: FastAPI, service: RequestService, tokens: TokenTable) -> No
         status = response.status_code
         if status >= HTTPStatus.BAD_REQUEST and rate_limiter.allows(f"{node} {status}"):
             log_event(
-                "request-rejected",
-                f"a request of {node} was answered with {status}",
+                LogEventCode.REQUEST_REJECTED,
+                f"{node}: request rejected: {status}",
                 level=logging.WARNING,
                 node=node,
                 status=status,
@@ -127,34 +128,34 @@ def _add_routes(app: FastAPI, service: RequestService, tokens: TokenTable) -> No
 
     @app.get(
         schema.REQUEST_PATH,
-        summary="See how a request stands",
+        summary="Get the status of a request",
         response_model=schema.RequestStatus,
         responses=STATUS_RESPONSES,
     )
-    def get_request(id: _Id, http: HttpRequest) -> JSONResponse:  # noqa: A002 - its name in the path
-        """See how a request stands, and what came of the steps that follow from it."""
+    def get_request(id: _Id, http: HttpRequest) -> JSONResponse:  # noqa: A002 - as in the path
+        """Get the status of a request, with the outcomes of the resulting steps."""
         return _json_response(service.get_status(str(id), http.scope[NODE_KEY]))
 
     @app.get(
         schema.SAMPLES_PATH.replace("{guest}", "{guest:path}"),
-        summary="Get what a guest has used",
+        summary="Get the sample history of a guest",
         response_model=schema.GuestSamples,
         responses=SAMPLES_RESPONSES,
     )
     def get_samples(guest: _Guest) -> JSONResponse:
-        """Get the history of a guest that counts, on whichever node it was measured."""
+        """Get the current sample history of a guest, from any node."""
         return _json_response(service.get_samples(GuestId(guest)))
 
-    @app.get(schema.HEALTH_PATH, summary="See whether the controller answers")
+    @app.get(schema.HEALTH_PATH, summary="Check that the controller is running")
     async def get_health() -> schema.Health:
-        """See whether the controller answers; needs no token."""
+        """Check that the controller is running; requires no token."""
         return schema.Health()
 
 
 async def _receive(
     http: HttpRequest, limits: BodyLimits, process: Callable[[bytearray], JSONResponse]
 ) -> JSONResponse:
-    """Return what *process* answers to the body, or why that is not received."""
+    """Return the response of *process* to the body, or that the body is rejected."""
     rejected = check_headers(http)
     if rejected is not None:
         return rejected
@@ -166,11 +167,10 @@ async def _receive(
                 return body
             return await limits.run(process, body)
     except NodeBusyError:
-        detail = f"{node}: another request is being processed; try again"
-        return busy_response(HTTPStatus.TOO_MANY_REQUESTS, detail)
+        detail = f"{node}: another request is being processed; retry"
+        return busy_response(ProblemCode.NODE_BUSY, detail)
     except MemoryBusyError:
-        detail = "too many large requests at the same time; try again"
-        return busy_response(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+        return busy_response(ProblemCode.SERVER_BUSY)
 
 
 def _process(
@@ -179,7 +179,7 @@ def _process(
     try:
         request = parse_request(body, tokens.mask)
     except InvalidBodyError as error:
-        return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+        return problem_response(ProblemCode.REQUEST_INVALID, str(error))
     rejected = _reject_token_names(request, tokens, node)
     return rejected or _json_response(service.submit(request, node))
 
@@ -187,7 +187,7 @@ def _process(
 def _reject_token_names(
     request: schema.RequestBody, tokens: TokenTable, node: NodeId
 ) -> JSONResponse | None:
-    """Return the answer to a request that would write a token into the record."""
+    """Return the response to a request that would write a token into the store."""
     named = {
         "node": [request.node],
         "evict": request.evict,
@@ -196,7 +196,7 @@ def _reject_token_names(
     for field, names in named.items():
         if tokens.contains_token(names, node):
             detail = f"{field}: a name contains a token; replace this token"
-            return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+            return problem_response(ProblemCode.TOKEN_IN_NAME, detail)
     return None
 
 
@@ -206,35 +206,33 @@ def _json_response(response: ServiceResponse) -> JSONResponse:
 
 def _store_failed(http: HttpRequest, error: Exception) -> JSONResponse:
     del http
-    log_event("request-store-failed", str(error), level=logging.ERROR)
-    detail = "it cannot be kept now; send it again"
-    response = problem_response(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+    log_event(LogEventCode.REQUEST_STORE_FAILED, str(error), level=logging.ERROR)
+    response = problem_response(ProblemCode.STORE_FAILED)
     response.headers["Retry-After"] = str(RETRY_AFTER)
     return response
 
 
 def _no_route(http: HttpRequest, error: Exception) -> JSONResponse:
-    """Answer what no route takes: 404, or 405 with the methods that are possible."""
+    """Return 404 for an unknown path, or 405 with the methods of the path."""
     assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for these
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = (error.headers or {}).get("Allow", "another method")
-        detail = f"{http.method}: not possible here; use {allowed}"
+        detail = f"{http.method}: method not allowed; use {allowed}"
+        response = closing_response(ProblemCode.METHOD_NOT_ALLOWED, detail)
     elif error.status_code == HTTPStatus.NOT_FOUND:
-        detail = f"no such path; {schema.OPENAPI_PATH} has all that there are"
+        response = closing_response(ProblemCode.PATH_UNKNOWN)
     else:
-        detail = str(error.detail)
-    response = closing_response(error.status_code, detail)
+        response = closing_response(ProblemCode.REQUEST_MALFORMED, str(error.detail))
+        response.status_code = error.status_code
     response.headers.update(error.headers or {})
     return response
 
 
 def _invalid_path(http: HttpRequest, error: Exception) -> JSONResponse:
     del http, error
-    return problem_response(HTTPStatus.UNPROCESSABLE_ENTITY, "the path does not fit")
+    return problem_response(ProblemCode.PATH_INVALID)
 
 
 def _internal_error(http: HttpRequest, error: Exception) -> JSONResponse:
-    del http, error  # which is logged where it is raised again
-    return problem_response(
-        HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in opendrs; its log says more"
-    )
+    del http, error  # logged by the server, which raises it again
+    return problem_response(ProblemCode.INTERNAL_ERROR)

@@ -1,35 +1,35 @@
-"""Requests that are let in: those with the token of a node, if they are not too large.
+"""Authentication of requests by the token of a node.
 
-An answer that is given before the request was read ends the connection. So does every
-answer to a peer without a token.
+A response that is sent before the request was read closes the connection. So does
+every response to a client without a token.
 """
 
 from __future__ import annotations
 
 import logging
-from http import HTTPStatus
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opendrs.api.connections import ClientAddress, Connections
-from opendrs.api.schema import HEALTH_PATH, OPENAPI_PATH, ProblemDetails
+from opendrs.api.messages import DETAILS
+from opendrs.api.schema import HEALTH_PATH, OPENAPI_PATH, ProblemCode, ProblemDetails
 from opendrs.api.tokens import TokenTable
-from opendrs.controller.events import LogRateLimiter, log_event
+from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 
-NODE_KEY = "opendrs.node"  # where the scope of a request holds whose token it bears
-RETRY_AFTER = 1  # seconds after which a request may be sent again
+NODE_KEY = "opendrs.node"  # key of the ASGI scope: node of the token
+RETRY_AFTER = 1  # seconds until a retry
 _PUBLIC_PATHS = frozenset({HEALTH_PATH, OPENAPI_PATH})
 
 
 class AuthMiddleware:
-    """Lets requests with a known token through, and notes whose it is.
+    """Middleware that passes on requests with a known token, with the node.
 
     Args:
-        app: What answers them.
-        tokens: The tokens that are known.
-        connections: The connections that are open; None if they are not counted here.
+        app: Application that receives the requests.
+        tokens: Known tokens.
+        connections: Open connections; None if they are not limited.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class AuthMiddleware:
         self._rate_limiter = LogRateLimiter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer it with 401 or 429."""
+        """Pass a request on, or respond with 401 or 429."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -59,22 +59,22 @@ class AuthMiddleware:
             finally:
                 self._connections.end_request(client)
         else:
-            detail = f"{node}: too many requests at the same time; try again"
-            response = busy_response(HTTPStatus.TOO_MANY_REQUESTS, detail)
+            detail = f"{node}: too many requests at the same time; retry"
+            response = busy_response(ProblemCode.NODE_BUSY, detail)
             await response(scope, receive, send)
 
     def _log_unauthorized(self, address: str) -> None:
         if self._rate_limiter.allows(address):
             log_event(
-                "request-unauthorized",
-                f"{address} showed no token that is known",
+                LogEventCode.REQUEST_UNAUTHORIZED,
+                f"{address}: missing or unknown token",
                 level=logging.WARNING,
                 address=address,
             )
 
 
 def _send_and_close(send: Send) -> Send:
-    """Return *send* for a connection that ends with the answer."""
+    """Return *send* with the header that closes the connection."""
 
     async def send_last(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -86,32 +86,38 @@ def _send_and_close(send: Send) -> Send:
 
 
 def bearer_token(scope: Scope) -> str | None:
-    """Return the token that a request bears, if it bears one."""
+    """Return the bearer token of a request, or None."""
     header = Headers(scope=scope).get("authorization", "")
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def problem_response(status: HTTPStatus | int, detail: str) -> JSONResponse:
-    """Return an answer that says why not."""
-    return JSONResponse(ProblemDetails(detail=detail).model_dump(), status)
+def problem_response(code: ProblemCode, detail: str = "") -> JSONResponse:
+    """Return a response with `ProblemDetails`.
+
+    Args:
+        code: Code of the problem.
+        detail: Reason for the operator; empty for that in `messages.DETAILS`.
+    """
+    body = ProblemDetails(code=code, detail=detail or DETAILS[code])
+    return JSONResponse(body.model_dump(), code.status)
 
 
-def closing_response(status: HTTPStatus | int, detail: str) -> JSONResponse:
-    """Return an answer to a request that was not read to its end."""
-    response = problem_response(status, detail)
+def closing_response(code: ProblemCode, detail: str = "") -> JSONResponse:
+    """Return a response that closes the connection: the request was not read."""
+    response = problem_response(code, detail)
     response.headers["Connection"] = "close"
     return response
 
 
-def busy_response(status: HTTPStatus, detail: str) -> JSONResponse:
-    """Return an answer to a request that may be sent again in a moment."""
-    response = closing_response(status, detail)
+def busy_response(code: ProblemCode, detail: str = "") -> JSONResponse:
+    """Return a response with the delay after which the client should retry."""
+    response = closing_response(code, detail)
     response.headers["Retry-After"] = str(RETRY_AFTER)
     return response
 
 
 def _unauthorized_response() -> JSONResponse:
-    response = closing_response(HTTPStatus.UNAUTHORIZED, "show the token of a node")
+    response = closing_response(ProblemCode.TOKEN_UNKNOWN)
     response.headers["WWW-Authenticate"] = "Bearer"
     return response

@@ -1,4 +1,4 @@
-"""Bounds on the bodies that are received and parsed at the same time."""
+"""Limits on the request bodies that are received and parsed at the same time."""
 
 from __future__ import annotations
 
@@ -6,35 +6,34 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http import HTTPStatus
 from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from opendrs.api.auth import closing_response
-from opendrs.api.schema import MAX_BODY_BYTES
+from opendrs.api.schema import MAX_BODY_BYTES, ProblemCode
 from opendrs.model import NodeId
 
-MAX_TOTAL_BYTES = 32 * 2**20  # of all bodies that are being received, or wait
+MAX_TOTAL_BYTES = 32 * 2**20  # of all bodies that are being received or waiting
 SMALL_BODY_BYTES = 2**18  # bytes: some 250 guests of 50 samples each
 ResultT = TypeVar("ResultT")
 
 
 class NodeBusyError(Exception):
-    """Another request of this node is being processed."""
+    """Error: another request of this node is being processed."""
 
 
 class MemoryBusyError(Exception):
-    """The bodies of other requests take all the memory that there is for them."""
+    """Error: other requests use all the memory for bodies."""
 
 
 class BodyLimits:
-    """One body of each node at a time, and few large ones, of which one is processed.
+    """Limits: one body per node at a time, few large bodies, one being processed.
 
-    It is used by the thread of the event loop. Another thread parses large bodies and
-    writes the requests into the record, so that the memory for that is needed once.
-    Small bodies have a thread of their own: they do not wait for large ones.
+    Used by the thread of the event loop. Another thread parses large bodies and
+    records the requests, so that the memory for this is required only once. Small
+    bodies have a thread of their own and do not wait for large ones.
     """
 
     def __init__(self) -> None:
@@ -45,11 +44,11 @@ class BodyLimits:
 
     @contextmanager
     def reserve(self, node: NodeId, size: int) -> Iterator[None]:
-        """Keep place for a body of *node* inside the `with` statement.
+        """Reserve *size* bytes for a body of *node* inside the `with` statement.
 
         Raises:
-            NodeBusyError: The node has a body there already.
-            MemoryBusyError: There is no place for it now.
+            NodeBusyError: The node has a reservation already.
+            MemoryBusyError: The memory for bodies is exhausted.
         """
         if node in self._nodes:
             raise NodeBusyError
@@ -67,41 +66,37 @@ class BodyLimits:
     async def run(
         self, work: Callable[[bytearray], ResultT], body: bytearray
     ) -> ResultT:
-        """Return what *work* makes of *body*, after those that came before."""
+        """Return the result of *work* for *body*, in order of arrival."""
         small = len(body) <= SMALL_BODY_BYTES
         executor = self._small_executor if small else self._large_executor
         return await asyncio.get_running_loop().run_in_executor(executor, work, body)
 
 
-BODY_TIMEOUT = 20.0  # seconds in which the body has to be there
+BODY_TIMEOUT = 20.0  # seconds to receive a body
 
 
 def check_headers(request: Request) -> JSONResponse | None:
-    """Return the answer to a body that need not be received, or None."""
+    """Return the response to a body that is rejected by its headers, or None."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
-        response = closing_response(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "Content-Encoding: not supported; send plain JSON",
-        )
+        response = closing_response(ProblemCode.ENCODING_NOT_SUPPORTED)
         response.headers["Accept-Encoding"] = "identity"
         return response
     return _too_large_response() if declared_size(request) > MAX_BODY_BYTES else None
 
 
 def declared_size(request: Request) -> int:
-    """Return the size of the body that *request* announces, or the largest one."""
+    """Return the declared size of the body in bytes, or the largest allowed size."""
     declared = request.headers.get("content-length", "")
     return int(declared) if declared.isdecimal() else MAX_BODY_BYTES
 
 
 def _too_large_response() -> JSONResponse:
-    detail = f"a request has at most {MAX_BODY_BYTES} bytes"
-    return closing_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)
+    return closing_response(ProblemCode.BODY_TOO_LARGE)
 
 
 async def read_body(request: Request) -> bytearray | JSONResponse:
-    """Return the body of *request*, or the answer when it is too large or too slow."""
+    """Return the body of *request*, or the response if it is too large or too slow."""
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
@@ -110,8 +105,7 @@ async def read_body(request: Request) -> bytearray | JSONResponse:
                 if len(body) > MAX_BODY_BYTES:
                     return _too_large_response()
     except TimeoutError:
-        detail = "the request did not come in time"
-        return closing_response(HTTPStatus.REQUEST_TIMEOUT, detail)
+        return closing_response(ProblemCode.BODY_TIMEOUT)
     except ClientDisconnect:
-        return closing_response(HTTPStatus.BAD_REQUEST, "the request ended too early")
+        return closing_response(ProblemCode.BODY_INCOMPLETE)
     return body

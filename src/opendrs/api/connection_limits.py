@@ -1,6 +1,6 @@
-"""The listening socket, and an event loop that completes TLS in time or not at all.
+"""Listening socket with a connection limit, and event loop with TLS timeouts.
 
-What is too much is closed before TLS begins.
+Excess connections are closed before the TLS handshake.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from opendrs.api import connections
 from opendrs.api.connections import Connections
 from opendrs.controller.events import LogRateLimiter
 
-HANDSHAKE_TIMEOUT = 5.0  # seconds in which TLS has to be spoken
-SHUTDOWN_TIMEOUT = 1.0  # seconds in which the peer has to end TLS as well
-_BACKLOG = 1024  # connections that the kernel keeps until they are accepted
+HANDSHAKE_TIMEOUT = 5.0  # seconds for the TLS handshake
+SHUTDOWN_TIMEOUT = 1.0  # seconds for the TLS shutdown of the client
+_BACKLOG = 1024  # connections that the kernel queues until they are accepted
 
 
 class LimitedSocket(socket.socket):
-    """A listening socket that closes at once what is too much.
+    """A listening socket that closes excess connections immediately.
 
     Args:
-        listening: The socket in whose place it is, and which is closed by that.
+        listening: Socket that is replaced by this one, and detached.
     """
 
     def __init__(self, listening: socket.socket) -> None:
         super().__init__(fileno=listening.detach())
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        # Most of the files of a process are for the record and the platforms.
+        # The store and the platforms need most of the file descriptors.
         limit = connections.MAX_CONNECTIONS
         if files > 0:
             limit = min(limit, files // 4)
         self.connections = Connections(limit)
-        # A dropped connection is closed two turns of the event loop later.
+        # The event loop closes a dropped connection two iterations later.
         self.accept_batch = max(1, limit // 16)
 
     def listen(self, backlog: int = _BACKLOG) -> None:
-        """Accept connections; the event loop's *backlog* is only its own."""
+        """Listen with at least the backlog of this module, not only *backlog*."""
         super().listen(max(backlog, _BACKLOG))
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Let the next one in.
+        """Accept the next connection.
 
         Raises:
-            ConnectionAbortedError: That was too many, and it is closed.
-            OSError: There is none, or no file is left.
+            ConnectionAbortedError: It exceeds the limit and was closed.
+            OSError: There is no connection, or no file descriptor is left.
         """
         connection, address = super().accept()
         if not self.connections.admit(address[:2], connection):
@@ -56,23 +56,24 @@ class LimitedSocket(socket.socket):
 
 
 class HandshakeTimeoutLoop(asyncio.SelectorEventLoop):
-    """An event loop in which TLS has to be spoken soon.
+    """Event loop with timeouts for TLS.
 
-    What goes wrong with connections is told seldom: anybody can bring it about.
+    Connection errors are logged with a rate limit, because every client can cause
+    them.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._rate_limiter = LogRateLimiter()
 
-    async def create_server(  # type: ignore[override]  # only what is called
+    async def create_server(  # type: ignore[override]  # only the overload in use
         self,
-        *args: Any,  # noqa: ANN401 - passed on as they are
+        *args: Any,  # noqa: ANN401 - passed on unchanged
         sock: LimitedSocket,
         backlog: int,
-        **options: Any,  # noqa: ANN401 - passed on as they are
+        **options: Any,  # noqa: ANN401 - passed on unchanged
     ) -> asyncio.Server:
-        """Return a server that waits for TLS only so long, and accepts few at once."""
+        """Return a server with TLS timeouts that accepts few connections at once."""
         del backlog
         return await super().create_server(
             *args,
@@ -84,6 +85,6 @@ class HandshakeTimeoutLoop(asyncio.SelectorEventLoop):
         )
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Tell it, unless the same was told just now."""
+        """Log the error unless the same message was logged recently."""
         if self._rate_limiter.allows(str(context.get("message"))):
             super().call_exception_handler(context)

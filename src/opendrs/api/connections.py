@@ -1,9 +1,10 @@
-"""Connections that may stay open; those of token holders have a share of their own.
+"""Limit of open connections, with a share reserved for clients with a token.
 
-Each takes a file before a byte is received on it, and a process without free files
-cannot open its record. So there are only so many, and while peers without a token want
-more than half of them, each new one takes the place of another of these: the oldest of
-the address that has most. An agent, which shows its token at once, is not affected.
+Each connection takes a file descriptor before a byte is received, and a process
+without free file descriptors cannot open its store. The number is therefore limited.
+While clients without a token use half of the connections, each new one replaces the
+oldest of the network with the most. An agent sends its token at once and is not
+affected.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Network
 
-from opendrs.controller.events import LogRateLimiter, log_event
+from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 from opendrs.model import NodeId
 
-MAX_CONNECTIONS = 256  # in all, also those that have not completed TLS
-MAX_CONNECTIONS_PER_NODE = 8  # on which the token of one node was shown
-ClientAddress = tuple[str, int]  # address and port of the peer
+MAX_CONNECTIONS = 256  # in all, including those without a completed TLS handshake
+MAX_CONNECTIONS_PER_NODE = 8  # with the token of one node
+ClientAddress = tuple[str, int]  # address and port of the client
 
 
 @dataclass(slots=True, eq=False)
@@ -29,11 +30,12 @@ class _OpenConnection:
     """An accepted connection.
 
     Attributes:
-        network: The network of the peer.
-        socket: What is closed when it ends.
-        node: The node of the token that was shown on it; None before that.
+        network: Network of the client.
+        socket: Socket of the connection.
+        node: Node of the token that was received; None before that.
         busy: A request is being processed.
-        dropped: It was told to end, and keeps its file for a moment.
+        dropped: The connection was shut down, and has its file descriptor until the
+            event loop closes it.
     """
 
     network: str
@@ -44,20 +46,20 @@ class _OpenConnection:
 
 
 class Connections:
-    """The connections that are open; used by the thread of the event loop.
+    """The open connections; used by the thread of the event loop.
 
     Args:
-        limit: How many there may be.
+        limit: Largest number of open connections.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        # Connections that were used last are the last ones.
+        # Ordered by the time of their last use.
         self._open: dict[ClientAddress, _OpenConnection] = {}
         self._rate_limiter = LogRateLimiter()
 
     def admit(self, client: ClientAddress, accepted: socket.socket) -> bool:
-        """Return whether *accepted* may stay open; another one may end for it."""
+        """Return True if *accepted* may stay open; drop another one if necessary."""
         self._open = {
             each: connection
             for each, connection in self._open.items()
@@ -71,10 +73,10 @@ class Connections:
         return True
 
     def begin_request(self, client: ClientAddress, node: NodeId) -> bool:
-        """Note that a request with the token of *node* begins.
+        """Record the start of a request with the token of *node*.
 
         Returns:
-            Whether it may: only so many connections of a node have requests at once.
+            False if the node has too many connections with requests.
         """
         connection = self._open.get(client)
         if connection is None:
@@ -87,20 +89,20 @@ class Connections:
         return True
 
     def end_request(self, client: ClientAddress) -> None:
-        """Note that the request has its answer."""
+        """Record the end of a request."""
         connection = self._open.pop(client, None)
         if connection is not None:
             connection.busy = False
             self._open[client] = connection
 
     def _make_place(self) -> bool:
-        """Return whether one more may come, if need be in the place of another."""
+        """Return True if there is space for one more; drop another if necessary."""
         remaining = list(self._remaining())
         unauthenticated = [each for each in remaining if each.node is None]
         if len(unauthenticated) >= self._limit // 2:
             self._drop_unauthenticated(unauthenticated)
             return True
-        # What was dropped keeps its file for a moment, for which an eighth is left.
+        # An eighth is reserved for dropped connections that are not closed yet.
         return len(remaining) < self._limit - self._limit // 8 or _drop_idle(remaining)
 
     def _remaining(self) -> Iterable[_OpenConnection]:
@@ -113,9 +115,9 @@ class Connections:
         _drop(next(each for each in unauthenticated if each.network == network))
         if self._rate_limiter.allows(network):
             log_event(
-                "connection-dropped",
-                f"{network}: has {count} of {len(unauthenticated)} connections without a "
-                "token; the oldest is closed",
+                LogEventCode.CONNECTION_DROPPED,
+                f"{network}: too many connections without a token: {count} of "
+                f"{len(unauthenticated)}; the oldest is closed",
                 level=logging.WARNING,
                 address=network,
             )
@@ -123,17 +125,17 @@ class Connections:
     def _log_rejected(self, network: str) -> None:
         if self._rate_limiter.allows(network):
             log_event(
-                "connection-rejected",
-                f"{network}: connection refused: {len(self._open)} are open",
+                LogEventCode.CONNECTION_REJECTED,
+                f"{network}: connection rejected: {len(self._open)} are open",
                 level=logging.WARNING,
                 address=network,
             )
 
 
 def _drop_idle(connections: Iterable[_OpenConnection]) -> bool:
-    """End the one that has waited longest for a request; return whether there is one.
+    """Drop the connection that is idle for the longest time; return False without one.
 
-    A client opens a new one when it needs it.
+    A client opens a new connection when it needs one.
     """
     for each in connections:
         if each.node is not None and not each.busy:
@@ -144,14 +146,14 @@ def _drop_idle(connections: Iterable[_OpenConnection]) -> bool:
 
 def _drop(connection: _OpenConnection) -> None:
     connection.dropped = True
-    with suppress(OSError):  # the peer was faster
-        # The event loop closes it, which still waits for this file.
+    with suppress(OSError):  # the client has closed it already
+        # Not closed here: the event loop still uses the file descriptor.
         connection.socket.shutdown(socket.SHUT_RDWR)
 
 
 def network_of(address: str) -> str:
-    """Return the network of *address*: a host with IPv6 has 64 bits of addresses."""
+    """Return the /64 network of an IPv6 *address*; an IPv4 address unchanged."""
     if ":" not in address:
         return address
-    plain = address.partition("%")[0]  # a link-local one names its interface there
+    plain = address.partition("%")[0]  # without the interface of a link-local address
     return str(IPv6Network((plain, 64), strict=False))

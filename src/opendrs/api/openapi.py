@@ -8,22 +8,24 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from opendrs.api import schema
+from opendrs.api.messages import DETAILS
 from opendrs.api.request_parser import MAX_NUMBER_LENGTH
+from opendrs.api.schema import ProblemCode
 
 API_DESCRIPTION = """
-The agent of each node sends a request each interval: that all is calm, that the node
-could be emptied, or who should leave it because it is overloaded; and with it what was
-measured. The controller writes a request down before it answers, decides about the
-newest requests of all nodes together, and tells how each stands.
+The agent of each node sends a request in each interval. It contains the load state of
+the node (normal, underloaded or overloaded), the guests to evict, and the samples. The
+controller records a request before it responds, evaluates the newest requests of all
+nodes together, and reports the status of each.
 
-All but this document and `/v1/health` needs the token of a node:
+All operations except this document and `/v1/health` require the token of a node:
 `Authorization: Bearer TOKEN`.
 
-Every answer that is not 2xx has a `ProblemDetails` as its body. Besides those of each
-operation these are 404 for a path that does not exist, and 405 with `Allow` for a
-method that a path does not have. An answer to a request that was not read to its end
-(401, 404, 405, 408, 413, 415, 429, 503), and any answer to a peer without a token, ends
-the connection.
+Every response that is not 2xx has a `ProblemDetails` body. Besides those of each
+operation these are 404 for an unknown path, and 405 with `Allow` for a method that a
+path does not support. The connection is closed after a response to a request that was
+not read completely (401, 404, 405, 408, 413, 415, 429, 503), and after any response to
+a client without a token.
 """
 EXAMPLE_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
 _REQUEST = {
@@ -85,91 +87,109 @@ def _response(description: str, model: type, example: object) -> dict[str, Any]:
     return {"model": model, "description": description, "content": content}
 
 
-def _busy_problem(description: str, detail: str) -> dict[str, Any]:
-    """Return the description of an answer after which a request is sent again."""
+def _busy_problem(
+    description: str, code: ProblemCode, detail: str = ""
+) -> dict[str, Any]:
+    """Return the description of a response after which the client retries."""
     header = {
-        "description": "Seconds after which to send the same request again.",
+        "description": "Seconds after which to retry the same request.",
         "schema": {"type": "integer"},
     }
-    return {**_problem(description, detail), "headers": {"Retry-After": header}}
+    problem = _problem(description, code, detail)
+    return {**problem, "headers": {"Retry-After": header}}
 
 
-def _problem(description: str, detail: str, **more: object) -> dict[str, Any]:
-    return _response(
-        description, schema.ProblemDetails, {"detail": detail, **_NO_SEQUENCE, **more}
-    )
+def _problem(
+    description: str, code: ProblemCode, detail: str = "", **more: object
+) -> dict[str, Any]:
+    example = {
+        "code": code.value,
+        "detail": detail or DETAILS[code],
+        **_NO_SEQUENCE,
+        **more,
+    }
+    return _response(description, schema.ProblemDetails, example)
 
 
 _COMMON_RESPONSES: _Responses = {
-    401: _problem("No token, or one that is not known.", "show the token of a node"),
+    401: _problem("Missing or unknown token.", ProblemCode.TOKEN_UNKNOWN),
     429: _busy_problem(
         "Other requests of this node are being processed.",
-        "h1: another request is being processed; try again",
+        ProblemCode.NODE_BUSY,
+        "h1: another request is being processed; retry",
     ),
-    500: _problem("A bug in opendrs.", "this is a bug in opendrs; its log says more"),
+    500: _problem("Internal error.", ProblemCode.INTERNAL_ERROR),
     503: _busy_problem(
-        "The record cannot be written now, or other requests take the memory that "
-        "there is for them.",
-        "it cannot be kept now; send it again",
+        "The store cannot be written, or other requests use all memory for bodies.",
+        ProblemCode.STORE_FAILED,
     ),
 }
 _FORBIDDEN: _Responses = {
     403: _problem(
-        "The token is that of another node.", "this is the token of h2, not h1"
+        "The token belongs to another node.",
+        ProblemCode.TOKEN_MISMATCH,
+        "token: expected that of h1, got h2",
     )
 }
 _INVALID_PATH: _Responses = {
-    422: _problem("The path does not fit.", "the path does not fit")
+    422: _problem("The path has an invalid parameter.", ProblemCode.PATH_INVALID)
 }
-_NOT_FOUND: _Responses = {
-    404: _problem("It is not known, or not any more.", "nothing is known of it")
+_UNKNOWN_REQUEST: _Responses = {
+    404: _problem(
+        "The request is unknown, or not kept any more.",
+        ProblemCode.REQUEST_UNKNOWN,
+        f"unknown request: {EXAMPLE_ID}",
+    )
+}
+_UNKNOWN_SAMPLES: _Responses = {
+    404: _problem("There are no samples of the guest.", ProblemCode.SAMPLES_UNKNOWN)
 }
 SUBMIT_RESPONSES: _Responses = {
-    202: _response("It is written down.", schema.RequestStatus, _QUEUED),
-    200: _response("It was known: how it stands now.", schema.RequestStatus, _DONE),
-    400: _problem("It ended too early.", "the request ended too early"),
+    202: _response("The request is recorded.", schema.RequestStatus, _QUEUED),
+    200: _response(
+        "The request is known already: its status.", schema.RequestStatus, _DONE
+    ),
+    400: _problem("The request is incomplete.", ProblemCode.BODY_INCOMPLETE),
     **_COMMON_RESPONSES,
     **_FORBIDDEN,
-    408: _problem("It did not come in time.", "the request did not come in time"),
+    408: _problem("The request was not received in time.", ProblemCode.BODY_TIMEOUT),
     409: _problem(
-        "A request of this id said something else.",
-        "a request of this id said something else",
+        "The id belongs to a request with other content.", ProblemCode.ID_CONFLICT
     ),
     412: _problem(
-        "It is stale: its sequence is not above that of the last accepted request of "
-        "the node, or its samples are too old, or ahead of the controller's clock.",
-        "sequence 17 is not above 17, the last accepted of h1",
+        "The request is stale: its sequence is not above that of the last accepted "
+        "request of the node, or its samples are too old, or ahead of the clock of the "
+        "controller.",
+        ProblemCode.REQUEST_STALE,
+        "sequence: expected above 17, the last accepted of h1, got 17",
         last_sequence=17,
     ),
-    413: _problem(
-        "It is too large.", f"a request has at most {schema.MAX_BODY_BYTES} bytes"
-    ),
-    415: _problem(
-        "It is compressed.", "Content-Encoding: not supported; send plain JSON"
-    ),
+    413: _problem("The request is too large.", ProblemCode.BODY_TOO_LARGE),
+    415: _problem("The request is compressed.", ProblemCode.ENCODING_NOT_SUPPORTED),
     422: _problem(
-        "It does not fit, or a name in it contains a token. At most five problems are "
-        "named, and reading ends with the fifth.",
+        "The request is not valid, or a name in it contains a token. At most five "
+        "problems are reported; parsing stops at the fifth.",
+        ProblemCode.REQUEST_INVALID,
         "load_state: Input should be 'normal'",
     ),
 }
 STATUS_RESPONSES: _Responses = {
-    200: _response("How it stands.", schema.RequestStatus, _DONE),
+    200: _response("Status of the request.", schema.RequestStatus, _DONE),
     **_COMMON_RESPONSES,
     **_FORBIDDEN,
-    **_NOT_FOUND,
+    **_UNKNOWN_REQUEST,
     **_INVALID_PATH,
 }
 SAMPLES_RESPONSES: _Responses = {
     200: _response("The history.", schema.GuestSamples, _HISTORY),
     **_COMMON_RESPONSES,
-    **_NOT_FOUND,
+    **_UNKNOWN_SAMPLES,
     **_INVALID_PATH,
 }
 
 
 def openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return the description of the interface, as OpenAPI has it."""
+    """Return the OpenAPI document of the API."""
     if app.openapi_schema is None:
         description = get_openapi(
             title=app.title,
@@ -183,7 +203,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 
 def _complete(description: dict[str, Any]) -> None:
-    """Add what FastAPI cannot see: the body that is read by hand, and the token."""
+    """Add what FastAPI cannot derive: the manually parsed body and the token."""
     body = schema.RequestBody.model_json_schema(
         ref_template="#/components/schemas/{model}"
     )

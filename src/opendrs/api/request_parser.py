@@ -1,9 +1,9 @@
-"""A request, read from left to right up to the first few values that are wrong.
+"""Parser of request bodies that stops at the first few invalid values.
 
-A JSON library builds all values before anything can be checked, and a validator an
-error for each wrong one: 4 MiB of `{},` become gigabytes. Here counts and nesting are
-checked before values are built, one history at a time. Values have the types of
-`wire.Request`, which remains the only definition of what is valid.
+A JSON library builds all values before anything can be checked, and a validator builds
+an error for each invalid one: 4 MiB of `{},` become gigabytes. This parser checks
+counts and nesting before it builds values, one history at a time. The values have the
+types of `schema.RequestBody`, which remains the only definition of a valid request.
 """
 
 from __future__ import annotations
@@ -27,19 +27,15 @@ from opendrs.api.schema import (
 )
 from opendrs.config import KeyPath, path_text
 
-MAX_PROBLEMS = 5  # that one answer names
+MAX_PROBLEMS = 5  # in one response
 MAX_NUMBER_LENGTH = 64  # characters of one number, and the white space around it
 _STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 _SPACE = re.compile(rb"[ \t\n\r]*+")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SCALAR = re.compile(rb'[^\[\]{}",: \t\n\r]++')
 _NUMBERS = re.compile(rb'\[[^\[\]{}":]*+\]')
-_SEPARATE_FIELDS = (
-    "samples",
-    "evict",
-    "guests",
-    "host_overhead",
-)  # read by methods of their own
+# Parsed by methods of their own.
+_SEPARATE_FIELDS = ("samples", "evict", "guests", "host_overhead")
 
 ValueT = TypeVar("ValueT")
 _NAME: TypeAdapter[str] = TypeAdapter(Name, config=_STRICT)
@@ -49,22 +45,22 @@ _HISTORY: TypeAdapter[list[float]] = TypeAdapter(
 
 
 class InvalidBodyError(ValueError):
-    """A body that is not a request; the text names the fields, not their values."""
+    """Error: a body is not a request; the text names fields, without their values."""
 
 
 class _ParsingStoppedError(Exception):
-    """Enough is known to reject the body."""
+    """Signal: enough problems are known to reject the body."""
 
 
 def parse_request(body: bytes | bytearray, mask: Callable[[str], str]) -> RequestBody:
-    """Return the request that *body* holds, as JSON in UTF-8.
+    """Return the request in *body*, as JSON in UTF-8.
 
     Args:
-        body: What was received.
-        mask: Returns a name without the secrets in it; applied to those in problems.
+        body: The received bytes.
+        mask: Function that masks secrets; applied to the names in problems.
 
     Raises:
-        InvalidBodyError: It holds none; with the first few problems.
+        InvalidBodyError: The body is not a request; with the first few problems.
     """
     parser = _RequestParser(body, mask)
     try:
@@ -75,7 +71,7 @@ def parse_request(body: bytes | bytearray, mask: Callable[[str], str]) -> Reques
 
 @cache
 def _adapters(model: type[RequestBody | UsageSamples]) -> dict[str, TypeAdapter[Any]]:
-    """Return how to validate each field of *model* that holds a single value."""
+    """Return a validator for each field of *model* that has a single value."""
     return {
         name: TypeAdapter(_annotated_type(field), config=_STRICT)
         for name, field in model.model_fields.items()
@@ -83,12 +79,12 @@ def _adapters(model: type[RequestBody | UsageSamples]) -> dict[str, TypeAdapter[
     }
 
 
-def _annotated_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type, which has no type
+def _annotated_type(field: FieldInfo) -> Any:  # noqa: ANN401 - a type expression
     return Annotated[field.annotation, field]
 
 
 class _RequestParser:
-    """A position in a body, and what was wrong before it."""
+    """A position in a body, with the problems found before it."""
 
     def __init__(self, body: bytes | bytearray, mask: Callable[[str], str]) -> None:
         self._body = body
@@ -110,7 +106,7 @@ class _RequestParser:
         if self._problems:
             raise _ParsingStoppedError
         try:
-            return RequestBody(**values)  # checks what concerns several fields
+            return RequestBody(**values)  # checks relations between fields
         except ValidationError as error:
             self._add_errors((), error)
             raise _ParsingStoppedError from None
@@ -184,7 +180,7 @@ class _RequestParser:
         self._expect(b"]", path, "the end of the list")
 
     def _history(self, path: KeyPath) -> list[float]:
-        """Return a list of numbers, none of which is built when there are too many."""
+        """Return a list of numbers; check their count before building any."""
         self._next()
         start, end = self._span(_NUMBERS, path, "a list of numbers")
         count = self._body.count(b",", start, end) + 1
@@ -204,12 +200,12 @@ class _RequestParser:
         self._next()
         start, end = self._span(_STRING, path, "a string")
         name = self._validated(self._body[start:end], path, _NAME)
-        if name is None:  # nothing can be said of a value without its name
+        if name is None:  # the problems of a value without a name cannot be located
             raise _ParsingStoppedError
         return name
 
     def _scalar(self, path: KeyPath, adapter: TypeAdapter[Any]) -> object:
-        """Return a single value, or None when it is wrong."""
+        """Return a single value, or None if it is invalid."""
         pattern = _STRING if self._next() == b'"' else _SCALAR
         start, end = self._span(pattern, path, "a single value")
         if pattern is _SCALAR and end - start > MAX_NUMBER_LENGTH:
@@ -219,7 +215,7 @@ class _RequestParser:
         return self._validated(self._body[start:end], path, adapter)
 
     def _skip_value(self, path: KeyPath) -> None:
-        """Pass over a single value; a list or an object ends the reading."""
+        """Skip a single value; stop at a list or an object."""
         if self._next() in (b"{", b"["):
             raise _ParsingStoppedError
         pattern = _STRING if self._next() == b'"' else _SCALAR
@@ -237,7 +233,7 @@ class _RequestParser:
     def _next(self) -> bytes:
         """Skip white space; return the character that follows, empty at the end."""
         match = _SPACE.match(self._body, self._position)
-        assert match is not None  # noqa: S101 - it matches nothing as well
+        assert match is not None  # noqa: S101 - the pattern also matches nothing
         self._position = match.end()
         return bytes(self._body[self._position : self._position + 1])
 
@@ -249,7 +245,7 @@ class _RequestParser:
     def _span(
         self, pattern: re.Pattern[bytes], path: KeyPath, expected: str
     ) -> tuple[int, int]:
-        """Pass over what is of that *pattern*; return where it begins and ends."""
+        """Skip a match of *pattern*; return its start and end."""
         match = pattern.match(self._body, self._position)
         if match is None:
             self._stop(path, f"expected {expected}")
@@ -257,18 +253,18 @@ class _RequestParser:
         return match.span()
 
     def _add_errors(self, path: KeyPath, error: ValidationError) -> None:
-        """Add what pydantic found, without the values."""
+        """Add the errors of pydantic, without the values."""
         errors = error.errors(
             include_url=False, include_input=False, include_context=False
         )
         for each in errors:
-            # Line and column would be of a part of the body.
+            # Line and column refer to a part of the body only.
             invalid = each["type"] == "json_invalid"
             message = "Invalid JSON" if invalid else each["msg"]
             self._add_problem((*path, *each["loc"]), message)
 
     def _add_problem(self, path: KeyPath, message: str) -> None:
-        # Long names are cut, after which no secret could be found in them.
+        # Names are masked before long ones are shortened.
         where = path_text(
             tuple(self._mask(part) if isinstance(part, str) else part for part in path)
         )
@@ -277,6 +273,6 @@ class _RequestParser:
             raise _ParsingStoppedError
 
     def _stop(self, path: KeyPath, message: str) -> NoReturn:
-        """Add a problem after which the rest cannot be read."""
+        """Add a problem after which the rest cannot be parsed."""
         self._add_problem(path, message)
         raise _ParsingStoppedError

@@ -1,6 +1,6 @@
-"""Serving the interface in a thread of its own, beside the cycles.
+"""API server in a thread of its own, concurrent with the cycles.
 
-Imported only where it is served: it takes a while.
+The import is slow; it is imported only where the API is served.
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from opendrs.api.app import create_app
 from opendrs.api.connection_limits import HandshakeTimeoutLoop, LimitedSocket
-from opendrs.api.schema import ProblemDetails
+from opendrs.api.schema import ProblemCode, ProblemDetails
 from opendrs.api.service import RequestService
 from opendrs.api.tls import listening_socket, tls_context
 from opendrs.api.tokens import read_tokens
 from opendrs.config.settings import ApiSettings
-from opendrs.controller.events import RepeatedWarningFilter, log_event, mask_logs
+from opendrs.controller.events import (
+    LogEventCode,
+    RepeatedWarningFilter,
+    log_event,
+    mask_logs,
+)
 from opendrs.errors import OpenDRSError
 
-MAX_CONNECTION_TIME = 60.0  # seconds; an agent says what it has to in one
-FIRST_REQUEST_TIMEOUT = 5.0  # seconds until the first word, which agents say at once
+MAX_CONNECTION_TIME = 60.0  # seconds; an agent needs about one
+FIRST_REQUEST_TIMEOUT = 5.0  # seconds until the headers of the first request
 _UVICORN = logging.getLogger("uvicorn.error")
-_SHUTDOWN_TIMEOUT = 4.0  # seconds in which the server must have ended
-_IDLE_SHUTDOWN_TIMEOUT = 0.5  # seconds until who says nothing is cut off then
+_SHUTDOWN_TIMEOUT = 4.0  # seconds for the server to end
+_IDLE_SHUTDOWN_TIMEOUT = 0.5  # seconds for an idle connection to end
 
 
 class _LimitedConnection(H11Protocol):
-    """A connection that is cut after a while, so that nobody can keep all of them."""
+    """A connection with a time limit, so that no client can occupy all of them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -46,16 +51,17 @@ class _LimitedConnection(H11Protocol):
         )
 
     def _require_request(self) -> None:
-        if self.cycle is None:  # the head of no request has come
+        if self.cycle is None:  # no request headers were received
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
-            # What still answers the request before must not write into this answer.
+            # The response to the previous request must not be mixed with this one.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = ProblemDetails(detail=msg).model_dump_json().encode()
+            problem = ProblemDetails(code=ProblemCode.REQUEST_MALFORMED, detail=msg)
+            body = problem.model_dump_json().encode()
             headers = [
                 (b"content-type", b"application/json"),
                 (b"content-length", str(len(body)).encode()),
@@ -83,15 +89,14 @@ class _LimitedConnection(H11Protocol):
 
 
 class ApiServer:
-    """The interface on its address; used in a `with` statement.
+    """Server of the API; used in a `with` statement.
 
     Args:
-        settings: Where, and by what certificate and tokens.
-        service: Where requests are taken.
+        settings: Address, certificate and tokens.
+        service: Accepts requests and reports their status.
 
     Raises:
-        ConfigurationError: Certificate, key or tokens cannot be used, or the
-            address cannot be listened on.
+        ConfigurationError: Certificate, key, tokens or address cannot be used.
     """
 
     def __init__(self, settings: ApiSettings, service: RequestService) -> None:
@@ -105,7 +110,7 @@ class ApiServer:
             loop=f"{HandshakeTimeoutLoop.__module__}:{HandshakeTimeoutLoop.__name__}",
             lifespan="off",
             log_config=None,
-            log_level=logging.WARNING,  # of each request the desk tells
+            log_level=logging.WARNING,  # the service logs each request
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -120,7 +125,7 @@ class ApiServer:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return the address and the port it listens on."""
+        """Return the address and the port of the listening socket."""
         found: Any = self._address
         return found[0], found[1]
 
@@ -143,19 +148,21 @@ class ApiServer:
         self._stack.close()
 
     def require_alive(self) -> None:
-        """Check that requests are still taken.
+        """Check that the server thread is running.
 
         Raises:
-            OpenDRSError: They are not: the thread has ended.
+            OpenDRSError: The thread has ended.
         """
         if not self._thread.is_alive():
-            raise OpenDRSError("requests are no longer taken; the log says why")
+            raise OpenDRSError("api: server stopped unexpectedly; see the log")
 
     def _serve(self) -> None:
         try:
             self._uvicorn.run(sockets=[self._socket])
         except BaseException as error:
             log_event(
-                "api-server-failed", f"requests: {error!r}", level=logging.CRITICAL
+                LogEventCode.API_SERVER_FAILED,
+                f"api: server failed: {error!r}",
+                level=logging.CRITICAL,
             )
             raise

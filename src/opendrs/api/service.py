@@ -1,4 +1,4 @@
-"""Accept agent requests and report their status; a request is recorded before it is answered."""
+"""Service that accepts agent requests, records them, and reports their status."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from hashlib import sha256
 from http import HTTPStatus
 from uuid import UUID
 
+from opendrs.api.messages import DETAILS
 from opendrs.api.schema import (
     ActionBody,
     GuestSamples,
+    ProblemCode,
     ProblemDetails,
     RequestBody,
     RequestStatus,
@@ -23,7 +25,7 @@ from opendrs.api.schema import (
 )
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller.agent_requests import MAX_NAMED, NEVER_STARTED
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.serialization import action_document
 from opendrs.model import GuestId, NodeId, Step, format_list
 from opendrs.ports import (
@@ -42,11 +44,11 @@ from opendrs.ports import (
 def request_status(
     request: RequestRecord, records: Iterable[StepRecord]
 ) -> RequestStatus:
-    """Return how *request* stands.
+    """Return the status of *request* as a response body.
 
     Args:
         request: The request.
-        records: What is recorded of the execution that follows from it.
+        records: Step records of the execution of its steps.
     """
     of_step = {record.step: record for record in records}
     return RequestStatus(
@@ -73,20 +75,18 @@ def _step_outcome(
     return StepOutcome(id=step.id, action=action, outcome=outcome, detail=detail)
 
 
-MAX_KEPT_REQUESTS = (
-    100  # of the newest requests of each node, so that none fills the disk
-)
+MAX_KEPT_REQUESTS = 100  # of each node, so that no node fills the disk
 
 ResponseBody = RequestStatus | GuestSamples | ProblemDetails
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceResponse:
-    """What is answered.
+    """Response of the service.
 
     Attributes:
-        status: As HTTP has it.
-        body: What is said.
+        status: HTTP status.
+        body: Response body.
     """
 
     status: HTTPStatus
@@ -94,16 +94,16 @@ class ServiceResponse:
 
 
 class RequestService:
-    """Takes requests, and tells how they stand; several threads may ask at once.
+    """Service that accepts requests and reports their status; thread-safe.
 
-    Every method may raise `StoreError`: then nothing was taken.
+    Every method may raise `StoreError`; nothing was accepted then.
 
     Args:
-        request_store: Where requests are written down.
-        store: Where it is recorded what came of them.
+        request_store: Records the requests.
+        store: Contains the step records.
         clock: The time.
-        limits: How old what is said may be.
-        notify: Called when a request asks for something.
+        limits: Validity of requests and samples.
+        notify: Function that is called for each load state other than normal.
     """
 
     def __init__(
@@ -119,18 +119,16 @@ class RequestService:
         self._clock = clock
         self._limits = limits
         self._notify = notify
-        self._intervals: dict[NodeId, float] = {}  # as told last; ours if never
-        self._lock = threading.Lock()  # what is accepted is judged one by one
+        self._intervals: dict[NodeId, float] = {}  # last one of each agent
+        self._lock = threading.Lock()  # requests are checked and accepted one by one
 
     def submit(self, request: RequestBody, node: NodeId) -> ServiceResponse:
-        """Take *request*, which the agent of *node* has sent.
+        """Accept *request* of the agent of *node*.
 
-        The same request again changes nothing, and is told how it stands.
+        A repeated request has no effect and returns the status.
         """
         if request.node != node:
-            return _problem(
-                HTTPStatus.FORBIDDEN, f"this is the token of {node}, not {request.node}"
-            )
+            return _wrong_token_problem(node, NodeId(request.node))
         digest = _digest(request)
         with self._lock:
             existing = self._request_store.request(str(request.id))
@@ -146,21 +144,19 @@ class RequestService:
         return ServiceResponse(HTTPStatus.ACCEPTED, request_status(record, ()))
 
     def get_status(self, name: str, node: NodeId) -> ServiceResponse:
-        """Return how the request of that id stands, if it is of *node*."""
+        """Return the status of the request with the id *name*, if it is of *node*."""
         record = self._request_store.request(name)
         if record is None:
-            return _problem(HTTPStatus.NOT_FOUND, "no such request is known any more")
+            return _problem(ProblemCode.REQUEST_UNKNOWN, f"unknown request: {name}")
         if record.node != node:
-            return _problem(
-                HTTPStatus.FORBIDDEN, f"this is the token of {node}, not {record.node}"
-            )
+            return _wrong_token_problem(node, record.node)
         return ServiceResponse(HTTPStatus.OK, self._status(record))
 
     def get_samples(self, guest: GuestId) -> ServiceResponse:
-        """Return the newest history of *guest* that counts."""
+        """Return the current sample history of *guest*."""
         history = self._request_store.history(guest)
         if history is None:
-            return _problem(HTTPStatus.NOT_FOUND, "nothing is known of such a guest")
+            return _problem(ProblemCode.SAMPLES_UNKNOWN)
         body = GuestSamples(
             interval=history.interval,
             taken_at=history.taken_at,
@@ -170,9 +166,7 @@ class RequestService:
 
     def _repeat_response(self, existing: RequestRecord, digest: str) -> ServiceResponse:
         if existing.digest != digest:
-            return _problem(
-                HTTPStatus.CONFLICT, "a request of this id said something else"
-            )
+            return _problem(ProblemCode.ID_CONFLICT)
         return ServiceResponse(HTTPStatus.OK, self._status(existing))
 
     def _status(self, request: RequestRecord) -> RequestStatus:
@@ -180,31 +174,35 @@ class RequestService:
         return request_status(request, records)
 
     def _stale_problem(self, request: RequestBody) -> ServiceResponse | None:
-        """Return why *request* is not accepted for its age, or None."""
+        """Return the problem of a stale *request*, or None."""
         latest = self._request_store.latest(NodeId(request.node))
         if latest is not None and request.sequence <= latest.sequence:
-            detail = f"not above {latest.sequence}, the last accepted of {request.node}"
             return _problem(
-                HTTPStatus.PRECONDITION_FAILED,
-                f"sequence {request.sequence} is {detail}",
+                ProblemCode.REQUEST_STALE,
+                f"sequence: expected above {latest.sequence}, the last accepted of "
+                f"{request.node}, got {request.sequence}",
                 last_sequence=latest.sequence,
             )
         age = (self._clock.now() - request.taken_at).total_seconds()
         if age > self._limits.max_sample_age:
-            limit = f"at most {self._limits.max_sample_age:g} s are accepted"
-            detail = f"its samples are {age:.0f} s old; {limit}"
-        elif age < -self._limits.max_clock_skew:
-            limit = f"at most {self._limits.max_clock_skew:g} s are accepted"
+            code = ProblemCode.SAMPLES_TOO_OLD
             detail = (
-                f"its samples are {-age:.0f} s ahead of the controller's clock; {limit}"
+                "taken_at: expected samples of at most "
+                f"{self._limits.max_sample_age:g} s before now, got {age:.0f} s"
+            )
+        elif age < -self._limits.max_clock_skew:
+            code = ProblemCode.CLOCK_AHEAD
+            detail = (
+                f"taken_at: expected at most {self._limits.max_clock_skew:g} s ahead "
+                f"of the clock of the controller, got {-age:.0f} s"
             )
         else:
             return None
-        return _problem(HTTPStatus.PRECONDITION_FAILED, detail)
+        return _problem(code, detail)
 
     def _accept(self, request: RequestBody, digest: str) -> RequestRecord:
         now = self._clock.now()
-        # What has come was taken before, whatever the agent's clock says.
+        # The samples cannot be newer than now, even if the agent's clock is ahead.
         taken_at = min(request.taken_at, now)
         record = _record(request, digest, taken_at, now)
         self._request_store.accept(
@@ -215,9 +213,9 @@ class RequestService:
     def _log_accepted(self, record: RequestRecord) -> None:
         is_normal = record.load_state == LoadState.NORMAL
         named = format_list(record.evict, MAX_NAMED)
-        suffix = f": {named} should leave" if named else ""
+        suffix = f"; evict {named}" if named else ""
         log_event(
-            "request-accepted",
+            LogEventCode.REQUEST_ACCEPTED,
             f"{record.node}: {record.load_state}{suffix}",
             level=logging.DEBUG if is_normal else logging.INFO,
             node=record.node,
@@ -230,17 +228,17 @@ class RequestService:
             self._notify()
 
     def _compare_intervals(self, record: RequestRecord) -> None:
-        """Tell once when an agent samples at another interval than cycles have."""
+        """Log once if an agent samples at another interval than that of the cycles."""
         ours, theirs = self._limits.interval, record.interval
         previous = self._intervals.get(record.node, ours)
         self._intervals[record.node] = theirs
         if theirs in (ours, previous):
             return
         log_event(
-            "interval-mismatch",
-            f"{record.node} samples each {theirs:g} s, and a cycle comes each "
-            f"{ours:g} s: its samples are left out, and it is unknown when nothing "
-            f"came for {self._limits.agent_timeout:g} s; the two should be the same",
+            LogEventCode.INTERVAL_MISMATCH,
+            f"{record.node}: agent.interval: expected {ours:g} s, the interval of the "
+            f"controller, got {theirs:g} s; its samples are ignored, and the agent is "
+            f"unresponsive after {self._limits.agent_timeout:g} s without a request",
             level=logging.WARNING,
             node=record.node,
             interval=theirs,
@@ -248,18 +246,24 @@ class RequestService:
 
 
 def _problem(
-    status: HTTPStatus, detail: str, last_sequence: int | None = None
+    code: ProblemCode, detail: str = "", last_sequence: int | None = None
 ) -> ServiceResponse:
-    return ServiceResponse(
-        status, ProblemDetails(detail=detail, last_sequence=last_sequence)
+    body = ProblemDetails(
+        code=code, detail=detail or DETAILS[code], last_sequence=last_sequence
     )
+    return ServiceResponse(code.status, body)
+
+
+def _wrong_token_problem(node: NodeId, expected: NodeId) -> ServiceResponse:
+    detail = f"token: expected that of {expected}, got {node}"
+    return _problem(ProblemCode.TOKEN_MISMATCH, detail)
 
 
 def _digest(request: RequestBody) -> str:
-    """Return what tells whether another request says the same.
+    """Return a hash of the content, to detect another request with the same id.
 
-    Histories are hashed one by one, as they are in memory: the text of all of them
-    would take much memory and time.
+    Histories are hashed one by one in binary form: the text of all histories would
+    take too much memory and time.
     """
     rest = request.model_dump(mode="json", exclude={"samples": {"guests"}})
     digest = sha256(json.dumps(rest, sort_keys=True).encode())

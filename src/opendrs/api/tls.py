@@ -1,4 +1,4 @@
-"""TLS context and listening socket of the API, and a check of its credentials."""
+"""TLS context and listening socket of the API, and validation of its credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BACKLOG = 128
 
 
 def tls_context(settings: ApiSettings) -> ssl.SSLContext:
-    """Return how to speak TLS, 1.2 or newer, with the controller's certificate.
+    """Return a context for TLS 1.2 or newer with the certificate of the controller.
 
     Raises:
         ConfigurationError: Certificate or key cannot be used.
@@ -35,8 +35,9 @@ def tls_context(settings: ApiSettings) -> ssl.SSLContext:
         context.load_cert_chain(settings.certificate, settings.key, _reject_password)
     except ssl.SSLError as error:
         raise ConfigurationError(
-            f"api.certificate, api.key: {display_path(settings.certificate)} "
-            f"and {display_path(settings.key)} cannot be used: {_tls_error_detail(error)}"
+            "api.certificate, api.key: cannot use "
+            f"{display_path(settings.certificate)} and {display_path(settings.key)}: "
+            f"{_tls_error_detail(error)}"
         ) from error
     return context
 
@@ -52,22 +53,22 @@ def _unreadable_file(name: str, settings: ApiSettings) -> Iterator[str]:
 
 def _reject_password() -> str:
     raise ConfigurationError(
-        "api.key: the key is protected by a password, and there is nobody to ask for it"
+        "api.key: the key is protected by a password; remove the password"
     )
 
 
 def _tls_error_detail(error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return "the key is not that of the certificate"
+        return "the key does not belong to the certificate"
     return "expected a certificate and its private key in PEM"
 
 
 def listening_socket(settings: ApiSettings) -> socket.socket:
-    """Return a socket that is bound to the address and listens.
+    """Return a listening socket that is bound to the configured address.
 
     Raises:
-        ConfigurationError: The address is none of this machine, or is in use, or
-            may not be used.
+        ConfigurationError: The address is not one of this machine, is in use, or
+            requires permissions.
     """
     host, port = settings.address
     try:
@@ -77,15 +78,16 @@ def listening_socket(settings: ApiSettings) -> socket.socket:
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ConfigurationError(
-            f"api.listen: cannot listen on {settings.listen}: {_socket_error_detail(error)}"
+            f"api.listen: cannot listen on {settings.listen}: "
+            f"{_socket_error_detail(error)}"
         ) from error
 
 
 def _socket_error_detail(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "somebody else does already"
+        return "address in use by another process"
     if isinstance(error, socket.gaierror) or error.errno is None:
-        return "there is no such address"
+        return "unknown address"
     return os.strerror(error.errno)
 
 
@@ -93,7 +95,7 @@ def check_credentials(settings: ApiSettings) -> None:
     """Check the files with certificate, key and tokens.
 
     Raises:
-        ConfigurationError: They cannot be used; with all complaints.
+        ConfigurationError: A file cannot be used; with all problems.
     """
     problems: list[str] = []
     try:

@@ -1,4 +1,4 @@
-"""Whose agent it is that speaks: by a token, of which only the hash is kept."""
+"""Tokens of the nodes; only their hashes are stored."""
 
 from __future__ import annotations
 
@@ -10,25 +10,32 @@ from hashlib import sha256
 from pathlib import Path
 
 from opendrs.api.schema import MAX_NAME_LENGTH
-from opendrs.config import Diagnostic, display_path, parse, raise_diagnostics, read_text
+from opendrs.config import (
+    Diagnostic,
+    DiagnosticCode,
+    display_path,
+    parse,
+    raise_diagnostics,
+    read_text,
+)
 from opendrs.controller.events import MASK
 from opendrs.errors import ConfigurationError, InvalidFileError
 from opendrs.escapes import repr_value
 from opendrs.model import NodeId
 
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
-_GENERATED_LENGTH = 43  # of those that are made here
-_MIN_MASKED_LENGTH = 8  # characters; to mask shorter ones would garble every text
+_GENERATED_LENGTH = 43  # characters of a token of `new_token`
+_MIN_MASKED_LENGTH = 8  # characters; masking shorter tokens would garble every text
 _WORD = re.compile(rf"[A-Za-z0-9_-]{{{_MIN_MASKED_LENGTH},}}")
 _NAME = f"expected the name of a node: up to {MAX_NAME_LENGTH} characters of one line"
 _EXPECTED = "expected the SHA-256 of a token: 64 hexadecimal digits"
 
 
 def require_node_name(node: str) -> None:
-    """Check that *node* can be the name of a node in a file of tokens.
+    """Check that *node* is valid as the name of a node in a token file.
 
     Raises:
-        ConfigurationError: It cannot.
+        ConfigurationError: The name is not valid.
     """
     if not _is_node_name(node):
         raise ConfigurationError(f"{_NAME}, found {repr_value(node)}")
@@ -41,28 +48,28 @@ def _is_node_name(node: str) -> bool:
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess: 256 random bits."""
+    """Return a new token with 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def hash_token(token: str) -> str:
-    """Return the SHA-256 of *token*, as it is written into the file of tokens.
+    """Return the SHA-256 of *token*, as stored in the token file.
 
-    A token is random and long, so that its hash needs no salt and no slowness.
+    A token is long and random, so that neither a salt nor a slow hash is necessary.
     """
     return sha256(token.encode()).hexdigest()
 
 
 class TokenTable:
-    """The tokens of all nodes, by their hashes.
+    """Table of the token hashes of all nodes; thread-safe.
 
     Args:
-        hashes: The node of each hash.
+        hashes: Node by hash.
     """
 
     def __init__(self, hashes: Mapping[str, NodeId]) -> None:
         self._hashes = dict(hashes)
-        # Those that were shown; replaced as a whole, since several threads use it.
+        # Received tokens; replaced as a whole because several threads use it.
         self._presented: Mapping[str, NodeId] = {}
 
     @property
@@ -71,9 +78,9 @@ class TokenTable:
         return frozenset(self._hashes.values())
 
     def owner(self, token: str) -> NodeId | None:
-        """Return the node whose *token* it is, or None.
+        """Return the node of *token*, or None.
 
-        It takes as long for every token, so that time tells nothing.
+        Takes the same time for every token, to prevent timing attacks.
         """
         node_of_token, presented = None, hash_token(token)
         for known, node in self._hashes.items():
@@ -88,7 +95,7 @@ class TokenTable:
         return node_of_token
 
     def contains_token(self, names: Iterable[str], node: NodeId) -> bool:
-        """Return whether a name is a token, or contains one that *node* has shown."""
+        """Return True if a name is a token, or contains one received from *node*."""
         presented = [token for token, owner in self._presented.items() if owner == node]
         return any(
             hash_token(name) in self._hashes
@@ -97,10 +104,10 @@ class TokenTable:
         )
 
     def mask(self, text: str) -> str:
-        """Return *text* without tokens.
+        """Return *text* with tokens masked.
 
-        Only hashes are known of those that no agent has shown yet. They are found as
-        whole words, and those that `new_token` makes also within words.
+        Tokens that no agent has sent yet are known only as hashes. They are found as
+        whole words, and those of `new_token` also within words.
         """
         for token in self._presented:
             text = text.replace(token, MASK)
@@ -118,13 +125,13 @@ class TokenTable:
 
 
 def read_tokens(path: Path) -> TokenTable:
-    """Return the tokens in the file *path*.
+    """Return the tokens in the TOML file *path*.
 
-    It is TOML: `h1 = "HASH"` for each node, or `h1 = ["HASH", "HASH"]` while one
-    token takes the place of another.
+    The file has a line `h1 = "HASH"` for each node, or `h1 = ["HASH", "HASH"]` while
+    one token replaces another.
 
     Raises:
-        ConfigurationError: It cannot be read; what is in it is not told.
+        ConfigurationError: The file is not valid; the messages contain no values.
     """
     source = f"api.tokens: {display_path(path)}"
     try:
@@ -142,7 +149,7 @@ def read_tokens(path: Path) -> TokenTable:
 def _collect_hashes(
     document: Mapping[str, object], hashes: dict[str, NodeId]
 ) -> Iterator[Diagnostic]:
-    """Fill *hashes*, and yield what is wrong."""
+    """Add the hashes of *document* to *hashes*, and yield the errors."""
     for node, value in document.items():
         if not _is_node_name(node):
             yield Diagnostic((node,), _NAME)
@@ -152,4 +159,5 @@ def _collect_hashes(
                 yield Diagnostic((node,), _EXPECTED)
             elif hashes.setdefault(each.lower(), NodeId(node)) != node:
                 other = hashes[each.lower()]
-                yield Diagnostic((node,), f"its token is that of {other} as well")
+                message = f"same token as {other}; create a new one"
+                yield Diagnostic((node,), message, code=DiagnosticCode.DUPLICATE_NAME)

@@ -1,4 +1,4 @@
-"""The columnar form of a cluster, its assignment state, and the best single move."""
+"""Cluster and move groups as arrays, their assignment, and the best single move."""
 
 from opendrs.arrays.assignment import AssignmentState as AssignmentState
 from opendrs.arrays.assignment import NodeMask as NodeMask
@@ -9,6 +9,8 @@ from opendrs.arrays.evaluation import best_by_topsis as best_by_topsis
 from opendrs.arrays.move_groups import MobilityFilter as MobilityFilter
 from opendrs.arrays.move_groups import MoveGroup as MoveGroup
 from opendrs.arrays.move_groups import MoveGroups as MoveGroups
+from opendrs.arrays.move_groups import SkippedGuest as SkippedGuest
+from opendrs.arrays.move_groups import SkipReason as SkipReason
 from opendrs.arrays.move_groups import compile_move_groups as compile_move_groups
 from opendrs.arrays.move_groups import describe_skipped as describe_skipped
 from opendrs.arrays.move_groups import migrations_of as migrations_of

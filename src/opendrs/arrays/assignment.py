@@ -29,13 +29,13 @@ from opendrs.rules import (
 )
 
 NodeMask = npt.NDArray[np.bool_]
-NO_NODES = 0  # the class of units that may go nowhere
+NO_NODES = 0  # class of the groups without an allowed node
 
 
 class AssignmentState:
-    """One cluster compiled for choosing moves, which are made one by one.
+    """Cluster compiled for the selection of moves, which are applied one by one.
 
-    Every unit moves at most once.
+    Each move group moves at most once.
     """
 
     def __init__(
@@ -70,24 +70,24 @@ class AssignmentState:
         self.arrays = self._compile()
 
     def group(self, best: BestMove) -> MoveGroup:
-        """Return the unit that *best* moves."""
+        """Return the move group of *best*."""
         return self.members(best.group)
 
     def target(self, best: BestMove) -> NodeId:
-        """Return the node to which *best* moves it."""
+        """Return the target node of *best*."""
         return self._nodes[best.target]
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:
-        """Return the nodes in the order of the columns, which is that of names."""
+        """Return the nodes in the order of the arrays, which is that of names."""
         return self._nodes
 
     def members(self, index: int) -> MoveGroup:
-        """Return the guests of the unit at *index* of the columns."""
+        """Return the guests of the group at *index* of the arrays."""
         return self.move_groups.movable[self._leaders[index]]
 
     def feasible_mask(self, index: int) -> NodeMask:
-        """Return which nodes the unit at *index* may go to; shape (N,)."""
+        """Return the feasible nodes of the group at *index*; shape (N,)."""
         arrays = self.arrays
         mask: NodeMask = arrays.allowed[arrays.class_of[index]] & (
             arrays.required[index] <= arrays.available
@@ -96,15 +96,15 @@ class AssignmentState:
         return mask
 
     def rejection(self, index: int, node: int) -> str | None:
-        """Return why the node at *node* is closed to the unit at *index*."""
+        """Return why the node at *node* is infeasible for the group at *index*."""
         return self._feasibility.rejection(self.members(index), self._nodes[node])
 
     def apply(self, best: BestMove) -> None:
-        """Make the move *best*: what is chosen next is chosen after it."""
+        """Apply the move *best*; later selections start from the result."""
         self.place(best.group, best.target)
 
     def place(self, index: int, node: int) -> None:
-        """Move the unit at *index* to the node at *node*, for good."""
+        """Move the group at *index* to the node at *node*; it does not move again."""
         group, target = self.members(index), self._nodes[node]
         for migration in migrations_of(group, target):
             self.snapshot = self.snapshot.apply(migration)
@@ -119,9 +119,9 @@ class AssignmentState:
     def better_infeasible_nodes(
         self, best: BestMove, metric: ImbalanceMetric
     ) -> Iterator[tuple[str, str]]:
-        """Yield the closed nodes that would leave less imbalance than *best*.
+        """Yield the infeasible nodes that would give less imbalance than *best*.
 
-        Each with that imbalance, and with why it is closed.
+        Each item is the node with that imbalance, and why it is infeasible.
         """
         group = self.group(best)
         infeasible = self._feasibility.infeasible_nodes(group)
@@ -139,14 +139,14 @@ class AssignmentState:
                 yield f"{name} ({future:.3f})", infeasible[name]
 
     def unplaceable_groups(self) -> Iterator[tuple[MoveGroup, dict[NodeId, str]]]:
-        """Yield each unit that may go nowhere, and why each node is closed to it."""
+        """Yield each group without a feasible node, and why each node is infeasible."""
         for group in self.move_groups.movable.values():
             infeasible = self._feasibility.infeasible_nodes(group)
             if len(infeasible) == len(self.snapshot.nodes) - 1:
                 yield group, infeasible
 
     def current_loads(self) -> dict[NodeId, NodeLoad]:
-        """Return the loads after the moves made so far, in order of name."""
+        """Return the loads after the moves so far, in order of name."""
         return node_loads(self.snapshot, self._load_model)
 
     def _compile(self) -> ClusterArrays:
@@ -180,10 +180,11 @@ class AssignmentState:
     def _placement_classes(
         self, movable: Iterable[MoveGroup]
     ) -> tuple[list[NodeMask], list[int]]:
-        """Return the rows of open nodes, and which of them holds for each unit.
+        """Return one mask of allowed nodes per class, and the class of each group.
 
-        The first row is `CLOSED`. Units whom others can disturb have a row of
-        their own; the rest share one with those of the same rules.
+        The first class is `NO_NODES`. A group has a class of its own if the placement
+        of other guests affects its allowed nodes. The others share a class with the
+        groups of the same rules and hardware.
         """
         rows: list[NodeMask] = [np.zeros(len(self._nodes), bool)]
         shared: dict[object, int] = {}
@@ -199,7 +200,7 @@ class AssignmentState:
         return rows, class_of
 
     def _allowed_nodes(self, group: MoveGroup) -> NodeMask:
-        """Return the nodes that rules, hardware and neighbours leave to *group*."""
+        """Return the nodes allowed for *group* by rules, hardware and other guests."""
         key = self._class_key(group)
         if key not in self._compatible:
             self._compatible[key] = np.array(
@@ -216,7 +217,7 @@ class AssignmentState:
         return row
 
     def _class_key(self, group: MoveGroup) -> object:
-        """Return what decides which nodes suit *group*, whoever is on them."""
+        """Return a key of the allowed nodes of *group*, other guests aside."""
         leader = group[0].id
         return (
             self.snapshot.nodes[group[0].node].architecture,
@@ -226,7 +227,7 @@ class AssignmentState:
         )
 
     def _related_guests(self, group: MoveGroup) -> set[GuestId]:
-        """Return whose place matters to *group*."""
+        """Return the guests with an affinity or anti-affinity to *group*."""
         rules = self.rules
         relations = (rules.apart, rules.soft_apart, rules.soft_together)
         return {
@@ -244,7 +245,7 @@ class AssignmentState:
         }
 
     def _contested_nodes(self, group: MoveGroup) -> Iterable[NodeId]:
-        """Return the nodes which a neighbour, there or left behind, may close."""
+        """Return the nodes that related guests may make infeasible."""
         if any(guest.id in self.rules.soft_together for guest in group):
             return self._nodes
         return {

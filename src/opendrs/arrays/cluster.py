@@ -1,4 +1,4 @@
-"""A cluster and its feasible moves as arrays."""
+"""Cluster and its feasible moves as arrays."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ClusterArrays:
-    """A cluster and the moves that are allowed in it, as arrays.
+    """Cluster and its feasible moves as arrays.
 
-    A unit is what moves as one: a guest, or guests that stay together. N nodes,
-    U units, C classes of units that may go to the same nodes; resources are
-    cpu (cores) and memory (bytes), in this order. Nodes and units are in the
-    order in which names decide between equals. Scoring reads the arrays and
-    never writes them; a search that makes moves writes them in its own.
+    There are N nodes, G move groups and C placement classes: move groups with the same
+    allowed nodes. Resources are CPU (cores) and memory (bytes), in this order. Nodes
+    and groups are in the order of names, which resolves ties. Scoring only reads the
+    arrays; a search writes to arrays of its own.
 
     Attributes:
-        capacity: What each node has; shape (N, 2).
-        usage: What of it counts as taken; shape (N, 2).
-        demand: What each unit takes along; shape (U, 2).
-        node_of: The node each unit is on; shape (U,).
-        class_of: The class of each unit; shape (U,).
-        allowed: The nodes each class may go to; shape (C, N).
-        available: What each node can still take in, in measured memory and in
-            promised memory (bytes); shape (N, 2).
-        required: What each unit asks of both; shape (U, 2).
+        capacity: Capacity of each node; shape (N, 2).
+        usage: Used resources of each node; shape (N, 2).
+        demand: Resources that move with each group; shape (G, 2).
+        node_of: Node of each group; shape (G,).
+        class_of: Placement class of each group; shape (G,).
+        allowed: Allowed nodes of each class; shape (C, N).
+        available: Available memory of each node, measured and committed, in bytes;
+            shape (N, 2).
+        required: Memory that each group requires of both; shape (G, 2).
     """
 
     capacity: Floats

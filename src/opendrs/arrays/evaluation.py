@@ -1,9 +1,9 @@
-"""The best single move of a cluster, by imbalance or by TOPSIS.
+"""Best single move of a cluster, by imbalance or by TOPSIS.
 
-A move changes two rows, so each future is scored by the change of the sum and the sum
-of squares of the loads: a few operations for any of the G x N moves. That loses the
-last digits, so the moves that may be the best are evaluated again, exactly and in the
-order of operations of Proxmox VE.
+A move changes two rows. Each move is scored by the change of the sum and the sum of
+squares of the loads: a few operations for each of the G x N moves. This loses the last
+digits. Moves within `TOLERANCE` of the best are therefore evaluated again, exactly and
+in the order of operations of Proxmox VE.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import numpy as np
 from opendrs.arrays.cluster import ClusterArrays, Floats, Indices, Mask
 from opendrs.metrics import WEIGHTS, ImbalanceMetric, imbalances, sum_of_rows
 
-TOLERANCE = 1e-9  # relative; rounding of the short form stays below 1e-11
-NOISE = 1e-13  # rounding of the short form, relative to the squares it adds
-CHUNK_CELLS = 1 << 16  # moves scored at once: 512 KiB a temporary stays in cache
+TOLERANCE = 1e-9  # relative; incremental scores are accurate to 1e-11
+NOISE = 1e-13  # rounding of incremental scores, relative to the sum of squares
+CHUNK_CELLS = 1 << 16  # moves per chunk: temporaries of 512 KiB fit into the cache
 
 
 @dataclass(frozen=True, slots=True)
 class BestMove:
-    """The best move, and the measure it leads to.
+    """Best single move and the resulting imbalance.
 
     Attributes:
-        group: Index of the unit that moves.
-        target: Index of the node it goes to.
-        imbalance: The imbalance afterwards, in the form asked for.
+        group: Index of the move group.
+        target: Index of the target node.
+        imbalance: Imbalance after the move, in the requested metric.
     """
 
     group: int
@@ -39,10 +39,10 @@ class BestMove:
 def best_by_imbalance(
     arrays: ClusterArrays, metric: ImbalanceMetric
 ) -> BestMove | None:
-    """Return the move that leaves the least imbalance; None if none is allowed.
+    """Return the move with the smallest resulting imbalance; None if none is allowed.
 
-    Imbalances are cut to 15 decimals; between equals the unit and then the
-    target that come first are taken.
+    Imbalances are truncated to 15 decimals. Ties are resolved by the index of the
+    group, then of the target.
 
     Source:
         Proxmox VE 9, ha-auto-rebalance-method bruteforce.
@@ -59,10 +59,10 @@ def best_by_imbalance(
 
 
 def best_by_topsis(arrays: ClusterArrays, metric: ImbalanceMetric) -> BestMove | None:
-    """Return the move that TOPSIS ranks first; None if none is allowed.
+    """Return the move that TOPSIS ranks first, or None if none is allowed.
 
-    The criteria are those of `opendrs.metrics.load`. Between equals the unit
-    and then the target that come first are taken.
+    The criteria are those of `opendrs.metrics.load`. Ties are resolved by the index of
+    the group, then of the target.
 
     Source:
         Proxmox VE 9, ha-auto-rebalance-method topsis.
@@ -97,10 +97,10 @@ def exact_imbalances(
     """Return the imbalance after each move, to the last digit.
 
     Args:
-        arrays: The cluster before the move.
-        groups: The unit that each move takes; shape (k,).
-        targets: The node to which it takes it; shape (k,).
-        metric: The form of the imbalance.
+        arrays: The cluster before the moves.
+        groups: Group of each move; shape (k,).
+        targets: Target node of each move; shape (k,).
+        metric: Imbalance metric.
 
     Returns:
         One imbalance per move; shape (k,).
@@ -115,21 +115,21 @@ def exact_imbalances(
 
 
 class _MoveScores:
-    """Scores of all moves of some units, from sums that each move changes."""
+    """Incremental scores of all moves of some groups."""
 
     def __init__(self, arrays: ClusterArrays) -> None:
         self._arrays = arrays
         self._n = len(arrays.capacity)
         self._loads = arrays.usage / arrays.capacity
         self._mean = self._loads.mean(axis=1)
-        # Deviations, so that squares do not swallow small differences.
+        # Squares of deviations keep the digits that squares of loads would lose.
         self._center = float(self._mean.sum()) / max(1, self._n)
         self._deviation = self._mean - self._center
         self._squares = np.square(self._loads).sum(axis=0)
         self._noise = NOISE * float(np.square(self._mean).sum()) / max(1, self._n)
 
     def permitted(self, groups: Indices) -> Mask:
-        """Return which node each unit may go to; shape (k, N)."""
+        """Return the feasible nodes of each group; shape (k, N)."""
         c = self._arrays
         mask = c.allowed[c.class_of[groups]]
         mask &= c.required[groups, 0, None] <= c.available[:, 0]
@@ -138,11 +138,11 @@ class _MoveScores:
         return mask
 
     def lowest_variations(self, groups: Indices) -> Floats:
-        """Return the least squared coefficient of variation after each move.
+        """Return a lower bound of the squared coefficient of variation after each move.
 
-        That is a lower bound of what it is, near to it but for rounding: where
-        hardly any imbalance is left, rounding is all there is. The shape is
-        (k, N); infinite where a move is not permitted.
+        The bound differs from the exact value only by rounding, which dominates if
+        hardly any imbalance remains. The shape is (k, N); infinity where a move is not
+        permitted.
         """
         c, n = self._arrays, self._n
         source = c.node_of[groups]
@@ -189,7 +189,7 @@ class _MoveScores:
         return average, 1.0 + np.maximum(highest, 0.0)
 
     def _loads_without(self, groups: Indices) -> Floats:
-        """Return the loads of the sources once the units are gone; shape (k, 2)."""
+        """Return the loads of the sources after the groups have left; shape (k, 2)."""
         c = self._arrays
         source = c.node_of[groups]
         remaining = np.maximum(c.usage[source] - c.demand[groups], 0.0)
@@ -199,12 +199,12 @@ class _MoveScores:
 
 @dataclass(frozen=True, slots=True)
 class _IdealPoint:
-    """What TOPSIS measures from; one number per criterion, all to be minimised.
+    """Reference points of TOPSIS; one value per criterion, all to be minimized.
 
     Attributes:
-        weight: Share of each criterion over the norm of its column.
-        best: The least value.
-        worst: The largest value.
+        weight: Weight of each criterion divided by the norm of its column.
+        best: Smallest value of each criterion.
+        worst: Largest value of each criterion.
     """
 
     weight: Floats
@@ -213,7 +213,7 @@ class _IdealPoint:
 
     @classmethod
     def of(cls, parts: Iterable[Sequence[Floats]]) -> _IdealPoint | None:
-        """Return the ideal of all *parts*, or None if there is nothing in them."""
+        """Return the reference points of all *parts*, or None if they are empty."""
         squares = np.zeros(len(WEIGHTS))
         low, high = np.full(len(WEIGHTS), np.inf), np.full(len(WEIGHTS), -np.inf)
         for part in parts:
@@ -242,9 +242,9 @@ class _IdealPoint:
 
 
 def _highest_elsewhere(loads: Floats, source: Indices) -> Floats:
-    """Return the highest load but for that of the source; shape (k,).
+    """Return the highest load except that of the source; shape (k,).
 
-    The target is not left out: its load can only grow.
+    The target is included: its load can only grow.
     """
     first = int(loads.argmax())
     second = np.delete(loads, first).max(initial=0.0)
@@ -287,7 +287,7 @@ def _lowest_of_each_group(
 def _variation_of_best(
     arrays: ClusterArrays, score: Callable[[Indices], Floats], lowest_scores: Floats
 ) -> float:
-    """Return the exact squared variation after the move that scores best."""
+    """Return the exact squared variation after the move with the best score."""
     group = np.array([lowest_scores.argmin()])
     target = score(group).argmin(axis=1)
     coefficient = exact_imbalances(arrays, group, target, ImbalanceMetric.CV)
@@ -300,7 +300,7 @@ def _moves_within(
     lowest_scores: Floats,
     limit: float,
 ) -> tuple[Indices, Indices]:
-    """Return the moves that score at most *limit*, as units and targets."""
+    """Return the moves that score at most *limit*, as groups and targets."""
     candidates = np.flatnonzero(lowest_scores <= limit)
     moves = [
         (candidates[chunk][rows], targets)
@@ -320,13 +320,13 @@ def _chunks(arrays: ClusterArrays) -> Iterator[Indices]:
 
 
 def _slices(count: int, width: int) -> Iterator[slice]:
-    """Yield slices of *count* rows that hold about `CELLS` cells each."""
+    """Yield slices of *count* rows with about `CHUNK_CELLS` cells each."""
     size = max(1, CHUNK_CELLS // max(1, width))
     for start in range(0, count, size):
         yield slice(start, start + size)
 
 
 def _truncate(values: Floats) -> Floats:
-    """Return *values* cut to 15 decimals, as Proxmox stores them."""
+    """Return *values* truncated to 15 decimals, as Proxmox VE stores them."""
     truncated: Floats = np.trunc(values * 1e15) / 1e15
     return truncated

@@ -1,10 +1,11 @@
-"""Guests that migrate as one, and guests that are skipped, with the reason."""
+"""Guests that migrate as one, and skipped guests with the reason."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import (
@@ -18,7 +19,9 @@ from opendrs.model import (
     Migration,
     Mobility,
     NodeId,
+    Pin,
     Snapshot,
+    TagExclusion,
     format_list,
 )
 from opendrs.rules import CompiledRules
@@ -26,17 +29,78 @@ from opendrs.rules import CompiledRules
 MoveGroup = tuple[Guest, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MobilityFilter:
-    """Which guests a policy is willing to move.
+class SkipReason(StrEnum):
+    """Reason why a guest is skipped. The values are stable."""
+
+    NOT_RUNNING = "not-running"
+    """The guest is not running."""
+    MIGRATION_IN_PROGRESS = "migration-in-progress"
+    """The guest is migrating."""
+    NODE_NOT_ONLINE = "node-not-online"
+    """The node of the guest is not online."""
+    PINNED = "pinned"
+    """A rule pins the guest."""
+    TAG_EXCLUDED = "tag-excluded"
+    """A rule excludes a tag of the guest."""
+    CONTRADICTORY_RULES = "contradictory-rules"
+    """The rules of the guest contradict each other."""
+    RECENTLY_STARTED = "recently-started"
+    """The guest was started within the minimum uptime."""
+    COOLDOWN = "cooldown"
+    """The guest was migrated within the cooldown."""
+    NOT_HA_MANAGED = "not-ha-managed"
+    """The guest is not managed by the HA manager, which the policy requires."""
+    METRICS_MISSING = "metrics-missing"
+    """A required metric of the guest is unknown."""
+    NO_CPU_LIMIT = "no-cpu-limit"
+    """The guest has no CPU limit, which the static load model requires."""
+    MOBILITY_NONE = "mobility-none"
+    """The guest cannot be migrated."""
+    MOBILITY_COLD = "mobility-cold"
+    """The guest can only be migrated cold, which the policy does not do."""
+    GROUP_MEMBER_SKIPPED = "group-member-skipped"
+    """Another guest of the move group is skipped."""
+    GROUP_ON_SEVERAL_NODES = "group-on-several-nodes"
+    """The guests of the move group are not all on one node."""
+    NO_COMMON_NODE = "no-common-node"
+    """The move group cannot be brought together on one node."""
+    OVER_BUDGET = "over-budget"
+    """Bringing the move group together exceeds the budget."""
+    LAST_MIGRATED = "last-migrated"
+    """The guest was the last one that the policy migrated."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedGuest:
+    """Reason why a guest is not migrated.
 
     Attributes:
-        load_model: What counts as their usage; it must be known.
+        reason: Code of the reason.
+        detail: The reason as a sentence, for the operator.
+    """
+
+    reason: SkipReason
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+_REQUIRED_METRIC = {LoadModel.STATIC: "limit", LoadModel.DYNAMIC: "usage"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MobilityFilter:
+    """Restrictions of a policy on the guests that it migrates.
+
+    Attributes:
+        load_model: Load model; the usage of a guest in this model must be known.
         allow_cold_migration: Whether containers may be stopped, moved and started.
-        only_ha_managed: Whether guests that no HA manager knows stay.
-        include_unlimited: Whether guests without cpu limit may move in STATIC mode. They
-            weigh a whole node before and after, and nothing on the way, so that
-            what a move is expected to change does not come true.
+        only_ha_managed: Whether guests that are not managed by the HA manager are
+            skipped.
+        include_unlimited: Whether guests without CPU limit may migrate in the STATIC
+            model. They count as a whole node on source and target, but as nothing in
+            the demand of a move. The expected change of the load is then not reached.
     """
 
     load_model: LoadModel
@@ -47,16 +111,15 @@ class MobilityFilter:
 
 @dataclass(frozen=True, slots=True)
 class MoveGroups:
-    """What may be moved, and who stays for what reason.
+    """Move groups that may be migrated, and skipped guests.
 
     Attributes:
-        movable: Guests that move as one, by the smallest of their names.
-        skipped: Why each guest that stays does so; stopped ones are no
-            subject.
+        movable: Guests that migrate as one, by the smallest of their names.
+        skipped: Why each skipped guest is not migrated; stopped guests are absent.
     """
 
     movable: Mapping[GuestId, MoveGroup]
-    skipped: Mapping[GuestId, str]
+    skipped: Mapping[GuestId, SkippedGuest]
 
 
 def compile_move_groups(
@@ -65,21 +128,21 @@ def compile_move_groups(
     limits: Limits,
     mobility_filter: MobilityFilter,
 ) -> MoveGroups:
-    """Return what may be moved in *snapshot*.
+    """Return the move groups of *snapshot* and the skipped guests.
 
-    Guests that a strict affinity rule joins move as one, if all of them but the
-    stopped are on one node and may be moved; as the bundles of Proxmox VE do.
+    Guests of a strict affinity rule migrate as one, like the bundles of Proxmox VE. All
+    of them except stopped ones must be on one node and migratable.
     """
     skipped = skip_reasons(snapshot, rules, limits, mobility_filter)
     movable: dict[GuestId, MoveGroup] = {}
     for group in move_groups(snapshot, rules):
         leader = group[0].id
-        detail = _group_reason(group, skipped)
-        if detail is None:
+        reason = _group_reason(group, skipped)
+        if reason is None:
             movable[leader] = group
         else:
             skipped.update(
-                {guest.id: detail for guest in group if guest.id not in skipped}
+                {guest.id: reason for guest in group if guest.id not in skipped}
             )
     return MoveGroups(movable, skipped)
 
@@ -89,19 +152,22 @@ def skip_reasons(
     rules: CompiledRules,
     limits: Limits,
     mobility_filter: MobilityFilter,
-) -> dict[GuestId, str]:
-    """Return why guests may not be moved, each taken by itself; stopped ones apart."""
+) -> dict[GuestId, SkippedGuest]:
+    """Return why guests must not migrate, apart from their groups.
+
+    Stopped guests are absent.
+    """
     return {
-        name: detail
+        name: reason
         for name, guest in sorted(snapshot.guests.items())
         if guest.is_active
-        and (detail := _skip_reason(guest, snapshot, rules, limits, mobility_filter))
+        and (reason := _skip_reason(guest, snapshot, rules, limits, mobility_filter))
         is not None
     }
 
 
 def migrations_of(group: MoveGroup, target: NodeId) -> tuple[Migration, ...]:
-    """Return the moves that take *group* to *target*."""
+    """Return the migrations that take *group* to *target*."""
     return tuple(
         LiveMigration(guest.id, guest.node, target)
         if guest.effective_mobility is Mobility.LIVE
@@ -110,14 +176,14 @@ def migrations_of(group: MoveGroup, target: NodeId) -> tuple[Migration, ...]:
     )
 
 
-def describe_skipped(skipped: Mapping[GuestId, str]) -> tuple[str, ...]:
-    """Return a line for each reason to leave guests alone, and who they are."""
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for guest, detail in sorted(skipped.items()):
-        by_reason[detail].append(guest)
+def describe_skipped(skipped: Mapping[GuestId, SkippedGuest]) -> tuple[str, ...]:
+    """Return one line per reason, with the guests that are skipped for it."""
+    guests_by_reason: defaultdict[SkippedGuest, list[str]] = defaultdict(list)
+    for guest in sorted(skipped):
+        guests_by_reason[skipped[guest]].append(guest)
     return tuple(
-        f"left alone: {format_list(guests)}: {detail}"
-        for detail, guests in by_reason.items()
+        f"skipped: {format_list(guests)}: {reason.detail}"
+        for reason, guests in guests_by_reason.items()
     )
 
 
@@ -127,10 +193,10 @@ def _skip_reason(
     rules: CompiledRules,
     limits: Limits,
     mobility_filter: MobilityFilter,
-) -> str | None:
+) -> SkippedGuest | None:
     return (
         _state_reason(guest, snapshot)
-        or rules.immovable.get(guest.id)
+        or _rule_reason(guest, snapshot, rules)
         or _cooldown_reason(guest, snapshot, limits)
         or _filter_reason(guest, mobility_filter)
         or _mobility_reason(
@@ -139,56 +205,88 @@ def _skip_reason(
     )
 
 
-def _state_reason(guest: Guest, snapshot: Snapshot) -> str | None:
+def _state_reason(guest: Guest, snapshot: Snapshot) -> SkippedGuest | None:
     node = snapshot.nodes[guest.node]
     if guest.state is not GuestState.RUNNING:
-        return f"guest state {guest.state}"
+        return SkippedGuest(SkipReason.NOT_RUNNING, f"guest state {guest.state}")
     if guest.migrating_to is not None:
+        detail = "migration in progress"
         for name in guest.occupied_nodes:
             if not snapshot.nodes[name].reachable:
-                return f"it may still be migrating, and {name} does not answer"
-        return "it is on the move"
-    return None if node.online else f"its node {node.id} is {node.state}"
+                detail = f"migration in progress, node {name} unreachable"
+                break
+        return SkippedGuest(SkipReason.MIGRATION_IN_PROGRESS, detail)
+    if node.online:
+        return None
+    detail = f"state of node {node.id}: {node.state}"
+    return SkippedGuest(SkipReason.NODE_NOT_ONLINE, detail)
 
 
-def _cooldown_reason(guest: Guest, snapshot: Snapshot, limits: Limits) -> str | None:
+def _rule_reason(
+    guest: Guest, snapshot: Snapshot, rules: CompiledRules
+) -> SkippedGuest | None:
+    detail = rules.immovable.get(guest.id)
+    if detail is None:
+        return None
+    # The last matching rule determines the detail as well.
+    for rule in reversed(snapshot.rules):
+        if isinstance(rule, Pin) and guest.id in rule.guests:
+            return SkippedGuest(SkipReason.PINNED, detail)
+        if isinstance(rule, TagExclusion) and guest.tags & rule.tags:
+            return SkippedGuest(SkipReason.TAG_EXCLUDED, detail)
+    return SkippedGuest(SkipReason.CONTRADICTORY_RULES, detail)
+
+
+def _cooldown_reason(
+    guest: Guest, snapshot: Snapshot, limits: Limits
+) -> SkippedGuest | None:
     if guest.uptime is not None and guest.uptime < limits.min_uptime:
-        return f"it started less than {limits.min_uptime:g} s ago"
+        detail = f"started less than {limits.min_uptime:g} s ago"
+        return SkippedGuest(SkipReason.RECENTLY_STARTED, detail)
     if guest.migrated_at is not None:
         # A time in the future is treated as now.
         elapsed = max(0.0, (snapshot.taken_at - guest.migrated_at).total_seconds())
         if elapsed < limits.cooldown:
-            return f"it was moved less than {limits.cooldown:g} s ago"
+            detail = f"migrated less than {limits.cooldown:g} s ago"
+            return SkippedGuest(SkipReason.COOLDOWN, detail)
     return None
 
 
-def _filter_reason(guest: Guest, mobility_filter: MobilityFilter) -> str | None:
+def _filter_reason(
+    guest: Guest, mobility_filter: MobilityFilter
+) -> SkippedGuest | None:
     if mobility_filter.only_ha_managed and guest.ha_managed is False:
-        return "it is not managed by the HA manager"
+        detail = "not managed by the HA manager"
+        return SkippedGuest(SkipReason.NOT_HA_MANAGED, detail)
     guest_demand = demand(guest, mobility_filter.load_model)
     if guest_demand is None:
-        return "its usage is not known"
+        detail = f"{_REQUIRED_METRIC[mobility_filter.load_model]} unknown"
+        return SkippedGuest(SkipReason.METRICS_MISSING, detail)
     if mobility_filter.load_model is LoadModel.STATIC and not (
         guest_demand.cpu or mobility_filter.include_unlimited
     ):
-        return "it has no cpu limit to be weighed by"
+        return SkippedGuest(SkipReason.NO_CPU_LIMIT, "no CPU limit")
     return None
 
 
-def _mobility_reason(guest: Guest, *, allow_cold_migration: bool) -> str | None:
+def _mobility_reason(
+    guest: Guest, *, allow_cold_migration: bool
+) -> SkippedGuest | None:
     suffix = f": {guest.mobility_detail}" if guest.mobility_detail else ""
     if guest.effective_mobility is Mobility.NONE:
-        return f"it cannot move{suffix}"
+        return SkippedGuest(SkipReason.MOBILITY_NONE, f"not migratable{suffix}")
     if guest.effective_mobility is Mobility.COLD:
         if guest.kind is not GuestKind.CONTAINER:
-            return f"it cannot move live{suffix}"
+            detail = f"not live-migratable{suffix}"
+            return SkippedGuest(SkipReason.MOBILITY_COLD, detail)
         if not allow_cold_migration:
-            return "it is a container, which would have to be stopped to move"
+            detail = "container, and cold migration is not allowed"
+            return SkippedGuest(SkipReason.MOBILITY_COLD, detail)
     return None
 
 
 def move_groups(snapshot: Snapshot, rules: CompiledRules) -> Iterable[MoveGroup]:
-    """Yield the guests that must move as one, in order of name; stopped ones apart."""
+    """Yield the guests that migrate as one, in order of name, without stopped ones."""
     seen: set[GuestId] = set()
     for name, guest in sorted(snapshot.guests.items()):
         if name in seen or not guest.is_active:
@@ -202,12 +300,16 @@ def move_groups(snapshot: Snapshot, rules: CompiledRules) -> Iterable[MoveGroup]
         yield group
 
 
-def _group_reason(group: MoveGroup, skipped: Mapping[GuestId, str]) -> str | None:
+def _group_reason(
+    group: MoveGroup, skipped: Mapping[GuestId, SkippedGuest]
+) -> SkippedGuest | None:
     for guest in group:
         if guest.id in skipped:
             if len(group) == 1:
                 return skipped[guest.id]
-            return f"it moves only with {guest.id}, and {skipped[guest.id]}"
+            detail = f"same move group as {guest.id}: {skipped[guest.id].detail}"
+            return SkippedGuest(SkipReason.GROUP_MEMBER_SKIPPED, detail)
     if len({guest.node for guest in group}) > 1:
-        return "it must be together with guests that are on other nodes"
+        detail = "affinity to guests on other nodes"
+        return SkippedGuest(SkipReason.GROUP_ON_SEVERAL_NODES, detail)
     return None

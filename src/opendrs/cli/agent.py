@@ -1,4 +1,4 @@
-"""opendrs agent: look after one host, and ask the controller for relief."""
+"""The command `opendrs agent`: run the agent of one host."""
 
 from __future__ import annotations
 
@@ -34,25 +34,26 @@ REQUEST_REJECTED = 3
 
 @click.command(name="agent")
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
-@click.option("--once", is_flag=True, help="One round, and an end.")
+@click.option("--once", is_flag=True, help="Run one cycle and exit.")
 @level_option
 @format_option
 def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
-    """Look after one host, and ask the controller for relief.
+    """Run the agent of one host.
 
-    CONFIG says in its table [agent] which node this is and where the controller
-    takes requests, and has one platform: this host. Each interval a sample is
-    taken, the host is judged by the settings of [policy.consolidate], and the
-    controller is told: that all is calm, that the host could be emptied, or who
-    should leave it. Samples outlast a restart. Ctrl-C ends it.
+    CONFIG names the node and the controller in its section [agent], and has exactly
+    one platform: this host. In each interval the agent samples the load and judges it
+    with the settings of [policy.consolidate]. It sends the controller a request with
+    the load state of the host: normal, underloaded (the host can be drained), or
+    overloaded, with the guests to evict. Samples survive a restart. Ctrl-C stops the
+    agent.
 
     \b
       opendrs agent /etc/opendrs/agent.toml
       opendrs agent agent.toml --once
 
-    Exit status: 0 stopped by the operator, 2 a mistake in CONFIG, 3 the record
-    could not be kept or, with --once, the controller did not take the request.
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    Exit status: 0 stopped by the operator; 2 an error in CONFIG; 3 the record
+    cannot be written or, with --once, the controller did not accept the request.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = read_settings(config)
     about = _require_agent_settings(settings.agent, config)
     clock, cancellation = SystemClock(), CancellationToken()
@@ -82,8 +83,8 @@ def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
 def _require_agent_settings(agent: AgentSettings | None, config: Path) -> AgentSettings:
     if agent is None:
         raise ConfigurationError(
-            f"{display_path(config)}: agent: is missing; it says which node this is, "
-            "where the controller is, and where the token"
+            f"{display_path(config)}: agent: section missing; set node, controller and "
+            "token_file"
         )
     return agent
 
@@ -92,16 +93,16 @@ def _agent_platform(settings: Settings, config: Path) -> Platform:
     if len(settings.platforms) != 1:
         names = ", ".join(sorted(settings.platforms)) or "none"
         raise ConfigurationError(
-            f"{display_path(config)}: platform: expected one, this host; "
-            f"there is: {names}"
+            f"{display_path(config)}: platform: expected one (this host), got "
+            f"{len(settings.platforms)}: {names}"
         )
     (only,) = settings.platforms.values()
     return connect_platform(only)
 
 
 def _agent_policy(settings: Settings, agent: AgentSettings) -> Consolidate:
-    """Return the policy by which hosts are judged, with the agent's interval."""
+    """Return the policy that judges the load of the host, with the agent's interval."""
     interval = {"interval": agent.interval}
     policy = settings.load_policy(Consolidate.name, interval)
-    assert isinstance(policy, Consolidate)  # noqa: S101 - that is its name
+    assert isinstance(policy, Consolidate)  # noqa: S101 - for the type checker
     return policy

@@ -1,4 +1,4 @@
-"""opendrs apply: plan, ask, and do it step by step."""
+"""The command `opendrs apply`: plan, ask for confirmation, execute."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from opendrs.errors import ConfigurationError
 
 @click.command(name="apply")
 @source_argument
-@click.option("--yes", is_flag=True, help="Do not ask before acting.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @policy_option
 @set_option
 @budget_option
@@ -54,23 +54,23 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> int:
-    """Plan, ask, and do it step by step.
+    """Plan, ask for confirmation, and execute the plan.
 
-    Shows the plan as plan does, and its summary once more before the question. Each
-    step is judged once more on a fresh look at the cluster before it starts. After
-    Ctrl-C no step starts and running migrations finish; Ctrl-C again aborts them.
-    When this process is killed, the next apply first follows what it had
-    started.
+    Shows the same plan as the command plan, and repeats the summary before it asks.
+    A guard checks each step on a fresh snapshot before the step starts. After Ctrl-C
+    no step starts and running migrations finish; a second Ctrl-C aborts them. If
+    this process is killed, the next apply first determines the outcome of the steps
+    in progress.
 
     \b
       opendrs apply lab
-      opendrs apply lab --yes --set moves=5
+      opendrs apply lab --yes --set max_migrations=5
       opendrs apply lab --policy optimize --budget '500 GiB' --time-limit 20
-      opendrs apply lab --yes --format json      records of what was done
+      opendrs apply lab --yes --format json      print the outcomes as JSON
 
-    Exit status: 0 all done or nothing to do, 1 some was refused, skipped or
-    declined, 3 some failed.
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    Exit status: 0 all done or nothing to do; 1 you declined, or some steps were
+    not started (rejected by the guard, or skipped); 3 some steps failed.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     chosen = choose_policy(settings, policy, assignments, budget, time_limit)
     cluster = open_source(source, settings, pace=simulation_pace(output_format))
@@ -93,17 +93,20 @@ def command(  # noqa: PLR0913 - one for each option
 
 def _require_confirmation(*, yes: bool, output_format: str) -> None:
     if not yes and output_format == JSON:
-        raise ConfigurationError("apply --format json cannot ask; add --yes")
+        raise ConfigurationError(
+            "apply: --format json cannot ask for confirmation; add --yes"
+        )
     if not yes and not sys.stdin.isatty():
         raise ConfigurationError(
-            "apply asks before it acts, and there is no terminal to ask on; add --yes"
+            "apply: standard input is not a terminal, so no confirmation is possible; "
+            "add --yes"
         )
 
 
 def _confirm(table_output: TableOutput) -> bool:
     table_output.repeat_summary()
     click.echo()
-    if click.confirm("Do this?", default=False):
+    if click.confirm("Execute this plan?", default=False):
         return True
     click.echo("Nothing was started.")
     return False

@@ -35,14 +35,14 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyTask:
-    """What is to be performed.
+    """Inputs of one cycle of apply or demo.
 
     Attributes:
-        source: Where.
-        policy: What decides.
-        store: Where it is recorded.
-        time_limit: For how long the policy searches; None for as long as it takes.
-        poll_interval: Seconds between two looks at what runs.
+        source: The cluster.
+        policy: The policy.
+        store: The store for the records.
+        time_limit: Search time of the policy in seconds; None for no limit.
+        poll_interval: Seconds between two polls of running tasks.
     """
 
     source: ClusterSource
@@ -54,17 +54,17 @@ class ApplyTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyResult:
-    """What was seen, decided and done.
+    """Result of one cycle: observation, decision and outcomes.
 
     Attributes:
-        task: What was to be performed.
-        recovered: What an interrupted run had started, and what came of it.
-        before: The cluster that was decided about.
-        decision: What was decided.
-        report: What came of it; None when it was not carried out.
-        after: The cluster afterwards; None when nothing was done, or when it
-            could not be seen.
-        metrics: What the policy measures afterwards.
+        task: The inputs of the cycle.
+        recovered: Steps that an interrupted run had started, with their outcomes.
+        before: The snapshot of the decision.
+        decision: The decision.
+        report: The outcomes; None if the plan was not executed.
+        after: The cluster after the plan; None if it was not executed, or if the
+            platform is unreachable.
+        metrics: Metrics of the policy after the plan.
     """
 
     task: ApplyTask
@@ -77,38 +77,38 @@ class ApplyResult:
 
 
 class OutputFormat(Protocol):
-    """Who is shown the performance."""
+    """Output of one cycle, for an operator or a program."""
 
     def show_recovery(self, records: Sequence[StepRecord]) -> None:
-        """Take note that an interrupted run had started *records*."""
+        """Report *records*, the unfinished steps of an interrupted run."""
 
     def show_decision(self, result: ApplyResult) -> None:
-        """Take note of the decision."""
+        """Report the decision."""
 
     def observer(
         self, cancellation: CancellationToken
     ) -> AbstractContextManager[ExecutionObserver]:
-        """Return whom to tell what happens."""
+        """Return the observer of the execution."""
 
     def show_result(self, result: ApplyResult) -> None:
-        """Take note of the end."""
+        """Report the outcomes."""
 
 
 def run_apply_cycle(
     task: ApplyTask, output: OutputFormat, consent: Callable[[], bool]
 ) -> int:
-    """Resume, plan, ask, act; return the exit status.
+    """Recover, plan, ask for confirmation, execute; return the exit status.
 
     Args:
-        task: What to perform.
-        output: Who is shown it.
-        consent: Asked before anything is started.
+        task: The inputs of the cycle.
+        output: The output.
+        consent: Called before the first step; nothing is started if it returns False.
 
     Raises:
-        KeyboardInterrupt: The operator stopped it before there was a plan.
-        ConfigurationError: A rule of the configuration does not fit the cluster.
-        PlatformError: The cluster cannot be seen.
-        StoreError: The record could not be kept.
+        KeyboardInterrupt: The operator stopped the recovery.
+        ConfigurationError: A rule of the configuration does not match the cluster.
+        PlatformError: The cluster cannot be observed.
+        StoreError: A record could not be written.
     """
     correct_times(task.store, task.source.clock.now())
     recovered = _recover(task, output)
@@ -128,7 +128,7 @@ def run_apply_cycle(
 
 
 def _recover(task: ApplyTask, output: OutputFormat) -> tuple[StepRecord, ...]:
-    """Follow to its end what an interrupted run has started."""
+    """Wait for the unfinished steps of an interrupted run; return their records."""
     unfinished = task.store.unfinished()
     if not unfinished:
         return ()
@@ -136,13 +136,13 @@ def _recover(task: ApplyTask, output: OutputFormat) -> tuple[StepRecord, ...]:
     cancellation = CancellationToken()
     with cancel_on_signals(cancellation), output.observer(cancellation) as observer:
         recovered = recover(_execution_context(task, observer, cancellation))
-    if cancellation.stop_requested:  # who stops what is old wants nothing new
+    if cancellation.stop_requested:  # an operator who stops here wants no new plan
         raise KeyboardInterrupt
     return recovered
 
 
 def _decide(task: ApplyTask, recovered: tuple[StepRecord, ...]) -> ApplyResult:
-    """Return what is seen now, and what to do about it."""
+    """Observe the cluster and return the decision of the policy."""
     observed = observe(task.source)
     forget_ended_migrations(observed, task.store, task.source.platform)
     snapshot = enrich_snapshot(observed, task.policy, task.store)
@@ -184,17 +184,17 @@ def _observe_result(decided: ApplyResult, report: ExecutionReport) -> ApplyResul
     policy = decided.task.policy
     try:
         after = decided.task.source.platform.observe()
-    except PlatformError:  # what was done must be told all the same
+    except PlatformError:  # the outcomes must be reported nevertheless
         return replace(decided, report=report)
     metrics = policy.decide(after, policy.initial_memory()).before
     return replace(decided, report=report, after=after, metrics=metrics)
 
 
 def exit_status(report: ExecutionReport, cancellation: CancellationToken) -> int:
-    """Return 0 when all was done, 1 when some was not, 3 when some failed."""
+    """Return 0 if all steps are done, 3 if a step failed, otherwise 1."""
     if report.all_done:
         return 0
-    # What the operator gave up did not fail.
+    # A step that the operator aborted did not fail.
     failures = (
         _FAILURES if cancellation.abort_requested else (*_FAILURES, Outcome.ABORTED)
     )

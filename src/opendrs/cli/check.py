@@ -1,4 +1,4 @@
-"""opendrs check: everything wrong in a file, at once."""
+"""The command `opendrs check`: all errors in a file or a cluster."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from opendrs.cli.validation import ValidationResult, validate_document
 from opendrs.config import (
     MAX_DIAGNOSTICS,
     Diagnostic,
+    DiagnosticCode,
+    KeyPath,
     Severity,
     display_path,
     is_history,
@@ -57,8 +59,8 @@ from opendrs.rules import Contradiction, Violation, compile_rules, violations
 from opendrs.simulation.clock import SATURDAY_NOON
 
 INVALID, BAD_INPUT = 1, 2
-MAX_LISTED = 100  # errors, and as many warnings
-MAX_VIOLATIONS = 3  # contradictions, and as many broken rules; more with --all
+MAX_LISTED = 100  # errors, and the same number of warnings
+MAX_VIOLATIONS = 3  # contradictions, and the same number of violations; --all: all
 
 
 @click.command(name="check")
@@ -75,35 +77,40 @@ def command(
     show_all: bool,
     output_format: str,
 ) -> int:
-    """Find everything wrong in a file, at once.
+    """Validate a file, or check a cluster for violated rules.
 
-    SOURCE is a configuration, a file of rules alone, a snapshot, a history, a
-    scenario, a sweep, a drill, or what else can be observed. Besides mistakes in
-    the file, rules that contradict one another are found and, in a cluster, rules
-    that are broken. Of a configuration, the files it names are read as well,
-    libraries that it needs are looked for, and nodes in rules must be there.
+    SOURCE is a configuration, a file with rules only, a snapshot, a history, a
+    scenario file (simulate), a sweep file, a drill file, a configured platform, or
+    demo. Besides errors in the
+    file, check reports rules that contradict each other and, in a cluster, violated
+    rules. For a configuration, it also reads the files named there, checks that the
+    required libraries are installed, and that the nodes in rules exist.
 
-    A number that cannot be is an error, such as 59 of 16 cores in use; one that
-    is improbable, such as a node with 64 MiB, is a warning. Both are written to
-    standard error; with --format json they are listed as diagnostics. So are files
-    with a secret, and records, that other users can read or change.
+    An impossible value, such as 59 of 16 cores in use, is an error. An implausible
+    one, such as a node with 64 MiB, is a warning. So are secret and database files that
+    other users can read or change. Errors and warnings are printed on standard
+    error; with --format json they are listed as diagnostics.
 
     \b
       opendrs check opendrs.toml
-      opendrs check cluster.json --all           every broken rule, not three
+      opendrs check cluster.json --all           list all, not the first three
       opendrs check history.jsonl --at 2026-11-22T09:30
       opendrs check lab --config opendrs.toml
 
-    Exit status: 0 in order, also with warnings; 1 a contradiction or a broken
-    strict rule; 2 a mistake in the file.
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    Exit status: 0 no errors, also with warnings; 1 a contradiction or a violated
+    strict rule; 2 an error in the file.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     try:
         result = _validate_source(source, config, at)
-    except ConfigurationError as error:  # it cannot even be read
+    except ConfigurationError as error:  # not readable or not parsable
         if output_format != JSON:
             raise
         result = ValidationResult(
-            "a file", tuple(Diagnostic((), each) for each in error.messages)
+            "a file",
+            tuple(
+                Diagnostic((), each, code=DiagnosticCode.UNUSABLE_FILE)
+                for each in error.messages
+            ),
         )
     problems: tuple[Sequence[Contradiction], Sequence[Violation]] = ((), ())
     if result.is_valid:
@@ -131,7 +138,7 @@ def command(
         limit = None if show_all else MAX_VIOLATIONS
         print_rule_problems(screen, contradictions, violated, limit)
         conclusion = _conclusion(result, contradictions, violated)
-        screen.print(printable(f"{source}: {_describe_result(result)}{conclusion}."))
+        screen.print(printable(f"{source}: {_describe_result(result)}: {conclusion}"))
     return status
 
 
@@ -143,7 +150,7 @@ def _validate_source(
         if is_history(path):
             return _validate_history(path, at)
         if at is not None:
-            observe(as_of(file_source(path), at))  # refuses a time before it
+            observe(as_of(file_source(path), at))  # rejects a time before the snapshot
         name = display_path(path)
         document = parse(read_text(path), name, path.suffix)
         result = validate_document(document, name, path.parent)
@@ -151,20 +158,24 @@ def _validate_source(
             result, diagnostics=(*result.diagnostics, *_exposure_warnings(path, result))
         )
     snapshot = observe(open_source(source, load_settings(config), at=at))
-    # What a platform measured is as it is: nobody can write it otherwise.
+    # The operator cannot correct a value that a platform measured.
     implausible_values = (*find_implausible(snapshot), *find_incomplete(snapshot))
     warnings = (replace(each, severity=Severity.WARNING) for each in implausible_values)
     return ValidationResult("a cluster", tuple(warnings), snapshot=snapshot)
 
 
 def _exposure_warnings(path: Path, result: ValidationResult) -> Iterator[Diagnostic]:
-    """Yield what other users can read or change, and must not."""
+    """Yield a warning for each secret or record that other users can access."""
     if result.settings is None:
         return
     for each in find_exposures(path, result.settings):
-        yield Diagnostic(each.at, each.message, severity=Severity.WARNING)
+        yield _warning(each.at, each.message, DiagnosticCode.SECRET_EXPOSED)
     for key_path in inline_passwords(result.settings):
-        yield Diagnostic(key_path, INLINE_PASSWORD, severity=Severity.WARNING)
+        yield _warning(key_path, INLINE_PASSWORD, DiagnosticCode.SECRET_EXPOSED)
+
+
+def _warning(path: KeyPath, message: str, code: DiagnosticCode) -> Diagnostic:
+    return Diagnostic(path, message, severity=Severity.WARNING, code=code)
 
 
 def _validate_history(path: Path, at: datetime | None) -> ValidationResult:
@@ -172,7 +183,7 @@ def _validate_history(path: Path, at: datetime | None) -> ValidationResult:
     result = validate_document(entry.document, entry.source, path.parent)
     diagnostics = result.diagnostics
     if entry.damage:
-        diagnostics += (Diagnostic((), entry.damage, severity=Severity.WARNING),)
+        diagnostics += (_warning((), entry.damage, DiagnosticCode.UNUSABLE_FILE),)
     time = result.snapshot and f", at {result.snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC"
     return replace(
         result, description=f"a history{time or ''}", diagnostics=diagnostics
@@ -180,7 +191,7 @@ def _validate_history(path: Path, at: datetime | None) -> ValidationResult:
 
 
 def _print_diagnostics(source: str, diagnostics: Sequence[Diagnostic]) -> None:
-    """Print errors, and then warnings, each on a line of standard error."""
+    """Print errors and then warnings on standard error, one per line."""
     name = display_path(Path(source))
     errors = [each for each in diagnostics if each.severity is Severity.ERROR]
     warnings = [each for each in diagnostics if each.severity is Severity.WARNING]
@@ -195,6 +206,7 @@ def _print_diagnostics(source: str, diagnostics: Sequence[Diagnostic]) -> None:
 def _diagnostic_document(source: str, diagnostic: Diagnostic) -> dict[str, str | None]:
     return {
         "severity": diagnostic.severity.value,
+        "code": diagnostic.code.value,
         "file": source,
         "field": path_text((*diagnostic.path, *diagnostic.subpath)) or None,
         "message": diagnostic.text,
@@ -213,7 +225,7 @@ def _conclusion(
     contradictions: Sequence[Contradiction],
     violated: Sequence[Violation],
 ) -> str:
-    """Return how many faults there are, to end the description with."""
+    """Return the number of contradictions and of violated strict rules."""
     problems = []
     if contradictions:
         problems.append(format_count(len(contradictions), "contradiction"))
@@ -221,11 +233,8 @@ def _conclusion(
     if strict:
         rules = () if result.snapshot is None else result.snapshot.rules
         total = sum(getattr(each, "strict", True) for each in rules)
-        verb = "is" if strict == 1 else "are"
-        problems.append(
-            f"{strict} of {format_count(total, 'strict rule')} {verb} broken"
-        )
-    return f"; {', '.join(problems)}" if problems else ", in order"
+        problems.append(f"{strict} of {format_count(total, 'strict rule')} violated")
+    return ", ".join(problems) or "no errors"
 
 
 def _describe_result(result: ValidationResult) -> str:
@@ -237,10 +246,10 @@ def _describe_result(result: ValidationResult) -> str:
 
 
 def hypothetical_cluster(rules: Sequence[Rule]) -> Snapshot:
-    """Return a cluster for rules without one, in which there is room for all.
+    """Return a cluster for *rules*, with enough nodes for any placement.
 
-    What contradicts here does so in every cluster. All guests are stopped on one
-    node, so that nothing follows from where they are, and nothing is broken.
+    Rules that contradict each other in it do so in every cluster. All guests are
+    stopped on one node, so that their placement violates no rule.
     """
     guests = sorted({guest for rule in rules for guest in _rule_guests(rule)})
     rule_nodes = {

@@ -1,4 +1,4 @@
-"""A cluster on the screen: its nodes, its guests, its rules."""
+"""Tables of a cluster: nodes, guests, rules and violations."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from opendrs.model import (
 )
 from opendrs.rules import Contradiction, Violation
 
-MAX_UNABRIDGED_NODES = 20  # that are all shown
-MAX_NODES_LISTED = 10  # of more nodes, the most loaded
-MAX_UNABRIDGED_RULES = 20  # that are all shown
+MAX_UNABRIDGED_NODES = 20  # up to this number, all nodes are shown
+MAX_NODES_LISTED = 10  # otherwise, the most loaded
+MAX_UNABRIDGED_RULES = 20  # up to this number, all rules are shown
 ALL_OPTION_HINT = "--all shows all"
 _STATE_STYLES = {
     NodeState.ONLINE: "green",
@@ -55,7 +55,7 @@ _RULE_KINDS = {
 
 
 def cluster_title(snapshot: Snapshot, name: str) -> str:
-    """Return one line about the cluster."""
+    """Return the name of the cluster, its size and the time of the snapshot."""
     nodes = format_count(len(snapshot.nodes), "node")
     guests = format_count(len(snapshot.guests), "guest")
     when = f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S %Z}"
@@ -63,10 +63,10 @@ def cluster_title(snapshot: Snapshot, name: str) -> str:
 
 
 def print_nodes(screen: Console, snapshot: Snapshot, *, show_all: bool) -> None:
-    """Print the nodes: their state and their load.
+    """Print the state and the load of the nodes.
 
-    Of many nodes the most loaded are printed, the worst first, and how many nodes
-    are in which state.
+    Of more than 20 nodes, only the most loaded are printed, in descending order, and
+    the number of nodes in each state, unless *show_all* is set.
     """
     names = sorted(snapshot.nodes)
     if len(names) > MAX_UNABRIDGED_NODES and not show_all:
@@ -81,8 +81,8 @@ def print_nodes(screen: Console, snapshot: Snapshot, *, show_all: bool) -> None:
 def most_loaded(limit: int, *snapshots: Snapshot) -> list[NodeId]:
     """Return the names of the nodes with the highest load in any of *snapshots*.
 
-    The load is the higher one of processors and memory, as measured. Of equal nodes
-    the first by name comes first, those that are not measured last.
+    The load is the higher one of measured CPU and memory load, in descending order.
+    Equal nodes are in order of their names; nodes without measurements are last.
     """
     loads: dict[NodeId, float] = {}
     for snapshot in snapshots:
@@ -96,7 +96,7 @@ def most_loaded(limit: int, *snapshots: Snapshot) -> list[NodeId]:
 
 
 def node_load(node: Node, resource: str) -> float | None:
-    """Return the used part of the `cpu` or `memory` of *node*; None if not known."""
+    """Return the used fraction of the `cpu` or `memory` of *node*; None if unknown."""
     if node.capacity is None:
         return None
     used: float | None = getattr(node.usage, resource)
@@ -111,7 +111,7 @@ def _node_table(snapshot: Snapshot, names: Sequence[NodeId]) -> TextTable:
     has_pressure = any(
         _highest_stall(node.pressure) is not None for node in snapshot.nodes.values()
     )
-    extra_headings = ("waiting",) if has_pressure else ()
+    extra_headings = ("pressure",) if has_pressure else ()
     right = ["cores", "capacity", "guests"]
     headings = ("node", "state", "cpu", "cores", "memory", "capacity", "guests")
     listing = create_table(*headings, *extra_headings, right=right)
@@ -146,7 +146,7 @@ def _highest_stall(pressure: Pressure) -> tuple[float, str] | None:
 
 
 def _pressure_text(pressure: Pressure) -> str:
-    """Return for which resource most was waited, and for what part of time."""
+    """Return the highest pressure (PSI "some") and its resource, as in `12% cpu`."""
     worst = _highest_stall(pressure)
     return (
         UNKNOWN if worst is None else f"{format_percent(worst[0]).strip()} {worst[1]}"
@@ -154,9 +154,10 @@ def _pressure_text(pressure: Pressure) -> str:
 
 
 def guest_table(snapshot: Snapshot) -> TextTable:
-    """Return the guests: where they are, what they use, how they move."""
-    figures = ("cores", "cores limit", "memory", "memory limit")
-    listing = create_table("guest", "node", "state", *figures, "moves", right=figures)
+    """Return a table of the guests: node, state, usage, limits and mobility."""
+    figures = ("cores", "core limit", "memory", "memory limit")
+    headings = ("guest", "node", "state", *figures, "mobility")
+    listing = create_table(*headings, right=figures)
     for name, guest in sorted(
         snapshot.guests.items(), key=lambda item: (item[1].node, item[0])
     ):
@@ -176,7 +177,7 @@ def guest_table(snapshot: Snapshot) -> TextTable:
 
 def _state_text(guest: Guest) -> str:
     if guest.migrating_to is not None:
-        return f"moves to {guest.migrating_to}"
+        return f"migrating to {guest.migrating_to}"
     return guest.state.value
 
 
@@ -187,7 +188,11 @@ def _core_limit_text(guest: Guest) -> str:
 
 
 def print_rule_table(screen: Console, rules: Sequence[Rule], *, show_all: bool) -> None:
-    """Print the rules in the operator's order; of many, how many of each kind."""
+    """Print the rules in the order of the configuration.
+
+    Of more than 20 rules, only the number of each kind is printed, unless *show_all*
+    is set.
+    """
     if len(rules) > MAX_UNABRIDGED_RULES and not show_all:
         kinds = Counter(_rule_kind(rule) for rule in rules)
         listing = create_table("rules", "kind", "strictness", right=["rules"])
@@ -213,13 +218,13 @@ def print_rule_problems(
     violated: Sequence[Violation],
     limit: int | None = None,
 ) -> None:
-    """Print which rules contradict one another, and which are broken.
+    """Print contradictions between rules, and violated rules.
 
     Args:
         screen: The console.
-        contradictions: Rules that cannot all be kept.
+        contradictions: Rules that cannot hold together.
         violated: Rules that do not hold; strict ones are printed first.
-        limit: How many of each are printed; all when None.
+        limit: Maximum number of contradictions and of violations; None for all.
     """
     for contradiction in contradictions[:limit]:
         screen.print(
@@ -227,7 +232,7 @@ def print_rule_problems(
         )
     for violation in sorted(violated, key=lambda each: not each.strict)[:limit]:
         style = "red" if violation.strict else "yellow"
-        kind = "broken" if violation.strict else "not kept (soft)"
+        kind = "violated" if violation.strict else "violated (soft)"
         screen.print(Text(f"{kind}: {printable(str(violation))}", style=style))
     if limit is not None:
         more = max(0, len(contradictions) - limit) + max(0, len(violated) - limit)
@@ -238,7 +243,7 @@ def print_rule_problems(
 def rule_problems_document(
     contradictions: Sequence[Contradiction], violated: Sequence[Violation]
 ) -> dict[str, object]:
-    """Return the same as plain values."""
+    """Return contradictions and violations as a JSON document."""
     return {
         "contradictions": [
             {

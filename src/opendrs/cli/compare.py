@@ -1,4 +1,4 @@
-"""opendrs compare: what each policy would do, side by side."""
+"""The command `opendrs compare`: the plans of all policies."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from opendrs.errors import ConfigurationError
 from opendrs.model import EMPTY_PLAN
 from opendrs.policies.optimize import Optimize
 
-COLUMNS = ("cpu cv", "memory cv", "broken", "moves", "GiB", "cpu s")
+COLUMNS = ("cpu cv", "memory cv", "violations", "migrations", "GiB", "cpu s")
 
 
 @click.command(name="compare")
@@ -54,14 +54,14 @@ COLUMNS = ("cpu cv", "memory cv", "broken", "moves", "GiB", "cpu s")
     "policies",
     multiple=True,
     metavar="NAME",
-    help="A policy to compare; may be repeated. Default: all.",
+    help="A policy to compare; may be repeated (default: all).",
 )
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw the load of the fullest node over the memory that each plan migrates to "
-    "FILE.svg, .png or .pdf.",
+    help="Plot the load of the most loaded node over the migrated memory of each plan "
+    "to FILE.svg, .png or .pdf.",
 )
 @all_option
 @at_option
@@ -77,28 +77,31 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Say what each policy would do about one cluster. Changes nothing.
+    """Compare the plans of all policies for one cluster. Changes nothing.
 
-    Each policy makes one decision, at once: what waits for several cycles does not
-    wait here. Shown is what its plan leaves: the coefficients of variation of cpu
-    load and of memory load, the breaches of strict rules, and what it takes: guests
-    moved, memory transferred, and processor time. With optimize come budgets, from a
-    twentieth of what it would move to any amount. Below the table stands how many
-    broken strict rules each plan leaves, and the command that repairs them.
+    Each policy decides once and immediately, also a policy that normally waits for
+    several cycles. The table shows the cluster after each plan: the coefficients of
+    variation (cv) of cpu load and memory load, and the violations of strict rules. It
+    also shows the cost: migrations, transferred GiB, and cpu seconds of the policy.
+
+    optimize is also run with budgets, from a twentieth of what it would migrate up to
+    an unlimited amount. Below the table are the policies that migrate nothing, with
+    the reason, and the number of violated strict rules that each plan leaves, with
+    the command that repairs them.
 
     \b
       opendrs compare cluster.json
       opendrs compare lab --policy balance --policy optimize
       opendrs compare cluster.json --plot curve.svg
       opendrs compare cluster.json --format json
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     if plot is not None:
         require_plot_path(plot)
     settings = load_settings(config)
     snapshot = observe(open_source(source, settings, at=at))
     missing = missing_comparison_metrics(snapshot)
     if missing:
-        raise ConfigurationError(f"{source}: {missing}; a comparison needs it of all")
+        raise ConfigurationError(f"{source}: {missing}; compare needs all measurements")
     with planning_spinner() as notify:
         policy_rows = [
             *compare_policies(
@@ -153,7 +156,7 @@ def _print_table(
     screen: Console, before: ClusterScore, all_rows: Sequence[ComparisonRow]
 ) -> None:
     listing = create_table("policy", *COLUMNS, right=COLUMNS, no_wrap=["policy"])
-    add_row(listing, "as it is", *_cells(before), "")
+    add_row(listing, "now", *_cells(before), "")
     for row in all_rows:
         cells = _cells(row.after)
         add_row(listing, printable(row.name), *cells, f"{row.seconds:.2f}")
@@ -162,7 +165,8 @@ def _print_table(
     if without_migrations:
         screen.print()
     for row in without_migrations:
-        message = f"{row.name} moves nothing: {reason_text(row.reason)} - {row.detail}"
+        reason = reason_text(row.reason)
+        message = f"{row.name}: no migrations: {reason} - {row.detail}"
         screen.print(printable(message))
 
 
@@ -173,7 +177,7 @@ def _print_rules(
     *,
     show_all: bool,
 ) -> None:
-    """Print how many strict rules stay broken after which plan, and how to repair."""
+    """Print how many strict rules each plan leaves violated, and the repair command."""
     total = len(report.unresolved)
     if not total:
         return
@@ -182,10 +186,10 @@ def _print_rules(
     for row in policies:
         by_count[len(row.rules.strict_after)].append(row.name)
     for left, names in sorted(by_count.items()):
-        remain = f"broken strict rules: {left} of {total} remain after"
+        remain = f"violated strict rules: {left} of {total} remain after"
         screen.print(printable(f"{remain} {', '.join(names)}"))
     print_unresolved(
-        screen, report, None if show_all else MAX_RULES_LISTED, label="broken"
+        screen, report, None if show_all else MAX_RULES_LISTED, label="violated"
     )
 
 

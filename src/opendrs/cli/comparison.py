@@ -1,4 +1,4 @@
-"""What each policy would do about one snapshot, and what that would bring."""
+"""Comparison of policies: the plan of each for one snapshot, and its effect."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ IMMEDIATE_SETTINGS: Mapping[str, Mapping[str, object]] = {
     "auto-rebalance": {"hold": 1},
     "pressure": {"interval": 0.0, "settle_time": 0.0},
 }
-"""Settings with which a policy decides at the first look."""
+"""Settings with which a policy decides in its first cycle."""
 BUDGET_FRACTIONS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
-"""Of what `optimize` would transfer without a budget, the parts that are tried."""
-MAX_CURVE_POINTS = 200  # of a curve
+"""Budgets of `optimize`, as fractions of what it would transfer without one."""
+MAX_CURVE_POINTS = 200  # points of the curve of a plan
 
 Chosen = tuple[str, Policy[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterScore:
-    """How a cluster stands after so much has been moved.
+    """Metrics of a cluster after part of a plan.
 
     Attributes:
-        cpu: The coefficient of variation of processor load.
-        memory: That of memory load.
-        mean: That of the mean of the two.
-        highest_load: The largest load of a node, of cpu or of memory.
-        strict_violations: Breaches of strict rules.
-        migrations: Guests that were moved.
-        gib: Memory that was transferred, in GiB.
+        cpu: The coefficient of variation of CPU load.
+        memory: The coefficient of variation of memory load.
+        mean: The coefficient of variation of the mean of both loads.
+        highest_load: The highest CPU or memory load of a node, as a fraction.
+        strict_violations: Number of violations of strict rules.
+        migrations: Number of migrations so far.
+        gib: Memory transferred so far, in GiB.
     """
 
     cpu: float
@@ -52,16 +52,16 @@ class ClusterScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """What one policy would do.
+    """Result of one policy.
 
     Attributes:
-        name: The policy, and its budget if that is not its own.
-        reason: Why it decided as it did.
-        detail: The reason in a sentence.
-        rules: The violations of rules before and after its plan.
-        after: What its plan leaves.
-        seconds: Processor time it took.
-        curve: What the plan leaves after each part of it, first to last.
+        name: The policy, with its budget if that differs from the configured one.
+        reason: The reason of the decision.
+        detail: The reason as a sentence.
+        rules: The rule violations before and after the plan.
+        after: The metrics after the plan.
+        seconds: CPU time of the decision.
+        curve: The metrics after each part of the plan, from before to after.
     """
 
     name: str
@@ -74,14 +74,14 @@ class ComparisonRow:
 
 
 def missing_comparison_metrics(snapshot: Snapshot) -> str:
-    """Return what must be known of *snapshot* and is not; nothing is best."""
+    """Return a message on missing measurements of *snapshot*; empty if none is."""
     return missing_metrics(snapshot, LoadModel.DYNAMIC)
 
 
 def score_cluster(
     snapshot: Snapshot, migrations: int = 0, gib: float = 0.0
 ) -> ClusterScore:
-    """Return how *snapshot* stands once so much has been moved."""
+    """Return the metrics of *snapshot*, with the cost to reach it."""
     metrics = load_metrics(node_loads(snapshot, LoadModel.DYNAMIC), ImbalanceMetric.CV)
     return ClusterScore(
         cpu=metrics["cpu_imbalance"],
@@ -100,18 +100,18 @@ def compare_policies(
     names: Sequence[str],
     notify: Callable[[str], None],
 ) -> Iterator[ComparisonRow]:
-    """Yield what each policy would do.
+    """Yield the result of each policy.
 
     Args:
         snapshot: The cluster.
-        settings: Those of the policies, as configured.
-        names: The policies; all that come with opendrs where there are none.
-        notify: Is given the name of each before it is asked.
+        settings: The configuration, with the settings of the policies.
+        names: The policies; if empty, all built-in ones.
+        notify: Called with the name of each policy before it decides.
     """
     for name in names or sorted(BUILT_IN_POLICIES):
         policy = settings.load_policy(name, dict(IMMEDIATE_SETTINGS.get(name, {})))
         notify(policy.name)
-        if isinstance(policy, Optimize):  # what is compiled once is not its work
+        if isinstance(policy, Optimize):  # compilation must not count as CPU time
             replace(policy, iterations_per_group=1).decide(snapshot, None)
         yield _compare_policy(name, policy, snapshot)
 
@@ -119,7 +119,7 @@ def compare_policies(
 def compare_budgets(
     snapshot: Snapshot, settings: Settings, notify: Callable[[str], None]
 ) -> Iterator[ComparisonRow]:
-    """Yield what `optimize` would do with budgets from little to any."""
+    """Yield the results of `optimize` with increasing budgets, at last unlimited."""
     notify("optimize, unlimited")
     unlimited = settings.load_policy(Optimize.name, {"budget": "unlimited"})
     last = _compare_policy("optimize, unlimited", unlimited, snapshot)
@@ -154,7 +154,7 @@ def _compare_policy(
 
 
 def _score_curve(snapshot: Snapshot, plan: Plan) -> Iterator[ClusterScore]:
-    """Yield how the cluster stands at first, and after parts of *plan*, to the end."""
+    """Yield the metrics before *plan*, and after each part of it."""
     yield score_cluster(snapshot)
     stride = max(1, -(-len(plan.steps) // MAX_CURVE_POINTS))
     migrations, gib = 0, 0.0
@@ -167,7 +167,7 @@ def _score_curve(snapshot: Snapshot, plan: Plan) -> Iterator[ClusterScore]:
 
 
 def _migration_sizes(steps: Sequence[Step], snapshot: Snapshot) -> Iterator[float]:
-    """Yield the memory that each move transfers, in GiB."""
+    """Yield the memory that each migration transfers, in GiB."""
     for step in steps:
         if isinstance(step.action, LiveMigration | ColdMigration):
             yield (snapshot.guests[step.action.guest].usage.memory or 0) / GIB

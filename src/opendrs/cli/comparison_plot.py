@@ -1,4 +1,4 @@
-"""A picture of what the plan of each policy takes, and what it leaves."""
+"""Plot of the cost and the effect of the plan of each policy."""
 
 from __future__ import annotations
 
@@ -20,30 +20,28 @@ if TYPE_CHECKING:
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666")
-# Of Okabe and Ito, Color Universal Design (2008): every eye can distinguish them.
+# Source: Okabe and Ito, Color Universal Design (2008), suitable for the color-blind.
 VIOLATION_COLOR = "#c00000"
 CURRENT_LABEL = "now"
-SATISFIED_MARKER, VIOLATED_MARKER = (
-    "o",
-    "X",
-)  # markers of what keeps all strict rules, and of what does not
+SATISFIED_MARKER, VIOLATED_MARKER = "o", "X"  # all strict rules hold; some do not
 
 
 def require_plot_path(path: Path) -> None:
-    """Check that *path* can become a picture.
+    """Check that a plot can be written to *path*.
 
     Raises:
-        ConfigurationError: It has another ending, is a directory, or its directory is
-            not there.
+        ConfigurationError: The suffix is not supported, *path* is a directory, or its
+            directory does not exist.
     """
     if path.suffix not in PLOT_SUFFIXES:
         raise ConfigurationError(
-            f"{path}: a picture ends in {', '.join(PLOT_SUFFIXES)}, not {path.suffix!r}"
+            f"{path}: expected a file name ending in {', '.join(PLOT_SUFFIXES)}, got "
+            f"{path.suffix!r}"
         )
     if not path.absolute().parent.is_dir():
-        raise ConfigurationError(f"{path}: there is no directory {path.parent}")
+        raise ConfigurationError(f"{path}: directory not found: {path.parent}")
     if path.is_dir():
-        raise ConfigurationError(f"{path}: is a directory")
+        raise ConfigurationError(f"{path}: expected a file, got a directory")
 
 
 def draw_comparison(
@@ -53,42 +51,42 @@ def draw_comparison(
     rows: Sequence[ComparisonRow],
     budgets: Sequence[ComparisonRow],
 ) -> None:
-    """Draw what the plan of each policy takes and leaves to *path*.
+    """Plot the highest load over the migrated memory of each plan to *path*.
 
     Args:
-        path: The picture.
+        path: The file.
         title: The name of the cluster.
-        before: The cluster as it is.
+        before: The metrics of the cluster before any plan.
         rows: The policies; one marker each.
-        budgets: What `optimize` reaches with each budget; one line through all.
+        budgets: The results of `optimize` for each budget; one line through all.
 
     Raises:
-        ConfigurationError: The picture cannot be written.
+        ConfigurationError: The file cannot be written.
     """
-    # Takes a second, and is needed only when something is drawn.
+    # The import takes a second and is needed only for plots.
     from matplotlib import rc_context  # noqa: PLC0415
 
-    # Names may hold a dollar sign, which is no formula.
+    # A dollar sign in a name must not start a formula.
     with rc_context({"svg.hashsalt": "opendrs", "text.parse_math": False}):
         figure = _figure(title, before, rows, budgets)
-        # No date in it: the same picture for the same data.
+        # Without a date, the same data gives the same file.
         metadata = {"Date": None} if path.suffix == ".svg" else None
         try:
             figure.savefig(path, metadata=metadata)
         except OSError as error:
             raise ConfigurationError(
-                f"cannot write {path}: {error.strerror}"
+                f"{path}: cannot write: {error.strerror}"
             ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class PlotMarker:
-    """A marker of the picture: what some plans take, and what they leave.
+    """A marker of the plot; several plans may share one.
 
     Attributes:
-        gib: Memory that is migrated, in GiB.
-        load: Load of the fullest node, in percent.
-        strict_violations: Strict rules that are broken.
+        gib: Migrated memory in GiB.
+        load: Load of the most loaded node in percent.
+        strict_violations: Number of violated strict rules.
     """
 
     gib: float
@@ -99,7 +97,7 @@ class PlotMarker:
 def plot_markers(
     before: ClusterScore, rows: Sequence[ComparisonRow]
 ) -> dict[PlotMarker, list[str]]:
-    """Return the markers, and the names of what each of them stands for."""
+    """Return the markers, each with the names of its plans."""
     names_by_marker = {_plot_marker(before): [CURRENT_LABEL]}
     for row in rows:
         names_by_marker.setdefault(_plot_marker(row.after), []).append(row.name)
@@ -112,7 +110,7 @@ def _plot_marker(score: ClusterScore) -> PlotMarker:
 
 
 def marker_label(point: PlotMarker, names: Sequence[str]) -> str:
-    """Return what is written beside a marker."""
+    """Return the label of a marker."""
     names = [escape_line(name) for name in names]
     without_migrations = [name for name in names if name != CURRENT_LABEL]
     first = ", ".join(names)
@@ -121,7 +119,7 @@ def marker_label(point: PlotMarker, names: Sequence[str]) -> str:
     first = "\n".join(wrap(first, 38))
     if not point.strict_violations:
         return first
-    return f"{first}\n{format_count(point.strict_violations, 'rule')} broken"
+    return f"{first}\n{format_count(point.strict_violations, 'rule')} violated"
 
 
 def _figure(
@@ -162,13 +160,13 @@ def _figure(
             zorder=3,
         )
     _set_limits(axes, [*markers, *by_budget])
-    axes.set_title(f"What each policy would do: {title}")
+    axes.set_title(f"Plans of all policies: {title}")
     axes.set_xlabel("memory migrated (GiB)")
-    axes.set_ylabel("load of the fullest node, cpu or memory (%)")
+    axes.set_ylabel("load of the most loaded node, cpu or memory (%)")
     axes.grid(color="#e5e5e5")
     _add_legend(figure, by_budget, [*markers, *by_budget])
     escape_labels(figure)
-    canvas.draw()  # type: ignore[no-untyped-call]  # positions are known only now
+    canvas.draw()  # type: ignore[no-untyped-call]  # determines the positions
     labels = [
         PlotLabel(each.gib, each.load, marker_label(each, names), _label_color(each))
         for each, names in markers.items()
@@ -180,7 +178,7 @@ def _figure(
 
 
 def _line_positions(points: Sequence[PlotMarker]) -> list[tuple[float, float]]:
-    """Return positions on the line through *points*, for labels to avoid."""
+    """Return positions on the line through *points*, which labels must avoid."""
     return [
         (
             one.gib + fraction * (other.gib - one.gib),
@@ -233,7 +231,7 @@ def _add_legend(
         Line2D([], [], color=VIOLATION_COLOR, marker=VIOLATED_MARKER, linestyle="none"),
         Line2D([], [], color="#999999", marker=SATISFIED_MARKER, markersize=5),
     ]
-    texts = ["all strict rules hold", "strict rules broken", "optimize, by budget"]
+    texts = ["all strict rules hold", "strict rules violated", "optimize, by budget"]
     has_violations = any(each.strict_violations for each in points)
     visible = [True, has_violations, bool(by_budget)]
     figure.legend(

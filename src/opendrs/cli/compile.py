@@ -1,4 +1,4 @@
-"""opendrs compile: the search of optimize as machine code, before it is needed."""
+"""The command `opendrs compile`: compile the search of the policy optimize."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from time import monotonic
 import click
 
 from opendrs.controller import compiled_code
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.optimizer import has_compiled_code_provider, register_compiled_code
 
 NOT_COMPILED = 1
@@ -21,39 +21,40 @@ NOT_COMPILED = 1
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="The directory for compiled code; processes find it by OPENDRS_CACHE=DIR. "
-    "Default: beside the installation, or ~/.cache/opendrs where that is read-only.",
+    help="The directory for compiled code; set OPENDRS_CACHE=DIR to use it (default: "
+    "in the installation, or ~/.cache/opendrs if that is read-only).",
 )
 @click.option(
     "--check",
     is_flag=True,
-    help="Only say whether there is compiled code; exit 1 if not.",
+    help="Compile nothing; exit 1 if there is no compiled code.",
 )
 def command(*, directory: Path | None, check: bool) -> int:
-    """Compile the search of the policy optimize, once for this machine.
+    """Compile the search of the policy optimize for this machine.
 
-    It takes about 20 s and 250 MiB. `make` and packages do it at set-up. Without it
-    optimize plans clusters above 400 guests with a plain search: its plans are good,
-    those of the compiled search are better. `run` compiles in the background.
+    It takes about 20 s and 250 MiB; make does it during setup. Without compiled code,
+    optimize uses a plain search for clusters above 400 guests, and its plans are less
+    good. The command run compiles in the background.
 
-    Compiled code is looked for in the directory OPENDRS_CACHE; if that is not set,
-    in NUMBA_CACHE_DIR, beside the installation, and in ~/.cache/opendrs. It fits
-    one version of opendrs, Numba and Python, and one kind of processor: compile again
-    when one of them changes. Code that fits is copied rather than compiled again.
+    Compiled code is searched in the directory OPENDRS_CACHE. If that is not set, it
+    is searched in NUMBA_CACHE_DIR, in the installation, and in ~/.cache/opendrs. It
+    matches one version of opendrs, Numba and Python, and one type of processor:
+    compile again when one of them changes. Matching code is copied, not compiled
+    again.
 
     \b
       opendrs compile
       opendrs compile --to /var/cache/opendrs    for a service that cannot write
-      opendrs compile --check                    is there any that can be used?
+      opendrs compile --check                    is there matching code?
 
-    Exit status: 0 there is compiled code, 1 --check found none, 3 the directory
+    Exit status: 0 there is compiled code; 1 --check found none; 3 the directory
     cannot be written.
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     if check:
         return _check_directory(directory)
     started_at = monotonic()
     folder, new = compiled_code.ensure_folder(_print_line, directory)
-    done = f"kept after {monotonic() - started_at:.0f} s" if new else "up to date"
+    done = f"created in {monotonic() - started_at:.0f} s" if new else "up to date"
     click.echo(f"compiled code: {done}: {folder}")
     return 0
 
@@ -62,8 +63,8 @@ def supply_compiled_code(*, background: bool) -> None:
     """Let the policies of this process use compiled code, if there is any.
 
     Args:
-        background: Whether another process compiles meanwhile, if there is none; then
-            what happens is logged.
+        background: If there is none, compile it in another process and log the
+            progress.
     """
     if has_compiled_code_provider():
         return
@@ -75,7 +76,7 @@ def supply_compiled_code(*, background: bool) -> None:
 
 
 def _log(line: str) -> None:
-    log_event("compiled-code", line)
+    log_event(LogEventCode.COMPILED_CODE, line)
 
 
 def _check_directory(directory: Path | None) -> int:
@@ -87,7 +88,7 @@ def _check_directory(directory: Path | None) -> int:
         click.echo(f"compiled code: up to date: {folder}")
         return 0
     detail = compiled_code.unusable_detail() if directory is None else None
-    click.echo(f"compiled code: {detail or 'none found'}; compile: opendrs compile")
+    click.echo(f"compiled code: {detail or 'not found'}; run opendrs compile")
     return NOT_COMPILED
 
 

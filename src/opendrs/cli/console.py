@@ -16,24 +16,24 @@ from rich.text import Text
 
 from opendrs.escapes import escape_line, escape_text
 
-MIN_WIDTH = 72  # columns; what is less than this cannot hold a table
-_WRITE_LOCK = RLock()  # one for all: standard output and error are usually one terminal
+MIN_WIDTH = 72  # columns; a table needs at least this width
+_WRITE_LOCK = RLock()  # shared: standard output and error are usually one terminal
 
 
 class TerminalConsole(Console):
-    """A console that one thread writes to at a time, and that reports a closed pipe.
+    """A thread-safe rich console that escapes control characters.
 
-    It writes to the terminal itself: what it is given to show is escaped here.
+    It bypasses `EscapingStream` and raises `BrokenPipeError` if a pipe is closed.
     """
 
     def __enter__(self) -> Self:
-        """Begin to write: other threads wait until this one has written."""
+        """Acquire the lock, so that other threads wait with their output."""
         _WRITE_LOCK.acquire()
         self._enter_buffer()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Write what was printed meanwhile."""
+        """Write the buffered output and release the lock."""
         try:
             self._exit_buffer()
         finally:
@@ -41,7 +41,7 @@ class TerminalConsole(Console):
 
     @property
     def file(self) -> IO[str]:
-        """Return the terminal itself, and no stream that escapes what is written."""
+        """Return the underlying stream, without any `EscapingStream` around it."""
         found = super().file
         while (inner := getattr(found, "rich_proxied_file", None)) is not None:
             found = inner
@@ -52,30 +52,29 @@ class TerminalConsole(Console):
         self._file = new
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - of rich
-        """Return *text* as it is shown, with escapes for what cannot be seen."""
+        """Return *text* with escapes for control and invisible characters."""
         return super().render_str(escape_text(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
-        """Yield the parts of what is shown, with escapes also in what is no `str`."""
+        """Yield the segments of *renderable*, escaped also if it is not a `str`."""
         for part in super().render(renderable, options):
             plain = part.text if part.control else escape_text(part.text)
             yield part if plain == part.text else Segment(plain, part.style)
 
     def on_broken_pipe(self) -> None:
-        """Raise what rich would have turned into an exit."""
+        """Raise `BrokenPipeError`, where rich would exit."""
         raise BrokenPipeError
 
 
 def console(min_width: int = MIN_WIDTH) -> TerminalConsole:
-    """Return the console to write to: what is in names is never markup.
+    """Return a console for standard output that never interprets markup.
 
-    A pipe or a file has no width: no line wraps there, and none has colors.
+    In a pipe or a file, lines neither wrap nor have colors.
 
     Args:
-        min_width: Columns; a narrower window is written to as if it were that wide:
-            lines then wrap.
+        min_width: Minimum width in columns; in a narrower terminal, lines wrap.
     """
     terminal = sys.stdout.isatty()
     return TerminalConsole(
@@ -89,22 +88,22 @@ def console(min_width: int = MIN_WIDTH) -> TerminalConsole:
 
 
 def printable(text: str) -> str:
-    """Return *text* on one line with nothing that a terminal would obey or hide."""
+    """Return *text* on one line, with escapes for control and invisible characters."""
     return escape_line(text if supports_unicode() else text.replace("→", "->"))
 
 
 def supports_unicode() -> bool:
-    """Return whether standard output takes arrows and blocks."""
+    """Return True if standard output can encode arrows and blocks."""
     return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 @dataclass(frozen=True, slots=True)
 class TextCell:
-    """A cell of a table that is drawn on a terminal.
+    """A table cell with different forms on a terminal and elsewhere.
 
     Attributes:
-        styled: The cell on a terminal.
-        plain: The same elsewhere: the figure alone.
+        styled: The cell on a terminal, for example a bar.
+        plain: The cell in a pipe or a file: only the value.
     """
 
     styled: Text
@@ -112,15 +111,14 @@ class TextCell:
 
 
 class TextTable:
-    """Rows of cells: aligned on a terminal, separated by tabs elsewhere.
+    """A table: aligned on a terminal, separated by tabs elsewhere.
 
-    Elsewhere each row is one line, however long, with nothing drawn around it, so that
-    cut, awk and grep find what they look for.
+    In a pipe or a file each row is one line without decoration, for cut, awk and grep.
 
     Args:
         columns: The headings.
-        right: The headings of figures, which are aligned at the right.
-        no_wrap: The headings of cells that are never divided among lines.
+        right: Headings of right-aligned columns.
+        no_wrap: Headings of columns with cells that never wrap.
     """
 
     def __init__(
@@ -132,7 +130,7 @@ class TextTable:
         self._rows: list[tuple[str | Text | TextCell, ...]] = []
 
     def add_row(self, *cells: str | Text | TextCell) -> None:
-        """Add a row."""
+        """Append a row with one cell per column."""
         self._rows.append(cells)
 
     def __rich_console__(self, screen: Console, _: ConsoleOptions) -> RenderResult:
@@ -173,18 +171,18 @@ def _plain_cell(cell: str | Text | TextCell) -> str:
 def create_table(
     *columns: str, right: Collection[str] = (), no_wrap: Collection[str] = ()
 ) -> TextTable:
-    """Return an empty table with these headings.
+    """Return an empty table.
 
     Args:
         columns: The headings.
-        right: Those of them under which figures stand, at the right.
-        no_wrap: Those of them under which no cell is divided among lines.
+        right: Headings of right-aligned columns.
+        no_wrap: Headings of columns with cells that never wrap.
     """
     return TextTable(columns, right, no_wrap)
 
 
 def add_row(target: TextTable, *cells: str | Text | TextCell) -> None:
-    """Add a row to a table; texts are made visible."""
+    """Append a row to *target*; control characters are escaped."""
     target.add_row(*cells)
 
 

@@ -1,4 +1,4 @@
-"""opendrs demo: all of it, on a simulated cluster."""
+"""The command `opendrs demo`: plan and execute on a simulated cluster."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> int:
-    """See it work on a simulated cluster of 8 nodes and 60 guests.
+    """Balance a simulated cluster of 8 nodes and 60 guests.
 
-    Shows the nodes, plans, executes the plan, and shows the nodes again, with a
-    summary of what changed. Shows of long lists what plan shows; --all shows all.
-    All happens in memory. On a terminal a simulated minute takes three seconds, so
-    that you can watch the migrations; elsewhere the demo does not wait.
+    Shows the nodes, plans, executes the plan, and shows the node loads and the
+    summary again. Long lists are shortened as in the command plan. Nothing is
+    written to disk. On a terminal a simulated minute takes three seconds, so that you
+    can watch the migrations; otherwise the demo does not wait.
 
     \b
       opendrs demo
-      opendrs demo --seed 7 --set moves=3
+      opendrs demo --seed 7 --set max_migrations=3
       opendrs demo --summary
       opendrs demo --policy auto-rebalance --set hold=1
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     chosen = settings.load_policy(policy, parse_assignments(assignments))
     source = simulated_source(seed=seed, pace=simulation_pace(output_format))

@@ -1,4 +1,4 @@
-"""opendrs drill: what the HA manager would do."""
+"""The command opendrs drill: failure drills of the HA manager."""
 
 from __future__ import annotations
 
@@ -24,30 +24,35 @@ from opendrs.errors import ConfigurationError
     "failed_nodes",
     multiple=True,
     metavar="NODE",
-    help="SOURCE is a cluster in which this host dies now; may be repeated.",
+    help="Fail this node of the cluster SOURCE; can be repeated.",
 )
-@click.option("--each-node", is_flag=True, help="Each host in turn: N+1 or not.")
 @click.option(
-    "--assume-ha", "assume_ha", is_flag=True, help="Take every guest to be HA-managed."
+    "--each-node",
+    is_flag=True,
+    help="Fail each node in turn; checks whether the cluster survives any one failure.",
+)
+@click.option(
+    "--assume-ha", "assume_ha", is_flag=True, help="Treat all guests as HA-managed."
 )
 @click.option(
     "--scheduler",
     type=click.Choice(["basic", "static", "dynamic"]),
     default="basic",
-    help="How the HA manager chooses nodes, with --fail; basic by default.",
+    help="CRS mode with which the HA manager selects nodes, with --fail or --each-node "
+    "(default basic).",
 )
 @click.option(
     "--expect",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Compare with this log and show the difference.",
+    help="Compare the log with this file and print the differences.",
 )
 @click.option(
     "--format",
     "output_format",
     type=click.Choice(FORMATS),
     default=None,
-    help="The log as Proxmox VE writes it, JSON lines, or tables.",
+    help="Log of Proxmox VE, JSON lines, or tables (default log; with --fail table).",
 )
 @click.option(
     "-o",
@@ -60,9 +65,11 @@ from opendrs.errors import ConfigurationError
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw guests over nodes over time: *.svg or *.png.",
+    help="Write a plot of guests over time to this file: *.svg or *.png.",
 )
-@click.option("--guests", is_flag=True, help="List all guests, however many.")
+@click.option(
+    "--guests", is_flag=True, help="List all affected guests instead of at most 20."
+)
 @config_option
 def command(  # noqa: PLR0913 - one for each option
     *,
@@ -78,43 +85,37 @@ def command(  # noqa: PLR0913 - one for each option
     guests: bool,
     config: Path | None,
 ) -> int:
-    """Drill the HA manager: hosts fail, guests recover, nothing is touched.
+    """Test the HA manager on simulated nodes with injected failures.
 
-    SOURCE is a drill file (TOML), or a scenario directory in the layout of
-    Proxmox VE. With --fail or --each-node it is a cluster: a snapshot file, a
-    platform of the configuration, or the word demo.
+    SOURCE is a drill file (TOML) or a scenario directory of Proxmox VE. With --fail or
+    --each-node, SOURCE is a cluster: a snapshot file, a platform of the configuration,
+    or demo. The cluster itself is never changed.
 
     \b
-      opendrs drill power-loss.toml             what happens, second by second
+      opendrs drill power-loss.toml             run the drill and print its log
       opendrs drill power-loss.toml --plot power-loss.svg
       opendrs drill scenario --expect scenario/log.expect
-      opendrs drill cluster.json --fail node3   what restarts where, and fits
-      opendrs drill demo --each-node            does it survive any one loss?
+      opendrs drill cluster.json --fail node3   where guests restart, and memory
+      opendrs drill demo --each-node            simulate the failure of each node
 
-    Exit status: 0 as expected, or the cluster survives; 1 not so; 2 a mistake
-    in the file.
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    Exit status: 0 as expected, or the cluster survives; 1 an expectation
+    failed, or the cluster does not survive; 2 invalid file or options.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     drill_output = DrillOutput(
         output_format=output_format, log=output, plot=plot, guests=guests
     )
     drill_output.check()
     if not failed_nodes and not each_node:
-        _reject_options(assume_ha, "--assume-ha", "--fail or --each-node")
+        if assume_ha:
+            raise ConfigurationError("--assume-ha: requires --fail or --each-node")
         return run_drill_command(source, drill_output, expect)
-    _reject_options(expect is not None, "--expect", "a drill, not --fail")
+    if expect is not None:
+        raise ConfigurationError("--expect: not allowed with --fail or --each-node")
     options = FailureOptions(assume_ha=assume_ha, scheduler=scheduler, config=config)
     if each_node:
-        _reject_options(
-            bool(failed_nodes), "--fail", "one host or some, --each-node for all"
-        )
-        _reject_options(
-            plot is not None or output is not None, "--plot or --output", "--fail"
-        )
+        if failed_nodes:
+            raise ConfigurationError("--fail: not allowed with --each-node")
+        if plot is not None or output is not None:
+            raise ConfigurationError("--plot, --output: not allowed with --each-node")
         return simulate_each_failure(source, options, drill_output)
     return simulate_failure(source, failed_nodes, options, drill_output)
-
-
-def _reject_options(given: bool, option: str, use: str) -> None:  # noqa: FBT001 - a condition
-    """Raise a complaint about an option that does not go with the others."""
-    if given:
-        raise ConfigurationError(f"{option} is for {use}")

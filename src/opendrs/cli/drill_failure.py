@@ -1,4 +1,4 @@
-"""If a host died now: what would restart where, and would it fit."""
+"""The options --fail and --each-node: simulated node failures of a cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.cli.console import console, print_json
+from opendrs.cli.drill_failure_tables import (
+    failure_impact_document,
+    print_failure_impact,
+    print_failure_impacts,
+)
 from opendrs.cli.drill_output import (
     JSON,
     LOG,
@@ -14,11 +19,6 @@ from opendrs.cli.drill_output import (
     count_progress,
     drill_progress,
     print_log,
-)
-from opendrs.cli.drill_tables import (
-    failure_impact_document,
-    print_failure_impact,
-    print_failure_impacts,
 )
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.config import suggestion
@@ -36,12 +36,12 @@ NOT_SURVIVED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureOptions:
-    """How a loss is judged.
+    """Options of a simulated failure.
 
     Attributes:
-        assume_ha: Whether every guest is taken to be HA-managed.
-        scheduler: How the HA manager chooses nodes.
-        config: The configuration file; None for the default one.
+        assume_ha: All guests are treated as HA-managed.
+        scheduler: Scheduler mode of the HA manager.
+        config: Configuration file; None for the default one.
     """
 
     assume_ha: bool
@@ -51,14 +51,14 @@ class FailureOptions:
 
 @dataclass(frozen=True, slots=True)
 class _DrillCluster:
-    """What is lost from."""
+    """Cluster of a simulated failure."""
 
     snapshot: Snapshot
     limits: Limits
     options: FailureOptions
 
     def failure_simulation(self, observer: TimeObserver) -> NodeFailureSimulation:
-        """Return the simulation of losses of its nodes, up to the loss."""
+        """Return the simulation of failures, after its start phase."""
         return NodeFailureSimulation(
             self.snapshot,
             limits=self.limits,
@@ -80,10 +80,10 @@ def simulate_failure(
     options: FailureOptions,
     output: DrillOutput,
 ) -> int:
-    """Show what follows when some hosts die at once; return the exit status.
+    """Show the impact of simultaneous node failures; return the exit status.
 
     Raises:
-        UnknownNodeError: There is no such host.
+        UnknownNodeError: A node does not exist.
     """
     cluster = _observe_cluster(source, options)
     nodes = [
@@ -92,7 +92,7 @@ def simulate_failure(
     with drill_progress("drill") as create_observer:
         observer = create_observer("")
         impact = cluster.failure_simulation(observer).simulate(nodes, observer)
-    title = f"{', '.join(nodes)} lost"
+    title = f"failure of {', '.join(nodes)}"
     output.write(DrillPlotData(title, impact.drill, impact.history, impact.setup.names))
     if output.output_format == JSON:
         print_json(failure_impact_document(impact))
@@ -106,12 +106,12 @@ def simulate_failure(
 def simulate_each_failure(
     source: str, options: FailureOptions, output: DrillOutput
 ) -> int:
-    """Show what follows when each host dies in turn; return the exit status."""
+    """Show the impact of the failure of each node; return the exit status."""
     cluster = _observe_cluster(source, options)
     nodes = [
         name for name, node in sorted(cluster.snapshot.nodes.items()) if node.online
     ]
-    with drill_progress("drill: before the losses") as create_observer:
+    with drill_progress("drill: start phase") as create_observer:
         simulation = cluster.failure_simulation(create_observer(""))
     with (
         simulate_failures(simulation, nodes) as results,
@@ -119,7 +119,7 @@ def simulate_each_failure(
     ):
         impacts = []
         for node in nodes:
-            show_progress(f"drill: loss of {node}")
+            show_progress(f"drill: failure of {node}")
             impacts.append(next(results))
     survived = bool(impacts) and all(impact.survived for impact in impacts)
     if output.output_format == JSON:
@@ -140,5 +140,5 @@ def simulate_each_failure(
 def _require_node(name: str, snapshot: Snapshot) -> NodeId:
     if name not in snapshot.nodes:
         guess = suggestion(name, snapshot.nodes)
-        raise UnknownNodeError(f"there is no node {repr_value(name)}{guess}")
+        raise UnknownNodeError(f"unknown node {repr_value(name)}{guess}")
     return NodeId(name)

@@ -1,4 +1,4 @@
-"""What is written about a drill, and where."""
+"""Output options of opendrs drill, and its progress display."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FORMATS = (LOG, JSON, TABLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillOutput:
-    """What is to be written.
+    """Output options.
 
     Attributes:
-        output_format: log, json or table; None for what is usual.
-        log: Where to write the log as well; None for nowhere.
-        plot: Where to draw a picture; None for nowhere.
-        guests: Whether to list all guests, however many.
+        output_format: log, json or table; None for the default of the command.
+        log: File for the log; None for none.
+        plot: File for the plot; None for none.
+        guests: List all affected guests.
     """
 
     output_format: str | None = None
@@ -43,11 +43,11 @@ class DrillOutput:
     guests: bool = False
 
     def check(self) -> None:
-        """Check what can be checked before a long drill.
+        """Check the file names before a long drill.
 
         Raises:
-            ConfigurationError: A picture is called neither *.svg nor *.png, or a
-                directory is not there.
+            ConfigurationError: A directory does not exist.
+            InvalidFileError: The suffix of the plot is neither .svg nor .png.
         """
         if self.plot is not None:
             check_plot_path(self.plot)
@@ -57,16 +57,16 @@ class DrillOutput:
                     f"cannot write {display_path(path)}: no such directory"
                 )
 
-    def write(self, play: DrillPlotData) -> None:
-        """Write the log and the picture to their files.
+    def write(self, data: DrillPlotData) -> None:
+        """Write the log and the plot to their files.
 
         Raises:
-            InvalidFileError: One cannot be written.
+            InvalidFileError: A file cannot be written.
         """
         if self.log is not None:
-            write_log(self.log, play.drill)
+            write_log(self.log, data.drill)
         if self.plot is not None:
-            write_plot(play, self.plot)
+            write_plot(data, self.plot)
 
 
 def write_log(path: Path, drill: Drill) -> None:
@@ -84,14 +84,14 @@ def write_log(path: Path, drill: Drill) -> None:
 
 
 def print_log(drill: Drill) -> None:
-    """Print the log of *drill* as Proxmox VE writes it."""
+    """Print the log of *drill* in the format of Proxmox VE."""
     encoding = sys.stdout.encoding or "utf-8"
     text = format_log(drill.entries)
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def print_json_lines(drill: Drill) -> None:
-    """Print what happened in *drill*, one JSON object a line."""
+    """Print the log of *drill* as one JSON object per line."""
     for entry in drill.entries:
         sys.stdout.write(f"{entry.json()}\n")
 
@@ -103,9 +103,9 @@ def print_json_line(value: object) -> None:
 
 @contextmanager
 def drill_progress(title: str) -> Iterator[Callable[[str], TimeObserver]]:
-    """Show how far a drill has come, where someone looks.
+    """Show the simulated time of a drill on a terminal.
 
-    Yields a function that makes a watcher; it is told what is under way.
+    Yields a function that creates an observer for an activity.
     """
     text = TextColumn("{task.description}", markup=False)
     with progress_bars(SpinnerColumn(), text) as bars:
@@ -125,9 +125,9 @@ def drill_progress(title: str) -> Iterator[Callable[[str], TimeObserver]]:
 
 @contextmanager
 def count_progress(count: int) -> Iterator[Callable[[str], None]]:
-    """Show how many of *count* pieces of work are done, where someone looks.
+    """Show the number of finished tasks out of *count* on a terminal.
 
-    Yields a function to call with a description of each piece before it begins.
+    Yields a function to call with a description before each task.
     """
     with counting_bars() as bars:
         if bars is None:

@@ -1,4 +1,4 @@
-"""Drills that are written down: held, shown, compared with what is expected."""
+"""Drills from files and scenario directories: run, show and compare."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ EXPECTATION_FAILED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillRun:
-    """A drill that was held, and what was expected of it.
+    """A finished drill and its expected results.
 
     Attributes:
-        title: What it is called.
-        drill: What happened.
-        names: What guests and nodes are called there.
-        expected_log: The log that was expected; None for none.
-        log_name: Where that stands.
-        notes: What differs from the snapshot.
-        failed_expectations: What came otherwise than expected.
+        title: Title.
+        drill: The drill.
+        names: Names of guests and nodes.
+        expected_log: Expected log; None if there is none.
+        log_name: Name of the expected log.
+        notes: Differences from the snapshot.
+        failed_expectations: Messages about failed assertions.
     """
 
     title: str
@@ -61,7 +61,7 @@ class DrillRun:
     failed_expectations: tuple[str, ...] = ()
 
     def diff(self) -> list[str]:
-        """Return how the log differs from the one that was expected, in lines."""
+        """Return the lines of a diff between the expected log and the log."""
         if self.expected_log is None or self.expected_log == self.drill.log():
             return []
         expected, actual = self.expected_log.splitlines(), self.drill.log().splitlines()
@@ -70,28 +70,27 @@ class DrillRun:
                 expected, actual, self.log_name, "this drill", lineterm=""
             )
         )
-        return lines or ["the last line of the expected log does not end"]
+        return lines or ["the expected log has no newline at its end"]
 
 
 def run_drill_command(source: str, output: DrillOutput, expect: Path | None) -> int:
-    """Hold the drill *source*, show it, and return the exit status.
+    """Run the drill *source*, show it, and return the exit status.
 
     Args:
         source: A file or a directory.
-        output: What to write.
-        expect: A log to compare with; None for what the file says.
+        output: Output options.
+        expect: Log to compare with; None for that of the drill file.
 
     Raises:
-        InvalidFileError: It is no drill, or an expected log cannot be read.
+        InvalidFileError: A file is invalid, or the expected log cannot be read.
     """
     log = None if expect is None else (read_text(expect), display_path(expect))
     with drill_progress("drill") as create_observer:
         run = _run_source(Path(source), log, create_observer(""))
     diff = run.diff()
     history = read_history(run.drill)
-    play = DrillPlotData(run.title, run.drill, history, run.names)
     summary = summarize_drill(history, run.names, run.drill.failure)
-    output.write(play)
+    output.write(DrillPlotData(run.title, run.drill, history, run.names))
     _print_run(run, summary, diff, output)
     has_failed = run.drill.failure is not None and run.expected_log is None
     return EXPECTATION_FAILED if diff or run.failed_expectations or has_failed else 0
@@ -112,13 +111,14 @@ def _run_source(
         )
     if not path.suffix and not _exists(path):
         raise InvalidFileError(
-            f"there is no drill {repr_value(str(path))}; of a cluster say --fail NODE or "
-            "--each-node"
+            f"no drill file or directory {repr_value(str(path))}; for a cluster add "
+            "--fail NODE or --each-node"
         )
     document = parse(read_text(path), display_path(path), path.suffix)
     if isinstance(document, dict) and "taken_at" in document:
         raise InvalidFileError(
-            f"{display_path(path)} is a snapshot: say --fail NODE or --each-node"
+            f"{display_path(path)}: expected a drill file, got a snapshot; add --fail "
+            "NODE or --each-node"
         )
     file = drill_from(document, display_path(path), path.parent)
     drill = file.run(observer)
@@ -137,7 +137,7 @@ def _run_source(
 def _is_directory(path: Path) -> bool:
     try:
         return path.is_dir()
-    except (OSError, ValueError):  # a name too long, or with a zero byte
+    except (OSError, ValueError):  # the name is too long or contains a zero byte
         return False
 
 
@@ -172,10 +172,10 @@ def _print_run(
     if has_expected_log:
         for line in diff:
             sys.stdout.write(f"{printable(line)}\n")
-        comparison = "differs from" if diff else "is as in"
+        comparison = "differs from" if diff else "matches"
         screen.print(printable(f"The log {comparison} {run.log_name}."))
     print_drill_summary(screen, summary, all_guests=output.guests)
     for note in run.notes:
         screen.print(printable(f"Note: {note}."))
     for expectation in run.failed_expectations:
-        screen.print(printable(f"Not as expected: {expectation}"), style="red")
+        screen.print(printable(f"Failed: {expectation}"), style="red")

@@ -11,14 +11,14 @@ from opendrs.escapes import escape_text
 
 
 class EscapingStream:
-    """A stream of text that writes escapes for what cannot be seen.
+    """A text stream that writes control and invisible characters as escapes.
 
     Args:
-        stream: Where to write.
+        stream: The underlying stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self.rich_proxied_file = stream  # by this name rich finds the terminal itself
+        self.rich_proxied_file = stream  # rich looks for the terminal by this name
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
         if name == "buffer":  # or click would write around this one
@@ -26,19 +26,19 @@ class EscapingStream:
         return getattr(self.rich_proxied_file, name)
 
     def write(self, text: str) -> int:
-        """Write *text*; return its length."""
+        """Write *text* with escapes; return the length of *text*."""
         self.rich_proxied_file.write(escape_text(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write *lines*, which have their ends."""
+        """Write *lines*, which include their line endings."""
         for line in lines:
             self.write(line)
 
 
 @contextmanager
 def escape_output() -> Iterator[None]:
-    """Let standard output and error write escapes inside the `with` statement."""
+    """Escape control characters on standard output and error in a `with` block."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", EscapingStream(each)) for each in before)
     try:

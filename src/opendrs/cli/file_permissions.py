@@ -1,4 +1,4 @@
-"""Find files whose permissions let other users read a secret or replace a trusted file."""
+"""Detection of file permissions that expose secrets or trusted files to other users."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pathlib import Path
 
 from opendrs.config import KeyPath, display_path, path_text
 from opendrs.config.settings import Settings
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.platforms.registry import PlatformConnection
 from opendrs.power import PowerCommandSettings, PowerDriverSettings, RedfishSettings
 
 INLINE_PASSWORD = (
-    "a password seems to stand here, and ps shows it to everybody while a command "  # noqa: S105
-    "runs; give it in a file that the command reads"
+    "seems to contain a password, which ps shows to all users while a command runs; "  # noqa: S105
+    "use a file that the command reads"
 )
-_STORE_SUFFIXES = ("", "-journal", ".lock")  # of SQLite, and the lease
+_STORE_SUFFIXES = ("", "-journal", ".lock")  # files of SQLite, and the lease
 _READ, _WRITE, _GROUP, _OTHERS = 0o044, 0o022, 0o070, 0o007
 _SECRET_NAME = re.compile(
     r"(?i)(?!.*(file|path|env))(.*_)?(pass|password|passwd|passphrase|pwd|pw|secret|token)"
@@ -32,23 +32,23 @@ _SECRET_FLAGS = {"ipmitool": "-P", "sshpass": "-p"}
 
 
 class FileProtection(Enum):
-    """What other users must not do with a file."""
+    """Required protection of a file against other users."""
 
-    SECRET = auto()  # neither read nor change it
-    RECORD = auto()  # the same, but a group may be let read it, so that it can plan
-    TRUSTED = auto()  # not change it
+    SECRET = auto()  # neither readable nor writable
+    RECORD = auto()  # like SECRET, but the group may read it, to run opendrs plan
+    TRUSTED = auto()  # not writable
 
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Permissions that are too wide.
+    """A file or directory with too many permissions.
 
     Attributes:
         at: The setting that names the file.
         path: The file, or a directory above it.
         mode: Its permissions.
-        danger: What other users can do.
-        fix: What to do about it.
+        danger: What other users can do, such as `others can read it`.
+        fix: What to do, such as a `chmod` command.
     """
 
     at: KeyPath
@@ -59,7 +59,7 @@ class Exposure:
 
     @property
     def message(self) -> str:
-        """What it says, without the setting."""
+        """The message without the setting."""
         mode_text = f"{display_path(self.path)} has mode {self.mode:04o}"
         return f"{self.danger}: {mode_text}; {self.fix}"
 
@@ -68,11 +68,11 @@ class Exposure:
 
 
 def find_exposures(config: Path, settings: Settings) -> tuple[Exposure, ...]:
-    """Return the permissions that are too wide, each file and directory once.
+    """Return the exposed files and directories, each once.
 
     Args:
-        config: The file of the settings.
-        settings: What it says.
+        config: The configuration file.
+        settings: Its settings.
     """
     exposures: dict[Path, Exposure] = {}
     for at, path, protection in _protected_files(config, settings):
@@ -85,10 +85,10 @@ def find_exposures(config: Path, settings: Settings) -> tuple[Exposure, ...]:
 
 
 def log_exposures(config: Path, settings: Settings) -> None:
-    """Log the permissions that are too wide, and passwords in the configuration."""
+    """Log exposed files, and passwords in the configuration, as warnings."""
     for exposure in find_exposures(config, settings):
         log_event(
-            "file-exposed",
+            LogEventCode.FILE_EXPOSED,
             str(exposure),
             level=logging.WARNING,
             setting=path_text(exposure.at),
@@ -98,11 +98,16 @@ def log_exposures(config: Path, settings: Settings) -> None:
     for at in inline_passwords(settings):
         setting = path_text(at)
         message = f"{setting}: {INLINE_PASSWORD}"
-        log_event("password-inline", message, level=logging.WARNING, setting=setting)
+        log_event(
+            LogEventCode.PASSWORD_INLINE,
+            message,
+            level=logging.WARNING,
+            setting=setting,
+        )
 
 
 def inline_passwords(settings: Settings) -> Iterator[KeyPath]:
-    """Yield where a password seems to stand in the configuration itself."""
+    """Yield the settings that seem to contain a password."""
     for connection in settings.platforms.values():
         for node, driver in _drivers(connection):
             if isinstance(driver, PowerCommandSettings) and _holds_password(driver):
@@ -151,10 +156,10 @@ def _protected_power_files(
 
 
 def _store_paths(settings: Settings) -> Iterator[Path]:
-    """Yield where records are kept; one of a file is never kept."""
+    """Yield the paths of the stores; platforms of kind `file` have none."""
     agent = settings.agent
     names = [f"agent-{agent.node}"] if agent is not None else []
-    if agent is None:  # whose platform is its host, of which it keeps no record
+    if agent is None:  # an agent has no store for its platform
         platforms = settings.platforms.values()
         names += [each.name for each in platforms if each.kind != "file"]
     yield from dict.fromkeys(map(settings.store_path, names))
@@ -186,10 +191,10 @@ def _holds_password(driver: PowerCommandSettings) -> bool:
 def _file_exposures(
     at: KeyPath, path: Path, protection: FileProtection
 ) -> Iterator[Exposure]:
-    """Yield the exposure of the file itself; one that is absent is not exposed.
+    """Yield the exposure of the file itself; nothing if it does not exist.
 
-    Of a secret that root owns, the group may read it: as PostgreSQL has it for its
-    key (libpq, "ssl_key_file"), since a service reads it by its group.
+    A secret of root may be readable by its group, so that a service can read it
+    (like the key in PostgreSQL: libpq, "ssl_key_file").
     """
     status = _status(path)
     if status is None:
@@ -210,8 +215,8 @@ def _file_exposures(
 def _directory_exposures(
     at: KeyPath, path: Path, protection: FileProtection
 ) -> Iterator[Exposure]:
-    """Yield the directories above in which another user can replace what is there."""
-    if "\0" in str(path):  # no file has that name, as whoever opens it says
+    """Yield the parent directories in which another user can replace the file."""
+    if "\0" in str(path):  # not a valid name; opening it reports the error
         return
     above = (*path.absolute().parents, *path.resolve().parents)
     for directory in dict.fromkeys(above):
@@ -232,8 +237,8 @@ def _directory_exposures(
                 at,
                 directory,
                 stat.S_IMODE(status.st_mode),
-                "others can put a file in its place before it is made",
-                "keep it in a directory that only its owner may write",
+                "others can create a file in its place",
+                "use a directory that only its owner can write",
             )
 
 

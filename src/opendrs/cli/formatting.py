@@ -1,4 +1,4 @@
-"""Amounts, times, loads, actions and reasons as text."""
+"""Text form of amounts, times, loads, actions and reasons."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from opendrs.policies import DecisionReason
 
 UNKNOWN = "?"
 
-HIGH_LOAD, CRITICAL_LOAD = (
-    0.7,
-    0.9,
-)  # parts of a capacity from which a bar changes its colour
+# Fractions of the capacity from which a bar is yellow and red.
+HIGH_LOAD, CRITICAL_LOAD = 0.7, 0.9
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def format_bytes(size: float | None) -> str:
-    """Return a number of bytes as in `7.5 GiB`."""
+    """Return *size* in bytes as in `7.5 GiB`; `?` for None."""
     if size is None:
         return UNKNOWN
     value, unit = float(size), 0
@@ -29,14 +27,14 @@ def format_bytes(size: float | None) -> str:
 
 
 def format_cores(count: float | None) -> str:
-    """Return a number of cores, with as many digits as matter."""
+    """Return a number of cores with three significant digits; `?` for None."""
     return (
         UNKNOWN if count is None else f"{count:.3g}" if count < 1000 else f"{count:.0f}"
     )
 
 
 def format_duration(time: float | None) -> str:
-    """Return a time as in `250 ms`, `12 s`, `3 min 5 s` or `4 h 52 min`."""
+    """Return *time* in seconds as in `250 ms`, `12 s`, `3 min 5 s`, `4 h 52 min`."""
     if time is None:
         return UNKNOWN
     if time < 1:
@@ -48,24 +46,24 @@ def format_duration(time: float | None) -> str:
 
 
 def format_percent(part: float | None) -> str:
-    """Return a fraction in percent, as wide as `100%`."""
+    """Return the fraction *part* in percent, padded to four characters."""
     if part is None:
         return f"{UNKNOWN:>4}"
     return f"{min(part, 9.99):4.0%}"
 
 
 def used_fraction(used: float | None, total: float | None) -> float | None:
-    """Return what part of *total* is in use; None when that is not known."""
+    """Return the fraction of *total* that is used; None if unknown."""
     return None if used is None or total is None or total <= 0 else used / total
 
 
 def load_bar(part: float | None, width: int = 8, prefix: str = "") -> TextCell:
-    """Return a bar that is filled to *part*, and the figure after it.
+    """Return a bar that is filled to *part*, followed by the percentage.
 
     Args:
-        part: The part; None when it is not known.
-        width: The characters of the bar.
-        prefix: What is drawn before the bar.
+        part: The fraction; None if unknown.
+        width: Width of the bar in characters.
+        prefix: Text before the bar.
     """
     plain = format_percent(part).strip()
     full, rest = ("█", "░") if supports_unicode() else ("#", ".")
@@ -85,16 +83,16 @@ def _load_style(part: float) -> str:
 
 
 def arrow() -> str:
-    """Return the sign between before and after."""
+    """Return the arrow between two values; ASCII if standard output is not Unicode."""
     return "→" if supports_unicode() else "->"
 
 
 def describe_action(action: Action) -> str:
-    """Return *action* in words."""
+    """Return *action* as text, such as `vm1 n1 → n2` or `power on n3`."""
     if isinstance(action, PowerOn):
-        return f"wake {printable(action.node)}"
+        return f"power on {printable(action.node)}"
     if isinstance(action, PowerOff):
-        return f"put {printable(action.node)} to sleep"
+        return f"power off {printable(action.node)}"
     path = f"{printable(action.source)} {arrow()} {printable(action.target)}"
     return f"{printable(action.guest)} {path}"
 
@@ -106,5 +104,5 @@ _TEXTS = {
 
 
 def reason_text(reason: DecisionReason) -> str:
-    """Return *reason* in words."""
+    """Return *reason* as text."""
     return _TEXTS.get(reason, reason.value)

@@ -21,18 +21,18 @@ level_option = click.option(
     "--level",
     type=click.Choice(LEVELS),
     default="info",
-    help="What matters less is not told.",
+    help="Least severe events to log (default info).",
 )
 
 
 @contextmanager
 def log_to_stderr(output_format: str, level: str) -> Iterator[None]:
-    """Write the log to standard error inside the `with` statement.
+    """Write the log to standard error in a `with` block.
 
     Args:
-        output_format: Lines for people, or for programs as JSON.
-        level: One of `LEVELS`: what matters less is left out. Of other libraries
-            only warnings are told.
+        output_format: `table` for lines of text, `json` for JSON objects.
+        level: One of `LEVELS`; less severe events are omitted. Other libraries log
+            only warnings.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(MaskFilter())
@@ -48,19 +48,19 @@ def log_to_stderr(output_format: str, level: str) -> Iterator[None]:
 
 
 class TextFormatter(logging.Formatter):
-    """Lines for people: time, level, message."""
+    """Log lines as text: time, level, message."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return *record* on one line, with nothing that a terminal would obey."""
+        """Return *record* on one line, with control characters escaped."""
         text = super().format(record)
         return escape_line(f"{_timestamp(record)} {record.levelname:<8} {text}")
 
 
 class JsonFormatter(logging.Formatter):
-    """Lines for programs: one JSON object each."""
+    """Log lines as JSON objects, one per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return *record* as a JSON object: what it is about, and what it says."""
+        """Return *record* as a JSON object with the fields of the event."""
         document = {
             "time": _timestamp(record),
             "level": record.levelname.lower(),

@@ -1,6 +1,6 @@
-"""The command `opendrs`: which commands there are, and how errors are told.
+"""The command `opendrs`: its subcommands, error messages and exit status.
 
-A command is loaded when it is called, so that `--help` is quick.
+A subcommand is imported when it is called, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -27,55 +27,54 @@ from opendrs.escapes import escape_line
 
 BAD_INPUT = 2
 FAILURE = 3
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
 PIPE_CLOSED = 141  # 128 + SIGPIPE
-MAX_LINE_LENGTH = 600  # characters of what went wrong that are shown
-
-MIN_SIMILARITY = 0.6  # from when on a word is taken for a slip; half of another is not
+MAX_LINE_LENGTH = 600  # characters of an error message that are shown
+MIN_SIMILARITY = 0.6  # of a mistyped command to the suggested one; at most 1
 COMMANDS = {
-    "demo": "See it work on a simulated cluster.",
-    "show": "Show nodes, guests, rules, and what is broken.",
-    "plan": "Say what to move where, and why; change nothing.",
-    "compare": "Show what each policy would do, side by side.",
-    "apply": "Plan, ask, and do it step by step.",
-    "agent": "Look after one host for the controller.",
-    "run": "Look after a platform, until told to stop.",
-    "token": "Make a new token for the agent of a node.",
-    "record": "Write a snapshot, or a history, to a file.",
-    "check": "Find everything wrong in a file, at once.",
-    "compile": "Compile the search of optimize, once for this machine.",
-    "simulate": "Say what policies cost over recorded load.",
-    "sweep": "Simulate policies, settings, loads and seeds in every combination.",
-    "drill": "Let hosts fail, and see what the HA manager does.",
+    "demo": "Balance a simulated cluster.",
+    "show": "Show nodes, guests, rules and violations.",
+    "plan": "Plan migrations and show the reasons; change nothing.",
+    "compare": "Compare the plans of all policies.",
+    "apply": "Plan, ask for confirmation, and execute the plan.",
+    "agent": "Run the agent of one host.",
+    "run": "Balance continuously: plan and migrate in cycles, unconfirmed.",
+    "token": "Create a token for the agent of a node.",
+    "record": "Write a snapshot or a history to a file.",
+    "check": "Validate a file, or check a cluster for violated rules.",
+    "compile": "Compile the search of the policy optimize for this machine.",
+    "simulate": "Simulate policies on recorded load: energy and overload.",
+    "sweep": "Simulate combinations of policies, settings, traces and seeds.",
+    "drill": "Simulate node failures and the response of the HA manager.",
 }
 
-HELP = """Keep virtual machines spread over their hosts, by live migration.
+HELP = """Balance virtual machines across nodes with live migrations.
 
 SOURCE is a snapshot file, a platform named in the configuration, or the word
 demo for a simulated cluster.
 
 \b
-  opendrs demo                      watch a cluster being balanced
-  opendrs plan cluster.json         what would move where, and why
-  opendrs apply lab                 do it, on the platform named lab
-  opendrs drill lab --each-node     whether it survives the loss of any host
+  opendrs demo                      balance a simulated cluster
+  opendrs plan cluster.json         plan for a snapshot file; change nothing
+  opendrs apply lab                 plan and execute on the platform lab
+  opendrs drill lab --each-node     simulate the failure of each node
 
 \b
-Exit status: 0 done, 1 the answer is no, 2 bad input, 3 a platform or the
-store did not do what was asked.
+Exit status: 0 done, 1 check failed, 2 invalid input, 3 a platform or the
+database failed.
 """
 
 
 class LazyCommandGroup(click.Group):
-    """The commands of the table above, each in a file of its name."""
+    """The commands in `COMMANDS`; each is in the module of its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in the order of the table."""
+        """Return the names of the commands in the order of `COMMANDS`."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command called *cmd_name*, loaded now."""
+        """Import and return the command called *cmd_name*; None if unknown."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -90,7 +89,11 @@ class LazyCommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that *args* begin with; guess at what a slip meant."""
+        """Return the command that *args* begin with.
+
+        Raises:
+            UsageError: There is no such command; with the most similar one.
+        """
         word = args[0]
         if word not in COMMANDS and not word.startswith("-"):
             close = get_close_matches(word, COMMANDS, n=1, cutoff=MIN_SIMILARITY)
@@ -101,7 +104,7 @@ class LazyCommandGroup(click.Group):
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """Write the commands without loading them."""
+        """Write the commands without importing them."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -112,15 +115,15 @@ class LazyCommandGroup(click.Group):
     help=HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.option("--debug", is_flag=True, help="Show where an unexpected error is from.")
+@click.option("--debug", is_flag=True, help="Print the traceback of an error.")
 @click.version_option(__version__, prog_name="opendrs")
 def opendrs(*, debug: bool) -> None:
-    """Keep virtual machines spread over their hosts."""
-    del debug  # looked for in the arguments, since it matters when parsing fails
+    """Balance virtual machines over hypervisor hosts."""
+    del debug  # searched in the arguments, because parsing may fail before
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what *arguments* say and return the exit status; raise nothing."""
+    """Run the command line *arguments* and return the exit status; raise nothing."""
     with escape_output():
         return _run(arguments)
 
@@ -129,7 +132,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         status = opendrs.main(list(arguments), "opendrs", standalone_mode=False)
         sys.stdout.flush()
-    except Exception as error:  # noqa: BLE001 - here each error becomes a status
+    except Exception as error:  # noqa: BLE001 - every error becomes a status
         return _report_error(error, debug="--debug" in arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -137,7 +140,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _report_error(error: Exception, *, debug: bool) -> int:
-    """Tell the operator about *error* and return the exit status."""
+    """Print *error* on standard error and return the exit status."""
     if isinstance(error, BrokenPipeError):
         _close_output()
         return PIPE_CLOSED
@@ -156,18 +159,16 @@ def _report_error(error: Exception, *, debug: bool) -> int:
         for line in _error_lines(error):
             _print_error(line)
         return BAD_INPUT if bad else FAILURE
-    if isinstance(error, OSError):  # such as a full disk below standard output
+    if isinstance(error, OSError):  # for example, standard output on a full disk
         _print_error(error.strerror or str(error))
         return FAILURE
     _print_error(f"{type(error).__name__}: {error}")
-    _print_error(
-        "this is a bug in opendrs; please report it, with the output of --debug"
-    )
+    _print_error("this is a bug in opendrs; report it with the output of --debug")
     return FAILURE
 
 
 def _error_lines(error: OpenDRSError) -> Sequence[str]:
-    """Return what *error* says: a line for each complaint or silent host."""
+    """Return the lines of *error*: one for each problem or unreachable host."""
     if isinstance(error, PlatformUnavailableError):
         return (error.summary, *error.details)
     return str(error).split("\n")
@@ -180,15 +181,15 @@ def _print_error(message: str, start: str = "opendrs: ") -> None:
 
 
 def _close_output() -> None:
-    """Keep Python from writing to the closed pipe once more at its end."""
+    """Redirect standard output, so that Python does not flush to the closed pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:
     """Run the command line and exit."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that knows few characters is no reason to fail.
+        # Some terminals do not support Unicode.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Matrices are small here: a second thread only waits, and keeps a core busy.
+    # Matrices are small: a second thread would only spin and occupy a core.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(run(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The arguments and options that several commands share."""
+"""Arguments, options and parameter types that several commands share."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TABLE, JSON = "table", "json"
 
 
 class QuantityRange(click.FloatRange):
-    """A number in a range, or a text with a number and a unit.
+    """A number in a range, or a text with a number and a unit, such as "5 min".
 
     Args:
-        quantity: What a number counts, and which units there are.
-        minimum: The least it may be.
-        maximum: The most it may be.
-        exclusive_minimum: Whether it must be more than the least.
+        quantity: The base unit of a plain number, and the other units.
+        minimum: The minimum; None for no limit.
+        maximum: The maximum; None for no limit.
+        exclusive_minimum: Reject the minimum itself.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class QuantityRange(click.FloatRange):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> float:
-        """Return the number that *value* is."""
+        """Return *value* as a number in the base unit."""
         try:
             value = self._quantity.parse(value)
         except QuantityError as error:
@@ -56,14 +56,16 @@ class QuantityRange(click.FloatRange):
 def reject_nan(
     context: click.Context, option: click.Parameter, value: float | None
 ) -> float | None:
-    """Refuse `nan`, which is outside no range."""
+    """Reject `nan`, which passes every range check."""
     if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number of seconds", context, option)
+        raise click.BadParameter(
+            "expected a number of seconds, got nan", context, option
+        )
     return value
 
 
 class TimeParameter(click.ParamType[datetime]):
-    """A time in ISO 8601: in UTC, unless it names another zone."""
+    """A time in ISO 8601; UTC if it has no time zone."""
 
     name = "time"
 
@@ -73,14 +75,18 @@ class TimeParameter(click.ParamType[datetime]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> datetime:
-        """Return the time that *value* says."""
+        """Return the time *value* in UTC."""
         if isinstance(value, datetime):
             return value
         try:
             time = datetime.fromisoformat(value)
             return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time such as 2026-11-22T09:30:00Z", param, ctx)
+            self.fail(
+                f"expected a time such as 2026-11-22T09:30:00Z, got {value!r}",
+                param,
+                ctx,
+            )
 
 
 source_argument = click.argument("source", metavar="SOURCE")
@@ -90,52 +96,54 @@ format_option = click.option(
     "output_format",
     type=click.Choice([TABLE, JSON]),
     default=TABLE,
-    help="Tables for people (the default), or JSON for programs.",
+    help="Tables (default), or JSON for programs.",
 )
 config_option = click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Configuration; ./opendrs.toml when it is there.",
+    help="Configuration file (default: ./opendrs.toml, if it exists).",
 )
 all_option = click.option(
     "--all",
     "show_all",
     is_flag=True,
-    help="Show everything, however much; without it, of long lists the part that "
-    "matters most.",
+    help="Do not shorten long lists.",
 )
 summary_option = click.option(
     "--summary",
     "summary_only",
     is_flag=True,
-    help="Show only the summary: cost, highest loads, imbalance, broken rules.",
+    help="Show only the summary: cost, highest loads, imbalance, violated rules.",
 )
 at_option = click.option(
     "--at",
     type=TimeParameter(),
     metavar="TIME",
-    help="Of a history (record --every): the newest snapshot taken at TIME or before, "
-    "such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00. Default: the newest.",
+    help="Use the newest snapshot of a history (record --every) taken at TIME or "
+    "before, such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00 (default: the "
+    "newest).",
 )
 policy_option = click.option(
     "--policy",
     metavar="NAME",
-    help="The policy that decides: balance, auto-rebalance, or a further one. "
-    "Default: the configured one, or else balance.",
+    help="The policy: balance, auto-rebalance, threshold-rebalance, optimize, "
+    "pressure, consolidate, or one of a plugin (default: the configured policy, "
+    "otherwise balance).",
 )
 set_option = click.option(
     "--set",
     "assignments",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the policy, such as threshold=0.2; may be repeated.",
+    help="Override a setting of the policy, such as threshold=0.2; may be repeated. "
+    "An unknown KEY prints the valid ones.",
 )
 budget_option = click.option(
     "--budget",
     metavar="AMOUNT",
-    help="How much optimize may move: knee, unlimited, or such as '500 GiB', "
-    "'40 migrations' or '30 min'.",
+    help="How much optimize may migrate: knee, unlimited, or an amount such as "
+    "'500 GiB', '40 migrations' or '30 min'.",
 )
 time_limit_option = click.option(
     "--time-limit",
@@ -143,13 +151,14 @@ time_limit_option = click.option(
     type=QuantityRange(TIME, 0, 86400, exclusive_minimum=True),
     callback=reject_nan,
     metavar="SECONDS",
-    help="For how long optimize searches, also such as '10 min'; the best so far at "
-    "Ctrl-C.",
+    help="How long optimize searches, also '10 min'; Ctrl-C ends the search with the "
+    "best plan so far.",
 )
 seed_option = click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
     metavar="N",
     default=1,
-    help="Draws the simulated cluster; the same one for the same seed.",
+    help="Seed of the simulated cluster; the same seed gives the same cluster "
+    "(default 1).",
 )

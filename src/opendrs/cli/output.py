@@ -30,7 +30,7 @@ from opendrs.cli.progress import LiveProgress
 from opendrs.cli.schedule_tables import print_schedule
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
 from opendrs.controller.serialization import action_document
-from opendrs.model import Snapshot, Step, StepId, format_list
+from opendrs.model import Snapshot, Step, StepId, format_count, format_list
 from opendrs.planning import estimate_schedule
 from opendrs.ports import Outcome, StepRecord, TaskStatus
 from opendrs.ports import Progress as TaskProgress
@@ -38,13 +38,13 @@ from opendrs.rules import violation_change
 
 
 class TableOutput:
-    """A person; who reads tables and watches bars.
+    """Output for an operator: tables, and progress bars on a terminal.
 
     Args:
-        repair: The command that repairs broken rules.
-        show_all: Whether to show all steps, nodes and notes, however many.
-        show_cluster: Whether to show the nodes before the plan.
-        summary_only: Whether to show only summaries: no steps, nodes and notes.
+        repair: The command that repairs violated rules.
+        show_all: Show all steps, nodes and notes.
+        show_cluster: Show the nodes before the plan.
+        summary_only: Show only summaries, without steps, nodes and notes.
     """
 
     def __init__(
@@ -63,16 +63,12 @@ class TableOutput:
         self._summary: PlanSummary | None = None
 
     def show_recovery(self, records: Sequence[StepRecord]) -> None:
-        """Say that an earlier run is followed to its end first."""
-        count = len(records)
-        steps = "one step" if count == 1 else f"{count} steps"
-        self._screen.print(
-            f"An earlier run was interrupted with {steps} under way; following "
-            "to the end what it started."
-        )
+        """Report that the steps of an interrupted run are recovered first."""
+        steps = format_count(len(records), "unfinished step")
+        self._screen.print(f"Recovering {steps} of an interrupted run.")
 
     def show_decision(self, result: ApplyResult) -> None:
-        """Show the cluster, if wanted, and the plan."""
+        """Show the plan, after the cluster if requested."""
         task, before = result.task, result.before
         self._summary = summary = _summarize_result(result, self._repair)
         if self._summary_only:
@@ -89,7 +85,7 @@ class TableOutput:
         print_schedule(self._screen, summary.schedule, task.policy.limits)
 
     def repeat_summary(self) -> None:
-        """Show the summary once more, so that it is on the screen with a question."""
+        """Show the summary again, next to the confirmation prompt."""
         if self._summary is not None:
             self._screen.print()
             print_summary(self._screen, self._summary, max_rules=0)
@@ -97,19 +93,19 @@ class TableOutput:
     def observer(
         self, cancellation: CancellationToken
     ) -> AbstractContextManager[ExecutionObserver]:
-        """Return bars on a terminal, lines elsewhere."""
+        """Return an observer with bars on a terminal, lines elsewhere."""
         self._screen.print()
         return ProgressObserver(console(min_width=1), cancellation)
 
     def show_result(self, result: ApplyResult) -> None:
-        """Show what was done, what was not and why, and the nodes."""
+        """Show the node loads, the outcomes, and why steps were not completed."""
         report, after = result.report, result.after
         self._screen.print()
         if report is None:
-            self._screen.print("There is nothing to do.")
+            self._screen.print("Nothing to do.")
             return
         if after is None:
-            self._screen.print("The cluster cannot be seen now.")
+            self._screen.print("The cluster is unreachable; its new state is unknown.")
         else:
             self._show_change(result, after)
         self._screen.print()
@@ -130,7 +126,7 @@ class TableOutput:
 
 
 def _incomplete_steps(records: Iterable[StepRecord]) -> Iterator[str]:
-    """Yield what was not done and why; what has one reason, in one line."""
+    """Yield the steps that were not completed; one line for each reason."""
     by_reason: dict[tuple[str, str], list[StepRecord]] = {}
     for record in records:
         if record.outcome not in (None, Outcome.DONE):
@@ -142,7 +138,7 @@ def _incomplete_steps(records: Iterable[StepRecord]) -> Iterator[str]:
 
 
 def _summarize_result(result: ApplyResult, repair: RepairCommand) -> PlanSummary:
-    """Return the figures of the plan of *result*."""
+    """Return the summary of the plan of *result*."""
     decision, policy = result.decision, result.task.policy
     before = result.before
     rules = rule_report(before, decision.plan, policy, repair)
@@ -151,30 +147,30 @@ def _summarize_result(result: ApplyResult, repair: RepairCommand) -> PlanSummary
 
 
 class JsonOutput:
-    """A program, which reads one JSON object at the end.
+    """Output for a program: one JSON object at the end.
 
     Args:
-        repair: The command that repairs broken rules.
+        repair: The command that repairs violated rules.
     """
 
     def __init__(self, repair: RepairCommand) -> None:
         self._repair = repair
 
     def show_recovery(self, records: Sequence[StepRecord]) -> None:
-        """Say nothing: the records are in the object."""
+        """Print nothing: the final object contains the records."""
 
     def show_decision(self, result: ApplyResult) -> None:
-        """Say nothing: the plan is in the object."""
+        """Print nothing: the final object contains the plan."""
 
     def observer(
         self, cancellation: CancellationToken
     ) -> AbstractContextManager[ExecutionObserver]:
-        """Return a watcher that says nothing."""
+        """Return an observer that prints nothing."""
         del cancellation
         return nullcontext(NullObserver())
 
     def show_result(self, result: ApplyResult) -> None:
-        """Print the plan, and the records of what was done."""
+        """Print the plan and the records of its steps."""
         records = result.report.records if result.report else ()
         print_json(
             {
@@ -199,11 +195,11 @@ OUTCOME_STYLES = {
 
 
 class ProgressObserver:
-    """A watcher that writes what happens to a console; used with `with`.
+    """Execution observer that prints events and progress; a context manager.
 
     Args:
-        screen: Where to write.
-        cancellation: What the operator stops with; said when it has been pulled.
+        screen: The console.
+        cancellation: The token of the operator; each request is printed once.
     """
 
     def __init__(
@@ -233,7 +229,7 @@ class ProgressObserver:
             self._bars.stop()
 
     def step_started(self, step: Step) -> None:
-        """Say that *step* was started."""
+        """Print that *step* was started, or add its bar."""
         self._running[step.id] = None
         if self._bars is None:
             self._print_line("started", step)
@@ -241,25 +237,25 @@ class ProgressObserver:
             self._running[step.id] = self._add_bar(self._bars, step)
 
     def step_progressed(self, step: Step, status: TaskStatus) -> None:
-        """Show how far *step* is."""
+        """Update the bar of *step*."""
         self._report_cancellation()
         if self._bars is None or status.progress is None:
             return
-        # A step of an earlier run was never started here.
+        # A recovered step was started by another process and has no bar yet.
         bar = self._running.get(step.id)
         if bar is None:
             bar = self._running[step.id] = self._add_bar(self._bars, step)
         _update_bar(self._bars, bar, status.progress)
 
     def step_waiting(self, step: Step, detail: str) -> None:
-        """Say what holds everything up; who waits for others, waits in silence."""
+        """Print the reason of the wait, unless other steps are running."""
         del step
         if not self._running and detail != self._waiting_detail:
             self._screen.print(f"waiting: {printable(detail)}")
         self._waiting_detail = detail
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
-        """Say what came of *step*."""
+        """Print the outcome of *step*."""
         bar = self._running.pop(step.id, None)
         if self._bars is not None and bar is not None:
             self._bars.remove_task(bar)
@@ -292,7 +288,7 @@ class ProgressObserver:
             self._screen.print(
                 "Aborting running migrations."
                 if self._cancellation.abort_requested
-                else "Starting nothing more. Running migrations finish; "
+                else "No further step starts. Running migrations finish; "
                 "Ctrl-C again aborts them."
             )
 
@@ -307,7 +303,7 @@ def _create_bars(screen: TerminalConsole) -> LiveProgress:
 
 
 def _update_bar(bars: LiveProgress, bar: TaskID, progress: TaskProgress) -> None:
-    """Show what is known: the bar runs to and fro while that is too little."""
+    """Update a bar; it is indeterminate while the progress is unknown."""
     total, remaining = progress.total, progress.remaining
     if total is None or remaining is None:
         bars.update(bar, state=_progress_text(progress))
@@ -337,13 +333,13 @@ def _outcome_text(record: StepRecord) -> str:
     if record.outcome is not Outcome.DONE or record.ended_at is None:
         return detail
     duration = (record.ended_at - record.intended_at).total_seconds()
-    if duration < 0:  # the clock was set back meanwhile
+    if duration < 0:  # the clock was set back
         return detail
     return f", in {format_duration(duration)}{detail}"
 
 
 def record_document(record: StepRecord) -> dict[str, object]:
-    """Return *record* as plain values."""
+    """Return *record* as a JSON document."""
     return {
         "run": record.run,
         "step": record.step,

@@ -1,4 +1,4 @@
-"""opendrs plan: what would move where, and why."""
+"""The command `opendrs plan`: plan migrations without executing them."""
 
 from __future__ import annotations
 
@@ -67,30 +67,32 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Say what to move where, and why. Changes nothing.
+    """Plan migrations and show the reason of each. Changes nothing.
 
-    Shows a summary first: what the plan costs, the highest loads and the broken
-    strict rules before and after, and the command that repairs the rules that stay
-    broken. Then the steps in a safe order with the reason of each, the load of the
-    nodes before and after, which guests were skipped and why, and what the
-    duration assumes. The bandwidth is that of [limits].
+    Prints a summary first: the cost of the plan, the highest loads and the violated
+    strict rules before and after and, if strict rules remain violated, a command whose
+    plan repairs them. Below it are the steps in a safe order with their reasons, the
+    load of each node before and after, the skipped guests with the reason, and the
+    assumptions of the estimated duration. The bandwidth is that of [limits] in the
+    configuration file, otherwise 1 Gbit/s.
 
-    Of more than ten steps, the ten most valuable are shown: first those that repair
-    a broken strict rule, then those that free most of their node. Of more than 20
-    nodes, the five most loaded. --all shows all, and the measures of the policy
-    itself; JSON has all.
+    Of more than ten steps, the ten most valuable are shown: those that repair a
+    violated strict rule, then those that move the largest share of the capacity of
+    their source node. Of more than 20 nodes, the five most loaded are shown. --all
+    shows all of them, and the metrics that the policy optimizes. JSON is always
+    complete.
 
-    Through a pipe or into a file each row is one line, with a tab between columns.
+    In a pipe or a file each row is one line, with a tab between columns.
 
     \b
       opendrs plan cluster.json
-      opendrs plan lab --set threshold=0.2 --set moves=5
+      opendrs plan lab --set threshold=0.2 --set max_migrations=5
       opendrs plan lab --policy auto-rebalance --set hold=1
       opendrs plan lab --policy optimize --budget '500 GiB' --time-limit 20
       opendrs plan lab --summary
       opendrs plan lab --all | grep vm42
       opendrs plan demo --format json
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     chosen = choose_policy(settings, policy, assignments, budget, time_limit)
     cluster = open_source(source, settings, at=at)
@@ -137,21 +139,21 @@ def _decide(
 
 
 def _policy_options(policy: str | None, assignments: Sequence[str]) -> list[str]:
-    """Return the options that say *policy* and its settings."""
+    """Return the options for *policy* and its settings."""
     words = [] if policy is None else ["--policy", policy]
     return words + [word for each in assignments for word in ("--set", each)]
 
 
 def _advice(decision: Decision[Any], apply_command: str | None) -> str:
     if decision.plan.steps and apply_command is None:
-        return "This is a snapshot in a file: it is planned for, not changed."
+        return "This plan is for a snapshot file and cannot be applied."
     if decision.plan.steps:
-        return f"To do this: {apply_command}"
+        return f"To execute this plan: {apply_command}"
     if decision.reason is DecisionReason.HOLD_NOT_REACHED:
-        return "One look is one cycle; to decide at once: --set hold=1"
+        return "This command counts as one cycle; to decide at once: --set hold=1"
     if decision.reason in (
         DecisionReason.INTERVAL_NOT_ELAPSED,
         DecisionReason.CLUSTER_SETTLING,
     ):
         return "To decide at once: --set interval=0 --set settle_time=0"
-    return "There is nothing to do."
+    return "Nothing to do."

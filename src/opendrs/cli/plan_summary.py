@@ -1,4 +1,4 @@
-"""A plan in a few lines: cost, loads, violations and the command that repairs them."""
+"""Summary of a plan: cost, loads, violations and the command that repairs them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,21 @@ from opendrs.policies.optimize.repairs import (
 )
 from opendrs.rules import ViolationChange, violation_change
 
+MAX_RULES_LISTED = 3  # violated rules that are named without --all
+REPAIR_ONLY_SETTINGS: Mapping[str, object] = {
+    "budget": "unlimited",
+    "priorities": ["repair"],
+}
+"""Settings of `optimize` with which it makes only migrations that repair rules."""
+
 
 @dataclass(frozen=True, slots=True)
 class PeakLoad:
     """The highest load of a resource among the online nodes.
 
     Attributes:
-        node: The node; the first by name of several.
-        load: The used part of its capacity.
+        node: The node; of equal ones the first by name.
+        load: The used fraction of its capacity.
     """
 
     node: NodeId
@@ -53,10 +60,10 @@ class PeakLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLoad:
-    """The measured load of a cluster; None where no online node is measured.
+    """The measured load of a cluster; None if no online node is measured.
 
     Attributes:
-        cpu: The node with the highest processor load.
+        cpu: The node with the highest CPU load.
         memory: The node with the highest memory load.
         imbalance: The coefficient of variation of the mean of both loads.
     """
@@ -68,19 +75,19 @@ class ClusterLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSummary:
-    """A plan in figures that mean the same for every policy.
+    """Figures of a plan that have the same meaning for every policy.
 
     Attributes:
         policy: The name of the policy.
-        decision: What it decided.
-        migrations: How many migrations the plan has.
-        power_on: How many nodes it powers on.
-        power_off: How many nodes it powers off.
-        memory: The bytes that it transfers, as far as they are known.
-        schedule: How long it takes.
-        rules: What it does to the rules.
-        before: The load now.
-        after: The load once it is done.
+        decision: The decision with the plan.
+        migrations: The number of migrations.
+        power_on: The number of nodes that are powered on.
+        power_off: The number of nodes that are powered off.
+        memory: Transferred memory in bytes; guests with unknown usage count as 0.
+        schedule: The estimated duration.
+        rules: The effect of the plan on violations.
+        before: The load before the plan.
+        after: The load after the plan.
     """
 
     policy: str
@@ -98,7 +105,7 @@ class PlanSummary:
 def summarize(
     decision: Decision[Any], snapshot: Snapshot, schedule: Schedule, rules: RuleReport
 ) -> PlanSummary:
-    """Return the figures of a decision about *snapshot*."""
+    """Return the summary of *decision*, which was made for *snapshot*."""
     actions = [step.action for step in decision.plan.steps]
     migrations = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
     sizes = (snapshot.guests[each.guest].usage.memory or 0 for each in migrations)
@@ -133,18 +140,15 @@ def _peak_load(loads: dict[NodeId, float]) -> PeakLoad:
     return PeakLoad(node, loads[node])
 
 
-MAX_RULES_LISTED = 3  # that are named
-
-
 def print_summary(
     screen: Console, summary: PlanSummary, max_rules: int | None = MAX_RULES_LISTED
 ) -> None:
-    """Print the reason, the cost, the loads before and after, and the broken rules.
+    """Print the reason, the cost, the loads before and after, and the violations.
 
     Args:
         screen: The console.
         summary: The figures.
-        max_rules: How many broken rules are named; all when None.
+        max_rules: Maximum number of violated rules that are named; None for all.
     """
     decision = summary.decision
     reason = Text(f"{summary.policy}: {reason_text(decision.reason)}", style="bold")
@@ -160,7 +164,8 @@ def print_summary(
 
 def _plan_costs(summary: PlanSummary) -> Iterator[str]:
     if summary.migrations:
-        yield f"{format_count(summary.migrations, 'move')} of {format_bytes(summary.memory)}"
+        migrations = format_count(summary.migrations, "migration")
+        yield f"{migrations} of {format_bytes(summary.memory)}"
     if summary.power_on:
         yield f"{format_count(summary.power_on, 'node')} powered on"
     if summary.power_off:
@@ -168,32 +173,20 @@ def _plan_costs(summary: PlanSummary) -> Iterator[str]:
     qualifier = "at least" if summary.schedule.at_least else "about"
     yield f"{qualifier} {format_duration(summary.schedule.seconds)}"
     if summary.migrations > 1:
-        yield f"up to {summary.schedule.max_parallel} at once"
+        yield f"up to {summary.schedule.max_parallel} in parallel"
 
 
 def print_change(
     screen: Console, before: ClusterLoad, after: ClusterLoad, rules: ViolationChange
 ) -> None:
-    """Print the highest loads, the imbalance and the broken rules, before and after."""
-    listing = create_table("measure", "before", "on node", "after", "on node")
+    """Print the highest loads, imbalance and violated rules, before and after."""
+    listing = create_table("metric", "before", "on node", "after", "on node")
     _add_peak_row(listing, "highest cpu load", before.cpu, after.cpu)
     _add_peak_row(listing, "highest memory load", before.memory, after.memory)
-    imbalance_cells = (
-        _ratio_text(before.imbalance),
-        "",
-        _ratio_text(after.imbalance),
-        "",
-    )
-    add_row(listing, "imbalance", *imbalance_cells)
-    violated_before, violated_after = len(rules.strict_before), len(rules.strict_after)
-    add_row(
-        listing,
-        "broken strict rules",
-        str(violated_before),
-        "",
-        str(violated_after),
-        "",
-    )
+    imbalance = [_ratio_text(load.imbalance) for load in (before, after)]
+    add_row(listing, "imbalance", imbalance[0], "", imbalance[1], "")
+    violated = [str(len(each)) for each in (rules.strict_before, rules.strict_after)]
+    add_row(listing, "violated strict rules", violated[0], "", violated[1], "")
     screen.print(listing)
 
 
@@ -217,7 +210,7 @@ def _ratio_text(value: float | None) -> str:
 
 
 def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, object]:
-    """Return a decision about *snapshot*, with its figures, as plain values."""
+    """Return a decision for *snapshot* and its summary as a JSON document."""
     document = plan_document(summary.policy, summary.decision, snapshot)
     steps = document.pop("steps")
     return {
@@ -236,22 +229,13 @@ def decision_document(summary: PlanSummary, snapshot: Snapshot) -> dict[str, obj
     }
 
 
-REPAIR_ONLY_SETTINGS: Mapping[str, object] = {
-    "budget": "unlimited",
-    "priorities": ["repair"],
-}
-
-
-"""Settings with which `optimize` repairs rules, and moves no guest besides."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairCommand:
-    """The command that plans the repair of broken rules, and no more.
+    """The command that plans only the repair of violated rules.
 
     Attributes:
         policy: The policy of that command.
-        line: The command.
+        line: The command line.
     """
 
     policy: Optimize
@@ -261,13 +245,13 @@ class RepairCommand:
 def repair_command(
     arguments: Sequence[str], config: Path | None, settings: Settings
 ) -> RepairCommand:
-    """Return the command that plans the repair of what is broken.
+    """Return the command that plans the repair of violated rules.
 
     Args:
-        arguments: The command without options that plans for the same cluster, such as
-            `plan lab`.
-        config: The configuration that was named; None when it was not.
-        settings: What is configured.
+        arguments: The command that plans for the same cluster, without options, such
+            as `plan lab`.
+        config: The value of `--config`; None if it was not given.
+        settings: The configuration.
     """
     policy = settings.load_policy(Optimize.name, dict(REPAIR_ONLY_SETTINGS))
     assert isinstance(policy, Optimize)  # noqa: S101 - for the type checker
@@ -284,14 +268,14 @@ def repair_command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleReport:
-    """What a plan does to the rules.
+    """The effect of a plan on rule violations.
 
     Attributes:
-        change: The violations before and after it.
+        change: The violations before and after the plan.
         unresolved: The strict ones that remain, and what prevents their repair.
-        policy: The policy of the plan.
-        repairs_rules: Whether that policy repairs rules at all.
-        repair: The command that repairs them; None when the plan is that one.
+        policy: The name of the policy that made the plan.
+        repairs_rules: True if that policy repairs rules.
+        repair: The command that repairs them; None if it made this plan.
     """
 
     change: ViolationChange
@@ -302,7 +286,7 @@ class RuleReport:
 
     @property
     def command(self) -> str | None:
-        """Return the command that repairs what remains; None when none does."""
+        """Return the command that repairs what remains; None if no command does."""
         if self.repair is None or not any(each.repairable for each in self.unresolved):
             return None
         return self.repair.line
@@ -311,13 +295,13 @@ class RuleReport:
 def rule_report(
     snapshot: Snapshot, plan: Plan, policy: object, repair: RepairCommand
 ) -> RuleReport:
-    """Return what *plan* does to the rules of *snapshot*.
+    """Return the effect of *plan* on the rules of *snapshot*.
 
     Args:
-        snapshot: The cluster.
+        snapshot: The cluster before the plan.
         plan: The plan.
         policy: The policy that made it.
-        repair: The command that would repair rules.
+        repair: The command that repairs violated rules.
     """
     after = snapshot.apply(*(step.action for step in plan.steps))
     change = violation_change(snapshot, after)
@@ -340,33 +324,33 @@ def rule_report(
 def print_rules(
     screen: Console, report: RuleReport, limit: int | None = MAX_RULES_LISTED
 ) -> None:
-    """Print how many strict rules remain broken, why, and the command for the repair.
+    """Print the violated strict rules that remain, and the command that repairs them.
 
     Args:
         screen: The console.
-        report: What is printed; nothing where all rules hold.
-        limit: How many of the rules are named; all when None.
+        report: The effect of the plan; without remaining violations nothing is printed.
+        limit: Maximum number of rules that are named; None for all.
     """
     if not report.unresolved:
         return
     total = len(report.change.strict_before)
-    detail = "" if report.repairs_rules else f": {report.policy} does not repair rules"
-    summary = f"broken strict rules: {len(report.unresolved)} of {total} remain"
+    detail = "" if report.repairs_rules else f"; {report.policy} does not repair rules"
+    summary = f"violated strict rules: {len(report.unresolved)} of {total} remain"
     screen.print(Text(f"{summary}{printable(detail)}", style="red"))
-    print_unresolved(screen, report, limit, label="stays broken")
+    print_unresolved(screen, report, limit, label="remains violated")
 
 
 def print_unresolved(
     screen: Console, report: RuleReport, limit: int | None, *, label: str
 ) -> None:
-    """Print which strict rules a plan leaves, and the command that repairs them.
+    """Print the strict rules that a plan leaves violated, and the repair command.
 
     Args:
         screen: The console.
-        report: What the plan does to the rules.
-        limit: How many of the rules are named, those first that no plan can repair; all
-            when None.
-        label: What is said of a rule that can be repaired.
+        report: The effect of the plan.
+        limit: Maximum number of rules that are named; None for all. Rules that no
+            plan can repair are named first.
+        label: The prefix of a rule that can be repaired.
     """
     infeasible = infeasible_lines(report)
     repairable = [
@@ -385,7 +369,7 @@ def print_unresolved(
 
 
 def infeasible_lines(report: RuleReport) -> list[str]:
-    """Return a line for each rule that no plan can repair, or that is not judged."""
+    """Return a line for each rule that no plan can repair, or that is not evaluated."""
     return [
         f"{INFEASIBLE if each.is_evaluated else NOT_EVALUATED}: {each.detail}"
         for each in report.unresolved
@@ -394,7 +378,7 @@ def infeasible_lines(report: RuleReport) -> list[str]:
 
 
 def rules_document(report: RuleReport) -> dict[str, object]:
-    """Return *report* as plain values."""
+    """Return *report* as a JSON document."""
     after = violation_documents(report.change.after)
     strict = (entry for entry in after if entry["strict"])
     for entry, unresolved_rule in zip(strict, report.unresolved, strict=True):

@@ -47,22 +47,23 @@ from opendrs.model import (
 from opendrs.rules import violation_change
 
 RESOURCES = ("cpu", "memory")
-MAX_STEPS_LISTED = 10  # that are shown of a plan with more
-MAX_NODES_LISTED = 5  # of more than a few, the most loaded
+MAX_STEPS_LISTED = 10  # without --all: the most valuable
+MAX_NODES_LISTED = 5  # without --all: the most loaded
 MAX_NOTES_LISTED = 5
-MAX_DEPENDENCIES_LISTED = 3  # steps that are named as those that one waits for
+MAX_DEPENDENCIES_LISTED = 3  # names of steps that one step depends on
+POWER_ACTION_VALUE = 1.0  # the value of a step that powers a node on or off
 
 
 def print_decision(
     screen: Console, summary: PlanSummary, snapshot: Snapshot, *, show_all: bool
 ) -> None:
-    """Print a summary, then the steps, what becomes of the nodes, and the notes.
+    """Print the summary, the steps, the node loads before and after, and the notes.
 
     Args:
         screen: The console.
         summary: The decision and its figures.
-        snapshot: The cluster it is about.
-        show_all: Whether to print all steps, nodes and notes, however many.
+        snapshot: The cluster before the plan.
+        show_all: Print all steps, nodes and notes.
     """
     print_summary(screen, summary, None if show_all else MAX_RULES_LISTED)
     decision = summary.decision
@@ -94,20 +95,22 @@ def _print_notes(screen: Console, notes: Sequence[str], *, show_all: bool) -> No
 
 
 def snapshot_after(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Return the cluster once all of *plan* is done."""
+    """Return the cluster after all steps of *plan*."""
     return snapshot.apply(*(step.action for step in plan.steps))
 
 
 def print_steps(
     screen: Console, plan: Plan, snapshot: Snapshot, *, show_all: bool
 ) -> None:
-    """Print the steps with their reasons; of many, the most valuable, in one line each.
+    """Print the steps with their reasons.
+
+    A long plan is shortened to its most valuable steps, one line each.
 
     Args:
         screen: The console.
         plan: The plan.
         snapshot: The cluster before it.
-        show_all: Whether to print all steps, with the whole of their reasons.
+        show_all: Print all steps, with their complete reasons.
     """
     total = len(plan.steps)
     shortened = total > MAX_STEPS_LISTED and not show_all
@@ -120,7 +123,7 @@ def print_steps(
     headings = ["step", "guest", "from", "to", "cores", "memory"]
     rows = [_step_cells(step, snapshot) for step in steps]
     if any(step.depends_on for step in steps):
-        headings.append("waits for")
+        headings.append("depends on")
         limit = total if show_all else MAX_DEPENDENCIES_LISTED
         rows = [
             [*row, format_list(step.depends_on, limit)]
@@ -128,7 +131,7 @@ def print_steps(
         ]
     if shortened or not screen.is_terminal:
         repairs = repaired_rules(plan, snapshot)
-        listing = create_table(*headings, "why", right=["cores", "memory"])
+        listing = create_table(*headings, "detail", right=["cores", "memory"])
         for row, step in zip(rows, steps, strict=True):
             short = _short_detail(step, snapshot, repairs=step.id in repairs)
             add_row(
@@ -145,16 +148,17 @@ def print_steps(
 
 
 def _short_detail(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
-    """Return why *step* is there, in a few words."""
+    """Return the reason of *step* in a few words."""
     action = step.action
     if isinstance(action, PowerOn | PowerOff):
         return step.detail.partition(";")[0]
     if repairs:
-        return "repairs a broken rule"
+        return "repairs a violated rule"
     source, target = (
-        _mean_load(snapshot, name) for name in (action.source, action.target)
+        format_percent(_mean_load(snapshot, name)).strip()
+        for name in (action.source, action.target)
     )
-    return f"{format_percent(source).strip()} loaded, target {format_percent(target).strip()}"
+    return f"{source} loaded, target {target}"
 
 
 def _mean_load(snapshot: Snapshot, name: NodeId) -> float | None:
@@ -180,7 +184,7 @@ def _step_cells(step: Step, snapshot: Snapshot) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    longest = 32  # a longer name pushes the rest of its line to the right
+    longest = 32  # a longer name shifts the rest of its line to the right
     return [
         min(longest, max(len(printable(cell)) for cell in column))
         for column in zip(*rows, strict=True)
@@ -203,7 +207,8 @@ def print_loads(
 ) -> None:
     """Print the measured load of each node, before and after.
 
-    Of many nodes the most loaded are printed, before or after, the worst first.
+    Of more than 20 nodes, only the nodes with the highest load before or after are
+    printed, in descending order, unless *show_all* is set.
     """
     names = sorted(before.nodes.keys() | after.nodes.keys())
     if len(names) > MAX_UNABRIDGED_NODES and not show_all:
@@ -226,7 +231,7 @@ def print_loads(
 def _load_cell(
     snapshot: Snapshot, name: NodeId, resource: str, before: str = ""
 ) -> TextCell:
-    node = snapshot.nodes.get(name)  # a platform may have lost it meanwhile
+    node = snapshot.nodes.get(name)  # it may have left the cluster meanwhile
     if node is None:
         return load_bar(None, prefix=before)
     if node.state is NodeState.OFFLINE:
@@ -238,10 +243,10 @@ def _load_cell(
 def print_metrics(
     screen: Console, before: Mapping[str, float], after: Mapping[str, float]
 ) -> None:
-    """Print a policy's own measures before and after, if it has any."""
+    """Print the policy's own metrics before and after, if it has any."""
     if not before:
         return
-    listing = create_table("measure", "before", "after", right=["before", "after"])
+    listing = create_table("metric", "before", "after", right=["before", "after"])
     for name, value in before.items():
         then = f"{after[name]:.3f}" if name in after else UNKNOWN
         add_row(listing, name.replace("_", " "), f"{value:.3f}", then)
@@ -249,21 +254,18 @@ def print_metrics(
     screen.print(listing)
 
 
-POWER_ACTION_VALUE = 1.0  # the value of a step that powers a node on or off
-
-
 def most_valuable(plan: Plan, snapshot: Snapshot, limit: int) -> tuple[Step, ...]:
     """Return the *limit* steps with the highest value, in the order of the plan.
 
-    Steps that repair a broken strict rule come first, those that repair more rules
-    before others. Then comes the part of the capacity of its source node that a step
-    frees, the mean of processors and memory; power actions count as a whole node. Of
-    equal steps the earlier comes first.
+    Steps that repair violated strict rules have the highest value, in order of the
+    number of rules. Next is the fraction of the capacity of its source node that a
+    step frees, the mean of cores and memory. A power action counts as a whole node.
+    Of equal steps the earlier one has the higher value.
 
     Args:
         plan: The plan.
         snapshot: The cluster before it.
-        limit: How many steps.
+        limit: Maximum number of steps.
     """
     repairs = repaired_rules(plan, snapshot)
     ranked = sorted(
@@ -278,9 +280,9 @@ def most_valuable(plan: Plan, snapshot: Snapshot, limit: int) -> tuple[Step, ...
 
 
 def repaired_rules(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
-    """Return how many broken strict rules the guest of each step breaks no more.
+    """Return the number of strict rules that each step repairs for its guest.
 
-    Steps without any are not in it, nor are detours.
+    Steps that repair none, and detours, are omitted.
     """
     after = snapshot.apply(*(step.action for step in plan.steps))
     count: dict[GuestId, int] = {}
@@ -297,7 +299,7 @@ def repaired_rules(plan: Plan, snapshot: Snapshot) -> dict[str, int]:
 
 
 def _freed_capacity(step: Step, snapshot: Snapshot) -> float:
-    """Return the part of its source node that *step* frees; 0 when it is not known."""
+    """Return the fraction of its source node that *step* frees; 0 if unknown."""
     if isinstance(step.action, PowerOn | PowerOff):
         return POWER_ACTION_VALUE
     capacity = snapshot.nodes[step.action.source].capacity

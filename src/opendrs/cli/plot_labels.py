@@ -1,4 +1,4 @@
-"""Labels of markers in a plot, where they cover nothing."""
+"""Placement of the labels of markers in a plot without overlaps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ VERTICAL_DISTANCES: Mapping[int, Literal["bottom", "center", "top"]] = MappingPr
 
 @dataclass(frozen=True, slots=True)
 class PlotLabel:
-    """The label of a marker: where the marker is, and the text."""
+    """The label of a marker.
+
+    Attributes:
+        x: Position of the marker in data coordinates.
+        y: Position of the marker in data coordinates.
+        text: The label.
+        color: The color of the label.
+    """
 
     x: float
     y: float
@@ -42,13 +49,13 @@ def place_labels(
     others: Sequence[tuple[float, float]],
     renderer: RendererBase,
 ) -> None:
-    """Write each label near its marker, over no marker and no other label if possible.
+    """Place each label near its marker, if possible without overlap.
 
     Args:
-        axes: Where to write; its positions are final.
+        axes: The axes; their limits are final.
         labels: The labels.
-        others: Points on lines and markers without a label.
-        renderer: Measures texts.
+        others: Points on lines, and markers without a label, in data coordinates.
+        renderer: Renderer that measures the text.
     """
     taken = [
         *(_around(axes, (each.x, each.y), MARKER) for each in labels),
@@ -82,7 +89,7 @@ def _around(axes: Axes, at: tuple[float, float], size: int) -> Bbox:
 def _place_label(
     text: Annotation, inside: Bbox, taken: Sequence[Bbox], renderer: RendererBase
 ) -> Bbox:
-    """Move *text* to the nearest free position, and return what it covers there."""
+    """Move *text* to the nearest free position and return its bounding box."""
     covered: list[tuple[float, int]] = []
     positions = list(_positions())
     for number, position in enumerate(positions):

@@ -1,10 +1,10 @@
-"""Lines at the bottom of a terminal that change while others are printed above.
+"""Progress bars at the bottom of a terminal, below lines that are being printed.
 
-Rich writes such lines from a thread of its own, and does not keep that thread from
-writing between the moment when `Console.print` has computed how many lines to erase
-and the moment when it writes (Textualize/rich issue 1530): printed lines are then
-erased. Here all that is written to a `Screen` is written under its lock, and the
-thread that keeps the lines up to date takes the lock before anything else.
+Rich refreshes its bars in a separate thread. That thread may write after
+`Console.print` has computed how many lines to erase, and before it writes them
+(Textualize/rich issue 1530). Printed lines are then erased. Here all output to a
+`TerminalConsole` is written under its lock, and the refreshing thread acquires the
+lock first.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from rich.text import Text
 from opendrs.cli.console import TerminalConsole, printable
 
 REFRESH_INTERVAL = 0.1  # seconds
-MAX_LINES = 10  # and at most half of the terminal, so that printed lines stay in sight
+MAX_LINES = 10  # and at most half of the terminal, so that printed lines stay visible
 
 
 class LiveProgress(Progress):
-    """Progress bars on a terminal that never erase a line printed on its console.
+    """Progress bars that never erase a line printed on the same console.
 
     Args:
-        screen: The terminal; all else that writes to it writes to this console.
-        columns: The parts of each line, as rich has them.
+        screen: The terminal; all other output must use this console.
+        columns: The columns of each bar, as in rich.
     """
 
     def __init__(self, screen: TerminalConsole, *columns: ProgressColumn) -> None:
@@ -54,18 +54,18 @@ class LiveProgress(Progress):
             redirect_stderr=sys.stderr.isatty(),
         )
         self._stopped = Event()
-        self._modes = ExitStack()  # of the terminal, while the lines are shown
+        self._modes = ExitStack()  # restores the modes of the terminal
         self._ticker = Thread(target=self._tick, daemon=True)
 
     def start(self) -> None:
-        """Show the lines, and keep them up to date."""
+        """Show the bars and refresh them periodically."""
         self._modes.enter_context(disable_echo(self._screen.file))
         with self._screen:
             super().start()
         self._ticker.start()
 
     def stop(self) -> None:
-        """Erase the lines."""
+        """Erase the bars and restore the terminal."""
         self._stopped.set()
         if self._ticker.is_alive():
             self._ticker.join()
@@ -73,12 +73,12 @@ class LiveProgress(Progress):
             super().stop()
 
     def refresh(self) -> None:
-        """Show the lines as they are now."""
+        """Redraw the bars."""
         with self._screen:
             super().refresh()
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        """Return the first lines, and how many there are besides."""
+        """Yield the bars that fit, and the number of the others."""
         tasks = self.tasks
         fitting = max(1, min(MAX_LINES, self._screen.height // 2))
         yield self.make_tasks_table(tasks[:fitting])
@@ -89,13 +89,13 @@ class LiveProgress(Progress):
         while not self._stopped.wait(REFRESH_INTERVAL):
             try:
                 self.refresh()
-            except OSError:  # the terminal is gone: the next line printed reports it
+            except OSError:  # the terminal is closed; the next print reports it
                 return
 
 
 @contextmanager
 def progress_bars(*columns: ProgressColumn) -> Iterator[LiveProgress | None]:
-    """Give progress bars on standard error; None where that is no terminal."""
+    """Yield progress bars on standard error; None if that is not a terminal."""
     screen = TerminalConsole(stderr=True, markup=False, highlight=False, emoji=False)
     if not screen.is_interactive:
         yield None
@@ -105,7 +105,7 @@ def progress_bars(*columns: ProgressColumn) -> Iterator[LiveProgress | None]:
 
 
 def counting_bars() -> AbstractContextManager[LiveProgress | None]:
-    """Give bars that count pieces of work, with the time that remains."""
+    """Return bars with the number of completed items and the remaining time."""
     return progress_bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -116,7 +116,7 @@ def counting_bars() -> AbstractContextManager[LiveProgress | None]:
 
 @contextmanager
 def planning_spinner() -> Iterator[Callable[[str], None]]:
-    """Give what shows on a terminal which policy is at work."""
+    """Yield a function that shows the name of the running policy on a terminal."""
     text = TextColumn("{task.description}", markup=False)
     with progress_bars(SpinnerColumn(), text) as bars:
         if bars is None:
@@ -128,15 +128,15 @@ def planning_spinner() -> Iterator[Callable[[str], None]]:
         )
 
 
-_LOCAL_MODES = 3  # the index of these flags in what `tcgetattr` returns
+_LOCAL_MODES = 3  # index of the local modes in the result of `tcgetattr`
 
 
 @contextmanager
 def disable_echo(terminal: IO[str]) -> Iterator[None]:
-    """Show nothing that is typed on *terminal* inside the `with` statement.
+    """Disable the echo of typed characters on *terminal* in a `with` block.
 
-    Nothing changes where *terminal* is no terminal, or where this process is in the
-    background and the terminal belongs to the shell.
+    Has no effect if *terminal* is not a terminal, or if this process is in the
+    background.
     """
     try:
         original = termios.tcgetattr(terminal)
@@ -154,7 +154,10 @@ def disable_echo(terminal: IO[str]) -> Iterator[None]:
 
 
 def _set_modes(terminal: IO[str], modes: list[Any]) -> None:
-    """Set the modes of *terminal*, which stops a process in the background."""
-    with suppress(OSError, termios.error):  # the terminal is gone, or another's
+    """Set the modes of *terminal*, unless this process is in the background.
+
+    The kernel stops a background process that sets them.
+    """
+    with suppress(OSError, termios.error):  # closed, or owned by another session
         if os.tcgetpgrp(terminal.fileno()) == os.getpgrp():
             termios.tcsetattr(terminal, termios.TCSANOW, modes)

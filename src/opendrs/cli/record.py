@@ -1,4 +1,4 @@
-"""opendrs record: a snapshot, or a history, into a file."""
+"""The command `opendrs record`: write a snapshot or a history to a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from opendrs.errors import (
 from opendrs.model import TIME, Snapshot, format_count
 
 STANDARD_OUTPUT = "-"
-MAX_INTERVAL = 1e7  # seconds between two snapshots: some four months
+MAX_INTERVAL = 1e7  # seconds between two snapshots: about four months
 
 
 @click.command(name="record")
@@ -44,22 +44,22 @@ MAX_INTERVAL = 1e7  # seconds between two snapshots: some four months
     "--output",
     required=True,
     metavar="FILE",
-    help="Where to: TOML when it ends in .toml, otherwise JSON; - for the screen.",
+    help="The file: TOML if it ends in .toml, otherwise JSON; - for standard output.",
 )
 @click.option(
     "--every",
     type=QuantityRange(TIME, 0, MAX_INTERVAL, exclusive_minimum=True),
     callback=reject_nan,
     metavar="SECONDS",
-    help="Go on, and add one snapshot a line (JSON Lines) each time; also '5 min'.",
+    help="Append one snapshot to FILE at this interval (JSON Lines); also '5 min'.",
 )
 @click.option(
     "--count",
     type=click.IntRange(1),
     metavar="N",
-    help="With --every: stop after so many; otherwise Ctrl-C stops.",
+    help="With --every: stop after N snapshots (default: at Ctrl-C).",
 )
-@click.option("--force", is_flag=True, help="Replace FILE where it is there.")
+@click.option("--force", is_flag=True, help="Replace an existing FILE.")
 @config_option
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -72,21 +72,22 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Write a snapshot, or a history, to a file.
+    """Write a snapshot or a history to a file.
 
-    The snapshot holds nodes, guests, what was measured, and the rules; plan,
-    show, compare and check read it, and so can somebody you ask for help. Of a
-    history they read the newest snapshot, or with --at the one of a time.
+    A snapshot contains the nodes, guests, measurements and rules. plan, show,
+    compare and check accept the file as SOURCE, so you can also attach it to a
+    support request. Of a history they use the newest snapshot, or with --at an
+    earlier one.
 
-    A file that is there is not overwritten without --force; only to a history,
-    --every adds.
+    An existing file is not overwritten without --force. --every appends to an
+    existing history.
 
     \b
       opendrs record lab -o cluster.json
       opendrs record lab -o cluster.toml
       opendrs record lab -o history.jsonl --every 60
       opendrs plan history.jsonl --at 2026-11-22T09:30
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     if count is not None and every is None:
         raise ConfigurationError("--count needs --every SECONDS")
     if every is None and not force:
@@ -105,11 +106,11 @@ def _require_absent(output: str) -> None:
     path = Path(output)
     try:
         exists = output != STANDARD_OUTPUT and path.is_file()
-    except (OSError, ValueError):  # writing to it says what is wrong
+    except (OSError, ValueError):  # writing reports the error
         return
     if exists:
         raise InvalidFileError(
-            f"cannot write {display_path(path)}: it is there; --force replaces it"
+            f"{display_path(path)}: the file exists; use --force to replace it"
         )
 
 
@@ -129,7 +130,7 @@ def _write_history(
         for snapshot in _observations(source, every, count):
             add(json_line(snapshot))
             written += 1
-    except KeyboardInterrupt:  # the way to end it
+    except KeyboardInterrupt:  # the regular end
         pass
     return written
 
@@ -137,7 +138,11 @@ def _write_history(
 def _observations(
     source: ClusterSource, every: float, count: int | None
 ) -> Iterator[Snapshot]:
-    """Yield what is seen; a platform that is away later is asked again."""
+    """Yield a snapshot every *every* seconds; skip it if the platform is unreachable.
+
+    Raises:
+        PlatformError: The first observation failed.
+    """
     yield observe(source)
     count_observed = 1
     while count is None or count_observed < count:
@@ -145,7 +150,7 @@ def _observations(
         try:
             snapshot = source.platform.observe()
         except PlatformUnavailableError as error:
-            warn(f"not seen this time: {error}")
+            warn(f"snapshot skipped: {error}")
             continue
         yield snapshot
         count_observed += 1
@@ -153,7 +158,7 @@ def _observations(
 
 @contextmanager
 def _open_history(output: str, *, force: bool) -> Iterator[Callable[[str], None]]:
-    """Give what adds a line to a history."""
+    """Yield a function that appends a line to a history."""
     if output == STANDARD_OUTPUT:
         yield click.echo
         return
@@ -163,7 +168,7 @@ def _open_history(output: str, *, force: bool) -> Iterator[Callable[[str], None]
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidFileError(
-            f"cannot write {display_path(path)}: {reason}"
+            f"{display_path(path)}: cannot write: {reason}"
         ) from error
     if file.repair:
         warn(file.repair)
@@ -172,7 +177,7 @@ def _open_history(output: str, *, force: bool) -> Iterator[Callable[[str], None]
 
 
 def _print_result(output: str, written: int, output_format: str) -> None:
-    """Say what was written, unless that is where it was written to."""
+    """Print the number of snapshots, unless they were written to standard output."""
     if output == STANDARD_OUTPUT:
         return
     if output_format == JSON:

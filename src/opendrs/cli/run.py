@@ -1,4 +1,4 @@
-"""opendrs run: the controller, until told to stop."""
+"""The command `opendrs run`: run the controller until stopped."""
 
 from __future__ import annotations
 
@@ -25,38 +25,41 @@ from opendrs.errors import UnknownPlatformError
 @click.option(
     "--platform",
     metavar="NAME",
-    help="Which platform of CONFIG, if there are several; demo for a simulated one.",
+    help="The platform, if CONFIG has several; demo for a simulated one.",
 )
-@click.option("--once", is_flag=True, help="One cycle, and an end.")
+@click.option("--once", is_flag=True, help="Run one cycle and exit.")
 @level_option
 @format_option
 def command(
     *, config: Path, platform: str | None, once: bool, level: str, output_format: str
 ) -> int:
-    """Look after a platform, until told to stop.
+    """Balance continuously: plan and migrate in cycles, without confirmation.
 
-    Each interval ([controller] interval, 300 seconds): look at the cluster, let the
-    policy decide, and do it step by step. With a table [api] the agents of the
-    nodes are heard, and what they ask for is decided about together.
+    In each cycle ([controller] interval, default 300 seconds) the controller
+    observes the cluster, decides with the policy, and executes the plan. With the
+    section [api] it also serves the agents of the nodes, and plans for all their
+    requests to relieve or drain their nodes in one decision.
 
-    The log is on standard error, a line for each event: each started step with its
-    reason, and, when they change, the broken strict rules and the reason why nothing
-    is done. --level debug logs the decision of every cycle.
+    It logs to standard error, one line for each event: every started step with its
+    reason, and the violated strict rules and the reason for doing nothing when they
+    change. --level debug logs the decision of every cycle.
 
-    At the start it warns of keys, tokens, passwords and records that other users
-    can read or change.
+    At startup it warns about key, token, password and database files that other
+    users can read or change.
 
     After Ctrl-C or SIGTERM no step starts and running migrations finish; a second
-    one aborts them. After a crash, what was under way is followed first.
+    signal aborts them. After a crash, the outcome of the steps in progress is
+    determined first.
 
     \b
       opendrs run /etc/opendrs/opendrs.toml
       opendrs run opendrs.toml --platform lab --format json
       opendrs run opendrs.toml --once            one cycle, for cron
 
-    Exit status: 0 stopped, 2 bad input, 3 the platform denies what is needed, or
-    the record cannot be kept; with --once as of apply.
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    Exit status: 0 stopped; 2 invalid input; 3 the platform denied permission, or
+    the database cannot be written. With --once: the exit status of apply (0 done, 1
+    steps rejected or skipped, 3 steps failed).
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = read_settings(config)
     name = platform or _only_platform(settings, config)
     with log_to_stderr(output_format, level), ExitStack() as stack:
@@ -74,12 +77,17 @@ def command(
 
 
 def _only_platform(settings: Settings, config: Path) -> str:
-    """Return the name of the only platform there is."""
+    """Return the name of the only configured platform.
+
+    Raises:
+        UnknownPlatformError: There is none, or more than one.
+    """
     if len(settings.platforms) != 1:
         names = ", ".join(sorted(settings.platforms)) or "none but demo"
         raise UnknownPlatformError(
-            f"{display_path(config)}: which platform? Say --platform NAME "
-            f"(there is: {names})"
+            f"{display_path(config)}: platform: expected one, got "
+            f"{len(settings.platforms)}; select it with --platform NAME "
+            f"(configured: {names})"
         )
     (name,) = settings.platforms
     return name

@@ -1,4 +1,4 @@
-"""How long a plan takes: on the screen, and as plain values."""
+"""The estimated schedule of a plan, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from opendrs.cli.formatting import format_duration
 from opendrs.model import Limits, format_count, format_list
 from opendrs.planning import Certainty, Schedule, ScheduledStep
 
-MAX_PATH_STEPS = 5  # of a critical path that are named
+MAX_PATH_STEPS = 5  # of a critical path; a longer one is not listed step by step
 
 
 def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
-    """Print the longest chain of steps, what was assumed, and what will not end."""
+    """Print the critical path, the assumptions, and the steps that will time out."""
     if not schedule.steps:
         return
     screen.print()
@@ -69,11 +69,10 @@ def _step_document(scheduled_step: ScheduledStep) -> dict[str, object]:
 def _assumptions(schedule: Schedule) -> Iterator[str]:
     if schedule.assumed:
         gigabits = schedule.bandwidth * 8 / 1e9
-        yield f"links of {gigabits:g} Gbit/s, because [limits] names no bandwidth"
+        yield f"bandwidth {gigabits:g} Gbit/s per link ([limits] sets none)"
     explanations = {
-        Certainty.AT_LEAST: "guests do not write to their memory during {}, because "
-        "the dirty rate is not known",
-        Certainty.UNKNOWN: "no time for {}, because the duration is not known",
+        Certainty.AT_LEAST: "a dirty rate of 0 for {} (not measured)",
+        Certainty.UNKNOWN: "0 s for {} (duration unknown)",
     }
     for certainty, explanation in explanations.items():
         steps = [s.step for s in schedule.steps if s.alone.certainty is certainty]
@@ -82,25 +81,25 @@ def _assumptions(schedule: Schedule) -> Iterator[str]:
 
 
 def _timeout_warnings(spans: Sequence[ScheduledStep], limits: Limits) -> Iterator[str]:
-    """Yield which moves would be aborted before they have ended."""
+    """Yield a line for each reason why migrations reach their timeout."""
     never_completing = [
         s.step for s in spans if s.alone.certainty is Certainty.NEVER_COMPLETES
     ]
     slow = [s.step for s in spans if _exceeds_timeout(s, limits)]
-    after = f"aborted after {format_duration(limits.migration_timeout)}"
+    timeout = f"after the timeout of {format_duration(limits.migration_timeout)}"
     if never_completing:
         yield (
-            f"never ends, and is {after}: {format_list(never_completing)}: the guest writes "
-            "faster than its memory can be sent"
+            f"does not converge: {format_list(never_completing)}: the guest writes "
+            f"faster than its memory can be sent; aborted {timeout}"
         )
     if slow:
-        yield f"takes too long, and is {after}: {format_list(slow)}"
+        yield f"too slow: {format_list(slow)}: aborted {timeout}"
 
 
 def _convergence_warnings(
     spans: Sequence[ScheduledStep], limits: Limits
 ) -> Iterator[str]:
-    """Yield which moves end, but only once fewer of them share a link."""
+    """Yield a line on migrations that converge only once fewer share a link."""
     non_converging = [
         s.step
         for s in spans
@@ -110,13 +109,14 @@ def _convergence_warnings(
     ]
     if non_converging:
         yield (
-            f"makes no headway for a time: {format_list(non_converging)}: the guest writes "
-            "faster than its memory can be sent while other moves share its links"
+            f"temporarily not converging: {format_list(non_converging)}: the guest "
+            "writes faster than its memory can be sent while other migrations share "
+            "its links"
         )
 
 
 def _exceeds_timeout(scheduled_step: ScheduledStep, limits: Limits) -> bool:
-    """Return whether a move that would end does not end in time."""
+    """Return True if a migration that would complete exceeds its timeout."""
     duration = scheduled_step.end - scheduled_step.start
     return (
         scheduled_step.alone.seconds is not None

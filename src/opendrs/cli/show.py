@@ -1,4 +1,4 @@
-"""opendrs show: what there is, how loaded, and what is broken."""
+"""The command `opendrs show`: nodes, guests, loads, rules and violations."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from opendrs.config import snapshot_document
 from opendrs.model import Snapshot
 from opendrs.rules import compile_rules, violations
 
-MAX_VIOLATIONS = 10  # contradictions and broken rules
-MAX_UNREQUESTED_GUESTS = 20  # guests that are shown without being asked for
+MAX_VIOLATIONS = 10  # contradictions and violations that are shown without --all
+MAX_UNREQUESTED_GUESTS = 20  # guests that are shown without --guests
 
 
 @click.command(name="show")
 @source_argument
-@click.option("--guests", is_flag=True, help="List the guests, however many.")
+@click.option("--guests", is_flag=True, help="List all guests (default: at most 20).")
 @all_option
 @at_option
 @config_option
@@ -54,23 +54,23 @@ def command(  # noqa: PLR0913 - one for each option
     config: Path | None,
     output_format: str,
 ) -> None:
-    """Show nodes, guests, loads, rules, and what is broken.
+    """Show nodes, guests, loads, rules and violations.
 
-    A question mark stands where nothing was measured. Of a node that sleeps, what
-    it has is remembered. The guests are listed when there are few of them, or
-    with --guests. Of more than 20 nodes the ten most loaded are shown, of many rules
-    how many there are of each kind, of many broken ones the first ten; --all shows
-    all of them.
+    A question mark means that a value is unknown. The capacity of a node that is
+    powered off is the last recorded one. Guests are listed if there are at most 20,
+    or with --guests. Of more than 20 nodes the ten most loaded are shown, of more
+    than 20 rules the number of each kind, and of the violations the first ten.
+    --all shows all of them.
 
-    Through a pipe or into a file each row is one line, with a tab between columns.
+    In a pipe or a file each row is one line, with a tab between columns.
 
     \b
-      opendrs show cluster.json            a snapshot in a file
-      opendrs show lab --guests            a platform of the configuration
-      opendrs show lab --all | sort -t'\t' -k3   every node
+      opendrs show cluster.json                a snapshot file
+      opendrs show lab --guests                a platform of the configuration
+      opendrs show lab --all | cut -f 1,3,5    all nodes: name, cpu, memory
       opendrs show history.jsonl --at 2026-11-22T09:30
-      opendrs show demo --format json      everything, for a program
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+      opendrs show demo --format json          everything, for a program
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     opened = open_source(source, settings, at=at)
     snapshot = with_powered_off_nodes(observe(opened), opened, settings)
@@ -96,10 +96,8 @@ def _print_cluster(
     if snapshot.rules:
         screen.print()
         print_rule_table(screen, snapshot.rules, show_all=show_all)
-    contradictions, violated = (
-        compile_rules(snapshot).contradictions,
-        violations(snapshot),
-    )
+    contradictions = compile_rules(snapshot).contradictions
+    violated = violations(snapshot)
     if contradictions or violated:
         screen.print()
         limit = None if show_all else MAX_VIOLATIONS

@@ -1,4 +1,4 @@
-"""opendrs simulate: what policies do over recorded or drawn load."""
+"""The command `opendrs simulate`: cost of policies over recorded or synthetic load."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ from opendrs.simulation.scenario.parsing import (
 from opendrs.simulation.traces import READERS
 
 SCENARIO_SUFFIXES = (".toml", ".json")
-COMMAND_HELP = f"""Say what policies cost over recorded or drawn load.
+COMMAND_HELP = f"""Compute the cost of policies over recorded or synthetic load.
 
-SCENARIO is a file that says all of it, and ends in .toml or .json. KIND is what PATH
-holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
+SCENARIO is a scenario file in TOML or JSON. Without one, KIND is the format of the
+trace in PATH: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH. Prints energy,
+SLA violation, migrations and other metrics of each policy.
 
 \b
   opendrs simulate day.toml --plot day.svg
   opendrs simulate planetlab 20110303.tar.gz
-  opendrs simulate planetlab 20110303.tar.gz --policy consolidate --policy lr-mmt
-  opendrs simulate planetlab 20110303.tar.gz --model cloudsim-3.0.3 --policy lr-mmt
-  opendrs simulate synthetic --guests 5000 --set fill_target=0.85 --series day.parquet
+  opendrs simulate planetlab day.tar.gz --policy consolidate --policy lr-mmt
+  opendrs simulate planetlab day.tar.gz --model cloudsim-3.0.3 --policy thr-mmt
+  opendrs simulate synthetic --guests 5000 --set fill_target=0.85
 """
 
 
@@ -66,62 +67,63 @@ holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
 @click.option(
     "--model",
     type=click.Choice([each.value for each in SimulationModel]),
-    help="Default: opendrs.",
+    help="The simulation model (default opendrs).",
 )
 @click.option(
     "--policy",
     "policies",
     multiple=True,
     metavar="NAME",
-    help="consolidate (the default), none, or a policy of CloudSim or Neat such as "
-    "lr-mmt-1.2 or neat-mhod-0.1; with cloudsim-3.0.3 npa, dvfs, or such as lr-mmt-1.2 "
-    "(default thr-mmt). Several are compared.",
+    help="consolidate (default), none, or a policy of CloudSim or Neat such as "
+    "lr-mmt-1.2 or neat-mhod-0.1. With the model cloudsim-3.0.3: npa, dvfs, or a "
+    "policy such as lr-mmt-1.2 (default thr-mmt). Repeat it to compare policies.",
 )
 @set_option
 @click.option(
     "--hosts",
     type=click.IntRange(1, 10**6),
-    help=f"How many; {HOST_COUNT} unless said.",
+    help=f"Number of hosts (default {HOST_COUNT}).",
 )
 @click.option(
     "--memory",
     type=QuantityRange(MEBIBYTES, 1, 10**9),
     metavar="MB",
-    help="Memory of each host, also '64 GiB'; 65536 unless said, so that CPU is what "
-    "is short.",
+    help="Memory of each host, also '64 GiB' (default 65536, so that only CPU is "
+    "scarce).",
 )
 @click.option(
     "--anti-affinity-groups",
     type=click.IntRange(0, MAX_GUESTS),
-    help="How many guests at a time, by name, must be on different hosts.",
+    help="Size of anti-affinity groups: each group of this many guests, in order of "
+    "their names, must be on different hosts.",
 )
 @click.option(
     "--guests",
     type=click.IntRange(1, MAX_GUESTS),
-    help="How many are drawn; of a trace, the first so many by name.",
+    help="Number of synthetic guests; of a trace, use the first ones by name.",
 )
 @click.option(
     "--days",
     type=click.FloatRange(0, MAX_DAYS, min_open=True),
-    help="For how long; whole days of synthetic load.",
+    help="Simulated time in days; whole days for synthetic load.",
 )
 @click.option(
     "--start",
     type=QuantityRange(TIME, 0, MAX_DURATION),
     metavar="SECONDS",
-    help="Where to begin in a trace; also '1 d'.",
+    help="Offset of the first sample in a trace, also '1 d'.",
 )
 @click.option(
     "--interval",
     type=QuantityRange(TIME, 0, MAX_DURATION),
     metavar="SECONDS",
-    help="From one sample of a trace to the next, also '10 min', if not as recorded.",
+    help="Time between two samples of a trace, also '10 min' (default: as recorded).",
 )
 @click.option(
     "--seed",
     type=click.IntRange(0, MAX_SEED),
     metavar="N",
-    help="Of what is drawn by chance; 1 unless said.",
+    help="Seed of the random generator (default 1).",
 )
 @click.option(
     "--out",
@@ -135,14 +137,14 @@ holds: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH.
     "--series",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write what happens in each interval to FILE.json, .csv or .parquet.",
+    help="Write a time series, one row per interval, to FILE.json, .csv or .parquet.",
 )
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw load and number of hosts over time, and of several policies energy "
-    "against SLAV, to FILE.svg, .png or .pdf.",
+    help="Plot load and number of hosts over time, and for several policies energy "
+    "over SLAV, to FILE.svg, .png or .pdf.",
 )
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -157,7 +159,7 @@ def command(  # noqa: PLR0913 - one for each option
     output_format: str,
     **scenario_options: str | float | None,
 ) -> None:
-    """Simulate, and tell what came of it; see HELP."""
+    """Simulate and print the metrics; see COMMAND_HELP."""
     settings = parse_assignments(assignments)
     outputs = SimulationOutputs(metrics=metrics, series=series, plot=plot)
     options = ScenarioOptions(
@@ -181,7 +183,7 @@ def command(  # noqa: PLR0913 - one for each option
 def _load_scenario(
     source: str, path: Path | None, options: ScenarioOptions
 ) -> tuple[SimulationScenario, list[Path]]:
-    """Return what to run, and the files that say so."""
+    """Return the scenario, and the files it was read from."""
     if source in WORKLOAD_KINDS:
         return scenario_from_options(source, path, options), []
     file = Path(source)
@@ -191,13 +193,15 @@ def _load_scenario(
             f"{', '.join(WORKLOAD_KINDS)}"
         )
     if path is not None:
-        raise ConfigurationError(f"a scenario takes no PATH, found {path}")
+        raise ConfigurationError(
+            f"{source}: a scenario file has no PATH: {path}; remove it"
+        )
     return read_scenario(file, scenario_changes(options)), [file]
 
 
 @contextmanager
 def _run_progress() -> Iterator[Callable[[str], Callable[[int, int], None] | None]]:
-    """Give what shows on a terminal how far each run is."""
+    """Yield a function that shows the progress of each run on a terminal."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""The reports of a simulation: run, told, and written to files."""
+"""Runs and reports of a simulation, and the files they are written to."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ ProgressCallback = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationReport:
-    """What was simulated, and what came of it.
+    """Result of the simulation of one policy.
 
     Attributes:
-        model: Which model.
-        policy: What the policy is called.
-        settings: Its settings, as far as they were given.
+        model: The simulation model.
+        policy: The label of the policy.
+        settings: The settings that were given; others have their defaults.
         metrics: The metrics by name.
-        notes: What was changed in reading.
-        recorder: What happened in each interval; None unless it was asked for.
+        notes: Changes that were made to the load when it was read.
+        recorder: The recorded time series; None if it was not requested.
     """
 
     model: str
@@ -56,7 +56,7 @@ class SimulationReport:
     recorder: TimeSeriesRecorder | None = None
 
     def document(self) -> dict[str, object]:
-        """Return all of it as plain values."""
+        """Return the report as a JSON document, without the time series."""
         return {
             "model": self.model,
             "policy": self.policy,
@@ -66,26 +66,26 @@ class SimulationReport:
         }
 
     def row(self) -> dict[str, CellValue]:
-        """Return it as a row of a table."""
+        """Return the report as a table row; settings are JSON text."""
         settings = json.dumps(dict(self.settings), ensure_ascii=False)
         first = {"model": self.model, "policy": self.policy, "settings": settings}
         return {**first, **self.metrics}
 
 
 def reports_document(reports: Sequence[SimulationReport]) -> object:
-    """Return *reports* as plain values: one as it is, several as a list."""
+    """Return *reports* as a JSON document: an object for one, a list for several."""
     documents = [report.document() for report in reports]
     return documents[0] if len(documents) == 1 else documents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOutputs:
-    """The files that were asked for.
+    """The output files.
 
     Attributes:
-        metrics: Where the metrics go.
-        series: Where the series goes; None for nowhere.
-        plot: Where the picture goes; None for nowhere.
+        metrics: Files for the metrics.
+        series: File for the time series; None for no file.
+        plot: File for the plot; None for no file.
     """
 
     metrics: tuple[Path, ...] = ()
@@ -93,14 +93,14 @@ class SimulationOutputs:
     plot: Path | None = None
 
     def check(self, inputs: Sequence[Path]) -> None:
-        """Check what can be checked before a long run.
+        """Check the output files before a long run.
 
         Args:
-            inputs: Files that must not be written over.
+            inputs: Input files, which must not be overwritten.
 
         Raises:
-            InvalidFileError: A name has another suffix, stands twice or is that of an
-                input, or there is no place for it.
+            InvalidFileError: A name has an unsupported suffix, occurs twice, is that
+                of an input, or is in a directory that does not exist.
         """
         tables = [*self.metrics, *([self.series] if self.series else [])]
         plots = [self.plot] if self.plot else []
@@ -113,10 +113,10 @@ class SimulationOutputs:
         )
 
     def write(self, title: str, reports: Sequence[SimulationReport]) -> None:
-        """Write all of them, or none.
+        """Write all files, or none.
 
         Raises:
-            InvalidFileError: One cannot be written.
+            InvalidFileError: A file cannot be written.
         """
         with AtomicFiles() as files:
             for path in self.metrics:
@@ -139,15 +139,16 @@ def run_scenario(
     outputs: SimulationOutputs,
     progress: Callable[[str], ProgressCallback | None],
 ) -> list[SimulationReport]:
-    """Return what each policy of *scenario* costs.
+    """Simulate each policy of *scenario* and return the reports.
 
     Args:
-        scenario: What to run.
-        outputs: What is to be written of it; nothing else is recorded.
-        progress: Makes what is told how far the policy of that name has come.
+        scenario: The scenario.
+        outputs: The output files; a time series is recorded only if one needs it.
+        progress: Returns the progress callback of the policy with that label, or None.
 
     Raises:
-        ConfigurationError: The load cannot be read, or the guests find no room.
+        ConfigurationError: The load cannot be read, or the guests do not fit on the
+            hosts.
     """
     load = read_load(scenario.environment.source, scenario.environment.model)
     for policy_run in scenario.policy_runs:
@@ -185,7 +186,7 @@ def _run_policy(
 
 
 def plot_title(scenario: SimulationScenario) -> str:
-    """Return what stands above a picture of *scenario*."""
+    """Return the title of the plots of *scenario*."""
     environment = scenario.environment
     hosts = sum(pool.count for pool in environment.pools)
     title = scenario.title or source_name(environment.source)
@@ -201,7 +202,7 @@ def _metrics_content(reports: Sequence[SimulationReport], suffix: str) -> bytes:
 
 
 def _series_columns(reports: Sequence[SimulationReport]) -> dict[str, list[CellValue]]:
-    """Return the series of *reports* below one another."""
+    """Return the concatenated time series of *reports*, with the column `policy`."""
     columns: dict[str, list[CellValue]] = {}
     for name, recorder in _recorders(reports):
         parts = recorder.time_series().columns()
@@ -216,7 +217,7 @@ def _recorders(
     reports: Sequence[SimulationReport],
 ) -> Iterator[tuple[str, TimeSeriesRecorder]]:
     for report in reports:
-        assert report.recorder is not None  # noqa: S101 - it was asked for
+        assert report.recorder is not None  # noqa: S101 - for the type checker
         yield report.policy, report.recorder
 
 

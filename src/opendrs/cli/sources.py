@@ -1,4 +1,4 @@
-"""From the word SOURCE to a platform, and what is observed on it."""
+"""Resolution of SOURCE to a platform, its observation, and its store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from typing import Any
 
 from opendrs.cli.console import warn
 from opendrs.cli.options import JSON
-from opendrs.config import Diagnostic, display_path, raise_diagnostics
+from opendrs.config import (
+    Diagnostic,
+    DiagnosticCode,
+    KeyPath,
+    display_path,
+    raise_diagnostics,
+)
 from opendrs.config.plausibility import find_impossible
 from opendrs.config.settings import NO_SETTINGS, RESERVED_NAME, Settings
 from opendrs.config.settings_reading import read_settings
@@ -35,20 +41,20 @@ from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
 from opendrs.store import SqliteStore
 
 DEFAULT_CONFIG = Path("opendrs.toml")
-OWNER_KEY = "platform"  # under which a record keeps whose it is
+OWNER_KEY = "platform"  # the key in the store for the name of its platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSource:
-    """A platform, and what goes with it.
+    """A platform with its clock, rules and networks.
 
     Attributes:
         platform: The platform.
-        clock: The time that passes there.
-        rules: The rules that the configuration adds there.
-        networks: The networks that the configuration names.
-        is_persistent: Whether what happens there outlasts this process, so that
-            records of it must be kept.
+        clock: The clock of the platform; simulated platforms have their own.
+        rules: The rules of the configuration.
+        networks: The networks of the configuration.
+        is_persistent: True if the platform outlives this process, so that records
+            must be stored on disk.
     """
 
     platform: Platform
@@ -59,59 +65,61 @@ class ClusterSource:
 
 
 def load_settings(config: Path | None) -> Settings:
-    """Return what the configuration file says.
+    """Return the settings of the configuration file.
 
     Args:
-        config: The file; None for the default one, which need not exist.
+        config: The file; None for `./opendrs.toml`, which is optional.
 
     Raises:
-        ConfigurationError: Something in it is wrong; with all that is.
+        ConfigurationError: The file is invalid; with all errors.
     """
     if config is not None:
         return read_settings(config)
     if not _exists(DEFAULT_CONFIG):
         return NO_SETTINGS
-    warn(f"using {DEFAULT_CONFIG}, found in the working directory")
+    warn(f"using ./{DEFAULT_CONFIG}")
     return read_settings(DEFAULT_CONFIG)
 
 
 def _exists(config: Path) -> bool:
     try:
         return config.exists()
-    except OSError:  # a working directory that may not be looked into
+    except OSError:  # no permission for the working directory
         return False
 
 
 def open_source(
     name: str, settings: Settings, *, pace: float = 0.0, at: datetime | None = None
 ) -> ClusterSource:
-    """Return what *name* means.
+    """Return the cluster that *name* refers to.
 
     Args:
         name: The name of a platform, a file, or `demo`.
-        settings: Where platforms are named.
+        settings: The configuration with the platforms.
         pace: Real seconds for each second on a simulated platform; 1 for real time.
-        at: The time whose snapshot of a history is meant; None for the newest.
+        at: Use the newest snapshot of a history taken at this time or before; None
+            for the newest.
 
     Raises:
-        UnknownPlatformError: It is nothing of that.
-        ConfigurationError: A time is given, and it is no file.
+        UnknownPlatformError: *name* is neither a file nor a platform.
+        ConfigurationError: *at* is given, and *name* is not a file.
         PlatformError: The platform cannot be reached.
     """
     return as_of(_open_platform(name, settings, pace), at)
 
 
 def as_of(source: ClusterSource, at: datetime | None) -> ClusterSource:
-    """Return *source* as it was recorded at that time; None for the newest.
+    """Return *source* as recorded at the time *at*; None for the newest snapshot.
 
     Raises:
-        ConfigurationError: It is no file.
+        ConfigurationError: *at* is given, and *source* is not a file.
     """
     if at is None:
         return source
     if not isinstance(source.platform, SnapshotFilePlatform):
         raise ConfigurationError(
-            f"--at {at.isoformat()}: {source.platform.name} is no history in a file"
+            f"--at: {source.platform.name} is not a history file: {at.isoformat()}; "
+            "use it with a file of opendrs record --every"
         )
     return replace(source, platform=source.platform.as_of(at))
 
@@ -132,14 +140,14 @@ def _open_platform(name: str, settings: Settings, pace: float) -> ClusterSource:
     if not _looks_like_path(path):
         names = ", ".join(sorted(settings.platforms)) or "none"
         raise UnknownPlatformError(
-            f"{repr_value(name)} is neither a file nor a configured platform "
-            f"(there is: {names})"
+            f"{repr_value(name)}: neither a file nor a configured platform "
+            f"(configured: {names})"
         )
     return file_source(path)
 
 
 def file_source(path: Path) -> ClusterSource:
-    """Return the cluster of the snapshot, or the newest of a history, in *path*."""
+    """Return the cluster in the snapshot file or history *path*."""
     return ClusterSource(
         platform=SnapshotFilePlatform(path), clock=SystemClock(), is_persistent=False
     )
@@ -148,7 +156,7 @@ def file_source(path: Path) -> ClusterSource:
 def _looks_like_path(path: Path) -> bool:
     try:
         return path.exists() or bool(path.suffix) or len(path.parts) > 1
-    except (OSError, ValueError):  # a name too long, or with a zero byte
+    except (OSError, ValueError):  # name too long, or with a zero byte
         return True
 
 
@@ -156,9 +164,9 @@ def simulated_source(*, seed: int, pace: float = 0.0) -> ClusterSource:
     """Return a simulated cluster.
 
     Args:
-        seed: Draws the cluster.
-        pace: Real seconds for each simulated one; 0 to wait for none. With 1 it has
-            the time of this machine, so that others can speak of the same time.
+        seed: Seed of the cluster.
+        pace: Real seconds for each simulated second; 0 to never wait. With 1, the
+            system clock is used, so that agents share the time of the cluster.
     """
     system_clock = SystemClock()
     clock = (
@@ -171,30 +179,31 @@ def simulated_source(*, seed: int, pace: float = 0.0) -> ClusterSource:
 
 
 def simulation_pace(output_format: str) -> float:
-    """Return the real seconds for each simulated one: on a terminal, people watch."""
+    """Return the real seconds for each simulated second; 0 without a terminal."""
     return 0.05 if output_format != JSON and sys.stdout.isatty() else 0.0
 
 
 def require_writable(platform: Platform) -> None:
-    """Check that something can be done on *platform*.
+    """Check that *platform* can execute actions.
 
     Raises:
-        ConfigurationError: Nothing can: it is a file.
+        ConfigurationError: It is a snapshot file.
     """
     if isinstance(platform, SnapshotFilePlatform):
         raise ConfigurationError(
-            f"{display_path(platform.path)} is a snapshot in a file: it can be planned "
-            "for, not changed"
+            f"{display_path(platform.path)}: a snapshot file cannot be changed; use "
+            "opendrs plan"
         )
 
 
 def observe(source: ClusterSource) -> Snapshot:
-    """Return the cluster as it is now, once rules and networks fit it.
+    """Return a snapshot, after a check that rules and networks match it.
 
     Raises:
-        ConfigurationError: A rule of the configuration names a guest or a node
-            that is not there, or a network such a node.
-        PlatformError: The platform cannot be asked.
+        ConfigurationError: A rule or network of the configuration names a guest or
+            node that does not exist.
+        InvalidFileError: A snapshot file has impossible values.
+        PlatformError: The platform cannot be observed.
     """
     platform = source.platform
     snapshot = platform.observe()
@@ -211,11 +220,11 @@ def observe(source: ClusterSource) -> Snapshot:
 def enrich_from_store(
     snapshot: Snapshot, policy: Policy[Any], source: ClusterSource, settings: Settings
 ) -> Snapshot:
-    """Return *snapshot* with what the record of *source* knows, if there is one.
+    """Return *snapshot* with the data recorded in the store of *source*, if any.
 
     Raises:
-        ConfigurationError: It is the record of another platform.
-        StoreError: The record cannot be read.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
     """
     path = settings.store_path(source.platform.name)
     if not source.is_persistent or not _may_exist(path):
@@ -229,12 +238,13 @@ def enrich_from_store(
 def with_powered_off_nodes(
     snapshot: Snapshot, source: ClusterSource, settings: Settings
 ) -> Snapshot:
-    """Return *snapshot* with what the record of *source* knows of nodes that sleep.
+    """Return *snapshot* with the recorded capacity of nodes that are powered off.
 
-    Where there is no such record, or it is that of another platform, nothing is.
+    Returns *snapshot* unchanged if there is no store, or if it belongs to another
+    platform.
 
     Raises:
-        StoreError: The record cannot be read.
+        StoreError: The store cannot be read.
     """
     path = settings.store_path(source.platform.name)
     all_online = all(node.online for node in snapshot.nodes.values())
@@ -248,27 +258,27 @@ def with_powered_off_nodes(
 
 
 def _may_exist(path: Path) -> bool:
-    """Return whether there is a file *path*, or that cannot be found out."""
+    """Return False if there is no file *path*; True if that is unknown."""
     try:
         return path.exists()
-    except (OSError, ValueError):  # the store says what is wrong
+    except (OSError, ValueError):  # opening the store reports the error
         return True
 
 
 @contextmanager
 def open_store(source: ClusterSource, settings: Settings) -> Iterator[SqliteStore]:
-    """Yield the record of *source*, to write to; what does not last has none on disk.
+    """Yield the writable store of *source*; in memory if it is not persistent.
 
     Raises:
-        ConfigurationError: It is the record of another platform, or there is none to
-            keep where the configuration says.
-        StoreError: It cannot be opened.
+        ConfigurationError: The store belongs to another platform, or a store is
+            configured for a platform that is not persistent.
+        StoreError: The store cannot be opened.
     """
     if not source.is_persistent:
         if settings.store is not None:
             raise ConfigurationError(
-                f"[store] path: {source.platform.name} ends with this process, and no "
-                "record of it is kept; leave [store] out, or use another configuration"
+                f"[store] path: {source.platform.name} is not persistent and has no "
+                "store; remove [store], or use another configuration"
             )
         with SqliteStore(None) as store:
             yield store
@@ -281,23 +291,23 @@ def open_store(source: ClusterSource, settings: Settings) -> Iterator[SqliteStor
 
 
 def store_owner(store: Store, name: str) -> str | None:
-    """Return whose record it is: that of *name*, or None for nobody's yet.
+    """Return *name* if *store* belongs to that platform; None if it is new.
 
-    What one platform had started would be asked after, and lost, on another.
+    The tasks of one platform would be reported as lost by another.
 
     Raises:
-        ConfigurationError: It is that of another platform.
-        StoreError: It cannot be read, or does not say whose it is.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read, or does not name its platform.
     """
     document = store.load(OWNER_KEY)
     if document is None:
         return None
     if not isinstance(document.get("name"), str):
-        raise StoreError("the record does not say of which platform it is")
+        raise StoreError("store: the name of the platform is missing")
     if document["name"] != name:
         raise ConfigurationError(
-            f"[store] path: this is the record of {repr_value(document['name'])}; "
-            f"{name} needs one of its own"
+            f"[store] path: belongs to platform {repr_value(document['name'])}; "
+            f"configure another store for {name}"
         )
     return name
 
@@ -305,36 +315,41 @@ def store_owner(store: Store, name: str) -> str | None:
 def name_mismatches(
     rules: Sequence[Rule], networks: Sequence[Network], snapshot: Snapshot
 ) -> Iterator[Diagnostic]:
-    """Yield a complaint for each name that is not in *snapshot*.
+    """Yield a diagnostic for each name that is not in *snapshot*.
 
     Args:
-        rules: Rules that the configuration adds.
-        networks: Networks that it names.
-        snapshot: The cluster they are for.
+        rules: Rules of the configuration.
+        networks: Networks of the configuration.
+        snapshot: The cluster.
     """
     yield from _rule_mismatches(rules, snapshot)
     for index, network in enumerate(networks):
         for node in sorted(set(network.nodes) - snapshot.nodes.keys()):
             path = ("limits", "networks", index, "nodes")
-            yield Diagnostic(path, f"there is no node {repr_value(node)}")
+            yield _unknown_name(path, f"unknown node {repr_value(node)}")
 
 
 def _rule_mismatches(rules: Sequence[Rule], snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Yield a complaint for each name in *rules* that *snapshot* does not have.
+    """Yield a diagnostic for each name in *rules* that is not in *snapshot*.
 
-    While a node is not online, a guest that is not there may be on that node.
+    Guests are checked only if all nodes are online: a missing guest may be on a node
+    that is not.
     """
     complete = all(node.online for node in snapshot.nodes.values())
     for index, rule in enumerate(rules):
         guests: frozenset[GuestId] = getattr(rule, "guests", frozenset())
         for guest in sorted(guests - snapshot.guests.keys() if complete else ()):
-            yield Diagnostic(
-                ("rules", index, "guests"), f"there is no guest {repr_value(guest)}"
+            yield _unknown_name(
+                ("rules", index, "guests"), f"unknown guest {repr_value(guest)}"
             )
         nodes: frozenset[NodeId] = frozenset()
         if isinstance(rule, NodeAffinity):
             nodes = frozenset(rule.nodes)
         for node in sorted(nodes - snapshot.nodes.keys()):
-            yield Diagnostic(
-                ("rules", index, "nodes"), f"there is no node {repr_value(node)}"
+            yield _unknown_name(
+                ("rules", index, "nodes"), f"unknown node {repr_value(node)}"
             )
+
+
+def _unknown_name(path: KeyPath, message: str) -> Diagnostic:
+    return Diagnostic(path, message, code=DiagnosticCode.UNKNOWN_NAME)

@@ -1,4 +1,4 @@
-"""opendrs sweep: policies, settings, loads and seeds, in every combination."""
+"""The command `opendrs sweep`: all combinations of policies, settings and loads."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ ProgressFactory = Callable[[str], Callable[[int, int], None]]
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The results, a row for each run; SWEEP with .parquet unless said.",
+    help="The results, one row for each run (default: SWEEP with the suffix .parquet).",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1, 4096),
     metavar="N",
-    help="How many processes run; as many as there are cores unless said.",
+    help="Number of processes (default: the number of cores).",
 )
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Run on the Dask cluster whose scheduler is there, such as tcp://host:8786.",
+    help="Run on the Dask cluster with this scheduler, such as tcp://host:8786.",
 )
 @click.option(
     "--front",
@@ -69,13 +69,13 @@ ProgressFactory = Callable[[str], Callable[[int, int], None]]
     type=click.Choice(METRICS),
     default=("energy_kwh", "slav"),
     metavar="METRIC METRIC",
-    help="Which two metrics are weighed, less being better; energy_kwh and slav.",
+    help="The metrics of the Pareto front, both minimized (default energy_kwh slav).",
 )
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw them, and the front, to FILE.svg, .png or .pdf.",
+    help="Plot both metrics and the front to FILE.svg, .png or .pdf.",
 )
 @format_option
 def command(  # noqa: PLR0913 - one for each option
@@ -88,23 +88,24 @@ def command(  # noqa: PLR0913 - one for each option
     plot: Path | None,
     output_format: str,
 ) -> None:
-    """Try policies with many settings over many loads and seeds.
+    """Simulate all combinations of policies, settings, loads and seeds.
 
-    SWEEP is a scenario file in which lists of values stand where a scenario has one:
-    every combination runs. What is finished is kept; a sweep that was stopped, or
-    killed, goes on where it was. The table marks who is not beaten in both metrics.
+    SWEEP is a scenario file with lists of values instead of single values; every
+    combination is run. Finished runs are stored: a sweep that was stopped or killed
+    continues with the missing ones. The table marks the candidates on the Pareto
+    front: no other candidate is better in both metrics.
 
     \b
       opendrs sweep settings.toml
       opendrs sweep settings.toml --jobs 8 --plot front.svg
       opendrs sweep settings.toml --front energy_kwh migrations
       opendrs sweep settings.toml --scheduler tcp://10.0.0.1:8786
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     if jobs is not None and scheduler is not None:
-        raise ConfigurationError("--jobs is for this machine: not with --scheduler")
+        raise ConfigurationError("--jobs: cannot be combined with --scheduler")
     if front[0] == front[1]:
         raise ConfigurationError(
-            f"--front: expected two different metrics, found {front[0]} twice"
+            f"--front: expected two different metrics, got {front[0]} twice"
         )
     grid = read_sweep(file)
     results = file.with_suffix(".parquet") if out is None else out
@@ -142,7 +143,7 @@ def _title(grid: SweepGrid, file: Path) -> str:
 def _report_interruption(
     results: Path, trials: Sequence[PreparedTrial]
 ) -> Iterator[None]:
-    """Say what is kept when a sweep does not come to its end."""
+    """Print how many runs are stored when a sweep is interrupted."""
     try:
         yield
     except BaseException:
@@ -151,9 +152,10 @@ def _report_interruption(
             existing = finished_rows(results)
             completed = sum(each.identity in existing for each in trials)
             if checkpoint.exists() and completed:
+                runs = format_count(len(trials), "run")
                 click.echo(
-                    f"opendrs: {completed} of {format_count(len(trials), 'run')} done and kept; "
-                    "the same command goes on from there",
+                    f"opendrs: interrupted: {completed} of {runs} finished and stored; "
+                    "repeat the command to continue",
                     err=True,
                 )
         raise
@@ -161,7 +163,7 @@ def _report_interruption(
 
 @contextmanager
 def _workers(scheduler: str | None, jobs: int) -> Iterator[TaskRunner]:
-    """Give whoever does the runs."""
+    """Yield the task runner: local processes, or the Dask cluster at *scheduler*."""
     if scheduler is None:
         yield lambda tasks: run_locally(tasks, jobs)
         return
@@ -174,13 +176,13 @@ def _workers(scheduler: str | None, jobs: int) -> Iterator[TaskRunner]:
 
 
 def _print_event(event: str) -> None:
-    """Write a line to standard error; click.echo would write across the bars."""
+    """Write a line to standard error; click.echo would overwrite the progress bars."""
     sys.stderr.write(f"{printable(event)}\n")
 
 
 @contextmanager
 def _trial_progress() -> Iterator[ProgressFactory]:
-    """Give what shows on a terminal how far everything is."""
+    """Yield a function that starts the progress bar of a phase on a terminal."""
     with counting_bars() as bars:
         if bars is None:
             yield lambda _: _ignore_progress

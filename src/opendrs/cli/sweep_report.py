@@ -1,4 +1,4 @@
-"""What came of a sweep: told, and drawn."""
+"""Report of a sweep: table, JSON document and plot."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from opendrs.model import format_count
 from opendrs.simulation.atomic_output import AtomicFiles
 from opendrs.simulation.sweep.results import SweepCandidate
 
-MAX_ROWS = 40  # of the table; more are in the results
-EXTRA_METRICS = ("bound_ratio", "migrations")  # metrics told besides the front
+MAX_ROWS = 40  # of the table; the file with the results has all
+EXTRA_METRICS = ("bound_ratio", "migrations")  # shown besides those of the front
 FRONT_MARKER = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """What came of a sweep.
+    """Result of a sweep.
 
     Attributes:
-        title: What it is called.
-        results: Where all runs are.
-        runs: How many there are.
-        computed: How many of them were not there before.
-        front: The two metrics that were weighed.
-        candidates: What was tried, by the first of them.
+        title: The title of the sweep.
+        results: The file with all runs.
+        runs: The number of runs.
+        computed: The number of runs that were not stored before.
+        front: The two metrics of the Pareto front.
+        candidates: The combinations, sorted by the first metric.
     """
 
     title: str
@@ -40,7 +40,7 @@ class SweepReport:
 
 
 def sweep_document(report: SweepReport) -> dict[str, object]:
-    """Return *report* as plain values."""
+    """Return *report* as a JSON document."""
     return {
         "title": report.title,
         "results": str(report.results),
@@ -61,7 +61,7 @@ def sweep_document(report: SweepReport) -> dict[str, object]:
 
 
 def print_sweep(report: SweepReport) -> None:
-    """Print a table of the candidates; of many, the front first of all."""
+    """Print a table of the candidates; of more than 40, those on the front first."""
     screen = console()
     metrics = [
         *report.front,
@@ -78,11 +78,12 @@ def print_sweep(report: SweepReport) -> None:
     screen.print()
     unlisted = len(report.candidates) - len(listed)
     if unlisted:
-        screen.print(f"{unlisted} more are not shown.")
+        screen.print(f"{unlisted} more not shown; all runs are in the results file.")
     first, second = headings[:2]
     each_of = format_count(report.candidates[0].runs, "run")
     screen.print(
-        f"{FRONT_MARKER} on the front of {first} and {second}; means of {each_of}."
+        f"{FRONT_MARKER} on the Pareto front of {first} and {second}; "
+        f"means of {each_of}."
     )
     runs, new = format_count(report.runs, "run"), report.computed
     screen.print(
@@ -106,11 +107,11 @@ def _metric_text(value: float | None) -> str:
 
 
 def draw_sweep_report(report: SweepReport, path: Path) -> None:
-    """Draw *report* to *path*.
+    """Plot *report* to *path*.
 
     Raises:
-        InvalidSettingError: There is nothing to draw.
-        InvalidFileError: It cannot be written.
+        InvalidSettingError: No candidate has both metrics.
+        InvalidFileError: The file cannot be written.
     """
     from opendrs.simulation.plots import (  # noqa: PLC0415
         PlottedCandidate,
@@ -129,7 +130,8 @@ def draw_sweep_report(report: SweepReport, path: Path) -> None:
             )
     if not points:
         raise InvalidSettingError(
-            f"--plot: no policy has both {first} and {second}; see --front"
+            f"--plot: no policy has both {first} and {second}; choose others with "
+            "--front"
         )
     names = (_axis_label(first), _axis_label(second))
     with AtomicFiles() as drafts:

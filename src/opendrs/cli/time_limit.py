@@ -1,4 +1,4 @@
-"""A decision within a time: the best so far when it is over, or when one is stopped."""
+"""Decisions within a time limit: the best plan found until then, or until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from opendrs.model import Limits, Snapshot
 from opendrs.policies import Decision, Policy
 from opendrs.policies.optimize import Optimize
 
-SLICES = 40  # in which the work is done, about
-MAX_SLICE = 2.0  # seconds of one of them: Ctrl-C may have to wait for it, or loses it
-FIRST_ITERATIONS = 20_000  # moves that are looked at to learn how long that takes
-MAX_ITERATIONS = 10**8  # at once, where they seem to take no time
+SLICES = 40  # approximate number of slices of the search
+MAX_SLICE = 2.0  # seconds; Ctrl-C takes effect after the current slice
+FIRST_ITERATIONS = 20_000  # iterations of the first slice, to measure their speed
+MAX_ITERATIONS = 10**8  # iterations of one slice
 
 
 def choose_policy(
@@ -31,18 +31,18 @@ def choose_policy(
     budget: str | None,
     time_limit: float | None,
 ) -> Policy[Any]:
-    """Return the policy that the options of a command ask for.
+    """Return the policy that the options of a command select.
 
     Args:
-        settings: What is configured.
-        name: The policy; None for the configured one.
-        assignments: Its settings.
-        budget: How much it may move; None unless that is said.
-        time_limit: How long it may search; None unless that is said.
+        settings: The configuration.
+        name: The value of `--policy`; None for the configured policy.
+        assignments: The values of `--set`.
+        budget: The value of `--budget`; None if not given.
+        time_limit: The value of `--time-limit` in seconds; None if not given.
 
     Raises:
-        ConfigurationError: There is none, it takes no budget or time, or its budget
-            is said twice.
+        ConfigurationError: There is no such policy, it has no budget or time limit,
+            or the budget is given twice.
     """
     changes = parse_assignments(assignments)
     if budget is None:
@@ -51,10 +51,10 @@ def choose_policy(
         chosen = settings.policy if name is None else name
         if chosen != Optimize.name:
             raise ConfigurationError(
-                f"--budget: {chosen} takes none; --policy optimize does"
+                f"--budget: {chosen} has no budget; use --policy optimize"
             )
         if "budget" in changes:
-            raise ConfigurationError("--budget: --set budget=… says it already")
+            raise ConfigurationError("--budget: also given by --set budget; remove one")
         policy = settings.load_policy(name, {**changes, "budget": budget})
     if time_limit is not None:
         require_time_limit_support(policy)
@@ -63,11 +63,11 @@ def choose_policy(
 
 @dataclass(frozen=True, slots=True)
 class TimeLimitedPolicy:
-    """The policy `optimize` that searches for so many seconds.
+    """The policy `optimize` with a time limit.
 
     Attributes:
-        policy: What it is otherwise.
-        time_limit: For how long it searches.
+        policy: The policy with its other settings.
+        time_limit: Search time in seconds.
     """
 
     name: ClassVar[str] = Optimize.name
@@ -76,40 +76,39 @@ class TimeLimitedPolicy:
 
     @property
     def limits(self) -> Limits:
-        """Return what the operator allows."""
+        """Return the limits of the operator."""
         return self.policy.limits
 
     def initial_memory(self) -> None:
-        """Return None: each decision stands by itself."""
+        """Return None: decisions are independent of each other."""
 
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
-        """Return the best that is found in that time, or until Ctrl-C."""
+        """Return the best decision found within the limit, or until Ctrl-C."""
         del memory
         return decide_within(self.policy, snapshot, self.time_limit)
 
 
 def require_time_limit_support(policy: Policy[Any]) -> None:
-    """Check that *policy* becomes better with time.
+    """Check that *policy* supports a time limit.
 
     Raises:
         ConfigurationError: It does not.
     """
     if not isinstance(policy, Optimize):
         raise ConfigurationError(
-            f"--time-limit: {policy.name} takes as long as it takes; optimize can be given "
-            "a time"
+            f"--time-limit: {policy.name} has no time limit; use --policy optimize"
         )
 
 
 def decide_within(
     policy: Policy[Any], snapshot: Snapshot, time_limit: float
 ) -> Decision[Any]:
-    """Return the best that *policy* finds in so many seconds, or until Ctrl-C.
+    """Return the best decision found within *time_limit* seconds, or until Ctrl-C.
 
-    Making a plan of what was found takes its own time after that.
+    The sequencing of the plan takes additional time.
 
     Raises:
-        ConfigurationError: The policy does not become better with time.
+        ConfigurationError: The policy does not support a time limit.
     """
     require_time_limit_support(policy)
     assert isinstance(policy, Optimize)  # noqa: S101 - for the type checker
@@ -133,13 +132,13 @@ def decide_within(
                 elapsed = (monotonic() - started_at) / time_limit
                 bar(elapsed)
         except KeyboardInterrupt:
-            pass  # who stops it wants what there is
+            pass  # Ctrl-C asks for the best result so far
     return run.decision()
 
 
 @contextmanager
 def _time_bar(policy: str) -> Iterator[Callable[[float], None]]:
-    """Give what shows on a terminal how much of the time is gone."""
+    """Yield a function that shows the elapsed fraction of the time on a terminal."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""opendrs token: a new token for the agent of a node."""
+"""The command `opendrs token`: create a token for the agent of a node."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from opendrs.errors import ConfigurationError
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write the token there, for nobody else to read, and do not show it.",
+    help="Write the token to FILE, readable only by its owner, and do not print it.",
 )
 @format_option
 def command(*, node: str, output: Path | None, output_format: str) -> None:
-    """Make a new token for the agent of NODE.
+    """Create a token for the agent of NODE.
 
-    The token goes to the node ([agent] token_file); its hash goes into the file of
-    tokens of the controller ([api] tokens). Nobody can get the token from the
-    hash. The controller takes it once it is started anew.
+    Copy the token to the node ([agent] token_file), and append the printed line with
+    its hash to the token file of the controller ([api] tokens). The token cannot be
+    derived from the hash. Restart the controller to accept the token.
 
     \b
       opendrs token h1 -o h1.token >> tokens.toml
       opendrs token h1
-    """  # noqa: D301 - click takes \b as: do not wrap what follows
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     require_node_name(node)
     token = new_token()
     if output is not None:
@@ -45,15 +45,15 @@ def command(*, node: str, output: Path | None, output_format: str) -> None:
         print_json({"node": node, "token": shown, "sha256": hash_token(token)})
         return
     if shown is not None:
-        click.echo(f"# The token, for {node} alone: {shown}")
+        click.echo(f"# token of {node}, secret: {shown}")
     click.echo(tomli_w.dumps({node: hash_token(token)}), nl=False)
 
 
 def _write_token(path: Path, token: str) -> None:
-    """Write *token* to a new file that nobody else can read.
+    """Write *token* to a new file that only its owner can read.
 
     Raises:
-        ConfigurationError: There is such a file, or none can be made.
+        ConfigurationError: The file exists, or cannot be created.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -62,5 +62,5 @@ def _write_token(path: Path, token: str) -> None:
     except (OSError, ValueError) as error:
         detail = error.strerror if isinstance(error, OSError) else error
         raise ConfigurationError(
-            f"cannot write {display_path(path)}: {detail}"
+            f"{display_path(path)}: cannot write: {detail}"
         ) from error

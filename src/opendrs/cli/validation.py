@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import which
@@ -12,6 +12,7 @@ from shutil import which
 from opendrs.cli.sources import name_mismatches
 from opendrs.config import (
     Diagnostic,
+    DiagnosticCode,
     FileFormat,
     KeyPath,
     Severity,
@@ -43,13 +44,13 @@ MIN_USUAL_INTERVAL = 10.0  # seconds from one cycle to the next
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """A file that was examined.
+    """Result of the validation of a file or a cluster.
 
     Attributes:
-        description: What it is.
-        diagnostics: Everything that is wrong or odd about it.
-        settings: What it says as a configuration; None for anything else.
-        snapshot: What it says as a snapshot; None for anything else.
+        description: The type of the file, such as `a snapshot`.
+        diagnostics: All errors and warnings.
+        settings: The settings of a configuration; None for other files.
+        snapshot: The snapshot; None for files without one.
     """
 
     description: str
@@ -59,24 +60,24 @@ class ValidationResult:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules that it adds as a configuration."""
+        """The rules of the configuration; empty for other files."""
         return () if self.settings is None else self.settings.rules
 
     @property
     def is_valid(self) -> bool:
-        """Whether nothing is wrong, however odd."""
+        """True if there are no errors; there may be warnings."""
         return all(each.severity is not Severity.ERROR for each in self.diagnostics)
 
 
 def validate_document(
     document: object, source: str, directory: Path
 ) -> ValidationResult:
-    """Return what is said by *document*, and all that is wrong with it.
+    """Validate *document* and return its contents with all errors and warnings.
 
     Args:
-        document: Plain values, as parsed.
-        source: Where they come from.
-        directory: What relative paths begin from.
+        document: The parsed file.
+        source: The name of the file, for messages.
+        directory: The directory that relative paths refer to.
     """
     file_format = detect_format(document)
     if file_format in _READERS:
@@ -112,12 +113,13 @@ def _looks_like_snapshot(document: object) -> bool:
 def _read_diagnostics(
     file_format: FileFormat, document: object, source: str, directory: Path
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with a file that one command alone takes."""
+    """Yield the errors of a file that only one command reads."""
     try:
         _READERS[file_format](document, source, directory)
     except ConfigurationError as error:
         for line in error.messages:
-            yield Diagnostic((), line.removeprefix(f"{source}: "))
+            message = line.removeprefix(f"{source}: ")
+            yield Diagnostic((), message, code=DiagnosticCode.INVALID_VALUE)
 
 
 def _read_scenario(document: object, source: str, directory: Path) -> None:
@@ -146,7 +148,7 @@ _READERS = {
 
 
 def _settings_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
-    """Yield what settings name and is not there, and what is odd about them."""
+    """Yield errors of referenced files and nodes, and warnings about odd values."""
     yield from check_limits(settings.limits)
     yield from _interval_warnings(settings)
     yield from _api_diagnostics(settings)
@@ -167,25 +169,26 @@ def _interval_warnings(settings: Settings) -> Iterator[Diagnostic]:
         if part is not None and part.interval < MIN_USUAL_INTERVAL:
             message = f'{part.interval:g} s is very short; did you mean "'
             message += f'{part.interval:g} min"?'
-            yield _warning((name, "interval"), message)
+            yield _warning((name, "interval"), message, DiagnosticCode.IMPLAUSIBLE)
     for name, values in settings.policy_settings.items():
         path = ("policy", name)
         try:
             policy = settings.load_policy(name)
         except ConfigurationError:
-            continue  # complained about already
+            continue  # already reported
         if isinstance(policy, Consolidate):
             yield from check_bandwidth((*path, "bandwidth"), policy.bandwidth)
         threshold = getattr(policy, "threshold", None)
         if "threshold" in values and isinstance(threshold, float) and threshold > 1:
-            message = f"{threshold:g} is reached by very uneven clusters only; "
-            yield _warning((*path, "threshold"), f"{message}0.1 is usual")
+            message = f"{threshold:g} is exceeded only in very imbalanced clusters; "
+            message += "0.1 is usual"
+            yield _warning((*path, "threshold"), message, DiagnosticCode.IMPLAUSIBLE)
 
 
 def _api_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
     requests = settings.api
     if requests is not None:
-        # Only here: to speak TLS takes a while to import.
+        # Imported here because TLS is slow to import.
         from opendrs.api.tls import check_credentials  # noqa: PLC0415
 
         yield from _catch_diagnostics(lambda: check_credentials(requests))
@@ -214,15 +217,19 @@ def _snapshot_diagnostics(
     try:
         snapshot = SnapshotFilePlatform(file).observe()
     except ConfigurationError as error:
-        yield from (Diagnostic((*path, "path"), line) for line in error.messages)
+        code = DiagnosticCode.UNUSABLE_FILE
+        for line in error.messages:
+            yield Diagnostic((*path, "path"), line, code=code)
         return
     for diagnostic in find_impossible(snapshot):
-        yield Diagnostic((*path, "path"), f"{display_path(file)}: {diagnostic}")
+        message = f"{display_path(file)}: {diagnostic}"
+        yield Diagnostic((*path, "path"), message, code=diagnostic.code)
     name = str(path[-1])
     for diagnostic in name_mismatches(
         settings.rules, settings.limits.networks, snapshot
     ):
-        yield Diagnostic(diagnostic.path, f"{diagnostic.message} on platform {name}")
+        message = f"{diagnostic.message} on platform {name}"
+        yield replace(diagnostic, message=message)
 
 
 def _libvirt_diagnostics(
@@ -237,7 +244,7 @@ def _libvirt_diagnostics(
 
 
 def _library_diagnostics(document: object) -> Iterator[Diagnostic]:
-    """Yield which library is missing, once for all platforms that need it."""
+    """Yield an error if a required library is missing; once for all platforms."""
     platforms = document.get("platform") if isinstance(document, Mapping) else None
     if not isinstance(platforms, Mapping):
         return
@@ -248,7 +255,9 @@ def _library_diagnostics(document: object) -> Iterator[Diagnostic]:
             try:
                 load_library()
             except ConfigurationError as error:
-                yield Diagnostic(("platform", name, "kind"), "; ".join(error.messages))
+                message = "; ".join(error.messages)
+                code = DiagnosticCode.UNUSABLE_LIBRARY
+                yield Diagnostic(("platform", name, "kind"), message, code=code)
             return
 
 
@@ -270,7 +279,7 @@ def _power_diagnostics(
     drivers = dict(connection.power.nodes)
     if connection.power.default is not None:
         drivers["every node"] = connection.power.default
-    reported: set[object] = set()  # what nodes share is told once
+    reported: set[object] = set()  # files shared by nodes are reported once
     for node, settings in drivers.items():
         if isinstance(settings, RedfishSettings):
             files = (settings.password_file, settings.password_env, settings.ca)
@@ -291,13 +300,12 @@ def _program_warnings(
         program = command[0] if command else "true"
         if program not in reported and "{" not in program and which(program) is None:
             reported.add(program)
-            yield _warning(
-                (*path, name), f"there is no program {repr_value(program)} here"
-            )
+            message = f"program not found: {repr_value(program)}"
+            yield _warning((*path, name), message, DiagnosticCode.UNUSABLE_FILE)
 
 
 def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
-    """Yield a warning where guests are named that only a platform knows."""
+    """Yield a warning if rules name guests that only the platform can confirm."""
     platform_names = [
         name
         for name, connection in settings.platforms.items()
@@ -307,8 +315,9 @@ def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
     if platform_names and guests:
         yield _warning(
             ("rules",),
-            f"only the platform knows whether {format_count(len(guests), 'guest')} that "
-            f"they name are there; opendrs check {platform_names[0]} asks it",
+            f"existence of {format_count(len(guests), 'guest')} not checked; run "
+            f"opendrs check {platform_names[0]} to ask the platform",
+            DiagnosticCode.NOT_CHECKED,
         )
 
 
@@ -320,24 +329,31 @@ def _unknown_node(
     path: KeyPath, node: str, known: Iterable[str], where: str
 ) -> Diagnostic:
     return Diagnostic(
-        path, f"there is no node {repr_value(node)} on {where}", node, tuple(known)
+        path,
+        f"unknown node {repr_value(node)} on {where}",
+        node,
+        tuple(known),
+        code=DiagnosticCode.UNKNOWN_NAME,
     )
 
 
-def _warning(path: KeyPath, message: str) -> Diagnostic:
-    return Diagnostic(path, message, severity=Severity.WARNING)
+def _warning(path: KeyPath, message: str, code: DiagnosticCode) -> Diagnostic:
+    return Diagnostic(path, message, severity=Severity.WARNING, code=code)
 
 
 def _catch_diagnostics(
     check: Callable[[], object], path: KeyPath = ()
 ) -> Iterator[Diagnostic]:
-    """Yield what *check* complains about."""
+    """Yield the errors that *check* raises as diagnostics."""
     try:
         check()
     except ConfigurationError as error:
         for line in error.messages:
             field, colon, message = line.partition(": ")
             if not path and colon and _KEY_PATH.fullmatch(field):
-                yield Diagnostic(tuple(field.split(".")), message)
+                path_in_file = tuple(field.split("."))
+                yield Diagnostic(
+                    path_in_file, message, code=DiagnosticCode.UNUSABLE_FILE
+                )
             else:
-                yield Diagnostic(path, line)
+                yield Diagnostic(path, line, code=DiagnosticCode.UNUSABLE_FILE)

@@ -16,7 +16,7 @@ from opendrs.controller import CancellationToken, ExecutionContext
 from opendrs.controller.agent_requests import RequestBatch
 from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
@@ -26,18 +26,18 @@ from opendrs.store import SqliteRequestStore
 
 
 class ControllerFactory:
-    """What a controller is put together from.
+    """Factory of a controller.
 
     Args:
-        settings: What the operator has configured.
-        source: The platform it looks after.
-        cancellation: How the operator stops it.
-        stack: What ends with it.
+        settings: The configuration.
+        source: The platform that is controlled.
+        cancellation: The token that stops the controller.
+        stack: Closes the store and the API server at the end.
 
     Raises:
-        ConfigurationError: Requests cannot be taken as the settings say; then
-            there is no record either.
-        StoreError: The record cannot be kept, or another process keeps it.
+        ConfigurationError: The credentials of the API cannot be used; no store is
+            created then.
+        StoreError: The store cannot be opened, or another process holds it.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ControllerFactory:
         self._stack = stack
         self._wakeup_event = WakeupEvent()
         if settings.api is not None:
-            # Before anything is written; it is read again when it is used.
+            # Before the store is created. The server reads the files again.
             check_credentials(settings.api)
         self._store = stack.enter_context(open_store(source, settings))
 
@@ -61,11 +61,10 @@ class ControllerFactory:
         """Return the controller.
 
         Args:
-            serving: Whether requests are taken; those that are written down are
-                decided about anyway.
+            serving: Start the API server. Recorded requests are decided on anyway.
 
         Raises:
-            ConfigurationError: The address of the settings cannot be listened on.
+            ConfigurationError: The configured address cannot be listened on.
         """
         self._log_start()
         requests = self._settings.api
@@ -107,7 +106,7 @@ class ControllerFactory:
         self, requests: ApiSettings, request_store: RequestStore
     ) -> RequestBatch:
         policy = configured_policy(self._settings)
-        assert isinstance(policy, Consolidate)  # noqa: S101 - or there was a complaint
+        assert isinstance(policy, Consolidate)  # noqa: S101 - validated when read
         interval = self._settings.controller.interval
         staleness_limits = requests.staleness_limits(interval)
         return RequestBatch(
@@ -117,7 +116,7 @@ class ControllerFactory:
     def _start_api(
         self, requests: ApiSettings, request_store: RequestStore
     ) -> Callable[[], None]:
-        """Take requests from now on; return how to check that they still are."""
+        """Start the API server; return a function that checks that it still runs."""
         from opendrs.api.server import ApiServer  # noqa: PLC0415
         from opendrs.api.service import RequestService  # noqa: PLC0415
 
@@ -130,8 +129,8 @@ class ControllerFactory:
         host, port = server.address
         display_host = f"[{host}]" if ":" in host else host
         log_event(
-            "api-listening",
-            f"requests are taken at https://{display_host}:{port}",
+            LogEventCode.API_LISTENING,
+            f"api: listening on https://{display_host}:{port}",
             address=host,
             port=port,
         )
@@ -140,9 +139,9 @@ class ControllerFactory:
     def _log_start(self) -> None:
         name, interval = self._source.platform.name, self._settings.controller.interval
         log_event(
-            "controller-started",
-            f"{name}: a cycle each {interval:g} s, by the policy "
-            f"{self._settings.policy}",
+            LogEventCode.CONTROLLER_STARTED,
+            f"{name}: controller started: policy {self._settings.policy}, one cycle "
+            f"every {interval:g} s",
             platform=name,
             interval=interval,
             policy=self._settings.policy,
@@ -150,10 +149,10 @@ class ControllerFactory:
 
 
 class ClusterObserver:
-    """Looks at the cluster. In the beginning the rules must fit it.
+    """Observer that checks that rules and networks match the cluster.
 
-    A guest that a rule names may be deleted one day, and that is no reason to leave
-    all others alone: later such a rule is told, once.
+    A mismatch in the first observation is an error. Later it is logged once, because
+    a guest that is deleted must not stop the controller.
 
     Args:
         source: The platform.
@@ -165,39 +164,36 @@ class ClusterObserver:
         self._reported: tuple[str, ...] = ()
 
     def observe(self) -> Snapshot:
-        """Return the cluster as it is now.
+        """Return a new snapshot.
 
         Raises:
-            ConfigurationError: At the first look a rule does not fit it.
-            PlatformError: It cannot be seen.
+            ConfigurationError: In the first observation, a rule names a guest or a
+                node that does not exist.
+            PlatformError: The cluster cannot be observed.
         """
         if self._is_first:
             snapshot = observe(self._source)
             self._is_first = False
             return snapshot
         snapshot = self._source.platform.observe()
-        mismatches = tuple(
-            map(
-                str,
-                name_mismatches(self._source.rules, self._source.networks, snapshot),
-            )
-        )
+        rules, networks = self._source.rules, self._source.networks
+        mismatches = tuple(map(str, name_mismatches(rules, networks, snapshot)))
         for mismatch in mismatches:
             if mismatch not in self._reported:
-                log_event("rule-mismatch", mismatch, level=logging.WARNING)
+                log_event(LogEventCode.RULE_MISMATCH, mismatch, level=logging.WARNING)
         self._reported = mismatches
         return snapshot
 
 
 def configured_policy(settings: Settings) -> Policy[Any]:
-    """Return the policy; one that counts in cycles is told how long they are."""
+    """Return the configured policy; `consolidate` also receives the cycle interval."""
     consolidates = settings.policy == Consolidate.name
     changes = {"interval": settings.controller.interval} if consolidates else {}
     return settings.load_policy(changes=changes)
 
 
 def _check_nothing() -> None:
-    """Check nothing: there is nothing beside the cycles."""
+    """Check nothing: without an API server, nothing can fail."""
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -205,7 +201,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def cancel_on_signals(cancellation: CancellationToken) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM pull *cancellation* inside the `with` statement."""
+    """Cancel *cancellation* on Ctrl-C and SIGTERM in a `with` block."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del number, frame

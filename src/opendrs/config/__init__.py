@@ -1,6 +1,7 @@
-"""File formats, diagnostics and settings."""
+"""File formats, diagnostics and settings of the configuration."""
 
 from opendrs.config.diagnostics import Diagnostic as Diagnostic
+from opendrs.config.diagnostics import DiagnosticCode as DiagnosticCode
 from opendrs.config.diagnostics import KeyPath as KeyPath
 from opendrs.config.diagnostics import Severity as Severity
 from opendrs.config.diagnostics import path_text as path_text

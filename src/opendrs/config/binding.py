@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from opendrs.config.diagnostics import (
     Diagnostic,
+    DiagnosticCode,
     KeyPath,
     pydantic_diagnostics,
     suggestion,
@@ -26,13 +27,13 @@ _EMPTY = ('""', "{}", "[]", "0")  # in JSON
 
 
 class TableBinder(Generic[T]):
-    """A table that is to become a value of the frozen dataclass *target_type*.
+    """Binding of a table to the frozen dataclass *target_type*.
 
     Attributes:
-        diagnostics: Everything that is wrong with it.
-        value: What it describes; None when something is wrong.
-        partial_value: What it describes, with defaults for wrong values; None when a value
-            without default is wrong or missing.
+        diagnostics: All errors in the table.
+        value: The dataclass; None if there are errors.
+        partial_value: The dataclass with defaults in place of invalid values; None if
+            a value without default is invalid or missing.
     """
 
     def __init__(
@@ -43,14 +44,14 @@ class TableBinder(Generic[T]):
         preset: Mapping[str, object] | None = None,
         format_value: Callable[[object], str] = repr_value,
     ) -> None:
-        """Check *table*.
+        """Validate *table* and build the dataclass.
 
         Args:
-            target_type: What it is to become; its fields are the settings.
-            table: The values by name, as parsed from TOML or JSON.
-            path: Where the table is in its file.
-            preset: Fields that are set already, and not by the operator.
-            format_value: Returns what is told of a value that was found.
+            target_type: The dataclass; its fields are the settings.
+            table: Values by name, as parsed from TOML or JSON.
+            path: Path of the table in its file.
+            preset: Values of fields that the operator cannot set.
+            format_value: Function that returns the description of an invalid value.
         """
         self._target_type = target_type
         self._path = path
@@ -63,9 +64,8 @@ class TableBinder(Generic[T]):
 
     def _check(self, table: object) -> Iterator[Diagnostic]:
         if not isinstance(table, Mapping):
-            yield Diagnostic(
-                self._path, f"expected a table, found {self._format_value(table)}"
-            )
+            message = f"expected a table, found {self._format_value(table)}"
+            yield Diagnostic(self._path, message, code=DiagnosticCode.WRONG_TYPE)
             return
         diagnostics = [*self._check_names(table), *self._check_values(table)]
         diagnostics += self._build({self._field_of(each) for each in diagnostics})
@@ -73,7 +73,7 @@ class TableBinder(Generic[T]):
         yield from diagnostics
 
     def _field_of(self, diagnostic: Diagnostic) -> str:
-        """Return the field that *diagnostic* is about; empty when it is none."""
+        """Return the field that *diagnostic* refers to; empty if none."""
         path = (*diagnostic.path, *diagnostic.subpath)[len(self._path) :]
         return str(path[0]) if path else ""
 
@@ -88,12 +88,13 @@ class TableBinder(Generic[T]):
         known = self._settable_fields()
         for name in table:
             if name not in known:
-                yield Diagnostic(
-                    (*self._path, name), unknown_name("setting", name, known)
-                )
+                message = unknown_name("setting", name, known)
+                path = (*self._path, name)
+                yield Diagnostic(path, message, code=DiagnosticCode.UNKNOWN_KEY)
         for name, field in known.items():
             if _required(field) and name not in table:
-                yield Diagnostic((*self._path, name), "is missing")
+                path = (*self._path, name)
+                yield Diagnostic(path, "is missing", code=DiagnosticCode.MISSING_KEY)
 
     def _check_values(self, table: Mapping[str, object]) -> Iterator[Diagnostic]:
         hints = get_type_hints(self._target_type, include_extras=True)
@@ -106,8 +107,8 @@ class TableBinder(Generic[T]):
     ) -> Iterator[Diagnostic]:
         at = (*self._path, name)
         try:
-            # JSON has lists and texts where a dataclass has tuples, enums and
-            # paths, and pydantic takes them strictly but for that.
+            # Strict validation of JSON accepts lists and strings for tuples, enums
+            # and paths, which strict validation of Python values rejects.
             text = json.dumps(value, default=str)
             adapter = TypeAdapter[object](hint)  # type: ignore[arg-type]
             self._values[name] = adapter.validate_json(text, strict=True)
@@ -117,13 +118,13 @@ class TableBinder(Generic[T]):
             yield Diagnostic(at, f"cannot be {self._format_value(value)}")
 
     def _build(self, invalid: set[str]) -> Iterator[Diagnostic]:
-        """Build the value, and yield what is wrong with values of the right type.
+        """Build the dataclass, and yield errors in values of the right type.
 
-        A dataclass may raise at its first wrong field. So it is built again without
-        the fields that it complains about, until it complains about no further one.
+        A dataclass may raise at its first invalid field. It is therefore built again
+        without the fields in its errors, until it reports no further field.
 
         Args:
-            invalid: Fields that are wrong already, or missing.
+            invalid: Fields that are already known as invalid or missing.
         """
         while True:
             omitted = invalid & self._settable_fields().keys()
@@ -133,7 +134,7 @@ class TableBinder(Generic[T]):
                 built = self._target_type(**placeholders, **values, **self._preset)
             except ConfigurationError as error:
                 lines = error.messages
-            except (TypeError, ValueError) as error:  # TypeError: no substitute fits
+            except (TypeError, ValueError) as error:  # TypeError: no placeholder fits
                 if isinstance(error, TypeError) and not omitted:
                     raise
                 lines = () if isinstance(error, TypeError) else (str(error),)
@@ -152,7 +153,7 @@ class TableBinder(Generic[T]):
             invalid = invalid | further
 
     def _placeholders(self, names: set[str]) -> dict[str, object]:
-        """Return empty values for those fields *names* that have no default."""
+        """Return empty values for the fields in *names* that have no default."""
         hints = get_type_hints(self._target_type, include_extras=True)
         values = {}
         for name in names:
@@ -165,11 +166,16 @@ class TableBinder(Generic[T]):
         return values
 
     def _diagnostic(self, line: str) -> Diagnostic:
-        """Return the complaint *line*; most begin with the field they are about."""
+        """Return *line* as a diagnostic; most lines start with a field name."""
         match = _WORD.match(line)
         name = "" if match is None else match[0]
         within = (name,) if name in self._settable_fields() else ()
-        return Diagnostic(self._path, line, subpath=within)
+        # A dataclass rejects a number of the right type because of its range.
+        is_number = type(self._values.get(name)) in (int, float)
+        code = (
+            DiagnosticCode.OUT_OF_RANGE if is_number else DiagnosticCode.INVALID_VALUE
+        )
+        return Diagnostic(self._path, line, subpath=within, code=code)
 
 
 def _required(field: Field[Any]) -> bool:
@@ -177,6 +183,6 @@ def _required(field: Field[Any]) -> bool:
 
 
 def unknown_name(noun: str, name: str, known: Collection[str]) -> str:
-    """Return that there is no *noun* called *name*, with what there is."""
+    """Return the message for an unknown *name*, with the known names."""
     available = ", ".join(sorted(known)) or "none"
-    return f"no such {noun}{suggestion(name, known)} (there is: {available})"
+    return f"unknown {noun}{suggestion(name, known)} (known: {available})"

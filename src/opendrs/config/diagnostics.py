@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong in a file, at which path, and what was expected."""
+"""Diagnostics: errors and warnings about a file, with path and expected value."""
 
 from __future__ import annotations
 
@@ -14,6 +14,53 @@ from pydantic_core import ErrorDetails
 from opendrs.errors import ConfigurationError
 from opendrs.escapes import MAX_VALUE_LENGTH, repr_value
 from opendrs.model import QuantityError
+
+
+class Severity(StrEnum):
+    """Severity of a diagnostic."""
+
+    ERROR = "error"
+    """The value is impossible or cannot be used."""
+    WARNING = "warning"
+    """The value is possible but improbable."""
+
+
+class DiagnosticCode(StrEnum):
+    """Code of a diagnostic. The values are stable."""
+
+    UNKNOWN_KEY = "unknown-key"
+    """A key, table or setting that does not exist."""
+    MISSING_KEY = "missing-key"
+    """A required key is absent."""
+    DUPLICATE_KEY = "duplicate-key"
+    """A key occurs more than once in one object."""
+    WRONG_TYPE = "wrong-type"
+    """A value of another type than expected."""
+    OUT_OF_RANGE = "out-of-range"
+    """A number or a count outside the allowed range."""
+    UNKNOWN_VALUE = "unknown-value"
+    """A value that is not one of a closed list."""
+    UNKNOWN_NAME = "unknown-name"
+    """A reference to a node, guest, policy, platform or driver that does not exist."""
+    DUPLICATE_NAME = "duplicate-name"
+    """A name or token that must be unique occurs more than once."""
+    INVALID_VALUE = "invalid-value"
+    """A value that is not valid for another reason, which the message states."""
+    INCONSISTENT = "inconsistent"
+    """Values that are valid alone but not together."""
+    IMPLAUSIBLE = "implausible"
+    """An impossible (error) or improbable (warning) number, often in a wrong unit."""
+    INCOMPLETE = "incomplete"
+    """A value that a plan requires is unknown (warning)."""
+    UNUSABLE_FILE = "unusable-file"
+    """A file that cannot be read, parsed or used."""
+    UNUSABLE_LIBRARY = "unusable-library"
+    """A required library or policy that is not installed or cannot be loaded."""
+    SECRET_EXPOSED = "secret-exposed"  # noqa: S105 - a code
+    """A secret or the store that other users can access (warning)."""
+    NOT_CHECKED = "not-checked"
+    """A name that could not be checked (warning)."""
+
 
 KeyPath = tuple[str | int, ...]
 MAX_LISTED = 10
@@ -47,24 +94,42 @@ _EXPECTED: Mapping[str, str] = {
 }
 
 
-class Severity(StrEnum):
-    """How much is wrong."""
-
-    ERROR = "error"  # it cannot be, or cannot be used
-    WARNING = "warning"  # it can be, and is improbable
+_CODES = {
+    "missing": DiagnosticCode.MISSING_KEY,
+    "union_tag_not_found": DiagnosticCode.MISSING_KEY,
+    "extra_forbidden": DiagnosticCode.UNKNOWN_KEY,
+    "unexpected_keyword_argument": DiagnosticCode.UNKNOWN_KEY,
+    "enum": DiagnosticCode.UNKNOWN_VALUE,
+    "literal_error": DiagnosticCode.UNKNOWN_VALUE,
+    "union_tag_invalid": DiagnosticCode.UNKNOWN_VALUE,
+    "distinct": DiagnosticCode.DUPLICATE_NAME,
+    "int_from_float": DiagnosticCode.WRONG_TYPE,
+    "string_unicode": DiagnosticCode.WRONG_TYPE,
+    "finite_number": DiagnosticCode.OUT_OF_RANGE,
+    "greater_than": DiagnosticCode.OUT_OF_RANGE,
+    "greater_than_equal": DiagnosticCode.OUT_OF_RANGE,
+    "less_than": DiagnosticCode.OUT_OF_RANGE,
+    "less_than_equal": DiagnosticCode.OUT_OF_RANGE,
+    "too_short": DiagnosticCode.OUT_OF_RANGE,
+    "too_long": DiagnosticCode.OUT_OF_RANGE,
+    "string_too_short": DiagnosticCode.OUT_OF_RANGE,
+    "string_too_long": DiagnosticCode.OUT_OF_RANGE,
+}
+_TYPE_SUFFIX = "_type"  # of the errors of pydantic about the type of a value
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One thing that is wrong, or improbable.
+    """One error or warning about a value in a file.
 
     Attributes:
-        path: The keys and positions that lead to it from the top.
-        message: What was expected and what was found.
-        unknown_name: A name that is not known; None where there is none to guess at.
-        known_names: The names it may be meant to be.
-        severity: Whether what it is about can be used.
-        subpath: The field below *path* that the message itself names.
+        path: Keys and indexes from the top of the document to the value.
+        message: Expected and found value.
+        unknown_name: Unknown name for which a suggestion is appended; None for none.
+        known_names: Candidates for the suggestion.
+        severity: Error or warning.
+        subpath: Field below *path* that the message itself names.
+        code: Code of the diagnostic, for programs.
     """
 
     path: KeyPath
@@ -73,11 +138,12 @@ class Diagnostic:
     known_names: Collection[str] = field(default=(), compare=False, repr=False)
     severity: Severity = Severity.ERROR
     subpath: KeyPath = ()
+    code: DiagnosticCode = DiagnosticCode.INVALID_VALUE
 
     @property
     def text(self) -> str:
-        """What it says, without the place."""
-        # Guessing takes a while, and of a thousand complaints ten are shown.
+        """Message with the suggestion, without the path."""
+        # Computed late: a suggestion is slow, and few of many diagnostics are shown.
         hint = (
             ""
             if self.unknown_name is None
@@ -106,7 +172,7 @@ def raise_diagnostics(
 
 
 def path_text(path: KeyPath) -> str:
-    """Return *path* as in `rules[0].guests`; odd keys are quoted."""
+    """Return *path* as in `rules[0].guests`; unusual keys are quoted."""
     text = "".join(_part_text(part) for part in path)
     return text.removeprefix(".")
 
@@ -122,7 +188,7 @@ def _part_text(part: str | int) -> str:
 
 
 def describe_type(value: object) -> str:
-    """Return what *value* is, and not its value, which may be a secret."""
+    """Return the type of *value* without the value, which may be a secret."""
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
@@ -135,7 +201,7 @@ def describe_type(value: object) -> str:
 
 
 def suggestion(name: str, known_names: Iterable[str]) -> str:
-    """Return a guess at what *name* was meant to be, to end a sentence with."""
+    """Return a suggestion for an unknown *name* as the end of a message, or ""."""
     others = [known for known in known_names if known != name]
     matches = difflib.get_close_matches(name[:MAX_VALUE_LENGTH], others, n=1)
     return f"; did you mean {matches[0]}?" if matches else ""
@@ -147,24 +213,31 @@ def pydantic_diagnostics(
     known_keys: Iterable[str] = (),
     describe: Callable[[object], str] = repr_value,
 ) -> Iterator[Diagnostic]:
-    """Yield what pydantic found, in the words of this project.
+    """Yield the errors of pydantic as diagnostics.
 
     Args:
-        error: What pydantic found.
-        prefix: What leads to the value that was checked.
-        known_keys: The keys there are, to guess at what a misspelt one meant.
-        describe: Returns what is told of a value that was found.
+        error: Error of pydantic.
+        prefix: Path of the validated value.
+        known_keys: Candidates for the suggestion for an unknown key.
+        describe: Function that returns the description of an invalid value.
     """
     names = tuple(known_keys)
     for detail in error.errors(include_url=False):
         path = _without_tags((*prefix, *detail["loc"]))
         if detail["type"].startswith("union_tag"):
             path = (*path, "kind")
-        yield Diagnostic(path, _message(detail, path, names, describe))
+        message = _message(detail, path, names, describe)
+        yield Diagnostic(path, message, code=_code(detail["type"]))
+
+
+def _code(error_type: str) -> DiagnosticCode:
+    if error_type.endswith(_TYPE_SUFFIX):
+        return DiagnosticCode.WRONG_TYPE
+    return _CODES.get(error_type, DiagnosticCode.INVALID_VALUE)
 
 
 def _without_tags(path: KeyPath) -> KeyPath:
-    """Return *path* without what pydantic adds: kinds of rules, and "[key]"."""
+    """Return *path* without the parts that pydantic adds: kinds of rules, "[key]"."""
     return tuple(
         part
         for index, part in enumerate(path)
@@ -185,7 +258,7 @@ def _message(
 ) -> str:
     kind, context = error["type"], error.get("ctx", {})
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"no such field{suggestion(str(path[-1]), known_keys)}"
+        return f"unknown field{suggestion(str(path[-1]), known_keys)}"
     if kind in ("missing", "union_tag_not_found"):
         return "is missing"
     if kind == "value_error" and isinstance(context["error"], QuantityError):

@@ -1,4 +1,4 @@
-"""The file formats of OpenDRS, and which one a document has."""
+"""File formats of OpenDRS, and their detection."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from opendrs.errors import InvalidFileError
 
 @dataclass(frozen=True, slots=True)
 class FormatDescription:
-    """A form of files.
+    """Description of a file format for error messages.
 
     Attributes:
-        name: What a file of it is, in words.
-        usage: What it is for.
+        name: Name with article.
+        usage: Commands that accept the format.
     """
 
     name: str
@@ -23,15 +23,15 @@ class FormatDescription:
 
 
 class FileFormat(Enum):
-    """The forms of files that operators write, and mistake for one another."""
+    """The file formats that operators write."""
 
-    SNAPSHOT = FormatDescription("a snapshot", "opendrs plan, show and check take it")
+    SNAPSHOT = FormatDescription("a snapshot", "use opendrs plan, show or check")
     CONFIGURATION = FormatDescription(
-        "a configuration", "opendrs run and agent take it, the others with --config"
+        "a configuration", "use opendrs run or agent, or --config of the others"
     )
-    SCENARIO = FormatDescription("a scenario", "opendrs simulate takes it")
-    SWEEP = FormatDescription("a sweep", "opendrs sweep takes it")
-    DRILL = FormatDescription("a drill", "opendrs drill takes it")
+    SCENARIO = FormatDescription("a scenario", "use opendrs simulate")
+    SWEEP = FormatDescription("a sweep", "use opendrs sweep")
+    DRILL = FormatDescription("a drill", "use opendrs drill")
 
 
 _FORMAT_PREFIXES: Mapping[str, FileFormat] = {
@@ -44,7 +44,7 @@ _CONFIGURATION_TABLES = frozenset({"agent", "controller", "platform", "api", "st
 
 
 def detect_format(document: object) -> FileFormat | None:
-    """Return what the plain values of *document* are; None if that cannot be told."""
+    """Return the format of *document*; None if it cannot be determined."""
     if not isinstance(document, Mapping):
         return None
     declared = document.get("format")
@@ -57,19 +57,19 @@ def detect_format(document: object) -> FileFormat | None:
 
 
 def require_format(document: object, source: str, expected: FileFormat) -> None:
-    """Check that *document* is not of another form than it should be.
+    """Check that *document* does not have another format than *expected*.
 
     Args:
         document: Plain values, as parsed.
-        source: Where they come from, to begin the complaint with.
-        expected: What it should be.
+        source: Origin of the document, for error messages.
+        expected: The expected format.
 
     Raises:
-        InvalidFileError: It is of another one; all its fields would be wrong.
+        InvalidFileError: The document has another format.
     """
     detected = detect_format(document)
     if detected not in (None, expected):
         raise InvalidFileError(
-            f"{source} is {detected.value.name}, not {expected.value.name}: "
+            f"{source}: expected {expected.value.name}, found {detected.value.name}; "
             f"{detected.value.usage}"
         )

@@ -1,15 +1,15 @@
-"""Numbers that cannot be, or are improbable: most often a wrong unit.
+"""Checks for impossible and improbable numbers, most often the result of a wrong unit.
 
-What is measured is given some tolerance: a node and its guests are sampled at
-different instants, processor time counts what a hypervisor does for a guest, and
-memory counts what a guest needs beyond its own.
+Measured values have a tolerance: a node and its guests are sampled at different
+times, CPU usage includes work of the hypervisor for a guest, and memory usage includes
+memory beyond that of the guest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opendrs.config.diagnostics import Diagnostic, KeyPath, Severity
+from opendrs.config.diagnostics import Diagnostic, DiagnosticCode, KeyPath, Severity
 from opendrs.metrics import LoadModel, format_missing, nodes_missing_metrics
 from opendrs.model import (
     GIB,
@@ -31,19 +31,16 @@ MIN_NODE_MEMORY, SMALL_NODE_MEMORY, LARGE_NODE_MEMORY = (
     1024 * 1024 * GIB,
 )
 MIN_GUEST_MEMORY, SMALL_GUEST_MEMORY = MIB, 16 * MIB
-USUAL_MEMORY = (
-    512 * MIB,
-    3 * 1024 * GIB,
-)  # bytes of memory that are likely to be meant
+USUAL_MEMORY = (512 * MIB, 3 * 1024 * GIB)  # range for suggestions of a unit
 MAX_CORES = 8192
 DAY = 86_400.0
 MAX_UPTIME = 50 * 365 * DAY
-MAX_DIRTY_RATE = 1024 * GIB  # bytes a second; no memory takes so many
-MIN_BANDWIDTH, MAX_BANDWIDTH = 1e6, 1e12  # bytes a second
+MAX_DIRTY_RATE = 1024 * GIB  # bytes per second; above the bandwidth of any memory
+MIN_BANDWIDTH, MAX_BANDWIDTH = 1e6, 1e12  # bytes per second
 
 
 def find_implausible(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Yield a complaint about each number of *snapshot* that cannot be or is odd."""
+    """Yield a diagnostic for each impossible or improbable number in *snapshot*."""
     for name, node in snapshot.nodes.items():
         yield from _check_node(("nodes", name), node)
     for guest in snapshot.guests.values():
@@ -52,10 +49,10 @@ def find_implausible(snapshot: Snapshot) -> Iterator[Diagnostic]:
 
 
 def find_incomplete(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Yield a warning about what a plan needs and *snapshot* does not say."""
+    """Yield a warning for each missing value in *snapshot* that a plan requires."""
     nodes = (node for _, node in sorted(snapshot.nodes.items()) if node.online)
     for line in nodes_missing_metrics(nodes, LoadModel.DYNAMIC):
-        yield _warning(("nodes",), f"{line}; there is no plan without it")
+        yield _incomplete(("nodes",), f"{line}; required for a plan")
     guests = [guest for _, guest in sorted(snapshot.guests.items())]
     unknown = [each.id for each in guests if each.state is GuestState.UNKNOWN]
     unmeasured = [
@@ -64,18 +61,18 @@ def find_incomplete(snapshot: Snapshot) -> Iterator[Diagnostic]:
         if guest.state is GuestState.RUNNING and guest.usage.resources is None
     ]
     for line in format_missing("guest", {"state": unknown, "usage": unmeasured}):
-        yield _warning(("guests",), f"{line}; no plan moves what lacks it")
+        yield _incomplete(("guests",), f"{line}; required to migrate the guest")
 
 
 def find_impossible(snapshot: Snapshot) -> Iterator[Diagnostic]:
-    """Yield a complaint about each number of *snapshot* that cannot be."""
+    """Yield an error for each impossible number in *snapshot*."""
     for diagnostic in find_implausible(snapshot):
         if diagnostic.severity is Severity.ERROR:
             yield diagnostic
 
 
 def check_limits(limits: Limits, at: KeyPath = ("limits",)) -> Iterator[Diagnostic]:
-    """Yield a warning about each limit that is allowed and improbable."""
+    """Yield a warning for each limit that is valid but improbable."""
     if limits.memory_headroom > 0.5:
         yield _warning(
             (*at, "memory_headroom"),
@@ -84,7 +81,7 @@ def check_limits(limits: Limits, at: KeyPath = ("limits",)) -> Iterator[Diagnost
     if limits.memory_overcommit > 10:
         yield _warning(
             (*at, "memory_overcommit"),
-            f"the memory of a node may be promised {limits.memory_overcommit:g} "
+            f"the memory of a node may be committed {limits.memory_overcommit:g} "
             f"times; {limits.memory_overcommit:g} % is "
             f"{limits.memory_overcommit / 100:g}",
         )
@@ -105,12 +102,12 @@ def check_limits(limits: Limits, at: KeyPath = ("limits",)) -> Iterator[Diagnost
 
 
 def check_bandwidth(at: KeyPath, bandwidth: float) -> Iterator[Diagnostic]:
-    """Yield a warning if hardly any network has that *bandwidth*."""
+    """Yield a warning if *bandwidth* (bytes per second) is improbable."""
     if not MIN_BANDWIDTH <= bandwidth <= MAX_BANDWIDTH:
         yield _warning(
             at,
-            f"{bandwidth:g} bytes a second is {bandwidth * 8 / 1e6:g} Mbit/s; "
-            f'a unit may be given, such as "{_suggest_rate(bandwidth)}"',
+            f"{bandwidth:g} bytes per second is {bandwidth * 8 / 1e6:g} Mbit/s; "
+            f'did you mean "{_suggest_rate(bandwidth)}"?',
         )
 
 
@@ -123,7 +120,7 @@ def _suggest_rate(bandwidth: float) -> str:
 def _describe_seconds(value: float) -> str:
     spans = [(DAY, "days"), (3600.0, "hours"), (60.0, "minutes")]
     span = next((each for each in spans if value >= each[0]), (1.0, "seconds"))
-    return f"{value:g} s is {value / span[0]:.3g} {span[1]}; was another unit meant?"
+    return f"{value:g} s is {value / span[0]:.3g} {span[1]}; did you mean another unit?"
 
 
 def _check_node(at: KeyPath, node: Node) -> Iterator[Diagnostic]:
@@ -133,15 +130,16 @@ def _check_node(at: KeyPath, node: Node) -> Iterator[Diagnostic]:
         if capacity.memory < MIN_NODE_MEMORY:
             yield _error(
                 path,
-                f"expected the memory of a host, at least {_format_size(MIN_NODE_MEMORY)}, "
-                f"found {_format_size(capacity.memory)}{_suggest_memory(capacity.memory)}",
+                "expected the memory of a host, at least "
+                f"{_format_size(MIN_NODE_MEMORY)}, found "
+                f"{_format_size(capacity.memory)}{_suggest_memory(capacity.memory)}",
             )
         elif not SMALL_NODE_MEMORY <= capacity.memory <= LARGE_NODE_MEMORY:
             message = f"{_format_size(capacity.memory)} for a host"
             yield _warning(path, message + _suggest_memory(capacity.memory))
         if capacity.cpu > MAX_CORES:
             yield _warning(
-                (*at, "capacity", "cpu"), f"{capacity.cpu:g} cores; not MHz?"
+                (*at, "capacity", "cpu"), f"{capacity.cpu:g} cores; is this MHz?"
             )
         yield from _check_node_usage(at, node, capacity)
     if node.load_average is not None and node.load_average > 100 * MAX_CORES:
@@ -172,7 +170,8 @@ def _check_node_usage(
     if node.ksm_shared is not None and node.ksm_shared > 10 * capacity.memory:
         yield _warning(
             (*at, "ksm_shared"),
-            f"{_format_size(node.ksm_shared)} merged on a host of {_format_size(capacity.memory)}",
+            f"{_format_size(node.ksm_shared)} merged on a host of "
+            f"{_format_size(capacity.memory)}",
         )
 
 
@@ -185,20 +184,21 @@ def _check_guest(
         if 0 < limit.memory < MIN_GUEST_MEMORY:
             yield _error(
                 path,
-                f"expected the memory of a guest, at least {_format_size(MIN_GUEST_MEMORY)}, "
-                f"found {_format_size(limit.memory)}{_suggest_memory(limit.memory)}",
+                "expected the memory of a guest, at least "
+                f"{_format_size(MIN_GUEST_MEMORY)}, found "
+                f"{_format_size(limit.memory)}{_suggest_memory(limit.memory)}",
             )
         elif 0 < limit.memory < SMALL_GUEST_MEMORY or limit.memory > LARGE_NODE_MEMORY:
             message = f"{_format_size(limit.memory)} for a guest"
             yield _warning(path, message + _suggest_memory(limit.memory))
         if limit.cpu > MAX_CORES:
-            yield _warning((*at, "limit", "cpu"), f"{limit.cpu:g} cores; not MHz?")
+            yield _warning((*at, "limit", "cpu"), f"{limit.cpu:g} cores; is this MHz?")
     yield from _check_guest_cpu((*at, "usage", "cpu"), guest, capacity)
     yield from _check_guest_memory((*at, "usage", "memory"), guest, capacity)
     if guest.uptime is not None and guest.uptime > MAX_UPTIME:
         yield _warning((*at, "uptime"), f"{_describe_seconds(guest.uptime)}")
     if guest.dirty_rate is not None and guest.dirty_rate > MAX_DIRTY_RATE:
-        message = f"{_format_size(round(guest.dirty_rate))} written in a second"
+        message = f"{_format_size(round(guest.dirty_rate))} per second written"
         yield _warning((*at, "dirty_rate"), message)
 
 
@@ -245,15 +245,21 @@ def _check_excess(
 
 
 def _error(at: KeyPath, message: str) -> Diagnostic:
-    return Diagnostic(at, message)
+    return Diagnostic(at, message, code=DiagnosticCode.IMPLAUSIBLE)
 
 
 def _warning(at: KeyPath, message: str) -> Diagnostic:
-    return Diagnostic(at, message, severity=Severity.WARNING)
+    code = DiagnosticCode.IMPLAUSIBLE
+    return Diagnostic(at, message, severity=Severity.WARNING, code=code)
+
+
+def _incomplete(at: KeyPath, message: str) -> Diagnostic:
+    code = DiagnosticCode.INCOMPLETE
+    return Diagnostic(at, message, severity=Severity.WARNING, code=code)
 
 
 def _suggest_memory(value: int) -> str:
-    """Return which unit is probably meant, to end a sentence with."""
+    """Return a suggestion for the unit of *value* as the end of a message, or ""."""
     for unit, size in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if USUAL_MEMORY[0] <= value * size <= USUAL_MEMORY[1]:
             return f'; did you mean "{value} {unit}"?'
@@ -261,7 +267,7 @@ def _suggest_memory(value: int) -> str:
 
 
 def _format_size(size: int) -> str:
-    """Return *size* in the largest unit of which there is one."""
+    """Return *size* in bytes as text with the largest unit that is not above it."""
     for unit, one in (("TiB", 1024 * GIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if size >= one:
             return f"{size / one:.4g} {unit}"

@@ -1,4 +1,4 @@
-"""Load a policy by name and build it from its settings."""
+"""Loading of a policy by name, with its settings."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ def build_policy(
     values: Mapping[str, object] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Policy[Any]:
-    """Return the policy called *name* with these settings.
+    """Return the policy *name* with the settings *values*.
 
     Args:
         name: A built-in policy, or one of the entry points `opendrs.policies`.
-        values: Its settings by name; the others keep their defaults.
-        limits: What the operator allows every policy.
+        values: Settings by name; absent settings have their defaults.
+        limits: Limits of the operator for all policies.
 
     Raises:
-        UnknownPolicyError: No policy has that name.
-        InvalidSettingError: It has no such setting, or not with that value.
+        UnknownPolicyError: There is no policy *name*.
+        InvalidSettingError: A setting is unknown or its value is invalid.
     """
     table = bind_policy(name, values or {}, limits)
     raise_diagnostics(f"policy {name}", table.diagnostics, InvalidSettingError)
-    assert table.value is not None  # noqa: S101 - or there was a complaint
+    assert table.value is not None  # noqa: S101 - there are no diagnostics
     return table.value
 
 
 def bind_policy(
     name: str, values: object, limits: Limits, at: KeyPath = ()
 ) -> TableBinder[Policy[Any]]:
-    """Return the settings of a policy, checked.
+    """Return the validated settings *values* of the policy *name*.
 
     Raises:
-        UnknownPolicyError: No policy has that name.
+        UnknownPolicyError: There is no policy *name*.
     """
     return TableBinder(policy_type(name), values, at, preset={"limits": limits})
 
 
 def policy_type(name: str) -> type[Policy[Any]]:
-    """Return the class of the policy called *name*.
+    """Return the class of the policy *name*.
 
     Raises:
-        UnknownPolicyError: No policy has that name.
-        ConfigurationError: Two packages bring one, or it cannot be loaded.
+        UnknownPolicyError: There is no policy *name*.
+        ConfigurationError: Two packages provide it, or it cannot be loaded.
     """
     built_in = BUILT_IN_POLICIES.get(name)
     if built_in is not None:
@@ -74,32 +74,32 @@ def policy_type(name: str) -> type[Policy[Any]]:
         )
     if len(matching) > 1:
         locations = " and ".join(sorted(point.value for point in matching))
-        raise ConfigurationError(f"two policies are called {name}: {locations}")
+        raise ConfigurationError(f"policy {name}: provided twice: {locations}")
     return _load_entry_point(matching[0])
 
 
 def _load_entry_point(point: EntryPoint) -> type[Policy[Any]]:
     try:
         policy_class: type[Policy[Any]] = point.load()
-    except Exception as error:  # whatever the package of somebody else raises
+    except Exception as error:  # an external package may raise any exception
         raise ConfigurationError(
-            f"policy {point.name} cannot be loaded from {point.value}: {error!r}"
+            f"policy {point.name}: cannot load {point.value}: {error!r}"
         ) from error
     if not (isinstance(policy_class, type) and is_dataclass(policy_class)):
         raise ConfigurationError(
-            f"policy {point.name} is not a dataclass, as policies are: {point.value}"
+            f"policy {point.name}: expected a dataclass: {point.value}"
         )
     return policy_class
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
-    """Return the values of texts like `threshold=0.2`.
+    """Return the values of assignments such as `threshold=0.2`.
 
-    A value is taken as TOML takes it (0.2, true, "text"), and as a text when
-    it is none of that. Of several with one name the last counts.
+    A value is parsed as TOML (0.2, true, "text"); if it is not valid TOML, it is a
+    string. The last of several assignments to one name counts.
 
     Raises:
-        InvalidSettingError: A text has no name or no equals sign.
+        InvalidSettingError: An assignment has no name or no equals sign.
     """
     values: dict[str, object] = {}
     for assignment in assignments:

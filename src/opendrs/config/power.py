@@ -1,4 +1,4 @@
-"""The table `power` of a platform: settings of the power driver of each node."""
+"""Table `power` of a platform: settings of the power driver of each node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from opendrs.config.binding import TableBinder, unknown_name
-from opendrs.config.diagnostics import Diagnostic, KeyPath, describe_type, suggestion
+from opendrs.config.diagnostics import (
+    Diagnostic,
+    DiagnosticCode,
+    KeyPath,
+    describe_type,
+    suggestion,
+)
 from opendrs.power import (
     POWER_DRIVERS,
     PowerDriverSettings,
@@ -16,31 +22,31 @@ from opendrs.power import (
 )
 
 NODES_KEY = "nodes"
-_MERGED_KEY = "variables"  # of which those of a node come on top of the others
+_MERGED_KEY = "variables"  # a table that is merged with that of a node
 
 
 class PowerBinder:
-    """A table that says for all nodes, and for each, how they are switched.
+    """Binding of the table `power`, with common settings and settings of nodes.
 
-    What a node says comes on top of what is said for all; a node with another
-    driver than the others says everything itself. No complaint shows a value: any
-    may be, or hold, a secret.
+    Settings of a node override the common ones. A node with another driver does not
+    use the common settings. Diagnostics contain no values, because any value may
+    contain a secret.
 
     Attributes:
-        diagnostics: Everything that is wrong with it.
-        value: What it says.
+        diagnostics: All errors in the table.
+        value: The settings, without invalid nodes.
     """
 
     def __init__(
         self, table: object, at: KeyPath, known: Collection[str] | None, base: Path
     ) -> None:
-        """Check *table*.
+        """Validate *table*.
 
         Args:
-            table: As parsed from TOML or JSON.
-            at: Where it is in its file.
-            known: The nodes of the platform; None where it alone knows them.
-            base: What relative paths begin from.
+            table: Values as parsed from TOML or JSON.
+            at: Path of the table in its file.
+            known: Nodes of the platform; None if the configuration does not list them.
+            base: Directory that relative paths refer to.
         """
         self._at, self._base = at, base
         self._diagnostics: list[Diagnostic] = []
@@ -67,16 +73,14 @@ class PowerBinder:
                     yield name, driver
 
     def _merge_common(self, node_table: Mapping[str, object]) -> dict[str, object]:
-        """Return what is said of a node, with what is said for all."""
+        """Return the settings of a node merged with the common settings."""
         common = self._common
         if node_table.get("driver", common.get("driver")) != common.get("driver"):
             return dict(node_table)
         merged = {**common, **node_table}
-        for all_of_them, its_own in [
-            (common.get(_MERGED_KEY), node_table.get(_MERGED_KEY))
-        ]:
-            if isinstance(all_of_them, Mapping) and isinstance(its_own, Mapping):
-                merged[_MERGED_KEY] = {**all_of_them, **its_own}
+        inherited, own = common.get(_MERGED_KEY), node_table.get(_MERGED_KEY)
+        if isinstance(inherited, Mapping) and isinstance(own, Mapping):
+            merged[_MERGED_KEY] = {**inherited, **own}
         return merged
 
     def _driver(
@@ -89,8 +93,13 @@ class PowerBinder:
                 "which is missing" if name is None else f"found {describe_type(name)}"
             )
             meant = suggestion(name, POWER_DRIVERS) if isinstance(name, str) else ""
+            code = (
+                DiagnosticCode.MISSING_KEY
+                if name is None
+                else DiagnosticCode.UNKNOWN_NAME
+            )
             self._diagnose(
-                (*at, "driver"), f"expected one of {drivers}, {actual}{meant}"
+                (*at, "driver"), f"expected one of {drivers}, {actual}{meant}", code
             )
             return None
         rest = {key: value for key, value in table.items() if key != "driver"}
@@ -101,7 +110,7 @@ class PowerBinder:
     def _resolve_paths(
         self, settings: PowerDriverSettings | None
     ) -> PowerDriverSettings | None:
-        """Return *settings* with paths as seen from the directory of the file."""
+        """Return *settings* with paths relative to the directory of the file."""
         if not isinstance(settings, RedfishSettings):
             return settings
         return replace(
@@ -118,15 +127,16 @@ class PowerBinder:
     ) -> None:
         for name in named:
             if name not in known:
-                self._diagnose(
-                    (*self._at, NODES_KEY, name), unknown_name("node", name, known)
-                )
+                path = (*self._at, NODES_KEY, name)
+                message = unknown_name("node", name, known)
+                self._diagnose(path, message, DiagnosticCode.UNKNOWN_NAME)
 
     def _table(self, at: KeyPath, value: object) -> Mapping[str, object]:
         if isinstance(value, Mapping):
             return value
-        self._diagnose(at, f"expected a table, found {describe_type(value)}")
+        message = f"expected a table, found {describe_type(value)}"
+        self._diagnose(at, message, DiagnosticCode.WRONG_TYPE)
         return {}
 
-    def _diagnose(self, at: KeyPath, message: str) -> None:
-        self._diagnostics.append(Diagnostic(at, message))
+    def _diagnose(self, at: KeyPath, message: str, code: DiagnosticCode) -> None:
+        self._diagnostics.append(Diagnostic(at, message, code=code))

@@ -1,9 +1,9 @@
-"""Files that an operator names: only ordinary ones, and of a limited size.
+"""Reading of files named by the operator: regular files of a limited size only.
 
-A named pipe without a writer would be waited for without end, a device may have no end
-or act when it is opened. Pipes that this process was started with are an exception:
-`opendrs record demo -o /dev/stdout | opendrs plan /dev/stdin`, and what a shell makes
-of `<(...)`.
+Opening a named pipe without a writer would block forever. Reading a device may not
+end, and opening one may have side effects. Pipes that this process inherited are an
+exception: `opendrs record demo -o /dev/stdout | opendrs plan /dev/stdin`, and the
+`<(...)` of a shell.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from typing import BinaryIO, cast
 
 MIB = 1 << 20
 MAX_SECRET_SIZE = MIB  # bytes; far more than any token or password
-MAX_CERTIFICATES_SIZE = (
-    16 * MIB
-)  # bytes; far more than the certificates that a system trusts
+MAX_CERTIFICATES_SIZE = 16 * MIB  # bytes; far more than any system trust store
 _INHERITED = re.compile(r"/dev/stdin|/dev/fd/\d+|/proc/self/fd/\d+")
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -30,18 +28,18 @@ _KINDS = (
 
 
 def open_regular(path: Path, *, allow_pipes: bool = False) -> BinaryIO:
-    """Open *path* for reading; it is never waited for.
+    """Open *path* for reading without blocking.
 
     Args:
         path: The file.
-        allow_pipes: Whether a pipe that this process was started with may be read, too.
+        allow_pipes: True to allow pipes that this process inherited.
 
     Raises:
-        OSError: It cannot be opened, or is not an ordinary file.
-        ValueError: No file can have that name.
+        OSError: The file cannot be opened, or is not a regular file.
+        ValueError: The path is not valid.
     """
     inherited = allow_pipes and _INHERITED.fullmatch(str(path)) is not None
-    # A device is not even opened: some act on it.
+    # Checked before opening: opening a device may have side effects.
     _require_regular_mode(path.stat(), allow_pipe=inherited)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -54,31 +52,35 @@ def open_regular(path: Path, *, allow_pipes: bool = False) -> BinaryIO:
 
 
 def read_regular(path: Path, max_size: int, *, allow_pipes: bool = False) -> bytes:
-    """Return what *path* holds.
+    """Return the content of *path*.
 
     Args:
         path: The file.
-        max_size: Bytes that it may hold.
-        allow_pipes: Whether a pipe that this process was started with may be read, too.
+        max_size: Largest allowed size in bytes.
+        allow_pipes: True to allow pipes that this process inherited.
 
     Raises:
-        OSError: It cannot be read, is not an ordinary file, or is larger.
-        ValueError: No file can have that name.
+        OSError: The file cannot be read, is not a regular file, or is too large.
+        ValueError: The path is not valid.
     """
     with open_regular(path, allow_pipes=allow_pipes) as file:
         content = file.read(max_size + 1)
     if len(content) > max_size:
         size = f"{max_size // MIB} MiB" if max_size >= MIB else f"{max_size} bytes"
-        raise OSError(errno.EFBIG, f"it is larger than {size}")
+        raise OSError(errno.EFBIG, f"larger than {size}")
     return content
 
 
 def require_regular(path: Path, max_size: int = MAX_CERTIFICATES_SIZE) -> None:
-    """Check that *path* can be read at once by a library that opens it by its name.
+    """Check that a library can read *path* without blocking.
+
+    Args:
+        path: The file.
+        max_size: Largest allowed size in bytes.
 
     Raises:
-        OSError: It cannot be read, is not an ordinary file, or is larger than *max_size*.
-        ValueError: No file can have that name.
+        OSError: The file cannot be read, is not a regular file, or is too large.
+        ValueError: The path is not valid.
     """
     read_regular(path, max_size)
 
@@ -89,5 +91,5 @@ def _require_regular_mode(status: os.stat_result, *, allow_pipe: bool) -> None:
         return
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    kind = next((name for test, name in _KINDS if test(mode)), "something else")
-    raise OSError(errno.EINVAL, f"it is {kind}; name an ordinary file")
+    kind = next((name for test, name in _KINDS if test(mode)), "another kind")
+    raise OSError(errno.EINVAL, f"expected a regular file, found {kind}")

@@ -1,4 +1,4 @@
-"""The JSON Schema of the format opendrs-snapshot/1, from the code that reads it.
+"""JSON Schema of the format opendrs-snapshot/1, generated from `snapshot_schema`.
 
 `python -m opendrs.config.schema` prints it.
 """
@@ -27,7 +27,7 @@ def snapshot_schema() -> dict[str, object]:
 
 
 def _without_titles(value: object) -> object:
-    """Return *value* without the titles that only repeat the names of fields."""
+    """Return *value* without titles, which only repeat the names of fields."""
     if isinstance(value, dict):
         return {
             key: _without_titles(part)

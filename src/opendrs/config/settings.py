@@ -18,18 +18,18 @@ from opendrs.model import DEFAULT_LIMITS, Limits, Rule, Seconds
 from opendrs.platforms.registry import PlatformConnection
 from opendrs.policies import Policy
 
-MAX_DURATION = 86_400.0  # seconds: as long as histories are remembered
+MAX_DURATION = 86_400.0  # seconds: the retention of sample histories
 _ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\s:\[\]/]+):(?P<port>\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StalenessLimits:
-    """How long what an agent says holds.
+    """Validity of the requests and samples of host agents.
 
     Attributes:
-        interval: Seconds from one sample to the next, and from one cycle to the next.
-        agent_timeout: Seconds after which an agent that was not heard is silent.
-        max_sample_age: Seconds after which a request is too old to be accepted.
+        interval: Seconds between two samples, and between two cycles.
+        agent_timeout: Seconds without a request until an agent is unresponsive.
+        max_sample_age: Largest age in seconds of the samples of an accepted request.
         max_clock_skew: Seconds by which the clock of an agent may be ahead.
     """
 
@@ -41,24 +41,24 @@ class StalenessLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings:
-    """Where the controller takes the requests of agents, and which.
+    """Settings of the API for host agents, table `[api]`.
 
     Attributes:
-        certificate: The file with the controller's certificate, and those of who
-            vouches for it if the agents do not know them.
-        key: The file with its private key.
-        tokens: The file with the SHA-256 of each node's token.
+        certificate: File with the certificate of the controller, followed by the
+            intermediate certificates that the agents do not have.
+        key: File with the private key.
+        tokens: File with the SHA-256 of the token of each node.
         listen: Address and port to listen on.
-        agent_timeout: Seconds after which an agent that was not heard is silent, and its
+        agent_timeout: Seconds without a request until an agent is unresponsive and its
             node unknown; None for three intervals.
-        max_sample_age: Seconds after which a request is too old to be accepted; None for
-            one interval.
+        max_sample_age: Largest age in seconds of the samples of an accepted request;
+            None for one interval.
         max_clock_skew: Seconds by which the clock of an agent may be ahead.
-        batch_window: Seconds for which further requests are awaited when one asks for
-            something, before they are decided about.
+        batch_window: Seconds to wait for further requests after an agent reports a
+            load state other than normal, before all are evaluated.
 
     Raises:
-        InvalidSettingError: Something above cannot be; with all complaints.
+        InvalidSettingError: A value is invalid; with all problems.
     """
 
     certificate: Path
@@ -92,12 +92,12 @@ class ApiSettings:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return the address to listen on, and the port."""
+        """Return the address and the port to listen on."""
         host, _, port = self.listen.rpartition(":")
         return host.strip("[]"), int(port)
 
     def staleness_limits(self, interval: float) -> StalenessLimits:
-        """Return how long what an agent says holds, with a cycle each *interval*."""
+        """Return the validity of requests and samples for cycles of *interval*."""
         return StalenessLimits(
             interval=interval,
             agent_timeout=3 * interval
@@ -111,31 +111,31 @@ class ApiSettings:
 
 
 DEFAULT_POLICY = "balance"
-RESERVED_NAME = "demo"  # the word for the simulated cluster, where a platform may stand
+RESERVED_NAME = "demo"  # name of the simulated cluster in place of a platform
 MAX_INTERVAL = 86_400  # seconds
-_HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # no path, and no password
+_HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # without path and password
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,254}")
 
 
 def _is_https_address(text: str) -> bool:
-    """Return whether *text* is where one can connect to over TLS."""
+    """Return True if *text* is an https address with host and optional port."""
     if not _HTTPS.fullmatch(text):
         return False
     try:
         parts = urlsplit(text)
         port = parts.port
         (parts.hostname or "").encode("idna")
-    except ValueError:  # UnicodeError is one
+    except ValueError:  # also UnicodeError
         return False
     return bool(parts.hostname) and port != 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """Where records are kept.
+    """Settings of the store, table `[store]`.
 
     Attributes:
-        path: The file; it is created when it is not there.
+        path: The file; created if absent.
     """
 
     path: Path
@@ -143,13 +143,13 @@ class StoreSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSettings:
-    """When the controller is at work.
+    """Settings of the control loop, table `[controller]`.
 
     Attributes:
-        interval: Seconds from one cycle to the next.
+        interval: Seconds between the starts of two cycles.
 
     Raises:
-        InvalidSettingError: The interval cannot be.
+        InvalidSettingError: The interval is invalid.
     """
 
     interval: Seconds = 300.0
@@ -164,19 +164,19 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """What the agent on a host has to know.
+    """Settings of the host agent, table `[agent]`.
 
     Attributes:
-        node: The node it is on, by the name that the controller has for it.
-        controller: Where the controller takes requests: https://HOST:PORT.
-        token_file: The file with the token that shows it is this node's agent.
-        ca: The file with the certificate of who vouches for the controller; None
-            for whom this machine trusts.
-        interval: Seconds from one sample to the next.
-        timeout: Seconds in which the controller must answer.
+        node: Node of the agent, as named on the controller.
+        controller: Address of the API of the controller: https://HOST:PORT.
+        token_file: File with the token of the node.
+        ca: File with the certificate that signed that of the controller; None for
+            the system trust store.
+        interval: Seconds between two samples.
+        timeout: Seconds until the controller must respond.
 
     Raises:
-        InvalidSettingError: Something above cannot be; with all complaints.
+        InvalidSettingError: A value is invalid; with all problems.
     """
 
     node: str
@@ -208,18 +208,18 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the operator has configured.
+    """The configuration.
 
     Attributes:
-        platforms: The platforms by name.
-        policy: The name of the policy to use.
-        policy_settings: The settings of each policy, by its name.
-        limits: What every policy must keep to.
-        rules: Rules in force besides those that a platform has.
-        store: Where records are kept; None for the default place.
-        agent: What the agent on this host has to know; None where there is none.
-        controller: When the controller is at work.
-        api: Where it takes the requests of agents; None if it takes none.
+        platforms: Platforms by name.
+        policy: Name of the policy to use.
+        policy_settings: Settings of each configured policy, by its name.
+        limits: Limits for all policies.
+        rules: Rules in addition to those of the platforms.
+        store: Path of the store; None for the default path.
+        agent: Settings of the host agent; None if not configured.
+        controller: Settings of the control loop.
+        api: Settings of the API; None if not configured.
     """
 
     platforms: Mapping[str, PlatformConnection] = field(default_factory=dict)
@@ -235,25 +235,25 @@ class Settings:
     def load_policy(
         self, name: str | None = None, changes: Mapping[str, object] | None = None
     ) -> Policy[Any]:
-        """Return the policy called *name*, or the configured one.
+        """Return a policy with its configured settings.
 
         Args:
-            name: What it is called; None for the configured one.
-            changes: Settings that differ from the configured ones.
+            name: Name of the policy; None for the configured one.
+            changes: Settings that override the configured ones.
 
         Raises:
-            UnknownPolicyError: No policy has that name.
-            InvalidSettingError: A setting cannot be.
+            UnknownPolicyError: There is no policy *name*.
+            InvalidSettingError: A setting is unknown or its value is invalid.
         """
         chosen = self.policy if name is None else name
         values = {**self.policy_settings.get(chosen, {}), **(changes or {})}
         return build_policy(chosen, values, self.limits)
 
     def connection(self, name: str) -> PlatformConnection:
-        """Return the platform called *name*.
+        """Return the connection of the platform *name*.
 
         Raises:
-            UnknownPlatformError: No platform has that name.
+            UnknownPlatformError: There is no platform *name*.
         """
         if name not in self.platforms:
             raise UnknownPlatformError(
@@ -262,7 +262,7 @@ class Settings:
         return self.platforms[name]
 
     def store_path(self, platform: str) -> Path:
-        """Return where the records of the platform called *platform* are kept."""
+        """Return the path of the store for *platform*."""
         return self.store or default_store_path(platform)
 
 
@@ -270,7 +270,7 @@ NO_SETTINGS = Settings()
 
 
 def default_store_path(platform: str) -> Path:
-    """Return where records are kept unless the operator says otherwise.
+    """Return the path of the store for *platform* if none is configured.
 
     Source:
         XDG Base Directory Specification 0.8: a relative path is not valid.

@@ -1,4 +1,4 @@
-"""Read the configuration file; all diagnostics are reported at once."""
+"""Reader of the configuration file that reports all errors at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from opendrs.config.binding import TableBinder, unknown_name
-from opendrs.config.diagnostics import Diagnostic, KeyPath, raise_diagnostics
+from opendrs.config.diagnostics import (
+    Diagnostic,
+    DiagnosticCode,
+    KeyPath,
+    raise_diagnostics,
+)
 from opendrs.config.formats import FileFormat, require_format
 from opendrs.config.parsing import (
     display_path,
@@ -29,7 +34,7 @@ from opendrs.config.settings import (
     StoreSettings,
 )
 from opendrs.config.snapshot_reading import validate_rules
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, Limits
 from opendrs.platforms.registry import KINDS, PlatformConnection, settings_type
@@ -55,10 +60,10 @@ T = TypeVar("T")
 
 
 def read_settings(path: Path) -> Settings:
-    """Return what the configuration file *path* says.
+    """Return the settings in the configuration file *path*.
 
     Raises:
-        ConfigurationError: Something is wrong; with all that is.
+        ConfigurationError: The configuration has errors; with all of them.
     """
     source = display_path(path)
     suffix = ".json" if path.suffix == ".json" else ".toml"
@@ -66,15 +71,15 @@ def read_settings(path: Path) -> Settings:
 
 
 def settings_from(document: object, source: str, directory: Path) -> Settings:
-    """Return what the plain values of *document* say.
+    """Return the settings in *document*.
 
     Args:
-        document: As parsed from TOML or JSON.
-        source: Where it comes from, to begin complaints with.
-        directory: What relative paths begin from.
+        document: Plain values as parsed from TOML or JSON.
+        source: Origin of the document, for error messages.
+        directory: Directory that relative paths refer to.
 
     Raises:
-        ConfigurationError: Something is wrong; with all that is.
+        ConfigurationError: The configuration has errors; with all of them.
     """
     settings, diagnostics = settings_and_diagnostics(document, source, directory)
     raise_diagnostics(source, diagnostics)
@@ -84,10 +89,10 @@ def settings_from(document: object, source: str, directory: Path) -> Settings:
 def settings_and_diagnostics(
     document: object, source: str, directory: Path
 ) -> tuple[Settings, tuple[Diagnostic, ...]]:
-    """Return what *document* says as far as it can be used, and what is wrong with it.
+    """Return the valid settings in *document*, and all errors.
 
     Raises:
-        ConfigurationError: It is of another form.
+        ConfigurationError: The document has another format.
     """
     require_format(document, source, FileFormat.CONFIGURATION)
     reader = _SettingsReader(directory)
@@ -96,7 +101,7 @@ def settings_and_diagnostics(
 
 
 class _SettingsReader:
-    """The reading of one document, which goes on after a complaint."""
+    """Reader of one document that collects diagnostics."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -106,7 +111,8 @@ class _SettingsReader:
         tables = self._table((), document)
         for name in tables:
             if name not in _TABLES:
-                self._diagnose((name,), unknown_name("table", name, _TABLES))
+                message = unknown_name("table", name, _TABLES)
+                self._diagnose((name,), message, DiagnosticCode.UNKNOWN_KEY)
         limits = self._bind(Limits, ("limits",), tables) or DEFAULT_LIMITS
         rules, diagnostics = validate_rules(tables.get("rules", []), ("rules",))
         self.diagnostics += diagnostics
@@ -124,13 +130,14 @@ class _SettingsReader:
             api=self._api(tables, name),
         )
 
-    def _diagnose(self, at: KeyPath, message: str) -> None:
-        self.diagnostics.append(Diagnostic(at, message))
+    def _diagnose(self, at: KeyPath, message: str, code: DiagnosticCode) -> None:
+        self.diagnostics.append(Diagnostic(at, message, code=code))
 
     def _table(self, at: KeyPath, value: object) -> Mapping[str, object]:
         if isinstance(value, Mapping):
             return value
-        self._diagnose(at, f"expected a table, found {repr_value(value)}")
+        message = f"expected a table, found {repr_value(value)}"
+        self._diagnose(at, message, DiagnosticCode.WRONG_TYPE)
         return {}
 
     def _bind(
@@ -162,10 +169,11 @@ class _SettingsReader:
         if "api" not in tables:
             return None
         if policy != Consolidate.name:
-            restriction = f"[api] goes with the policy {Consolidate.name} only"
-            self._diagnose(
-                ("policy", "name"), f"{restriction}, found {repr_value(policy)}"
+            message = (
+                f"[api] requires the policy {Consolidate.name}, "
+                f"found {repr_value(policy)}"
             )
+            self._diagnose(("policy", "name"), message, DiagnosticCode.INCONSISTENT)
         api = self._bind(ApiSettings, ("api",), tables)
         if api is None:
             return None
@@ -177,11 +185,12 @@ class _SettingsReader:
         )
 
     def _resolve_path(self, at: KeyPath, path: Path) -> Path:
-        """Return *path* as seen from the directory of the document."""
+        """Return *path* relative to the directory of the document."""
         try:
             return self._directory / path.expanduser()
-        except RuntimeError as error:  # ~somebody who does not exist
-            self._diagnose(at, f"{repr_value(str(path))}: {error}")
+        except RuntimeError as error:  # ~USER of an unknown user
+            message = f"{repr_value(str(path))}: {error}"
+            self._diagnose(at, message, DiagnosticCode.UNUSABLE_FILE)
             return path
 
     def _platforms(self, value: object) -> dict[str, PlatformConnection]:
@@ -196,13 +205,19 @@ class _SettingsReader:
     def _connection(self, name: str, value: object) -> PlatformConnection | None:
         at = ("platform", name)
         if name == RESERVED_NAME or not _NAME.fullmatch(name):
-            self._diagnose(at, f"a platform cannot be called {repr_value(name)}")
+            message = f"invalid name of a platform: {repr_value(name)}"
+            self._diagnose(at, message, DiagnosticCode.INVALID_VALUE)
         table = self._table(at, value)
         kind = table.get("kind")
         if not isinstance(kind, str) or kind not in KINDS:
             kinds = " or ".join(f'"{known}"' for known in KINDS)
             actual = "which is missing" if kind is None else f"found {repr_value(kind)}"
-            self._diagnose((*at, "kind"), f"expected {kinds}, {actual}")
+            code = (
+                DiagnosticCode.MISSING_KEY
+                if kind is None
+                else DiagnosticCode.UNKNOWN_VALUE
+            )
+            self._diagnose((*at, "kind"), f"expected {kinds}, {actual}", code)
             return None
         special_keys = {"kind"} if kind == "file" else {"kind", "power"}
         rest = {key: part for key, part in table.items() if key not in special_keys}
@@ -230,9 +245,8 @@ class _SettingsReader:
         table = dict(self._table(("policy",), value))
         chosen = table.pop("name", DEFAULT_POLICY)
         if not isinstance(chosen, str):
-            self._diagnose(
-                ("policy", "name"), f"expected a text, found {repr_value(chosen)}"
-            )
+            message = f"expected a text, found {repr_value(chosen)}"
+            self._diagnose(("policy", "name"), message, DiagnosticCode.WRONG_TYPE)
             chosen = DEFAULT_POLICY
         if chosen not in table:
             self._check_policy(("policy", "name"), chosen, {}, limits)
@@ -247,12 +261,15 @@ class _SettingsReader:
         self, at: KeyPath, name: str, values: object, limits: Limits
     ) -> None:
         if not isinstance(values, Mapping):
-            hint = (
-                f"found {repr_value(values)}; settings of a policy are in [policy.NAME]"
+            message = (
+                f"expected a table, found {repr_value(values)}; settings of a policy "
+                "are in [policy.NAME]"
             )
-            self._diagnose(at, f"expected a table, {hint}")
+            self._diagnose(at, message, DiagnosticCode.WRONG_TYPE)
             return
         try:
             self.diagnostics += bind_policy(name, values, limits, at).diagnostics
+        except UnknownPolicyError as error:
+            self._diagnose(at, str(error), DiagnosticCode.UNKNOWN_NAME)
         except ConfigurationError as error:
-            self._diagnose(at, str(error))
+            self._diagnose(at, str(error), DiagnosticCode.UNUSABLE_LIBRARY)

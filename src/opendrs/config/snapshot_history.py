@@ -1,7 +1,7 @@
-"""Histories: snapshots in JSON, one a line, as `opendrs record --every` writes them.
+"""Histories: one snapshot in JSON per line, as written by `opendrs record --every`.
 
-A history may be far larger than a snapshot: it is never read as a whole into memory.
-Only its last line may be damaged, by a process that was killed while it wrote.
+A history may be far larger than a snapshot and is never loaded into memory completely.
+Only its last line may be damaged, by a process that was killed while writing.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from opendrs.config.snapshot_schema import FORMAT
 from opendrs.errors import InvalidFileError
 
 SUFFIXES = (".jsonl", ".ndjson")
-_BLOCK_SIZE = 1 << 20  # bytes that are read at once, from the end
-_TIME_SEARCH_SIZE = 300  # bytes of a line in which the time of the snapshot usually is
-_LINE_PREFIX = f'{{"format": "{FORMAT}"'.encode()  # of each line that is written
+_BLOCK_SIZE = 1 << 20  # bytes per read, from the end
+_TIME_SEARCH_SIZE = 300  # bytes at the start of a line that usually contain its time
+_LINE_PREFIX = f'{{"format": "{FORMAT}"'.encode()  # of each written line
 _TAKEN_AT = re.compile(rb'"taken_at":\s*"([^"\\]{1,60})"')
 
 
@@ -34,9 +34,9 @@ class HistorySnapshot:
     """One snapshot of a history.
 
     Attributes:
-        document: Its plain values.
-        source: Where it stands, to begin complaints with.
-        damage: The damage of the last line, that was passed over; empty for none.
+        document: Plain values of the snapshot.
+        source: File and line, for error messages.
+        damage: Damage of the last line, which was ignored; empty for none.
     """
 
     document: object
@@ -46,17 +46,17 @@ class HistorySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _HistoryLine:
-    """A line of a history: its text, and where it begins."""
+    """A line of a history, with its position in bytes."""
 
     content: bytes
     start: int
 
 
 def is_history(path: Path) -> bool:
-    """Return whether *path* is a file in which each line is a snapshot.
+    """Return True if *path* is a history.
 
-    A file that is called so is one. Otherwise its first line has to be a whole object,
-    and another has to follow.
+    The suffixes `SUFFIXES` determine it. For other files, the first line must be a
+    complete JSON object and the second line must start one.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -72,14 +72,14 @@ def is_history(path: Path) -> bool:
 
 
 def read_history_snapshot(path: Path, at: datetime | None = None) -> HistorySnapshot:
-    """Return the newest snapshot of the history *path*, or that of a time.
+    """Return the newest snapshot of the history *path*, or the newest one up to *at*.
 
     Args:
         path: The file.
-        at: The time: the newest snapshot taken then or before is returned.
+        at: Latest time of the snapshot; None for no limit.
 
     Raises:
-        InvalidFileError: There is none, or the file cannot be read.
+        InvalidFileError: There is no such snapshot, or the file cannot be read.
     """
     try:
         with open_regular(path) as file:
@@ -94,14 +94,14 @@ def _read_newest(file: BinaryIO, path: Path) -> HistorySnapshot:
     for line in _read_backwards(file, path):
         if damage or _is_complete(line.content):
             return _to_snapshot(line, path, damage)
-        damage = "the last line is damaged; the one before is used"
-    raise InvalidFileError(f"{display_path(path)} holds no whole snapshot")
+        damage = "last line damaged; the previous one is used"
+    raise _no_snapshot(path)
 
 
 def _read_at(file: BinaryIO, path: Path, at: datetime) -> HistorySnapshot:
     last = next(_read_backwards(file, path), None)
     if last is None:
-        raise InvalidFileError(f"{display_path(path)} holds no whole snapshot")
+        raise _no_snapshot(path)
     last_is_damaged = not _is_complete(last.content)
     newest: tuple[datetime, _HistoryLine] | None = None
     first: datetime | None = None
@@ -111,7 +111,7 @@ def _read_at(file: BinaryIO, path: Path, at: datetime) -> HistorySnapshot:
             break
         taken_at = _taken_at(line.content)
         if taken_at is None:
-            _to_snapshot(line, path)  # says what is wrong, if it is no JSON
+            _to_snapshot(line, path)  # raises a specific error if it is not JSON
             raise InvalidFileError(
                 f"{_line_location(path, line)}: taken_at: expected a time"
             )
@@ -119,18 +119,22 @@ def _read_at(file: BinaryIO, path: Path, at: datetime) -> HistorySnapshot:
         if taken_at <= at and (newest is None or newest[0] <= taken_at):
             newest = taken_at, line
     if first is None:
-        raise InvalidFileError(f"{display_path(path)} holds no whole snapshot")
+        raise _no_snapshot(path)
     if newest is None:
         raise no_snapshot_before(path, at, first)
-    damage = "the last line is damaged, and is passed over"
+    damage = "last line damaged; it is ignored"
     return _to_snapshot(newest[1], path, damage if last_is_damaged else "")
 
 
+def _no_snapshot(path: Path) -> InvalidFileError:
+    return InvalidFileError(f"{display_path(path)}: no complete snapshot")
+
+
 def no_snapshot_before(path: Path, at: datetime, first: datetime) -> InvalidFileError:
-    """Return the error that *path* begins later than *at*."""
+    """Return the error for a history *path* that starts at *first*, after *at*."""
     return InvalidFileError(
-        f"{display_path(path)}: nothing was recorded at {_format_time(at)} or before; "
-        f"it begins at {_format_time(first)}"
+        f"{display_path(path)}: no snapshot up to {_format_time(at)}; the first is of "
+        f"{_format_time(first)}"
     )
 
 
@@ -139,12 +143,12 @@ def _to_snapshot(line: _HistoryLine, path: Path, damage: str = "") -> HistorySna
     try:
         text = line.content.decode()
     except UnicodeDecodeError as error:
-        raise InvalidFileError(f"{source} is not text in UTF-8") from error
+        raise InvalidFileError(f"{source}: not UTF-8") from error
     return HistorySnapshot(parse_json(text, source), source, damage)
 
 
 def _line_location(path: Path, line: _HistoryLine) -> str:
-    """Return which line of *path* it is, counted from 1."""
+    """Return *path* with the number of the line, counted from 1."""
     with open_regular(path) as file:
         remaining, number = line.start, 1
         while remaining > 0 and (block := file.read(min(_BLOCK_SIZE, remaining))):
@@ -158,7 +162,7 @@ def _is_complete(content: bytes) -> bool:
 
 
 def _is_snapshot(content: bytes) -> bool:
-    """Return whether a line is a snapshot, or the beginning of one that was cut off."""
+    """Return True if a line is a snapshot, or the start of a truncated one."""
     document = _parse_line(content)
     if isinstance(document, dict):
         return document.get("format") == FORMAT
@@ -167,7 +171,7 @@ def _is_snapshot(content: bytes) -> bool:
 
 
 def _parse_line(content: bytes) -> object:
-    """Return the values of a line; None if it is no JSON, or too large."""
+    """Return the values of a line; None if it is not JSON or too large."""
     try:
         return parse_json(content.decode(), "a line")
     except (UnicodeDecodeError, InvalidFileError):
@@ -175,8 +179,8 @@ def _parse_line(content: bytes) -> object:
 
 
 def _taken_at(content: bytes) -> datetime | None:
-    """Return when the snapshot was taken; None where that cannot be told."""
-    if content[-1:] != b"}":  # it was cut off
+    """Return the time of the snapshot in a line; None if it cannot be determined."""
+    if content[-1:] != b"}":  # truncated
         return None
     match = _TAKEN_AT.search(content[:_TIME_SEARCH_SIZE])
     document = None if match else _parse_line(content)
@@ -193,7 +197,7 @@ def _format_time(time: datetime) -> str:
 
 
 def _read_forwards(file: BinaryIO, path: Path) -> Iterator[_HistoryLine]:
-    """Yield the lines with anything in them."""
+    """Yield the lines that are not blank."""
     start = 0
     while content := file.readline(MAX_FILE_SIZE + 1):
         _require_line_size(content, path)
@@ -203,7 +207,7 @@ def _read_forwards(file: BinaryIO, path: Path) -> Iterator[_HistoryLine]:
 
 
 def _read_backwards(file: BinaryIO, path: Path) -> Iterator[_HistoryLine]:
-    """Yield the lines with anything in them, the last one first."""
+    """Yield the lines that are not blank, last line first."""
     start, rest = file.seek(0, os.SEEK_END), b""
     while start > 0:
         size = min(_BLOCK_SIZE, start)
@@ -222,24 +226,24 @@ def _read_backwards(file: BinaryIO, path: Path) -> Iterator[_HistoryLine]:
 def _require_line_size(content: bytes, path: Path) -> None:
     if len(content) > MAX_FILE_SIZE + _BLOCK_SIZE:
         raise InvalidFileError(
-            f"{display_path(path)}: a line is larger than {MAX_FILE_SIZE >> 20} MiB"
+            f"{display_path(path)}: line larger than {MAX_FILE_SIZE >> 20} MiB"
         )
 
 
 class HistoryFile:
-    """A history that snapshots are added to; used in a `with` statement.
+    """Writer that appends snapshots to a history; used in a `with` statement.
 
     Args:
-        path: The file; it is made if absent. To what is no ordinary file, such as
-            /dev/stdout, is written as it is.
-        replace: Whether what is in it gives way to the first snapshot that is added.
+        path: The file; created if absent. A path that is not a regular file, such as
+            /dev/stdout, is written without checks.
+        replace: True to replace the content with the first snapshot that is added.
 
     Attributes:
-        repair: What was done to a damaged end; empty for nothing.
+        repair: Description of the repair of a damaged end; empty for none.
 
     Raises:
-        InvalidFileError: It holds something else, or another process adds to it.
-        OSError: It cannot be written.
+        InvalidFileError: The file is not a history, or another process appends to it.
+        OSError: The file cannot be written.
     """
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
@@ -268,7 +272,7 @@ class HistoryFile:
         self._file.close()
 
     def add(self, line: str) -> None:
-        """Add *line*, a snapshot in JSON."""
+        """Append *line*, a snapshot in JSON without a line break."""
         if self._replace:
             self._file.truncate(0)
             self._replace = False
@@ -281,20 +285,20 @@ def _lock(file: BinaryIO, path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise InvalidFileError(
-            f"{display_path(path)}: another process adds to it; wait until it has ended"
+            f"{display_path(path)}: locked by another process; wait until it has ended"
         ) from error
 
 
 def _repair_end(file: BinaryIO, path: Path) -> str:
-    """Let *file* end with a whole line, and return what was done to it."""
+    """Make *file* end with a complete line; return a description of the repair."""
     if file.seek(0, os.SEEK_END) == 0:
         return ""
     file.seek(0)
     first = file.readline(MAX_FILE_SIZE)
     if not _is_snapshot(first):
         raise InvalidFileError(
-            f"{display_path(path)}: it is there, and is no history to add to; "
-            "--force replaces it"
+            f"{display_path(path)}: exists and is not a history; use --force to "
+            "replace it"
         )
     last = next(_read_backwards(file, path), None)
     file.seek(-1, os.SEEK_END)
@@ -304,4 +308,4 @@ def _repair_end(file: BinaryIO, path: Path) -> str:
         file.write(b"\n")
         return ""
     file.truncate(last.start)
-    return f"{display_path(path)}: the last line was cut off, and has been removed"
+    return f"{display_path(path)}: last line incomplete; removed"

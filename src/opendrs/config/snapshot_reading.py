@@ -1,4 +1,4 @@
-"""From a document in the format opendrs-snapshot/1 to the model."""
+"""Reader of documents in the format opendrs-snapshot/1."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from opendrs.config.diagnostics import (
     Diagnostic,
+    DiagnosticCode,
     KeyPath,
     pydantic_diagnostics,
     raise_diagnostics,
@@ -63,38 +64,38 @@ from opendrs.model import (
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """Return the snapshot that the file *path* holds, as JSON or TOML.
+    """Return the snapshot in the file *path*, in JSON or TOML.
 
     Raises:
-        InvalidFileError: It holds none; with everything that is wrong.
+        InvalidFileError: The file is not a valid snapshot; with the errors.
     """
     source = display_path(path)
     return snapshot_from(parse(read_text(path), source, path.suffix), source)
 
 
 def snapshot_from(document: object, source: str) -> Snapshot:
-    """Return the snapshot that *document* describes.
+    """Return the snapshot in *document*.
 
     Args:
         document: Plain values, as parsed from JSON or TOML.
-        source: Where they come from, to begin complaints with.
+        source: Origin of the document, for error messages.
 
     Raises:
-        InvalidFileError: They describe none; with everything that is wrong.
+        InvalidFileError: The document is not a valid snapshot; with the errors.
     """
     snapshot, diagnostics = snapshot_and_diagnostics(document, source)
     raise_diagnostics(source, diagnostics, InvalidFileError)
-    assert snapshot is not None  # noqa: S101 - or there was a complaint
+    assert snapshot is not None  # noqa: S101 - there are no diagnostics
     return snapshot
 
 
 def snapshot_and_diagnostics(
     document: object, source: str
 ) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
-    """Return the snapshot that *document* describes, or what is wrong with it.
+    """Return the snapshot in *document*, or None with the errors.
 
     Raises:
-        InvalidFileError: It is of another form.
+        InvalidFileError: The document has another format.
     """
     require_format(document, source, FileFormat.SNAPSHOT)
     entry, diagnostics = validate_snapshot(document)
@@ -103,21 +104,21 @@ def snapshot_and_diagnostics(
     )
     if reported := tuple(islice(all_diagnostics, MAX_DIAGNOSTICS + 1)):
         return None, reported
-    assert entry is not None  # noqa: S101 - or there was a complaint
+    assert entry is not None  # noqa: S101 - there are no diagnostics
     try:
         return _snapshot(entry), ()
     except ModelError as error:
-        return None, (Diagnostic((), str(error)),)
+        return None, (Diagnostic((), str(error), code=DiagnosticCode.INCONSISTENT),)
 
 
 def validate_rules(
     entries: object, path: KeyPath
 ) -> tuple[tuple[Rule, ...], tuple[Diagnostic, ...]]:
-    """Return the rules that *entries* describe, or what is wrong with them.
+    """Return the rules in *entries*, or none with the errors.
 
     Args:
-        entries: Plain values in the form the rules of a snapshot have.
-        path: Where they are in their document; ends in "rules".
+        entries: Plain values in the form of the rules of a snapshot.
+        path: Path of the rules in their document; ends in "rules".
     """
     try:
         rules = RULES.validate_python(entries)
@@ -203,7 +204,7 @@ def _stall(entry: StallEntry) -> Stall:
 
 
 def rule_from_entry(entry: RuleEntry) -> Rule:
-    """Return the rule that a checked *entry* describes."""
+    """Return the rule of a validated *entry*."""
     name = entry.get("name", "")
     if entry["kind"] == "exclusion":
         return TagExclusion(tags=frozenset(entry["tags"]), name=name)

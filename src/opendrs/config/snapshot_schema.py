@@ -1,4 +1,4 @@
-"""The schema of opendrs-snapshot/1 for pydantic."""
+"""Schema of the format opendrs-snapshot/1 for pydantic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic import (
     with_config,
 )
 from pydantic_core import PydanticCustomError
-from typing_extensions import TypedDict  # pydantic refuses the one of Python 3.11
+from typing_extensions import TypedDict  # pydantic rejects that of Python 3.11
 
 from opendrs.model import (
     MAX_AMOUNT,
@@ -35,7 +35,7 @@ _STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 def _parse_timestamp(value: object) -> datetime:
-    """Return the instant that *value* is, in UTC."""
+    """Return *value* as a time in UTC."""
     try:
         time = datetime.fromisoformat(value) if isinstance(value, str) else value
         if isinstance(time, datetime) and time.tzinfo is not None:
@@ -43,7 +43,7 @@ def _parse_timestamp(value: object) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise PydanticCustomError(
-        "moment", "expected a time with its zone, such as 2026-11-21T12:00:00Z"
+        "moment", "expected a time with its time zone, such as 2026-11-21T12:00:00Z"
     )
 
 
@@ -60,7 +60,7 @@ Timestamp = Annotated[
     datetime, PlainValidator(_parse_timestamp), WithJsonSchema(_DATE_TIME)
 ]
 Name = Annotated[str, Field(min_length=1)]
-_FAIL_FAST = Field(fail_fast=True)  # an error for each of a million members is too many
+_FAIL_FAST = Field(fail_fast=True)  # one error instead of one for each of many members
 NameSet = Annotated[list[str], _FAIL_FAST, AfterValidator(_require_unique), _UNIQUE]
 NonEmptyNames = Annotated[
     list[Name],
@@ -84,7 +84,7 @@ Coerced = Field(strict=False)
 
 @with_config(_STRICT)
 class CapacityEntry(TypedDict):
-    """What a node has in all."""
+    """Capacity of a node."""
 
     cpu: Annotated[
         float, Field(ge=MIN_CPU, le=MAX_AMOUNT, description="Processor cores.")
@@ -96,7 +96,7 @@ class CapacityEntry(TypedDict):
 
 @with_config(_STRICT)
 class LimitEntry(TypedDict):
-    """What a guest may use at most."""
+    """Limit of a guest."""
 
     cpu: Annotated[Amount, Field(description="Processor cores; 0 for no limit.")]
     memory: Annotated[Bytes, Field(description="Memory in bytes.")]
@@ -104,7 +104,7 @@ class LimitEntry(TypedDict):
 
 @with_config(_STRICT)
 class UsageEntry(TypedDict, total=False):
-    """What is in use now, as far as it was measured."""
+    """Current usage; values that were not measured are absent."""
 
     cpu: Annotated[Amount, Field(description="Busy processor cores.")]
     memory: Annotated[Bytes, Field(description="Memory in use, in bytes.")]
@@ -112,13 +112,14 @@ class UsageEntry(TypedDict, total=False):
 
 @with_config(_STRICT)
 class StallEntry(TypedDict, total=False):
-    """The share of time in which work waited for a resource (PSI)."""
+    """Share of time in which tasks were stalled for a resource (PSI)."""
 
     some: Annotated[
-        Fraction, Field(description="Fraction of time in which a task waited.")
+        Fraction, Field(description="Fraction of time in which a task was stalled.")
     ]
     full: Annotated[
-        Fraction, Field(description="Fraction of time in which all tasks waited.")
+        Fraction,
+        Field(description="Fraction of time in which all tasks were stalled."),
     ]
 
 
@@ -140,16 +141,16 @@ class NodeEntry(TypedDict, total=False):
     state: Annotated[
         NodeState,
         Coerced,
-        Field(description="Only an online node receives guests; absent is unknown."),
+        Field(description="Only an online node receives guests; unknown if absent."),
     ]
     architecture: Annotated[
         str, Field(description="Instruction set, such as x86_64 or aarch64.")
     ]
     cpu_model: Annotated[
-        str, Field(description="Processor model as the hypervisor names it.")
+        str, Field(description="Processor model as named by the hypervisor.")
     ]
     labels: Annotated[
-        NameSet, Field(description="What the operator says about the host.")
+        NameSet, Field(description="Labels that the operator gave the host.")
     ]
     load_average: Annotated[
         Amount, Field(description="Runnable tasks, averaged over one minute.")
@@ -158,20 +159,20 @@ class NodeEntry(TypedDict, total=False):
     ksm_shared: Annotated[
         Bytes, Field(description="Bytes saved by merging equal memory pages (KSM).")
     ]
-    powered_on_at: Annotated[Timestamp, Field(description="When it was last woken.")]
+    powered_on_at: Annotated[Timestamp, Field(description="Time of the last power-on.")]
 
 
 @with_config(_STRICT)
 class GuestEntry(TypedDict):
     """A virtual machine or a system container."""
 
-    node: Annotated[Name, Field(description="The node it is on.")]
-    kind: Annotated[GuestKind, Coerced, Field(description="What kind of guest it is.")]
+    node: Annotated[Name, Field(description="Node of the guest.")]
+    kind: Annotated[GuestKind, Coerced, Field(description="Kind of guest.")]
     state: NotRequired[
         Annotated[
             GuestState,
             Coerced,
-            Field(description="Whether it runs; absent is unknown."),
+            Field(description="State; unknown if absent."),
         ]
     ]
     limit: NotRequired[LimitEntry]
@@ -184,43 +185,41 @@ class GuestEntry(TypedDict):
         Annotated[
             Mobility,
             Coerced,
-            Field(description="How it can get to another node."),
+            Field(description="Way in which the guest can migrate."),
         ]
     ]
     mobility_detail: NotRequired[
-        Annotated[str, Field(description="Why it cannot move live, in words.")]
+        Annotated[str, Field(description="Reason why it cannot migrate live.")]
     ]
     ha_managed: NotRequired[
-        Annotated[bool, Field(description="Whether an HA manager restarts it.")]
+        Annotated[bool, Field(description="True if an HA manager restarts the guest.")]
     ]
     tags: NotRequired[
-        Annotated[NameSet, Field(description="What the operator says about the guest.")]
+        Annotated[NameSet, Field(description="Tags that the operator gave the guest.")]
     ]
     cpu_model: NotRequired[
-        Annotated[str, Field(description="The node's processor model it depends on.")]
+        Annotated[str, Field(description="Processor model of nodes it depends on.")]
     ]
     migrating_to: NotRequired[
-        Annotated[
-            Name, Field(description="The target, while a migration is under way.")
-        ]
+        Annotated[Name, Field(description="Target of a migration in progress.")]
     ]
     migrated_at: NotRequired[
-        Annotated[Timestamp, Field(description="When it was last moved.")]
+        Annotated[Timestamp, Field(description="Time of the last migration.")]
     ]
     dirty_rate: NotRequired[
         Annotated[
             Amount,
             RATE,
-            Field(description="Bytes of memory it writes anew in a second."),
+            Field(description="Bytes of memory that it writes per second."),
         ]
     ]
 
 
 StrictFlag = Annotated[
     bool,
-    Field(description="Whether the rule must be kept; true when absent."),
+    Field(description="True if the rule must hold (default); false if preferred."),
 ]
-RuleName = Annotated[str, Field(description="What the operator calls the rule.")]
+RuleName = Annotated[str, Field(description="Name of the rule.")]
 
 
 @with_config(_STRICT)
@@ -259,7 +258,7 @@ class AntiAffinityEntry(TypedDict):
 
 @with_config(_STRICT)
 class PinEntry(TypedDict):
-    """None of these guests is ever moved."""
+    """None of these guests is ever migrated."""
 
     kind: Literal["pin"]
     guests: NonEmptyNames
@@ -268,7 +267,7 @@ class PinEntry(TypedDict):
 
 @with_config(_STRICT)
 class TagExclusionEntry(TypedDict):
-    """No guest that bears one of these tags is ever moved."""
+    """No guest with one of these tags is ever migrated."""
 
     kind: Literal["exclusion"]
     tags: NonEmptyNames
@@ -283,10 +282,10 @@ RuleEntries = list[Annotated[RuleEntry, Field(discriminator="kind")]]
 
 @with_config(_STRICT)
 class SnapshotEntry(TypedDict):
-    """One cluster at one instant."""
+    """State of a cluster at one instant."""
 
     format: Literal["opendrs-snapshot/1"]
-    taken_at: Annotated[Timestamp, Field(description="When the cluster was observed.")]
+    taken_at: Annotated[Timestamp, Field(description="Time of the observation.")]
     nodes: Annotated[dict[Name, NodeEntry], Field(description="Every node by name.")]
     guests: Annotated[
         dict[Name, GuestEntry],

@@ -1,4 +1,4 @@
-"""Validate a snapshot document in batches, with its references to nodes and guests."""
+"""Validation of snapshot documents in batches, with references to nodes and guests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from opendrs.config.diagnostics import Diagnostic, KeyPath, pydantic_diagnostics
+from opendrs.config.diagnostics import (
+    Diagnostic,
+    DiagnosticCode,
+    KeyPath,
+    pydantic_diagnostics,
+)
 from opendrs.config.snapshot_schema import (
     FIELDS,
     SNAPSHOT,
@@ -22,7 +27,7 @@ from opendrs.config.snapshot_schema import (
 from opendrs.escapes import repr_value
 
 BATCH_SIZE = 1000  # nodes or guests
-MAX_DIAGNOSTICS = 1000  # complaints
+MAX_DIAGNOSTICS = 1000  # of one document
 MAX_FIELDS = 1000  # of a node or a guest
 MAX_RULE_FIELDS = 100_000  # of a rule, which may have a priority for each node
 
@@ -49,9 +54,9 @@ FORMER_MOBILITY = {"stopped": "cold", "never": "none"}
 def validate_snapshot(
     document: object,
 ) -> tuple[SnapshotEntry | None, list[Diagnostic]]:
-    """Return the entry that *document* is, or what is wrong with it.
+    """Return the validated entry of *document*, or None with the errors.
 
-    Of more than `MAX_DIAGNOSTICS` complaints one more than so many is returned.
+    At most `MAX_DIAGNOSTICS` + 1 errors are returned.
     """
     validator = _SnapshotValidator()
     diagnostics = list(islice(validator.diagnostics(document), MAX_DIAGNOSTICS + 1))
@@ -59,10 +64,10 @@ def validate_snapshot(
 
 
 class _SnapshotValidator:
-    """The checking of one document.
+    """Validator of one document.
 
     Attributes:
-        entry: What has been found to be right.
+        entry: The validated part of the document.
     """
 
     def __init__(self) -> None:
@@ -133,9 +138,9 @@ def _empty_collection(name: str) -> object:
 
 
 def _with_current_names(table: str, entry: object) -> object:
-    """Return *entry* with the present names of fields that were called otherwise.
+    """Return *entry* with the present names of renamed fields.
 
-    A former name beside the present one stays, and is reported as unknown.
+    A former name beside the present one is unchanged, and is reported as unknown.
     """
     former = FORMER_FIELDS[table]
     if not isinstance(entry, dict) or former.keys().isdisjoint(entry):
@@ -146,7 +151,7 @@ def _with_current_names(table: str, entry: object) -> object:
         if name in entry:
             name = key
         elif key == "moves" and isinstance(value, str):
-            value = FORMER_MOBILITY.get(value, value)  # noqa: PLW2901 - of this entry
+            value = FORMER_MOBILITY.get(value, value)  # noqa: PLW2901
         renamed[name] = value
     return renamed
 
@@ -154,7 +159,7 @@ def _with_current_names(table: str, entry: object) -> object:
 def _too_many_fields(
     value: object, path: KeyPath = (), max_fields: int = MAX_FIELDS
 ) -> Diagnostic | None:
-    """Return a complaint if there are more than *max_fields* fields in *value* in all."""
+    """Return a diagnostic if *value* has more than *max_fields* fields in total."""
     fields, pending = 0, [value]
     while pending:
         part = pending.pop()
@@ -162,14 +167,13 @@ def _too_many_fields(
             fields += len(part)
             pending += [each for each in part.values() if isinstance(each, dict)]
         if fields > max_fields:
-            return Diagnostic(
-                path, f"expected at most {max_fields:,} fields, found more"
-            )
+            message = f"expected at most {max_fields:,} fields, found more"
+            return Diagnostic(path, message, code=DiagnosticCode.OUT_OF_RANGE)
     return None
 
 
 def dangling_references(document: object) -> Iterator[Diagnostic]:
-    """Yield a complaint for each name of a guest or a node that is nowhere."""
+    """Yield a diagnostic for each reference to an unknown guest or node."""
     root = _as_mapping(document)
     nodes, guests = root.get("nodes"), root.get("guests")
     if not isinstance(nodes, Mapping) or not isinstance(guests, Mapping):
@@ -191,7 +195,8 @@ def _guest_references(
     if guest.get("migrating_to", nodes) == guest.get("node"):
         yield Diagnostic(
             ("guests", name, "migrating_to"),
-            f"expected another node than {repr_value(guest['node'])}, where it is",
+            f"expected another node than {repr_value(guest['node'])}, its node",
+            code=DiagnosticCode.INCONSISTENT,
         )
 
 
@@ -213,9 +218,10 @@ def _rule_references(
 def _unknown_name(
     path: tuple[str | int, ...], kind: str, name: str, known_names: Collection[str]
 ) -> Diagnostic:
-    # Guessing among tens of thousands of names takes seconds.
+    # A suggestion from tens of thousands of names takes seconds.
     candidates = known_names if len(known_names) < 1000 else ()
-    return Diagnostic(path, f"there is no {kind} {repr_value(name)}", name, candidates)
+    message = f"unknown {kind} {repr_value(name)}"
+    return Diagnostic(path, message, name, candidates, code=DiagnosticCode.UNKNOWN_NAME)
 
 
 def _as_mapping(value: object) -> Mapping[str, object]:

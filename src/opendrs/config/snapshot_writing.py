@@ -1,7 +1,7 @@
-"""From the model to a document in the format opendrs-snapshot/1.
+"""Writer of documents in the format opendrs-snapshot/1.
 
-Nodes and guests are in the order of their names and rules in that of the
-operator, so that equal snapshots give equal files.
+Nodes and guests are sorted by name, rules keep their order, so that equal snapshots
+result in equal files.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Document = dict[str, object]
 
 
 def write_snapshot(snapshot: Snapshot, path: Path) -> None:
-    """Write *snapshot* to *path*: TOML when it is called so, JSON otherwise.
+    """Write *snapshot* to *path*: TOML for the suffix .toml, JSON otherwise.
 
-    The file is replaced at once: whoever reads it sees the old or the new one.
+    The file is replaced atomically.
 
     Raises:
-        InvalidFileError: It cannot be written.
+        InvalidFileError: The file cannot be written.
     """
     text = toml_text(snapshot) if path.suffix == ".toml" else json_text(snapshot)
     try:
@@ -81,7 +81,7 @@ def toml_text(snapshot: Snapshot) -> str:
 
 
 def json_line(snapshot: Snapshot) -> str:
-    """Return *snapshot* as JSON on one line, without its end."""
+    """Return *snapshot* as JSON on one line, without a line break."""
     return escape_text(json.dumps(snapshot_document(snapshot), ensure_ascii=False))
 
 
@@ -117,7 +117,7 @@ def _compact_json(value: object) -> str:
 
 
 def snapshot_document(snapshot: Snapshot) -> Document:
-    """Return *snapshot* as plain values; what is unknown is absent."""
+    """Return *snapshot* as plain values; unknown values are absent."""
     nodes, guests = snapshot.nodes, snapshot.guests
     fields: Document = {
         "format": FORMAT,
@@ -178,7 +178,7 @@ def _without_none(**fields: object) -> Document:
 
 
 def _number(value: float | None) -> float | None:
-    """Return *value*, as 16 rather than 16.0 when it is whole."""
+    """Return *value*, converted to an integer if it is whole."""
     if value is None or not float(value).is_integer():
         return value
     return int(value)

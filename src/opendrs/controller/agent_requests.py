@@ -1,4 +1,4 @@
-"""Decide about the requests of all host agents together, once per cycle."""
+"""Evaluation of the requests of all host agents together, once per cycle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller.cycle import Evaluation
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.model import (
     ColdMigration,
@@ -39,18 +39,18 @@ from opendrs.ports import (
     Store,
 )
 
-MAX_NAMED = 20  # guests of a request in one sentence
+MAX_NAMED = 20  # guests of a request in one message
 _POSSIBLE_CHANGES = (Outcome.DONE, Outcome.LOST)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRequest:
-    """A request that is decided about.
+    """A request that is being evaluated.
 
     Attributes:
         request: The request.
-        evict: Who should leave and is still on the node, the first first.
-        departed: Who should leave and is not there any more.
+        evict: Guests to evict that are still on the node, in order of preference.
+        departed: Guests to evict that are not on the node any more.
     """
 
     request: RequestRecord
@@ -59,7 +59,7 @@ class PendingRequest:
 
 
 def pending_request(request: RequestRecord, snapshot: Snapshot) -> PendingRequest:
-    """Return *request* as a case, by where its guests are now."""
+    """Return *request* with its guests divided by their current location."""
     present = [
         guest for guest in request.evict if _is_on(guest, request.node, snapshot)
     ]
@@ -73,7 +73,7 @@ def _is_on(name: GuestId, node: NodeId, snapshot: Snapshot) -> bool:
 
 
 def last_changes(records: Iterable[StepRecord]) -> dict[NodeId, datetime]:
-    """Return when each node was last changed by a step that may have been done."""
+    """Return the time of the last step that may have changed each node."""
     changed_at: dict[NodeId, datetime] = {}
     for record in records:
         ended_at = record.ended_at
@@ -91,10 +91,10 @@ def _changed_nodes(action: object) -> tuple[NodeId, ...]:
 
 
 def steps_for(node: NodeId, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return which of *steps* follow from what is asked for *node*.
+    """Return the steps that result from the request of *node*.
 
-    These are those that empty or relieve it or put it to sleep, and those that wake
-    a node for whoever leaves it.
+    These are migrations from the node, its power-off, and the power-ons of nodes that
+    these migrations depend on.
     """
     starting = [step for step in steps if _starts_on(step, node)]
     needed = {name for step in starting for name in step.depends_on}
@@ -115,9 +115,9 @@ def _starts_on(step: Step, node: NodeId) -> bool:
 def start_request(
     pending: PendingRequest, decision: Decision[object], run: str
 ) -> RequestRecord:
-    """Return the request of *pending* once *decision* is about to be carried out.
+    """Return the request of *pending* as it is when *decision* is about to execute.
 
-    Where nothing follows from it, it is closed with it.
+    A request without resulting steps is closed.
     """
     request = pending.request
     steps = steps_for(request.node, decision.plan.steps)
@@ -142,7 +142,7 @@ def _details(
     if pending.request.load_state == LoadState.NORMAL:
         return
     if not steps:
-        yield f"nothing is done: {decision.reason}, {decision.detail}"
+        yield f"no action: {decision.reason}, {decision.detail}"
     migrated = {
         step.action.guest
         for step in steps
@@ -150,27 +150,27 @@ def _details(
     }
     staying = [guest for guest in pending.evict if guest not in migrated]
     if staying and steps:
-        yield f"no place was found for {format_list(staying, MAX_NAMED)}"
+        yield f"no target node found for {format_list(staying, MAX_NAMED)}"
     if pending.departed:
         departed = format_list(pending.departed, MAX_NAMED)
-        yield f"not there any more, and left out: {departed}"
+        yield f"not on the node any more: {departed}"
 
 
-HISTORY_RETENTION = timedelta(days=1)  # the history of a guest is known for so long
+HISTORY_RETENTION = timedelta(days=1)  # for the sample history of a guest
 
 
 class RequestBatch:
-    """What the agents ask for, as `opendrs.controller.cycle.DecisionSource`.
+    """Decision source that evaluates the newest request of each host agent.
 
-    Each request is decided about once: afterwards what it brought in samples goes
-    on to count, and what it asked for does not.
+    Each request is evaluated once. Its samples remain in use, its load state and
+    evictions do not.
 
     Args:
-        policy: Decides.
-        request_store: The requests.
-        store: What came of them.
+        policy: The policy.
+        request_store: Contains the requests.
+        store: Contains the step records.
         clock: The time.
-        limits: How long what an agent says holds.
+        limits: Validity of requests and samples.
     """
 
     def __init__(
@@ -191,11 +191,11 @@ class RequestBatch:
 
     @property
     def policy(self) -> Consolidate:
-        """Return the policy that decides."""
+        """Return the policy that is evaluated."""
         return self._policy
 
     def reconcile(self) -> None:
-        """Close what was carried out, and queue again what was only looked at."""
+        """Close executed requests; queue requests again that were only evaluated."""
         unsettled = self._unsettled()
         if unsettled:
             latest = {request.id for request in self._request_store.latest_per_node()}
@@ -203,7 +203,7 @@ class RequestBatch:
         self._request_store.prune(self._clock.now() - HISTORY_RETENTION)
 
     def evaluate(self, snapshot: Snapshot) -> Evaluation[AgentInput]:
-        """Return what to do about *snapshot*, by the newest request of each node."""
+        """Return the decision about *snapshot* for the newest request of each node."""
         record_nodes(snapshot, self._store)
         now = self._clock.now()
         latest = self._request_store.latest_per_node()
@@ -221,7 +221,7 @@ class RequestBatch:
     def record_decision(
         self, snapshot: Snapshot, decision: Decision[Any], run: str
     ) -> None:
-        """Write down what follows from each request, before it is carried out."""
+        """Record the steps that result from each request, before they start."""
         del snapshot
         self._update(
             [start_request(pending, decision, run) for pending in self._pending]
@@ -241,7 +241,7 @@ class RequestBatch:
         if request.run is None:
             if request.id in latest:
                 return replace(request, state=RequestState.QUEUED)
-            superseded = "a newer one came before it was decided about"
+            superseded = "a newer request arrived before the evaluation"
             return replace(request, state=RequestState.SUPERSEDED, detail=superseded)
         state, detail = final_state(request, self._store.records_of(request.run))
         return replace(request, state=state, detail=detail)
@@ -252,7 +252,7 @@ class RequestBatch:
         responsive: Sequence[RequestRecord],
         snapshot: Snapshot,
     ) -> tuple[PendingRequest, ...]:
-        """Return what is decided about now; refuse what cannot be."""
+        """Return the requests to evaluate now; reject those that are not valid."""
         queued = [r.id for r in latest if r.state is RequestState.QUEUED]
         claimed = self._request_store.claim(queued)
         changes = last_changes(self._recent_steps(responsive))
@@ -276,21 +276,21 @@ class RequestBatch:
     def _recent_steps(
         self, responsive: Iterable[RequestRecord]
     ) -> Iterable[StepRecord]:
-        """Return the records of what may have changed since *responsive* was measured."""
+        """Return the records of steps that may have ended since the oldest samples."""
         oldest = min((request.taken_at for request in responsive), default=None)
         if oldest is None:
             return ()
-        # What ended since then may have begun long before.
+        # A step that ended since then may have started long before.
         longest = timedelta(seconds=2 * self._policy.limits.migration_timeout)
         return self._store.recent(oldest - longest)
 
     def _agent_input(
         self, responsive: Sequence[RequestRecord], snapshot: Snapshot, now: datetime
     ) -> AgentInput:
-        """Return what the agents have sent, as the policy takes it.
+        """Return the samples and requests of the agents as input of the policy.
 
-        Histories of another interval are left out: in one sum with the others they
-        would say what never was.
+        Histories with another interval are omitted: samples of different intervals
+        cannot be added up.
         """
         since = now - timedelta(seconds=self._limits.agent_timeout)
         interval = self._limits.interval
@@ -322,10 +322,12 @@ class RequestBatch:
         if unresponsive != self._unresponsive:
             names = sorted(unresponsive)
             log_event(
-                "agents-unresponsive" if unresponsive else "agents-recovered",
-                f"not heard: {', '.join(names)}"
+                LogEventCode.AGENTS_UNRESPONSIVE
                 if unresponsive
-                else "all agents are heard",
+                else LogEventCode.AGENTS_RECOVERED,
+                f"agents unresponsive: {', '.join(names)}"
+                if unresponsive
+                else "all agents are responsive",
                 level=logging.WARNING if unresponsive else logging.INFO,
                 nodes=names,
             )
@@ -345,14 +347,14 @@ def _rejection_detail(
     changes: dict[NodeId, datetime],
     snapshot: Snapshot,
 ) -> str | None:
-    """Return why *request* is not decided about, or None."""
+    """Return the reason why *request* is not evaluated, or None."""
     if request.node not in snapshot.nodes:
-        return f"there is no node {request.node}"
+        return f"unknown node: {request.node}"
     if request.node not in responsive_nodes:
-        return "it waited too long to be acted on"
+        return "agent timeout exceeded before the evaluation"
     changed = changes.get(request.node)
     if changed is not None and request.taken_at < changed:
-        return f"{request.node} has changed since its samples were taken"
+        return f"node changed since the samples were taken: {request.node}"
     return None
 
 
@@ -366,8 +368,8 @@ def _log_completed(request: RequestRecord) -> None:
     is_normal = request.load_state == LoadState.NORMAL
     suffix = f": {request.detail}" if request.detail else ""
     log_event(
-        "request-completed",
-        f"{request.node}: the request ({request.load_state}) is {request.state}{suffix}",
+        LogEventCode.REQUEST_COMPLETED,
+        f"{request.node}: request ({request.load_state}) {request.state}{suffix}",
         level=logging.DEBUG if is_normal else logging.INFO,
         node=request.node,
         id=request.id,
@@ -376,18 +378,18 @@ def _log_completed(request: RequestRecord) -> None:
     )
 
 
-NEVER_STARTED = "the controller ended before it was started"
+NEVER_STARTED = "never started: the controller stopped before"
 _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
 
 def final_state(
     request: RequestRecord, records: Iterable[StepRecord]
 ) -> tuple[RequestState, str]:
-    """Return what *request* came to once nothing of it runs any more, and why.
+    """Return the final state and detail of *request* once none of its steps runs.
 
     Args:
-        request: A request from which steps follow.
-        records: What is recorded of their execution.
+        request: A request with resulting steps.
+        records: Step records of the execution.
     """
     of_step = {record.step: record for record in records}
     step_records = {step.id: of_step.get(step.id) for step in request.steps}
@@ -418,5 +420,5 @@ def _undone_detail(name: StepId, record: StepRecord | None) -> str:
 def is_unresponsive(
     request: RequestRecord, now: datetime, limits: StalenessLimits
 ) -> bool:
-    """Return whether too long has passed since *request*, the newest of its node."""
+    """Return True if *request*, the newest of its node, exceeds the agent timeout."""
     return now - request.received_at > timedelta(seconds=limits.agent_timeout)

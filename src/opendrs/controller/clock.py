@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """The time of this machine, as `opendrs.ports.Clock`."""
+    """Implementation of `opendrs.ports.Clock` with the time of this machine."""
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
-        return datetime.now(UTC)  # noqa: TID251 - this is the Clock to take it from
+        return datetime.now(UTC)  # noqa: TID251 - the only clock of the project
 
     def monotonic(self) -> float:
         """Return the seconds since this machine was started."""
@@ -19,22 +19,22 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         """Wait for *seconds*."""
-        time.sleep(seconds)  # noqa: TID251 - this is the Clock to wait with
+        time.sleep(seconds)  # noqa: TID251 - the only clock of the project
 
 
-POLL_INTERVAL = 0.5  # seconds after which whoever waits looks up
+POLL_INTERVAL = 0.5  # seconds between two checks for a stop or a wakeup event
 
 
 class IntervalTimer:
-    """Cycles at a fixed pace, and earlier when asked for.
+    """Timer of cycles at a fixed interval, with additional early cycles on request.
 
-    The pace does not drift: a cycle that takes long leaves out those that should
-    have been meanwhile, and one that comes early changes nothing for the others.
-    Times are seconds of the monotonic clock.
+    The interval does not drift. Cycles that become due during a long cycle are
+    skipped. An early cycle does not shift the others. Times are seconds of the
+    monotonic clock.
 
     Args:
-        interval: Seconds from one cycle to the next.
-        now: When the first is due.
+        interval: Seconds between the starts of two cycles.
+        now: Time at which the first cycle is due.
     """
 
     def __init__(self, interval: float, now: float) -> None:
@@ -43,7 +43,7 @@ class IntervalTimer:
         self._expedited_due: float | None = None
 
     def remaining(self, now: float) -> float:
-        """Return the seconds until the next cycle is due; 0 when it is."""
+        """Return the seconds until the next cycle is due; 0 if it is due now."""
         due = (
             self._next_due
             if self._expedited_due is None
@@ -52,14 +52,14 @@ class IntervalTimer:
         return max(0.0, due - now)
 
     def start_cycle(self, now: float) -> None:
-        """Take note that a cycle begins."""
+        """Record that a cycle starts."""
         self._expedited_due = None
         if self._next_due <= now:
             missed = (now - self._next_due) // self._interval
             self._next_due += (missed + 1) * self._interval
 
     def expedite(self, now: float, seconds: float) -> None:
-        """Let the next cycle be due in *seconds* at the latest."""
+        """Make the next cycle due within *seconds*; an earlier one stays."""
         requested = now + seconds
         self._expedited_due = (
             requested
@@ -68,17 +68,17 @@ class IntervalTimer:
         )
 
 
-MAX_DELAY = 60.0  # seconds between two attempts, however many there were
+MAX_DELAY = 60.0  # seconds: largest delay between two attempts
 
 
 class ExponentialBackoff:
-    """Counts failures in a row; each time it waits twice as long as before.
+    """Delay between retries that doubles with each consecutive failure.
 
     Times are seconds of the monotonic clock.
 
     Args:
-        initial: Seconds to wait after the first failure.
-        timeout: Seconds after which it is at its end.
+        initial: Delay in seconds after the first failure.
+        timeout: Seconds after the first failure at which no retry remains.
     """
 
     def __init__(self, initial: float, timeout: float) -> None:
@@ -91,16 +91,16 @@ class ExponentialBackoff:
 
     @property
     def delay(self) -> float:
-        """Return the seconds to wait after the failure that was noted last."""
+        """Return the delay in seconds after the last recorded failure."""
         return self._delay
 
     def is_waiting(self, now: float) -> bool:
-        """Return whether it is too early for the next attempt."""
+        """Return True if it is too early for the next attempt."""
         return self._failing_since is not None and now < self._retry_at
 
     def record_failure(self, now: float) -> None:
-        """Take note of an attempt that failed."""
-        # Beyond 2 ** 10 the longest wait has long been reached.
+        """Record a failed attempt."""
+        # The exponent is limited: MAX_DELAY is reached long before 2 ** 10.
         self._delay = min(MAX_DELAY, self._initial * 2 ** min(self._failures, 10))
         self._failures += 1
         self._failing_since = (
@@ -109,12 +109,12 @@ class ExponentialBackoff:
         self._retry_at = now + self._delay
 
     def reset(self) -> None:
-        """Take note of an attempt that did not fail: all is forgotten."""
+        """Record a successful attempt: forget all failures."""
         self._failures = 0
         self._failing_since = None
 
     def is_exhausted(self, now: float) -> bool:
-        """Return whether failures have gone on for too long."""
+        """Return True if the attempts have failed for the whole timeout."""
         return (
             self._failing_since is not None
             and now - self._failing_since >= self._timeout

@@ -1,8 +1,9 @@
-"""Compiled code of the search of `optimize`, kept in a directory for other processes.
+"""Cache of the compiled search of `optimize`, shared between processes.
 
-A directory may hold folders for several versions of opendrs, Numba and Python, and for
-several processors. A folder is complete or absent: it is written under another name,
-then renamed. So a process that is killed while it compiles leaves nothing to repair.
+A cache directory may contain folders for several versions of opendrs, Numba and
+Python, and for several processors. A folder is complete or absent, because it is
+written under a temporary name and then renamed. A process that is killed while it
+compiles leaves nothing to repair.
 
 Compiled code is loaded only from folders that other users cannot write to.
 """
@@ -30,8 +31,8 @@ import opendrs
 from opendrs.errors import StoreError
 from opendrs.optimizer import register_compiled_code
 
-CACHE_VARIABLE = "OPENDRS_CACHE"  # the only directory for compiled code, if it is set
-NUMBA_CACHE_VARIABLE = "NUMBA_CACHE_DIR"  # otherwise that of Numba comes first
+CACHE_VARIABLE = "OPENDRS_CACHE"  # if set, the only directory for compiled code
+NUMBA_CACHE_VARIABLE = "NUMBA_CACHE_DIR"  # otherwise searched first
 FOLDER_PREFIX = "compiled-"
 MANIFEST = "manifest.json"
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -39,18 +40,15 @@ COMMAND = "opendrs compile"
 OTHER_DIRECTORY_HINT = (
     f"choose another: {COMMAND} --to DIR, and set {CACHE_VARIABLE}=DIR"
 )
-BACKGROUND_COMMAND = [
-    sys.executable,
-    "-m",
-    "opendrs.controller.compiled_code",
-]  # for DIR
+# Followed by the directory to compile for.
+BACKGROUND_COMMAND = [sys.executable, "-m", "opendrs.controller.compiled_code"]
 
 ReportLine = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class CompilationVersion:
-    """What compiled code is made for.
+    """Versions that compiled code depends on.
 
     Attributes:
         opendrs: Fingerprint of the functions.
@@ -66,7 +64,7 @@ class CompilationVersion:
 
     @property
     def folder(self) -> str:
-        """The name of the folder for this version."""
+        """Name of the folder for this version."""
         return FOLDER_PREFIX + sha256(repr(asdict(self)).encode()).hexdigest()[:16]
 
     @classmethod
@@ -89,7 +87,7 @@ class CompilationVersion:
 
 
 def cache_directories(environment: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Return where compiled code is looked for, the first choice first."""
+    """Return the directories that are searched for compiled code, in this order."""
     if environment.get(CACHE_VARIABLE):
         return (Path(environment[CACHE_VARIABLE]).absolute(),)
     directories = [Path(opendrs.__file__).parent / "__pycache__"]
@@ -102,21 +100,21 @@ def cache_directories(environment: Mapping[str, str] = os.environ) -> tuple[Path
 
 
 def find_folder_in(directory: Path) -> Path | None:
-    """Return the folder in *directory* that this process can load, if there is one."""
-    if not _folders(directory):  # Numba need not be loaded to know
+    """Return the folder in *directory* that this process can load, or None."""
+    if not _folders(directory):  # avoids the import of Numba
         return None
     folder = directory / CompilationVersion.of_this_process().folder
     return folder if (folder / MANIFEST).is_file() and _is_safe(folder) else None
 
 
 def find_folder() -> Path | None:
-    """Return the first folder that this process can load, if there is one."""
+    """Return the first folder that this process can load, or None."""
     candidates = (find_folder_in(directory) for directory in cache_directories())
     return next((each for each in candidates if each is not None), None)
 
 
 def unusable_detail() -> str | None:
-    """Return why folders with compiled code cannot be used; None if there are none."""
+    """Return the reason why no folder can be used; None if there is no folder."""
     for directory in cache_directories():
         for folder in _folders(directory):
             if not _is_safe(folder):
@@ -132,7 +130,7 @@ def unusable_detail() -> str | None:
 
 
 def load_folder(folder: Path) -> bool:
-    """Load what *folder* holds; return False where it is damaged."""
+    """Load all functions from *folder*; return False if it is damaged."""
     from numba.core.compiler import CompileResult  # noqa: PLC0415
 
     from opendrs.optimizer.compiled import entry_points  # noqa: PLC0415
@@ -157,7 +155,11 @@ def load_folder(folder: Path) -> bool:
 
 
 def compile_all(report_line: ReportLine) -> None:
-    """Compile all functions in this process, and tell which one, after how long."""
+    """Compile all functions in this process and report the progress.
+
+    Args:
+        report_line: Receives the name of each function and the elapsed seconds.
+    """
     from opendrs.optimizer.compiled import entry_points  # noqa: PLC0415
 
     started_at = monotonic()
@@ -165,8 +167,8 @@ def compile_all(report_line: ReportLine) -> None:
         if function.dispatcher.signatures:
             continue
         report_line(
-            f"compiling the search: {number} of {len(entry_points.FUNCTIONS)}, {function.name} "
-            f"(after {monotonic() - started_at:.0f} s)"
+            f"compiling the search: {number} of {len(entry_points.FUNCTIONS)}, "
+            f"{function.name} (after {monotonic() - started_at:.0f} s)"
         )
         run()
 
@@ -177,20 +179,21 @@ def ensure_folder(
     """Return the folder with compiled code; copy or compile it if there is none.
 
     Args:
-        report_line: Told which function is compiled, or that another process compiles.
-        directory: Where; None for the first directory that can be written.
+        report_line: Receives the progress, or that another process compiles.
+        directory: Cache directory; None for the first writable directory.
 
     Returns:
-        The folder, and whether it was written now.
+        The folder, and True if this call wrote it.
 
     Raises:
-        StoreError: It cannot be written.
+        StoreError: The folder cannot be written.
     """
     target = writable_directory() if directory is None else directory
     if target is None:
         candidates = ", ".join(map(str, cache_directories()))
         raise StoreError(
-            f"compiled code: no directory can be written: {candidates}; {OTHER_DIRECTORY_HINT}"
+            f"compiled code: no writable directory: {candidates}; "
+            f"{OTHER_DIRECTORY_HINT}"
         )
     try:
         with _locked(target, report_line):
@@ -205,30 +208,31 @@ def ensure_folder(
             return _write_contents(contents, target), True
     except OSError as error:
         raise StoreError(
-            f"compiled code: {target}: {error.strerror or error}; {OTHER_DIRECTORY_HINT}"
+            f"compiled code: {target}: {error.strerror or error}; "
+            f"{OTHER_DIRECTORY_HINT}"
         ) from error
 
 
 def provide_always(report_line: ReportLine) -> None:
-    """Let all policies of this process use the compiled search, compiled if need be."""
+    """Use the compiled search in this process; compile if necessary."""
     provider = CompiledCodeProvider(report_line)
-    register_compiled_code(lambda _required: provider(True))  # noqa: FBT003 - see `Provision`
+    register_compiled_code(lambda _required: provider(True))  # noqa: FBT003
 
 
 def require_compiled_code(report_line: ReportLine) -> None:
-    """Load compiled code, or compile in this process, and keep that if possible."""
+    """Load compiled code, or compile it in this process and cache it if possible."""
     folder = find_folder()
     if folder is not None and load_folder(folder):
         return
     try:
         load_folder(ensure_folder(report_line)[0])
     except StoreError as error:
-        report_line(f"{error}; until then each process compiles")
+        report_line(f"{error}; each process compiles until then")
         compile_all(report_line)
 
 
 def writable_directory() -> Path | None:
-    """Return the first directory that can be written, made if necessary."""
+    """Return the first writable cache directory; create it if necessary."""
     for directory in cache_directories():
         with suppress(OSError):
             directory.mkdir(parents=True, exist_ok=True)
@@ -238,11 +242,11 @@ def writable_directory() -> Path | None:
 
 
 class CompiledCodeProvider:
-    """Makes compiled code available to the searches of this process.
+    """Provider of compiled code for the searches of this process.
 
     Args:
-        report_line: Told what happens, in a line each.
-        background: Whether another process compiles meanwhile, if there is none.
+        report_line: Receives a line for each event.
+        background: True to compile in another process if there is no compiled code.
     """
 
     def __init__(self, report_line: ReportLine, *, background: bool = False) -> None:
@@ -253,8 +257,8 @@ class CompiledCodeProvider:
         self._directory: Path | None = None
         self._temporary: Path | None = None
 
-    def __call__(self, required: bool) -> bool:  # noqa: FBT001 - see `Provision`
-        """Return whether compiled code is available; where it is required, make it."""
+    def __call__(self, required: bool) -> bool:  # noqa: FBT001 - positional only
+        """Return True if compiled code is available; compile it if it is required."""
         if self._available is None:
             folder = find_folder()
             self._available = folder is not None and load_folder(folder)
@@ -270,7 +274,7 @@ class CompiledCodeProvider:
         return self._available
 
     def close(self) -> None:
-        """End the process that compiles, if there is one, and clean up after it."""
+        """Stop the compiling process, if any, and remove its temporary files."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -285,7 +289,7 @@ class CompiledCodeProvider:
             self._report_line(f"compiled code: {detail}; compile again: {COMMAND}")
 
     def _poll_background(self) -> None:
-        """Begin to compile in another process, or load what it has compiled."""
+        """Start to compile in another process, or load the result."""
         if self._directory is None:
             self._start_background()
         elif self._process is not None and self._process.poll() is not None:
@@ -294,9 +298,7 @@ class CompiledCodeProvider:
             folder = find_folder_in(self._directory)
             if folder is not None and load_folder(folder):
                 self._available = True
-                self._report_line(
-                    f"compiled code: ready: {folder}; it is used from now on"
-                )
+                self._report_line(f"compiled code: ready: {folder}; used from now on")
             else:
                 last = error.strip().splitlines()[-1:] or ["no error was written"]
                 self._report_line(
@@ -306,9 +308,8 @@ class CompiledCodeProvider:
     def _start_background(self) -> None:
         directory = writable_directory()
         if directory is None:
-            directory = self._temporary = Path(
-                tempfile.mkdtemp(prefix="opendrs-compiled-")
-            )
+            self._temporary = Path(tempfile.mkdtemp(prefix="opendrs-compiled-"))
+            directory = self._temporary
         self._directory = directory
         self._process = subprocess.Popen(  # noqa: S603 - this program
             [*BACKGROUND_COMMAND, str(directory)],
@@ -331,9 +332,9 @@ def _folders(directory: Path) -> list[Path]:
 
 
 def _is_safe(folder: Path) -> bool:
-    """Return whether only this user, or root, can have written to *folder*.
+    """Return True if only this user or root can have written to *folder*.
 
-    A symbolic link is not followed: it could lead elsewhere when the code is read.
+    Symbolic links are rejected: the target could change before the code is read.
     """
     try:
         status = folder.lstat()
@@ -362,7 +363,7 @@ def _compiled_contents() -> dict[str, bytes]:
 
 
 def _read_contents(folder: Path) -> dict[str, bytes] | None:
-    """Return the code of all functions that *folder* holds; None if it is damaged."""
+    """Return the code of each function in *folder*; None if it is damaged."""
     try:
         sums = json.loads((folder / MANIFEST).read_text())["sha256"]
         code = {name: (folder / f"{name}.bin").read_bytes() for name in sums}
@@ -373,7 +374,7 @@ def _read_contents(folder: Path) -> dict[str, bytes] | None:
 
 
 def _write_contents(code: Mapping[str, bytes], directory: Path) -> Path:
-    """Write *code* to the folder of this version, and return it."""
+    """Write *code* to the folder of this version and return the folder."""
     version = CompilationVersion.of_this_process()
     for old in directory.glob(".new-*"):  # of a process that was killed
         shutil.rmtree(old, ignore_errors=True)
@@ -387,7 +388,7 @@ def _write_contents(code: Mapping[str, bytes], directory: Path) -> Path:
         file.chmod(0o644)
     new.chmod(0o755)
     folder = directory / version.folder
-    shutil.rmtree(folder, ignore_errors=True)  # it is damaged
+    shutil.rmtree(folder, ignore_errors=True)  # an existing folder is damaged
     new.rename(folder)
     return folder
 
@@ -398,7 +399,7 @@ def _checksum(content: bytes) -> str:
 
 @contextmanager
 def _locked(directory: Path, report_line: ReportLine) -> Iterator[None]:
-    """Keep other processes from compiling for *directory* at the same time."""
+    """Hold the lock that lets one process at a time compile for *directory*."""
     directory.mkdir(parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     lock = os.open(directory / ".compiled.lock", flags, 0o600)
@@ -407,7 +408,7 @@ def _locked(directory: Path, report_line: ReportLine) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             report_line(
-                f"compiled code: waiting for another process that compiles: {directory}"
+                f"compiled code: another process compiles: {directory}; waiting"
             )
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""One cycle of the controller: enrich the snapshot, evaluate the policy, ask the decision source."""
+"""Steps of one cycle: enrich the snapshot, evaluate the policy, keep its memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MemoryT = TypeVar("MemoryT")
 def enrich_snapshot(
     snapshot: Snapshot, policy: Policy[MemoryT], store: Store
 ) -> Snapshot:
-    """Return *snapshot* with what the record knows.
+    """Return *snapshot* completed with information from the store.
 
-    That is who was moved when, what was woken when, what the nodes are that sleep,
-    which are left alone because lately they were switched in vain, and which
-    migrations may still be running although they are not seen.
+    Added are the times of recent migrations and power-ons, the capacity of nodes
+    that are powered off, and migrations that may be running without being visible.
+    Nodes that recently failed to power on or off are excluded.
 
     Raises:
-        StoreError: The record cannot be read.
+        StoreError: The store cannot be read.
     """
     recent = recent_actions(store, policy.limits, snapshot.taken_at)
     counted = add_open_migrations(fill_known_nodes(snapshot, store), store)
@@ -37,21 +37,21 @@ def enrich_snapshot(
 def forget_ended_migrations(
     snapshot: Snapshot, store: Store, platform: Platform
 ) -> None:
-    """Forget the lost migrations of which *snapshot* shows that they have ended.
+    """Remove lost migrations from the store if *snapshot* shows that they ended.
 
     Raises:
-        StoreError: The record cannot be read or kept.
+        StoreError: The store cannot be read or written.
     """
     OpenMigrations(store).forget_ended(fill_known_nodes(snapshot, store), platform)
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation(Generic[MemoryT]):
-    """What was decided, and by which memory.
+    """A decision with the memory it was based on.
 
     Attributes:
-        memory: What the policy remembered before.
-        decision: What it decided.
+        memory: Memory of the policy before the decision.
+        decision: The decision.
     """
 
     memory: MemoryT
@@ -61,17 +61,17 @@ class Evaluation(Generic[MemoryT]):
 def evaluate(
     snapshot: Snapshot, policy: Policy[MemoryT], store: Store
 ) -> Evaluation[MemoryT]:
-    """Return what *policy* decides, and keep for the next time what it remembers.
+    """Evaluate *policy* for one cycle and save its memory.
 
-    What can be seen of the nodes is kept as well.
+    The visible nodes are saved in the node inventory as well.
 
     Args:
-        snapshot: The cluster, with what the record knows.
-        policy: What decides.
-        store: Where its memory is kept; each call is one cycle.
+        snapshot: The cluster, as returned by `enrich_snapshot`.
+        policy: The policy.
+        store: Contains the memory of the policy; each call is one cycle.
 
     Raises:
-        StoreError: The memory cannot be read or kept, or is none of that policy.
+        StoreError: The memory cannot be read or written, or does not fit the policy.
     """
     record_nodes(snapshot, store)
     memory = load_memory(policy, store)
@@ -83,35 +83,35 @@ def evaluate(
 def decide(
     snapshot: Snapshot, policy: Policy[MemoryT], store: Store
 ) -> Decision[MemoryT]:
-    """Return the decision of `judge` alone."""
+    """Return only the decision of `evaluate`."""
     return evaluate(snapshot, policy, store).decision
 
 
 class DecisionSource(Protocol):
-    """Decides in each cycle. Every method may raise `StoreError`."""
+    """Source of the decision in each cycle. Every method may raise `StoreError`."""
 
     @property
     def policy(self) -> Policy[Any]:
-        """Return the policy that decides."""
+        """Return the policy that is evaluated."""
 
     def reconcile(self) -> None:
-        """Bring to an end what is open, now that nothing runs any more."""
+        """Settle open requests; called while no step is running."""
 
     def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
-        """Return what to do about *snapshot*."""
+        """Return the decision about *snapshot*."""
 
     def record_decision(
         self, snapshot: Snapshot, decision: Decision[Any], run: str
     ) -> None:
-        """Take note that *decision* is about to be carried out as *run*."""
+        """Record that *decision* is about to be executed as *run*."""
 
 
 class PolicyDecisionSource:
-    """A policy that goes by what is seen, and by its own memory.
+    """Decision source that evaluates a policy without agent requests.
 
     Args:
         policy: The policy.
-        store: Where its memory is kept.
+        store: Contains the memory of the policy.
     """
 
     def __init__(self, policy: Policy[Any], store: Store) -> None:
@@ -120,17 +120,17 @@ class PolicyDecisionSource:
 
     @property
     def policy(self) -> Policy[Any]:
-        """Return the policy that decides."""
+        """Return the policy that is evaluated."""
         return self._policy
 
     def reconcile(self) -> None:
-        """Do nothing: nobody waits for an answer."""
+        """Do nothing: there are no requests to settle."""
 
     def evaluate(self, snapshot: Snapshot) -> Evaluation[Any]:
-        """Return what to do about *snapshot*."""
+        """Return the decision about *snapshot*."""
         return evaluate(snapshot, self._policy, self._store)
 
     def record_decision(
         self, snapshot: Snapshot, decision: Decision[Any], run: str
     ) -> None:
-        """Do nothing, as above."""
+        """Do nothing: there are no requests to update."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import CancellationToken
 from opendrs.controller.serialization import action_document, violation_documents
 from opendrs.model import (
@@ -21,7 +21,7 @@ from opendrs.model import (
 )
 from opendrs.policies import Decision, Policy
 from opendrs.policies.optimize import Optimize
-from opendrs.policies.optimize.repairs import unresolved_violations
+from opendrs.policies.optimize.repairs import INFEASIBLE, unresolved_violations
 from opendrs.ports import Outcome, StepRecord, TaskStatus
 from opendrs.rules import Violation, ViolationChange, violation_change
 
@@ -29,10 +29,10 @@ _FAILURES = (Outcome.FAILED, Outcome.LOST, Outcome.ABORTED)
 
 
 class LoggingObserver:
-    """A watcher that tells the log.
+    """Execution observer that logs each event.
 
     Args:
-        cancellation: How the operator stops what happens; told when it has been pulled.
+        cancellation: Stop and abort requests of the operator, which are logged too.
     """
 
     def __init__(self, cancellation: CancellationToken) -> None:
@@ -42,28 +42,30 @@ class LoggingObserver:
         self._last_detail = ""
 
     def step_started(self, step: Step) -> None:
-        """Log it, with the reason that the policy has for it."""
+        """Log the start with the reason given by the policy."""
         self._running.add(step.id)
-        _log_step("step-started", step, "started", step.detail)
+        _log_step(LogEventCode.STEP_STARTED, step, "started", step.detail)
 
-    def step_progressed(self, step: Step, status: TaskStatus) -> None:  # noqa: ARG002 - a Watcher
-        """Say nothing of that: it would be said every second."""
+    def step_progressed(self, step: Step, status: TaskStatus) -> None:  # noqa: ARG002 - a protocol
+        """Log only cancellations: progress is reported every second."""
         self._log_cancellation()
 
     def step_waiting(self, step: Step, detail: str) -> None:
-        """Tell what holds everything up; who waits for others, waits in silence."""
+        """Log the reason at level info only if no other step is running."""
         is_repeated = bool(self._running) or detail == self._last_detail
         level = logging.DEBUG if is_repeated else logging.INFO
-        _log_step("step-waiting", step, "waits", detail, level=level)
+        _log_step(LogEventCode.STEP_WAITING, step, "waits", detail, level=level)
         self._last_detail = detail
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
-        """Tell it."""
+        """Log the outcome; failures at level warning."""
         self._running.discard(step.id)
         self._log_cancellation()
         outcome = record.outcome or Outcome.LOST
         level = logging.WARNING if outcome in _FAILURES else logging.INFO
-        _log_step("step-finished", step, outcome.value, record.detail, level=level)
+        _log_step(
+            LogEventCode.STEP_FINISHED, step, outcome.value, record.detail, level=level
+        )
 
     def _log_cancellation(self) -> None:
         requests = (
@@ -73,20 +75,28 @@ class LoggingObserver:
             self._reported_requests = requests
             if self._cancellation.abort_requested:
                 log_event(
-                    "abort-requested", "giving up what runs", level=logging.WARNING
+                    LogEventCode.ABORT_REQUESTED,
+                    "aborting running steps",
+                    level=logging.WARNING,
                 )
             else:
                 log_event(
-                    "stop-requested", "starting nothing more; what runs goes to its end"
+                    LogEventCode.STOP_REQUESTED,
+                    "starting no new steps; running steps finish",
                 )
 
 
 def _log_step(
-    event: str, step: Step, state: str, detail: str = "", level: int = logging.INFO
+    event: LogEventCode,
+    step: Step,
+    state: str,
+    detail: str = "",
+    level: int = logging.INFO,
 ) -> None:
+    suffix = f": {detail}" if detail else ""
     log_event(
         event,
-        f"step {step.id} ({_describe_action(step.action)}): {state}{f': {detail}' if detail else ''}",
+        f"step {step.id} ({_describe_action(step.action)}): {state}{suffix}",
         level=level,
         step=step.id,
         **action_document(step.action),
@@ -97,23 +107,23 @@ def _log_step(
 
 def _describe_action(action: Action) -> str:
     if isinstance(action, PowerOn | PowerOff):
-        verb = "wake" if isinstance(action, PowerOn) else "put to sleep"
+        verb = "power on" if isinstance(action, PowerOn) else "power off"
         return f"{verb} {action.node}"
     return f"{action.guest}: {action.source} -> {action.target}"
 
 
-MAX_SHOWN = 3  # violations, or notes, in a line of the log; JSON has all
-_MAX_EXAMINED = 100  # violations of which it is found out what prevents a repair
+MAX_SHOWN = 3  # violations or notes in one log line; the JSON form contains all
+_MAX_EXAMINED = 100  # violations for which the blocker of a repair is determined
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")
 
 
 class CycleLogger:
-    """Logs what was decided in a cycle, and the strict rules that are broken.
+    """Logger of decisions and of violated strict rules.
 
-    What is as it was in the cycle before is logged on level debug only.
+    A decision that equals that of the previous cycle is logged at level debug.
 
     Args:
-        platform: The name of the platform.
+        platform: Name of the platform.
     """
 
     def __init__(self, platform: str) -> None:
@@ -124,7 +134,7 @@ class CycleLogger:
     def log_decision(
         self, policy: Policy[Any], decision: Decision[Any], snapshot: Snapshot, run: str
     ) -> None:
-        """Log *decision* about *snapshot*, which is carried out as *run*."""
+        """Log *decision* about *snapshot*, which is executed as *run*."""
         steps = decision.plan.steps
         actions = [step.action for step in steps]
         self._log_violations(policy, snapshot, actions)
@@ -133,12 +143,12 @@ class CycleLogger:
         text = f"{policy.name}: {outline}; {', '.join(filter(None, reasons))}"
         if not steps:
             text = "; ".join([text, *_first_texts(decision.notes, "note")])
-        # Of the same reason, other numbers are no change.
+        # A decision with the same reason and other numbers counts as unchanged.
         outcome = decision.reason.value, _NUMBER.sub("#", decision.detail)
         unchanged = not steps and outcome == self._last_outcome
         self._last_outcome = None if steps else outcome
         log_event(
-            "decision-made",
+            LogEventCode.DECISION_MADE,
             text,
             level=logging.DEBUG if unchanged else logging.INFO,
             run=run,
@@ -158,10 +168,12 @@ class CycleLogger:
             return
         self._last_violations = violations
         if not any(violations):
-            log_event("rules-kept", "rules: no strict rule is broken any more")
+            log_event(
+                LogEventCode.RULES_KEPT, "rules: no strict rule is violated any more"
+            )
             return
         log_event(
-            "rules-broken",
+            LogEventCode.RULES_BROKEN,
             "; ".join(self._describe_violations(policy, snapshot, change)),
             level=logging.WARNING if change.strict_after else logging.INFO,
             broken=violation_documents(change.strict_before),
@@ -171,19 +183,19 @@ class CycleLogger:
     def _describe_violations(
         self, policy: Policy[Any], snapshot: Snapshot, change: ViolationChange
     ) -> list[str]:
-        """Return how many strict rules are broken, which stay so, and the cure."""
+        """Return the number of violated strict rules, the remaining ones and a hint."""
         before, after = len(change.strict_before), len(change.strict_after)
         remaining = unresolved_violations(
             change.strict_after[:_MAX_EXAMINED], snapshot, policy.limits
         )
         shown = [
-            f"cannot be kept: {one.detail}"
+            f"{INFEASIBLE}: {one.detail}"
             if one.detail
-            else f"stays broken: {one.violation}"
+            else f"remains violated: {one.violation}"
             for one in remaining[:MAX_SHOWN]
         ]
         parts = [
-            f"rules: broken strict rules: {before}; after this plan: {after}",
+            f"rules: violated strict rules: {before}; after this plan: {after}",
             *shown,
         ]
         if after > len(shown):
@@ -198,6 +210,6 @@ class CycleLogger:
 
 
 def _first_texts(texts: tuple[str, ...], noun: str) -> list[str]:
-    """Return the first of *texts*, and how many more there are."""
+    """Return the first of *texts*, and the number of the others."""
     shown, more = list(texts[:MAX_SHOWN]), len(texts) - MAX_SHOWN
     return [*shown, f"and {format_count(more, noun)} more"] if more > 0 else shown

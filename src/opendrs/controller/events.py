@@ -6,23 +6,109 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 
 LOGGER = logging.getLogger("opendrs")
 
 
+class LogEventCode(StrEnum):
+    """Code of a log event. The values are stable."""
+
+    CLUSTER_UNREACHABLE = "cluster-unreachable"
+    """The platform did not respond. The controller retries with a backoff."""
+    CLUSTER_REACHABLE = "cluster-reachable"
+    """The platform responds again."""
+    RECOVERY_STARTED = "recovery-started"
+    """Unfinished steps of a previous run are followed to their end."""
+    DECISION_MADE = "decision-made"
+    """The policy was evaluated. At level debug if the decision did not change."""
+    PLAN_EXECUTED = "plan-executed"
+    """All steps of a plan have an outcome."""
+    STEP_STARTED = "step-started"
+    """A step was started on the platform."""
+    STEP_WAITING = "step-waiting"
+    """A step is delayed, for example by a limit or an unreachable node."""
+    STEP_FINISHED = "step-finished"
+    """A step has an outcome. A warning if it failed, was lost or aborted."""
+    STOP_REQUESTED = "stop-requested"
+    """The operator requested a stop. No new step starts."""
+    ABORT_REQUESTED = "abort-requested"
+    """The operator requested an abort. Running steps are aborted."""
+    RULES_BROKEN = "rules-broken"
+    """Strict rules are violated. A warning if the plan does not repair all."""
+    RULES_KEPT = "rules-kept"
+    """No strict rule is violated any more."""
+    RULE_MISMATCH = "rule-mismatch"
+    """A rule names a guest or node that does not exist any more."""
+    TIMES_IN_FUTURE = "times-in-future"
+    """Recorded times are in the future. They are treated as now."""
+    CONTROLLER_STARTED = "controller-started"
+    """The controller started."""
+    CONTROLLER_STOPPED = "controller-stopped"
+    """The controller stopped. No step is running."""
+    COMPILED_CODE = "compiled-code"
+    """State of the compiled search of the policy optimize."""
+    FILE_EXPOSED = "file-exposed"
+    """Other users can read or change a secret or the store."""
+    PASSWORD_INLINE = "password-inline"  # noqa: S105 - a code
+    """The configuration contains a password."""
+    API_LISTENING = "api-listening"
+    """The API accepts connections."""
+    API_SERVER_FAILED = "api-server-failed"
+    """The server of the API ended with an error."""
+    AGENTS_UNRESPONSIVE = "agents-unresponsive"
+    """Nodes have no agent request within the agent timeout."""
+    AGENTS_RECOVERED = "agents-recovered"
+    """Every online node has a current agent request."""
+    INTERVAL_MISMATCH = "interval-mismatch"
+    """The interval of an agent differs from that of the controller."""
+    REQUEST_ACCEPTED = "request-accepted"
+    """A request was accepted. At level debug for the load state normal."""
+    REQUEST_REJECTED = "request-rejected"
+    """A request was rejected; logged by the controller and by the agent."""
+    REQUEST_COMPLETED = "request-completed"
+    """A request was closed. At level debug for the load state normal."""
+    REQUEST_STORE_FAILED = "request-store-failed"
+    """A request could not be recorded."""
+    REQUEST_UNAUTHORIZED = "request-unauthorized"
+    """A client sent no token or an unknown token."""
+    CONNECTION_REJECTED = "connection-rejected"
+    """A connection was closed because too many are open."""
+    CONNECTION_DROPPED = "connection-dropped"
+    """A connection without a token was closed to accept another one."""
+    SAMPLE_FAILED = "sample-failed"
+    """The agent could not take a sample."""
+    SAMPLE_GAP = "sample-gap"
+    """The last sample of the agent is too old. Histories start again."""
+    SAMPLES_TRUNCATED = "samples-truncated"
+    """The agent sends shorter histories because a request is too large."""
+    NEW_GUESTS = "new-guests"
+    """The agent could not get the histories of new guests."""
+    REQUEST_SENT = "request-sent"
+    """The controller accepted the request of the agent."""
+    REQUEST_STATUS = "request-status"
+    """State of the last request of the agent."""
+    SEQUENCE_RESET = "sequence-reset"
+    """The agent continues after the last sequence that was accepted."""
+
+
 def log_event(
-    event: str, message: str, *, level: int = logging.INFO, **fields: object
+    event: LogEventCode,
+    message: str,
+    *,
+    level: int = logging.INFO,
+    **fields: object,
 ) -> None:
     """Log one event.
 
     Args:
-        event: What kind of event, for programs; never renamed.
-        message: What happened, in words for the operator.
-        level: How much it matters, as `logging` has it.
-        fields: What it is about, for programs; can be written as JSON.
+        event: Code of the event, for programs.
+        message: Description of the event, for the operator.
+        level: Level of the `logging` module.
+        fields: Values of the event, for programs; must be serializable as JSON.
     """
-    LOGGER.log(level, "%s", message, extra={"event": event, "about": fields})
+    LOGGER.log(level, "%s", message, extra={"event": str(event), "about": fields})
 
 
 MASK = "[a secret]"
@@ -33,10 +119,10 @@ _masks: tuple[Mask, ...] = ()
 
 @contextmanager
 def mask_logs(mask: Mask) -> Iterator[None]:
-    """Apply *mask* to what is logged inside the `with` statement.
+    """Apply *mask* to all log messages inside the `with` statement.
 
     Args:
-        mask: Returns a text without the secrets that it knows.
+        mask: Function that returns a text with secrets replaced.
     """
     global _masks  # noqa: PLW0603 - there is one log in a process
     _masks = (*_masks, mask)
@@ -49,10 +135,10 @@ def mask_logs(mask: Mask) -> Iterator[None]:
 
 
 class MaskFilter(logging.Filter):
-    """Masks secrets in records of all loggers; it belongs on a handler."""
+    """Filter for log handlers that masks secrets in the records of all loggers."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let *record* pass, without secrets in message, fields and traceback."""
+        """Mask secrets in message, fields and traceback of *record*; return True."""
         if _masks:
             record.msg, record.args = _apply_masks(record.getMessage()), None
             if hasattr(record, "about"):
@@ -75,21 +161,21 @@ def _apply_masks(value: Any) -> Any:  # noqa: ANN401 - what JSON can hold
     return value
 
 
-REPEAT_INTERVAL = 60.0  # seconds for which the same is not told again
-MAX_MESSAGES = 100  # different things that are told in that time
+REPEAT_INTERVAL = 60.0  # seconds in which the same message is logged once
+MAX_MESSAGES = 100  # different messages within that time
 
 
 class LogRateLimiter:
-    """Says whether something is told now, or was just before.
+    """Rate limit for log messages: each once in `REPEAT_INTERVAL`.
 
-    It is asked by one thread.
+    Not thread-safe.
     """
 
     def __init__(self) -> None:
         self._logged_at: dict[str, float] = {}
 
     def allows(self, message: str) -> bool:
-        """Return whether *message* is told now."""
+        """Return True if *message* should be logged now."""
         now = time.monotonic()
         self._logged_at = {
             each: moment
@@ -103,14 +189,14 @@ class LogRateLimiter:
 
 
 class RepeatedWarningFilter(logging.Filter):
-    """Lets the same warning through once in a while, and all that is worse always."""
+    """Filter that limits repeated messages below the level error."""
 
     def __init__(self) -> None:
         super().__init__()
         self._rate_limiter = LogRateLimiter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether *record* is logged."""
+        """Return True if *record* should be logged."""
         if record.levelno >= logging.ERROR:
             return True
         return self._rate_limiter.allows(record.getMessage())

@@ -1,4 +1,4 @@
-"""Dependencies of the plan executor: platform, clock, store, limits, observer, cancellation."""
+"""Dependencies of the plan executor: platform, clock, store, limits, observer."""
 
 from __future__ import annotations
 
@@ -10,73 +10,74 @@ from opendrs.ports import Clock, Platform, StepRecord, Store, TaskStatus
 
 
 class CancellationToken:
-    """Pulled once, no new step starts; pulled twice, running ones are aborted.
+    """Cancellation by the operator: first stop, then abort.
 
-    It may be pulled from a signal handler: all that happens is an addition.
+    The first request stops the start of new steps, the second aborts running steps.
+    Safe to call from a signal handler: a request only increments a counter.
     """
 
     def __init__(self) -> None:
         self._requests = 0
 
     def cancel(self) -> None:
-        """Stop; or, if stopping already, abort."""
+        """Request a stop; if it was already requested, an abort."""
         self._requests += 1
 
     @property
     def stop_requested(self) -> bool:
-        """Return whether no new step is to start."""
+        """Return True if no new step may start."""
         return self._requests > 0
 
     @property
     def abort_requested(self) -> bool:
-        """Return whether running steps are to be aborted as well."""
+        """Return True if running steps must be aborted as well."""
         return self._requests > 1
 
 
 class ExecutionObserver(Protocol):
-    """Someone to be told: a screen, a log."""
+    """Receiver of the events of an execution, such as a display or a log."""
 
     def step_started(self, step: Step) -> None:
-        """Take note that *step* was started."""
+        """Handle the start of *step*."""
 
     def step_progressed(self, step: Step, status: TaskStatus) -> None:
-        """Take note of how far *step* is; told at every look."""
+        """Handle the progress of *step*; called at every poll."""
 
     def step_waiting(self, step: Step, detail: str) -> None:
-        """Take note that *step* cannot go on for now; told when *detail* changes."""
+        """Handle that *step* is delayed; called when *detail* changes."""
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
-        """Take note of what came of *step*, also if it was never started."""
+        """Handle the outcome of *step*, also if it was never started."""
 
 
 class NullObserver:
-    """Tells nobody."""
+    """Execution observer that ignores all events."""
 
     def step_started(self, step: Step) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def step_progressed(self, step: Step, status: TaskStatus) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def step_waiting(self, step: Step, detail: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def step_finished(self, step: Step, record: StepRecord) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionContext:
-    """What whoever carries out steps has at hand.
+    """Dependencies of the plan executor.
 
     Attributes:
-        platform: Where they are carried out.
+        platform: Executes the actions.
         clock: The time.
-        store: Where they are recorded.
-        limits: What the operator allows.
-        observer: Who is told.
-        cancellation: How the operator stops it.
-        poll_interval: Seconds between two looks.
+        store: Records the steps.
+        limits: Limits of the operator.
+        observer: Receives the events of the execution.
+        cancellation: Stop and abort requests of the operator.
+        poll_interval: Seconds between two polls.
     """
 
     platform: Platform

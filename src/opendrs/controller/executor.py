@@ -1,4 +1,4 @@
-"""Execute a plan: start each step when its dependencies, the guard and the limits allow it."""
+"""Execute a plan: start each step when dependencies, guard and limits allow it."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ from opendrs.ports import Outcome, StepRecord
 
 @dataclass(frozen=True, slots=True)
 class ExecutionReport:
-    """What came of a plan.
+    """Result of the execution of a plan.
 
     Attributes:
-        records: One per step, in the order of the plan; all have an outcome.
+        records: One record per step, in the order of the plan; all have an outcome.
     """
 
     records: tuple[StepRecord, ...] = ()
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many steps ended in *outcome*."""
+        """Return the number of steps with *outcome*."""
         return sum(record.outcome is outcome for record in self.records)
 
     @property
     def all_done(self) -> bool:
-        """Return whether every step was done."""
+        """Return True if the outcome of every step is done."""
         return self.count(Outcome.DONE) == len(self.records)
 
     @property
     def summary(self) -> str:
-        """Return the outcomes that occur, each with its number."""
+        """Return the number of steps of each outcome that occurs, as text."""
         counts = ((outcome, self.count(outcome)) for outcome in Outcome)
         parts = (f"{count} {outcome}" for outcome, count in counts if count)
         return ", ".join(parts) or "nothing to do"
 
 
 class PlanProgress:
-    """Which steps of a plan are still to start, and what came of the others.
+    """Pending steps of a plan, and the records of the finished ones.
 
     Args:
         plan: The plan.
-        run: What its execution is called.
-        context: What is at hand.
+        run: Name of the execution.
+        context: Dependencies of the execution.
     """
 
     def __init__(self, plan: Plan, run: str, context: ExecutionContext) -> None:
@@ -78,49 +78,49 @@ class PlanProgress:
 
     @property
     def pending(self) -> tuple[Step, ...]:
-        """Return the steps that are still to start, in the order of the plan."""
+        """Return the steps that have not started, in the order of the plan."""
         return tuple(self._pending.values())
 
     @property
     def records(self) -> tuple[StepRecord, ...]:
-        """Return what came of each step, in the order of the plan, at the end."""
+        """Return the records in the order of the plan; only valid at the end."""
         return tuple(self._finished[step.id] for step in self._plan.steps)
 
     def is_ready(self, step: Step, together: Iterable[Step] = ()) -> bool:
-        """Return whether *step* waits for nothing but those it starts with."""
+        """Return True if every dependency of *step* is finished or in *together*."""
         names = {companion.id for companion in together}
         return all(name in self._finished or name in names for name in step.depends_on)
 
     def record_intention(self, step: Step) -> StepRecord:
-        """Write down that *step* is about to start."""
+        """Write the record that *step* is about to start, and return it."""
         record = self._new_record(step)
         self._context.store.write(record)
         del self._pending[step.id]
         return record
 
     def record_end(self, record: StepRecord) -> None:
-        """Take note of how a step that was started has ended."""
+        """Record the end of a step that was started."""
         self._finished[record.step] = record
 
     def reject(self, steps: Iterable[Step], detail: str) -> None:
-        """Write down that *steps* may not start."""
+        """Finish *steps* as rejected."""
         self._finish(steps, Outcome.REJECTED, detail)
 
     def skip(self, steps: Iterable[Step], detail: str) -> None:
-        """Write down that *steps* are not started."""
+        """Finish *steps* as skipped."""
         self._finish(steps, Outcome.SKIPPED, detail)
 
     def skip_blocked(self) -> None:
-        """Skip every step that waits for one that was not done."""
+        """Skip every step with a dependency that ended and was not done."""
         for step in self.pending:
             for name in step.depends_on:
                 record = self._finished.get(name)
                 if record is not None and record.outcome is not Outcome.DONE:
-                    self.skip([step], f"it waits for {name}, which was not done")
+                    self.skip([step], f"dependency not done: {name}")
                     break
 
     def report_waiting(self, steps: Iterable[Step], detail: str) -> None:
-        """Tell the watcher that *steps* cannot start yet, unless it knows."""
+        """Notify the observer that *steps* are delayed, once for each *detail*."""
         for step in steps:
             if self._reported.get(step.id) != detail:
                 self._reported[step.id] = detail
@@ -149,7 +149,7 @@ class PlanProgress:
         )
 
 
-# What may pass once the moves of this plan that are under way have ended.
+# Rejections that may not apply any more once running steps of this plan have ended.
 _TEMPORARY_REASONS = frozenset(
     {
         RejectionReason.TARGET_OFFLINE,
@@ -162,28 +162,28 @@ _TEMPORARY_REASONS = frozenset(
     }
 )
 
-SETTLE_TIME = 10.0  # seconds until measurements show what has ended
+SETTLE_TIME = 10.0  # seconds until the metrics show that a step has ended
 
 
 def execute(plan: Plan, context: ExecutionContext, *, run: str) -> ExecutionReport:
-    """Carry out *plan* and return what came of each step.
+    """Execute *plan* and return the record of each step.
 
-    What a platform fails to do is an outcome. Only when the store fails, the
-    execution ends early; `resume` then follows what was started.
+    A failure of the platform is an outcome. Only a failure of the store ends the
+    execution early; `recover` then follows the steps that were started.
 
     Args:
-        plan: What to do.
-        context: With what.
-        run: What this execution is called; no other is called the same.
+        plan: The plan.
+        context: Dependencies of the execution.
+        run: Unique name of the execution.
 
     Raises:
-        StoreError: The record could not be kept.
+        StoreError: A record could not be written.
     """
     return _PlanExecution(plan, run, context).run()
 
 
 class _PlanExecution:
-    """One execution: what is still to start, what runs, what has ended."""
+    """State of one execution: pending, running and finished steps."""
 
     def __init__(self, plan: Plan, run: str, context: ExecutionContext) -> None:
         self._context = context
@@ -202,7 +202,7 @@ class _PlanExecution:
         self._power_failures = find_power_failures(context.store, context.clock.now())
 
     def run(self) -> ExecutionReport:
-        """Go on until every step has an outcome."""
+        """Run until every step has an outcome."""
         while True:
             self._poll_tasks()
             self._start_ready()
@@ -211,7 +211,7 @@ class _PlanExecution:
             self._context.clock.sleep(self._context.poll_interval)
 
     def _poll_tasks(self) -> None:
-        """Ask after what runs, and note what has ended."""
+        """Poll the running steps and record those that ended."""
         for tracker in self._running:
             if tracker.is_running:
                 tracker.poll()
@@ -223,14 +223,14 @@ class _PlanExecution:
         self._running = [tracker for tracker in self._running if tracker.is_running]
 
     def _record_end(self, tracker: TaskTracker) -> None:
-        """Record how a step has ended that was to be started."""
+        """Record the end of a step that was started."""
         self._progress.record_end(tracker.record)
         self._open_migrations.finish(tracker.record)
         self._last_ended_at = self._context.clock.monotonic()
         self._refresh_power_failures((tracker.step,))
 
     def _refresh_power_failures(self, steps: GroupSteps) -> None:
-        """Read the failures again if *steps* power a node on or off."""
+        """Read the power failures again if *steps* power a node on or off."""
         context = self._context
         if any(isinstance(step.action, PowerOn | PowerOff) for step in steps):
             self._power_failures = find_power_failures(
@@ -241,8 +241,7 @@ class _PlanExecution:
         if self._context.cancellation.stop_requested:
             self._progress.skip(self._progress.pending, "stopped by the operator")
         self._progress.skip_blocked()
-        # Without this, a cluster would be observed for nothing while it is
-        # busy, which some platforms take a second for.
+        # An observation takes a second on some platforms; avoid needless ones.
         busy = len(self._running) >= self._context.limits.max_parallel_migrations
         if busy or not any(map(self._progress.is_ready, self._progress.pending)):
             return
@@ -251,7 +250,7 @@ class _PlanExecution:
             self._process_ready(snapshot)
 
     def _observe(self) -> Snapshot | None:
-        """Return the cluster as it is, or None when it cannot be seen now."""
+        """Return the current snapshot, or None if the cluster is unreachable."""
         now = self._context.clock.monotonic()
         if self._observe_backoff.is_waiting(now):
             return None
@@ -261,12 +260,12 @@ class _PlanExecution:
         except PlatformUnavailableError as error:
             self._observe_backoff.record_failure(now)
             if self._observe_backoff.is_exhausted(now):
-                self._progress.skip(pending, f"the cluster cannot be seen: {error}")
+                self._progress.skip(pending, f"cluster unreachable: {error}")
             else:
                 self._progress.report_waiting(pending, str(error))
             return None
         except PlatformError as error:
-            self._progress.skip(pending, f"the cluster cannot be seen: {error}")
+            self._progress.skip(pending, f"cluster unreachable: {error}")
             return None
         self._observe_backoff.reset()
         reliable = exclude_nodes(
@@ -275,7 +274,7 @@ class _PlanExecution:
         return add_recent_actions(reliable, self._recent_actions)
 
     def _process_ready(self, snapshot: Snapshot) -> None:
-        """Start, refuse or put off every unit that is ready."""
+        """Start, reject or defer every step group that is ready."""
         pending = self._progress.pending
         ready = [
             group
@@ -283,13 +282,13 @@ class _PlanExecution:
             if all(self._progress.is_ready(step, group) for step in group)
         ]
         if not ready and not self._running:
-            detail = "it is to start together with a step that waits for it"
+            detail = "depends on a step of the same move group"
             self._progress.skip(pending, detail)
         for group in ready:
             snapshot = self._process_group(group, snapshot)
 
     def _process_group(self, group: GroupSteps, snapshot: Snapshot) -> Snapshot:
-        """Return the cluster with what was started."""
+        """Start, reject or defer *group*; return *snapshot* with what was started."""
         actions = [step.action for step in group]
         limits = self._context.limits
         rejection = check(actions, snapshot, limits)
@@ -310,7 +309,7 @@ class _PlanExecution:
         return snapshot
 
     def _is_temporary(self, rejection: Rejection) -> bool:
-        """Return whether it may be an effect of what runs, or ended just now."""
+        """Return True if a running step, or one that just ended, may be the cause."""
         if rejection.reason not in _TEMPORARY_REASONS:
             return False
         if self._running:
@@ -323,9 +322,9 @@ class _PlanExecution:
     def _may_stay_over_limit(
         self, actions: Sequence[Action], snapshot: Snapshot
     ) -> bool:
-        """Return whether only migrations that cannot be waited for prevent *actions*.
+        """Return True if only migrations of unreachable nodes prevent *actions*.
 
-        Nothing shows when a migration ends of which a node does not answer.
+        The end of a migration is not visible while one of its nodes is unreachable.
         """
         limits = self._context.limits
         return (
@@ -337,7 +336,7 @@ class _PlanExecution:
         )
 
     def _defer(self, group: GroupSteps, rejection: Rejection) -> None:
-        """Let *group* wait: for what runs here, or else until patience ends."""
+        """Let *group* wait for running steps, or else at most for the timeout."""
         now = self._context.clock.monotonic()
         if self._running:
             self._stall_backoff.reset()
@@ -349,7 +348,7 @@ class _PlanExecution:
             self._progress.report_waiting(group, rejection.detail)
 
     def _start(self, group: GroupSteps, snapshot: Snapshot) -> None:
-        """Start *group*: all intentions first, and no further than one that fails."""
+        """Record all steps of *group*, then start them until one fails to start."""
         self._stall_backoff.reset()
         self._open_migrations.start(_migrations(group), snapshot)
         trackers = [
@@ -367,13 +366,14 @@ class _PlanExecution:
             if not tracker.was_accepted:
                 for remaining in trackers[position + 1 :]:
                     remaining.finish(
-                        Outcome.SKIPPED, f"{tracker.step.id}, bound to it, failed"
+                        Outcome.SKIPPED,
+                        f"step {tracker.step.id} of the same move group failed",
                     )
                 return
 
 
 def _without_unreachable_migrations(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* without the migrations of which a node does not answer."""
+    """Return *snapshot* without the migrations from or to an unreachable node."""
     guests = {
         name: replace(guest, migrating_to=None)
         if not all(snapshot.nodes[node].reachable for node in guest.occupied_nodes)

@@ -1,4 +1,4 @@
-"""Recent actions from the store; recorded times in the future are treated as now."""
+"""Recent actions from the store, and correction of recorded times in the future."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.node_inventory import load_known_nodes, save_known_nodes
 from opendrs.model import GuestId, Limits, NodeId, PowerOff, PowerOn, Snapshot
 from opendrs.ports import Outcome, StepRecord, Store
@@ -15,11 +15,11 @@ from opendrs.ports import Outcome, StepRecord, Store
 
 @dataclass(frozen=True, slots=True)
 class RecentActions:
-    """What may still have to rest.
+    """Guests and nodes for which the cooldown may not have elapsed.
 
     Attributes:
-        migrated_at: When each guest was moved.
-        powered_on_at: When each node was woken.
+        migrated_at: Time of the last migration of each guest.
+        powered_on_at: Time of the last power-on of each node.
     """
 
     migrated_at: Mapping[GuestId, datetime]
@@ -27,10 +27,10 @@ class RecentActions:
 
 
 def recent_actions(store: Store, limits: Limits, now: datetime) -> RecentActions:
-    """Return what the record knows of who was moved, and what was woken.
+    """Return the migrations and power-ons within the cooldown before *now*.
 
     Raises:
-        StoreError: The record cannot be read.
+        StoreError: The store cannot be read.
     """
     return RecentActions(
         last_migrations(store, limits, now), last_power_ons(store, limits, now)
@@ -40,9 +40,9 @@ def recent_actions(store: Store, limits: Limits, now: datetime) -> RecentActions
 def last_migrations(
     store: Store, limits: Limits, now: datetime
 ) -> dict[GuestId, datetime]:
-    """Return when each guest was moved that may still have to cool down.
+    """Return the time of the last migration of each guest within the cooldown.
 
-    A move of unknown outcome counts as one.
+    A migration with the outcome lost counts as well.
     """
     migrated_at: dict[GuestId, datetime] = {}
     for record in _recent_records(store, limits, now):
@@ -58,9 +58,9 @@ def last_migrations(
 def last_power_ons(
     store: Store, limits: Limits, now: datetime
 ) -> dict[NodeId, datetime]:
-    """Return when each node was woken that may still have to stay on.
+    """Return the time of the last power-on of each node within the cooldown.
 
-    A node that was no longer waited for counts as well: it may have come late.
+    A power-on that timed out counts as well: the node may have come online later.
     """
     return {
         record.action.node: min(record.ended_at, now)
@@ -72,9 +72,10 @@ def last_power_ons(
 
 
 def add_recent_actions(snapshot: Snapshot, recent: RecentActions) -> Snapshot:
-    """Return *snapshot* with the times at which who is in it was moved or woken.
+    """Return *snapshot* with the times of the last migrations and power-ons.
 
-    A platform that knows of a later time is believed; none is later than the snapshot.
+    A later time reported by the platform has precedence. No time is later than the
+    snapshot.
     """
     guests = {
         name: replace(guest, migrated_at=min(at, snapshot.taken_at))
@@ -102,15 +103,15 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 def _recent_records(
     store: Store, limits: Limits, now: datetime
 ) -> Iterator[StepRecord]:
-    """Yield the steps that may have ended within the cooldown."""
+    """Yield the records of steps that may have ended within the cooldown."""
     yield from store.recent(now - timedelta(seconds=limits.cooldown))
 
 
 def correct_times(store: Store, now: datetime) -> None:
-    """Set all times in the record that are after *now* to *now*, with one warning.
+    """Set all times in the store that are after *now* to *now*, with one warning.
 
     Raises:
-        StoreError: The record cannot be read or kept.
+        StoreError: The store cannot be read or written.
     """
     corrected_count = store.correct_times(now)
     nodes = load_known_nodes(store)
@@ -122,10 +123,10 @@ def correct_times(store: Store, now: datetime) -> None:
 
 
 def warn_future_records(store: Store, now: datetime) -> None:
-    """Warn of times in the record that are after *now*, where it is only read.
+    """Log a warning if the store contains times after *now*; correct nothing.
 
     Raises:
-        StoreError: The record cannot be read.
+        StoreError: The store cannot be read.
     """
     nodes = load_known_nodes(store).values()
     _log_future_times(
@@ -134,7 +135,7 @@ def warn_future_records(store: Store, now: datetime) -> None:
 
 
 def warn_future_snapshot(snapshot: Snapshot) -> None:
-    """Warn of times in *snapshot* that are after it was taken."""
+    """Log a warning if *snapshot* contains times after it was taken."""
     guests = (guest.migrated_at for guest in snapshot.guests.values())
     nodes = (node.powered_on_at for node in snapshot.nodes.values())
     times = [at for at in (*guests, *nodes) if at is not None]
@@ -144,9 +145,9 @@ def warn_future_snapshot(snapshot: Snapshot) -> None:
 def _log_future_times(source: str, times: int) -> None:
     if times:
         log_event(
-            "times-in-future",
-            f"{source}: times in the future are treated as now: {times}; check the clock "
-            "of this machine",
+            LogEventCode.TIMES_IN_FUTURE,
+            f"{source}: times in the future are treated as now: {times}; "
+            "check the clock of this machine",
             level=logging.WARNING,
             times=times,
         )

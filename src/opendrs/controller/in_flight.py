@@ -1,8 +1,8 @@
-"""Migrations that may be running, whether they are seen or not.
+"""Migrations that may be running, visible or not.
 
-A host that stops answering does not stop its migrations. So each counts on both of
-its nodes, as it was last seen, until its outcome is known: also one that was lost or
-that others have started, in the cycles after, and after a restart.
+A host that becomes unreachable does not stop its migrations. Each migration therefore
+counts on both nodes with the last known values until its outcome is known. This
+includes lost migrations and those started by others, over cycles and restarts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OpenMigration:
 
     Attributes:
         migration: The migration.
-        guest: The guest as it was last seen on the source, migrating to the target.
+        guest: Last known state of the guest on the source, migrating to the target.
     """
 
     migration: Migration
@@ -56,21 +56,21 @@ class OpenMigration:
 
     @property
     def key(self) -> MigrationKey:
-        """Return the guest and both nodes, which identify it."""
+        """Return the identity of the migration: the guest and both nodes."""
         return _migration_key(self.migration)
 
 
 class OpenMigrations:
-    """The migrations that may be running, as the store keeps them.
+    """The migrations in the store that may be running.
 
-    Those that `start` was called for run until `finish`. The others were lost, or others
-    have started them: how they ended is judged by what is seen.
+    A migration passed to `start` runs until `finish`. All others are lost or were
+    started by others; their end is determined from snapshots.
 
     Args:
-        store: Where they are kept.
+        store: Contains the migrations.
 
     Raises:
-        StoreError: They cannot be read.
+        StoreError: The migrations cannot be read.
     """
 
     def __init__(self, store: Store) -> None:
@@ -79,14 +79,14 @@ class OpenMigrations:
         self._running: set[MigrationKey] = set()
 
     def start(self, migrations: Sequence[Migration], snapshot: Snapshot) -> None:
-        """Record that *migrations* are about to start; written before they are.
+        """Record that *migrations* are about to start.
 
         Args:
             migrations: The migrations.
             snapshot: The cluster, with their guests.
 
         Raises:
-            StoreError: It cannot be kept.
+            StoreError: The store cannot be written.
         """
         for migration in migrations:
             guest = replace(
@@ -98,12 +98,12 @@ class OpenMigrations:
             self._save()
 
     def adopt(self, migrations: Iterable[Migration]) -> None:
-        """Record that an earlier process has started *migrations*.
+        """Record *migrations* that a previous process has started.
 
-        Of a guest that it did not record, only the name is known.
+        For a guest that it did not record, only the name is known.
 
         Raises:
-            StoreError: It cannot be kept.
+            StoreError: The store cannot be written.
         """
         for migration in migrations:
             unobserved = OpenMigration(migration, _unobserved_guest(migration))
@@ -112,10 +112,10 @@ class OpenMigrations:
         self._save()
 
     def finish(self, record: StepRecord) -> None:
-        """Record the outcome of a step: one that was lost may still be running.
+        """Record the outcome of a step; a lost migration may still be running.
 
         Raises:
-            StoreError: It cannot be kept.
+            StoreError: The store cannot be written.
         """
         if isinstance(record.action, PowerOn | PowerOff):
             return
@@ -125,7 +125,7 @@ class OpenMigrations:
         self._save()
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* with every migration that may be running on both its nodes."""
+        """Return *snapshot* with each possibly running migration on both nodes."""
         self._update(snapshot)
         open_migrations = [
             m for m in self._known.values() if self._may_be_running(m, snapshot)
@@ -137,13 +137,13 @@ class OpenMigrations:
         )
 
     def forget_ended(self, snapshot: Snapshot, platform: Platform) -> None:
-        """Keep the migrations that are seen, and forget those that are over.
+        """Save the migrations visible in *snapshot*; remove those that ended.
 
-        The platform is asked again about a guest that is seen on its source and not
-        migrating, while the target does not answer.
+        The platform is queried again about a guest that is on its source and not
+        migrating while the target is unreachable.
 
         Raises:
-            StoreError: It cannot be kept.
+            StoreError: The store cannot be written.
         """
         before = dict(self._known)
         self._update(snapshot)
@@ -157,7 +157,7 @@ class OpenMigrations:
             self._save()
 
     def _update(self, snapshot: Snapshot) -> None:
-        """Remember the guests of migrations as they are seen, and new migrations."""
+        """Update the guests of known migrations, and add new migrations."""
         for key, known in self._known.items():
             if (guest := _guest_on_source(known, snapshot)) is not None:
                 self._known[key] = OpenMigration(known.migration, guest)
@@ -179,25 +179,25 @@ class OpenMigrations:
 
 
 def load_open_migrations(store: Store) -> tuple[OpenMigration, ...]:
-    """Return the migrations that may be running, as the store has them.
+    """Return the migrations in the store that may be running.
 
     Raises:
-        StoreError: They cannot be read.
+        StoreError: The migrations cannot be read.
     """
     saved: Any = (store.load(STORE_KEY) or {}).get("migrations", [])
     try:
         return tuple(map(_decode_migration, saved))
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(
-            f"record of migrations in flight: not readable: {error!r}"
+            f'store: entry "{STORE_KEY}" cannot be decoded: {error!r}'
         ) from error
 
 
 def add_open_migrations(snapshot: Snapshot, store: Store) -> Snapshot:
-    """Return *snapshot* with the migrations that the store knows and that are not over.
+    """Return *snapshot* with the migrations in the store that have not ended.
 
     Raises:
-        StoreError: They cannot be read.
+        StoreError: The migrations cannot be read.
     """
     open_migrations = [
         known for known in load_open_migrations(store) if not has_ended(known, snapshot)
@@ -208,13 +208,12 @@ def add_open_migrations(snapshot: Snapshot, store: Store) -> Snapshot:
 
 
 def has_ended(known: OpenMigration, snapshot: Snapshot) -> bool:
-    """Return whether *snapshot* shows that a migration of unknown outcome has ended.
+    """Return True if *snapshot* shows that a lost migration has ended.
 
-    It has when its guest is seen on a node that answers, and is not migrating, or is
-    not seen at all. Unless the guest runs elsewhere than on the source, the state of
-    both nodes must be known: without one of them, a platform may not show that the
-    guest migrates, or not the guest. A node that is off, or that the platform does
-    not have any more, runs none.
+    It has ended if the guest is not migrating and on a reachable node, or is absent.
+    Unless the guest runs on another node than the source, the state of both nodes
+    must be known. Otherwise the platform may hide the guest or its migration. A node
+    that is offline, or not part of the cluster any more, runs no migration.
     """
     endpoints = [
         snapshot.nodes[name] for name in known.endpoints if name in snapshot.nodes
@@ -232,10 +231,10 @@ def has_ended(known: OpenMigration, snapshot: Snapshot) -> bool:
 
 
 def _has_failed(known: OpenMigration, snapshot: Snapshot, platform: Platform) -> bool:
-    """Return whether the platform reports that a lost migration has failed.
+    """Return True if the platform reports that a lost migration has failed.
 
-    It is asked where the source answers and shows the guest, and not that it migrates:
-    then the answer is about this guest, and comes at once.
+    The platform is queried only if the source is reachable and has the guest without
+    a migration. Then the response is about this guest and immediate.
     """
     guest = snapshot.guests.get(known.migration.guest)
     if _guest_on_source(known, snapshot) is None or guest is None or guest.migrating_to:
@@ -248,7 +247,7 @@ def _has_failed(known: OpenMigration, snapshot: Snapshot, platform: Platform) ->
 
 
 def _guest_on_source(known: OpenMigration, snapshot: Snapshot) -> Guest | None:
-    """Return the guest as it is seen on the source, migrating; None if it is not."""
+    """Return the guest on the source as migrating; None if it is not visible there."""
     guest = snapshot.guests.get(known.migration.guest)
     if guest is None or guest.node != known.migration.source or not guest.is_active:
         return None
@@ -262,7 +261,7 @@ def _guest_on_source(known: OpenMigration, snapshot: Snapshot) -> Guest | None:
 def _count_on_both_nodes(
     migrations: Iterable[OpenMigration], snapshot: Snapshot
 ) -> Snapshot:
-    """Return *snapshot* with *migrations*, each on both its nodes."""
+    """Return *snapshot* with *migrations*, each on both nodes."""
     nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
     for known in migrations:
         for name in known.endpoints:
@@ -281,10 +280,10 @@ def _count_on_both_nodes(
 def _add_guest_usage(
     known: OpenMigration, snapshot: Snapshot, nodes: dict[NodeId, Node]
 ) -> None:
-    """Let a guest that is not seen on its source burden both nodes.
+    """Add the usage of a guest that is not visible on its source to both nodes.
 
-    The target must be able to run it; the source, if it answers, to run it on. The
-    memory on the target is counted for every guest that migrates there.
+    The target must have the resources to run the guest, and so must a reachable
+    source. Memory on the target is counted for every migrating guest elsewhere.
     """
     source, target = known.endpoints
     cpu, memory = known.guest.usage.cpu, known.guest.usage.memory

@@ -16,7 +16,7 @@ from opendrs.controller.cycle import (
     forget_ended_migrations,
 )
 from opendrs.controller.event_log import CycleLogger
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
 from opendrs.controller.executor import ExecutionReport, execute
 from opendrs.controller.history import correct_times
@@ -25,23 +25,21 @@ from opendrs.controller.serialization import cycle_record
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Snapshot, format_count
 
-INITIAL_BACKOFF = (
-    5.0  # seconds after which a platform that did not answer is asked again
-)
+INITIAL_BACKOFF = 5.0  # seconds until the first retry of an unreachable platform
 
 
 class WakeupEvent:
-    """Calls for a cycle before it is due; other threads may ring it."""
+    """Request for an early cycle; other threads may set it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def set(self) -> None:
-        """Call for a cycle."""
+        """Request a cycle."""
         self._event.set()
 
     def consume(self) -> bool:
-        """Return whether it was rung since this was last asked."""
+        """Return True if it was set since the last call, and clear it."""
         was_set = self._event.is_set()
         self._event.clear()
         return was_set
@@ -49,13 +47,15 @@ class WakeupEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """What the controller goes by.
+    """Settings of the control loop.
 
     Attributes:
-        interval: Seconds from one cycle to the next.
-        batch_window: Seconds from a ring of the bell to the cycle it calls for.
-        observe: Returns the cluster as it is now; may raise `PlatformError`.
-        require_alive: Raises an error when what runs beside the cycles does not.
+        interval: Seconds between the starts of two cycles.
+        batch_window: Seconds from a wakeup event to the requested cycle.
+        observe: Function that returns the current snapshot; may raise
+            `PlatformError`.
+        require_alive: Function that raises an error if a concurrent service, such as
+            the API server, has ended.
     """
 
     interval: float
@@ -65,13 +65,13 @@ class LoopSettings:
 
 
 class Controller:
-    """Runs cycles: what was left is followed, then observe, decide, act, record.
+    """Control loop: recover, observe, decide, record, execute.
 
     Args:
-        settings: What it goes by.
-        context: What is at hand.
-        decision_source: Who decides.
-        wakeup_event: Calls for a cycle before it is due.
+        settings: Settings of the loop.
+        context: Dependencies of the executor.
+        decision_source: Source of the decisions.
+        wakeup_event: Requests for early cycles.
     """
 
     def __init__(
@@ -92,15 +92,15 @@ class Controller:
         self._cycle_count = 0
 
     def run_forever(self) -> None:
-        """Run cycles until the brake is pulled, and what runs has ended.
+        """Run cycles until stopped and all running steps have ended.
 
-        A platform that does not answer is told once, and asked again.
+        An unreachable platform is logged once and retried.
 
         Raises:
-            PermissionDeniedError: The platform refuses for want of permission.
-            UnsupportedError: It cannot do at all what is needed.
-            ConfigurationError: What the operator wrote does not fit the cluster.
-            StoreError: The record could not be kept.
+            PermissionDeniedError: A permission on the platform is missing.
+            UnsupportedError: The platform does not support a required function.
+            ConfigurationError: The configuration does not fit the cluster.
+            StoreError: The store could not be read or written.
         """
         while self._wait_until_due():
             try:
@@ -109,24 +109,25 @@ class Controller:
                 raise
             except PlatformError as error:
                 self._record_unreachable(error)
-        log_event("controller-stopped", "stopped: nothing runs any more")
+        log_event(
+            LogEventCode.CONTROLLER_STOPPED, "controller stopped: no step is running"
+        )
 
     def run_once(self) -> ExecutionReport:
-        """Run one cycle and return what came of it.
+        """Run one cycle and return the report of its execution.
 
         Raises:
-            PlatformError: The cluster cannot be seen.
-            ConfigurationError: What the operator wrote does not fit it.
-            StoreError: The record could not be kept.
+            PlatformError: The cluster is unreachable.
+            ConfigurationError: The configuration does not fit the cluster.
+            StoreError: The store could not be read or written.
         """
         context, source = self._context, self._decision_source
         self._timer.start_cycle(context.clock.monotonic())
         correct_times(context.store, context.clock.now())
         self._recover()
         source.reconcile()
-        if (
-            context.cancellation.stop_requested
-        ):  # who stops what is old wants nothing new
+        # A stop during the recovery also prevents a new plan.
+        if context.cancellation.stop_requested:
             return ExecutionReport()
         observed = self._settings.observe()
         self._record_reachable()
@@ -147,23 +148,25 @@ class Controller:
         report = execute(decision.plan, context, run=run)
         source.reconcile()
         if report.records:
-            log_event("plan-executed", f"executed: {report.summary}", run=run)
+            log_event(
+                LogEventCode.PLAN_EXECUTED, f"plan executed: {report.summary}", run=run
+            )
         return report
 
     def _recover(self) -> None:
-        """Follow to its end what an earlier process has left."""
+        """Follow the unfinished steps of a previous run to their end."""
         unfinished = self._context.store.unfinished()
         if unfinished:
             log_event(
-                "recovery-started",
-                f"an earlier process left {format_count(len(unfinished), 'step')} under way; "
-                "following",
+                LogEventCode.RECOVERY_STARTED,
+                f"recovering {format_count(len(unfinished), 'unfinished step')} "
+                "of a previous run",
                 steps=len(unfinished),
             )
             recover(self._context)
 
     def _wait_until_due(self) -> bool:
-        """Wait until a cycle is due; return False when the brake is pulled first."""
+        """Wait until a cycle is due; return False if a stop is requested first."""
         while not self._context.cancellation.stop_requested:
             self._settings.require_alive()
             now = self._context.clock.monotonic()
@@ -176,19 +179,20 @@ class Controller:
         return False
 
     def _run_name(self, now: datetime) -> str:
-        """Return what the execution of this cycle is called; none other is."""
+        """Return a unique name for the execution of this cycle."""
         self._cycle_count += 1
         return f"run {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()} {self._cycle_count}"
 
     def _record_unreachable(self, error: PlatformError) -> None:
-        """Take note that the cluster cannot be seen; tell it once."""
+        """Schedule a retry of the unreachable cluster; log the first failure."""
         now = self._context.clock.monotonic()
         self._backoff.record_failure(now)
         self._timer.expedite(now, self._backoff.delay)
         if not self._reported_error:
             log_event(
-                "cluster-unreachable",
-                f"the cluster cannot be seen: {error}",
+                LogEventCode.CLUSTER_UNREACHABLE,
+                f"cluster unreachable: {error}; "
+                f"retrying in {self._backoff.delay:.0f} s",
                 level=logging.WARNING,
             )
         self._reported_error = str(error)
@@ -196,5 +200,5 @@ class Controller:
     def _record_reachable(self) -> None:
         self._backoff.reset()
         if self._reported_error:
-            log_event("cluster-reachable", "the cluster can be seen again")
+            log_event(LogEventCode.CLUSTER_REACHABLE, "cluster reachable again")
         self._reported_error = ""

@@ -1,6 +1,7 @@
-"""What the record remembers of nodes, for when they do not answer.
+"""Inventory of nodes in the store, for nodes that are powered off.
 
-A node that sleeps cannot be asked what it is, and a plan to wake it needs to know.
+A node that is powered off cannot report its capacity, and a plan that powers it on
+requires the capacity.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ STORE_KEY = "nodes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownNode:
-    """A node as it was when it took part.
+    """Last known properties of a node.
 
     Attributes:
-        seen_at: When it was last seen.
-        capacity: What it has in all.
-        architecture: Its instruction set; None when unknown.
-        cpu_model: Its processor model; None when unknown.
+        seen_at: Time of the last snapshot in which the node was reachable.
+        capacity: Capacity of the node.
+        architecture: Instruction set; None if unknown.
+        cpu_model: Processor model; None if unknown.
     """
 
     seen_at: datetime
@@ -44,10 +45,10 @@ class KnownNode:
 
 
 def record_nodes(snapshot: Snapshot, store: Store) -> None:
-    """Remember what can be seen of the nodes of *snapshot*, and no others.
+    """Save the properties of the reachable nodes; remove nodes not in *snapshot*.
 
     Raises:
-        StoreError: The record cannot be read or kept.
+        StoreError: The store cannot be read or written.
     """
     known = load_known_nodes(store)
     current = {
@@ -60,23 +61,23 @@ def record_nodes(snapshot: Snapshot, store: Store) -> None:
 
 
 def save_known_nodes(nodes: Mapping[NodeId, KnownNode], store: Store) -> None:
-    """Remember *nodes*, and no others.
+    """Replace the inventory by *nodes*.
 
     Raises:
-        StoreError: They cannot be kept.
+        StoreError: The store cannot be written.
     """
     store.save(STORE_KEY, {name: _encode_node(node) for name, node in nodes.items()})
 
 
 def fill_known_nodes(snapshot: Snapshot, store: Store) -> Snapshot:
-    """Return *snapshot* with what the record knows of nodes that do not answer.
+    """Return *snapshot* with the inventory of nodes that are unreachable.
 
-    A node that was put to sleep, and was not seen since, is offline: whether it
-    still is cannot be asked of every node. Of one that is offline, what it has is
-    remembered.
+    A node that was powered off and not seen since is treated as offline, because not
+    every node can report its power state. The capacity of an offline node is taken
+    from the inventory.
 
     Raises:
-        StoreError: The record cannot be read.
+        StoreError: The store cannot be read.
     """
     unobserved = {NodeState.UNKNOWN, NodeState.OFFLINE}
     if not any(node.state in unobserved for node in snapshot.nodes.values()):
@@ -102,22 +103,24 @@ def fill_known_nodes(snapshot: Snapshot, store: Store) -> Snapshot:
 
 
 def load_known_nodes(store: Store) -> dict[NodeId, KnownNode]:
-    """Return the nodes that the record remembers.
+    """Return the inventory.
 
     Raises:
-        StoreError: The record cannot be read, or not understood.
+        StoreError: The inventory cannot be read or decoded.
     """
     saved = store.load(STORE_KEY) or {}
     try:
         return {NodeId(name): _decode_node(plain) for name, plain in saved.items()}
     except (KeyError, TypeError, ValueError, StoreError) as error:
-        raise StoreError(f"the record of nodes is not readable: {error!r}") from error
+        raise StoreError(
+            f'store: entry "{STORE_KEY}" cannot be decoded: {error!r}'
+        ) from error
 
 
 def _powered_off_nodes(
     snapshot: Snapshot, known: Mapping[NodeId, KnownNode], store: Store
 ) -> set[NodeId]:
-    """Return the unknown nodes that were put to sleep since they were last seen."""
+    """Return the unknown nodes that were powered off since they were last seen."""
     unknown = {
         name: min(known[name].seen_at, snapshot.taken_at)
         for name, node in snapshot.nodes.items()
@@ -158,7 +161,7 @@ def _encode_node(node: KnownNode) -> dict[str, object]:
     }
 
 
-def _decode_node(plain: Any) -> KnownNode:  # noqa: ANN401 -- as it was saved
+def _decode_node(plain: Any) -> KnownNode:  # noqa: ANN401 -- parsed JSON
     return KnownNode(
         seen_at=time_from_text(plain["seen_at"]),
         capacity=Resources(plain["cpu"], plain["memory"]),
@@ -167,7 +170,7 @@ def _decode_node(plain: Any) -> KnownNode:  # noqa: ANN401 -- as it was saved
     )
 
 
-def _optional_text(plain: Any) -> str | None:  # noqa: ANN401 -- as above
+def _optional_text(plain: Any) -> str | None:  # noqa: ANN401 -- parsed JSON
     if plain is None or isinstance(plain, str):
         return plain
     raise TypeError(plain)

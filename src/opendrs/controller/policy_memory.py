@@ -1,4 +1,4 @@
-"""The memory of a policy, as the store keeps it."""
+"""Memory of policies in the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 
-from opendrs.config import Diagnostic, pydantic_diagnostics
+from opendrs.config import Diagnostic, DiagnosticCode, pydantic_diagnostics
 from opendrs.errors import StoreError
 from opendrs.policies import Policy
 from opendrs.ports import Store
@@ -19,11 +19,11 @@ _FIELD = "memory"
 
 
 def load_memory(policy: Policy[MemoryT], store: Store) -> MemoryT:
-    """Return what *policy* remembers, or its first memory where there is none.
+    """Return the saved memory of *policy*, or its initial memory if none is saved.
 
     Raises:
-        StoreError: The record cannot be read, or holds something of another kind
-            than the policy says it remembers.
+        StoreError: The store cannot be read, or the saved value does not have the
+            type that the policy declares for its memory.
     """
     name = _store_key(policy)
     saved = store.load(name)
@@ -31,19 +31,16 @@ def load_memory(policy: Policy[MemoryT], store: Store) -> MemoryT:
         return policy.initial_memory()
     diagnostic = _check_memory(policy, saved)
     if diagnostic is not None:
-        raise StoreError(
-            f'the record holds something else as "{name}" than that policy '
-            f"remembers: {diagnostic}"
-        )
-    memory: MemoryT = saved[_FIELD]  # type: ignore[assignment]  # as it was saved
+        raise StoreError(f'store: entry "{name}" does not fit the policy: {diagnostic}')
+    memory: MemoryT = saved[_FIELD]  # type: ignore[assignment]  # just checked
     return memory
 
 
 def save_memory(policy: Policy[MemoryT], memory: MemoryT, store: Store) -> None:
-    """Keep what *policy* wants to remember, if it is anything.
+    """Save *memory* for the next cycle, unless it is None.
 
     Raises:
-        StoreError: It cannot be kept.
+        StoreError: The store cannot be written.
     """
     if memory is not None:
         store.save(_store_key(policy), {_FIELD: memory})
@@ -54,9 +51,9 @@ def _store_key(policy: Policy[Any]) -> str:
 
 
 def _check_memory(policy: Policy[Any], saved: object) -> Diagnostic | None:
-    """Return what is wrong with what was *saved*, if anything can be seen to be."""
+    """Return the first error in *saved*; None if it is valid or cannot be checked."""
     if not isinstance(saved, dict) or _FIELD not in saved:
-        return Diagnostic((_FIELD,), "is missing")
+        return Diagnostic((_FIELD,), "is missing", code=DiagnosticCode.MISSING_KEY)
     adapter = _memory_adapter(type(policy))
     if adapter is None:
         return None
@@ -69,7 +66,7 @@ def _check_memory(policy: Policy[Any], saved: object) -> Diagnostic | None:
 
 @lru_cache(maxsize=16)
 def _memory_adapter(policy: type[Policy[Any]]) -> TypeAdapter[object] | None:
-    """Return the form of what such a policy remembers, if it says so."""
+    """Return a validator for the declared memory type, or None without one."""
     try:
         hints = get_type_hints(policy.initial_memory)
         return TypeAdapter(hints["return"])
@@ -80,4 +77,4 @@ def _memory_adapter(policy: type[Policy[Any]]) -> TypeAdapter[object] | None:
         PydanticSchemaGenerationError,
         PydanticUserError,
     ):
-        return None  # what others bring need not say it in words known here
+        return None  # an external policy may declare a type unknown to pydantic

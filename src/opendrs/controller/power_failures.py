@@ -1,7 +1,7 @@
-"""What the record tells of nodes that were switched, and did not follow.
+"""Exclusion of nodes that recently failed to power on or off.
 
-A node that did not wake would be chosen again and again, and one that did not go to
-sleep may still do so, with whoever was moved there meanwhile.
+Otherwise a node that does not power on would be selected repeatedly. A node that did
+not power off in time may still do so, with the guests that were migrated to it since.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from datetime import datetime, timedelta
 from opendrs.model import Node, NodeId, NodeState, PowerOff, PowerOn, Snapshot
 from opendrs.ports import MAX_POWER_OFF_DELAY, Outcome, StepRecord, Store
 
-INITIAL_RETRY_DELAY = timedelta(minutes=15)  # for a node that did not wake
-MAX_RETRY_DELAY = timedelta(hours=4)  # however often it did not
+INITIAL_RETRY_DELAY = timedelta(minutes=15)  # after the first failed power-on
+MAX_RETRY_DELAY = timedelta(hours=4)
 LOOKBACK = timedelta(days=1)
 _NEVER_STARTED = frozenset({Outcome.REJECTED, Outcome.SKIPPED})
 
 
 @dataclass(frozen=True, slots=True)
 class PowerFailure:
-    """A switch that a node did not follow, as far as is known.
+    """A power action of a node that did not succeed as far as known.
 
     Attributes:
-        action: What was wanted last.
-        attempts: How often in a row.
-        ended_at: When it was given up.
+        action: The last action.
+        attempts: Number of consecutive failures of the same action.
+        ended_at: Time of the last failure.
     """
 
     action: PowerOn | PowerOff
@@ -34,10 +34,10 @@ class PowerFailure:
     ended_at: datetime
 
     def effective_state(self, node: Node, now: datetime) -> NodeState:
-        """Return as what *node* counts because of it."""
+        """Return the state that *node* is treated as having at *now*."""
         elapsed = now - min(self.ended_at, now)
         if isinstance(self.action, PowerOn):
-            # Beyond 2 ** 10 the longest rest has long been reached.
+            # The exponent is limited: MAX_RETRY_DELAY is reached long before.
             delay = min(
                 MAX_RETRY_DELAY, INITIAL_RETRY_DELAY * 2 ** min(self.attempts - 1, 10)
             )
@@ -49,29 +49,29 @@ class PowerFailure:
 
 
 def exclude_failed_power_nodes(snapshot: Snapshot, store: Store) -> Snapshot:
-    """Return *snapshot* with nodes left alone that lately were switched in vain.
+    """Return *snapshot* without nodes that recently failed to power on or off.
 
-    One that sleeps and did not wake is unknown, so that another is woken: for 15
-    minutes, and twice as long each time. One that is online and was not seen to go
-    to sleep is in maintenance for half an hour: it receives nobody.
+    An offline node that failed to power on is unknown for 15 minutes, and twice as
+    long with each further failure, so that another node is selected. An online node
+    that failed to power off is in maintenance for half an hour: it receives no guest.
 
     Raises:
-        StoreError: The record cannot be read.
+        StoreError: The store cannot be read.
     """
     return exclude_nodes(snapshot, find_power_failures(store, snapshot.taken_at))
 
 
 def find_power_failures(store: Store, now: datetime) -> tuple[PowerFailure, ...]:
-    """Return for each node its last switch, if it was not seen to be followed so far.
+    """Return the last power action of each node for which it did not succeed.
 
     Raises:
-        StoreError: The record cannot be read.
+        StoreError: The store cannot be read.
     """
     return tuple(_latest_failures(store.recent(now - LOOKBACK)))
 
 
 def exclude_nodes(snapshot: Snapshot, failures: Iterable[PowerFailure]) -> Snapshot:
-    """Return *snapshot* as `exclude_failed_power_nodes` does, because of *failures*."""
+    """Return *snapshot* with the states of `exclude_failed_power_nodes`."""
     nodes = dict(snapshot.nodes)
     for failure in failures:
         node = nodes.get(failure.action.node)
@@ -82,7 +82,7 @@ def exclude_nodes(snapshot: Snapshot, failures: Iterable[PowerFailure]) -> Snaps
 
 
 def _latest_failures(records: tuple[StepRecord, ...]) -> Iterator[PowerFailure]:
-    """Yield for each node its last switch, if that was not seen to be followed."""
+    """Yield the last power action of each node if it did not succeed."""
     failures: dict[NodeId, PowerFailure] = {}
     for record in records:
         action = record.action

@@ -15,16 +15,17 @@ from opendrs.ports import Platform, StepRecord
 
 
 def recover(context: ExecutionContext) -> tuple[StepRecord, ...]:
-    """Follow what an earlier process has started to its end; start nothing.
+    """Follow the unfinished steps of a previous run to their end; start no step.
 
     Args:
-        context: With what; of the brake only the second pull counts here.
+        context: Dependencies of the executor. Only an abort request has an effect,
+            a stop request has none.
 
     Returns:
-        The records that had no outcome, each with its outcome now.
+        The records that had no outcome, now with an outcome.
 
     Raises:
-        StoreError: The record could not be kept.
+        StoreError: The store could not be read or written.
     """
     trackers = [
         TaskTracker(Step(record.step, record.action), record, context)
@@ -56,7 +57,7 @@ def _poll_until_ended(
 def _step_groups(
     trackers: Sequence[TaskTracker], platform: Platform
 ) -> list[StepGroup]:
-    """Return who was started together, as far as the rules can be seen."""
+    """Return the groups of steps that started together; none without the rules."""
     if len(trackers) < 2:
         return []
     try:

@@ -17,7 +17,7 @@ from opendrs.rules import Violation, violation_change
 
 
 def action_document(action: Action) -> dict[str, object]:
-    """Return *action* as plain values; switching a node has only a target."""
+    """Return *action* as plain values; a power action has only a target."""
     if isinstance(action, PowerOn | PowerOff):
         guest, source, target = None, None, action.node
     else:
@@ -31,7 +31,7 @@ def action_document(action: Action) -> dict[str, object]:
 
 
 def step_document(step: Step) -> dict[str, object]:
-    """Return one step as plain values."""
+    """Return *step* as plain values."""
     return {
         "id": step.id,
         **action_document(step.action),
@@ -53,6 +53,10 @@ def plan_document(
         "reason": decision.reason.value,
         "detail": decision.detail,
         "notes": list(decision.notes),
+        "skipped": [
+            {"guest": guest, "reason": each.reason.value, "detail": each.detail}
+            for guest, each in sorted(decision.skipped.items())
+        ],
         "before": dict(decision.before),
         "after": dict(decision.after),
         "violations": {
@@ -64,7 +68,7 @@ def plan_document(
 
 
 def violation_documents(violations: Iterable[Violation]) -> list[dict[str, object]]:
-    """Return violations of rules as plain values."""
+    """Return *violations* as plain values."""
     return [
         {
             "rule": each.rule.describe(),
@@ -83,24 +87,23 @@ def cycle_record(
     policy: Policy[Any],
     evaluation: Evaluation[Any],
 ) -> CycleRecord:
-    """Return what is kept of a cycle.
+    """Return the record of a cycle.
 
-    The same policy with these settings, this memory and this snapshot decides the
-    same again.
+    It contains the settings, memory and snapshot that reproduce the decision.
 
     Args:
-        run: What the execution of its plan is called.
-        now: When it was decided.
-        snapshot: What was decided about.
-        policy: What decided.
-        evaluation: What it remembered, and what it decided.
+        run: Name of the execution of the plan.
+        now: Time of the decision.
+        snapshot: The snapshot that was evaluated.
+        policy: The policy.
+        evaluation: Memory before the decision, and the decision.
     """
     decision = evaluation.decision
     return CycleRecord(
         run=run,
         decided_at=now,
         document={
-            "settings": _plain(asdict(policy)),  # type: ignore[call-overload]  # they are dataclasses
+            "settings": _plain(asdict(policy)),  # type: ignore[call-overload]  # a dataclass
             "memory": _plain(evaluation.memory),
             "snapshot": snapshot_document(snapshot),
             "decision": _plain(plan_document(policy.name, decision, snapshot)),
@@ -109,9 +112,9 @@ def cycle_record(
 
 
 def _plain(value: object) -> object:
-    """Return *value* as JSON has it: what is not finite is unknown there."""
+    """Return *value* as plain JSON values; numbers that are not finite become None."""
     return json.loads(json.dumps(value, default=str), parse_constant=_unknown)
 
 
 def _unknown(name: str) -> None:
-    """Return nothing, for a number that JSON does not have."""
+    """Return None for a number that JSON cannot represent."""

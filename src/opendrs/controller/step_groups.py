@@ -1,4 +1,4 @@
-"""Groups of steps that start together because a strict rule binds their guests."""
+"""Groups of steps that start together because of strict affinity rules."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _Key = tuple[GuestId, NodeId, NodeId, int]
 
 
 def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupSteps, ...]:
-    """Return *steps* in groups that start together, in the order of the first.
+    """Return *steps* in groups that start together, ordered by their first step.
 
-    Guests that strict rules keep together, also by way of other guests, start
-    together when they have the same way to go; every other step is alone.
+    Migrations of guests that strict affinity rules keep together, directly or through
+    other guests, form a group if they have the same source and target. Every other
+    step is a group of its own.
     """
     representatives = _group_representatives(rules)
     occurrences: Counter[tuple[GuestId, NodeId, NodeId]] = Counter()
@@ -39,7 +40,7 @@ def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupStep
             isinstance(action, LiveMigration | ColdMigration)
             and action.guest in representatives
         ):
-            # A guest that goes the same way twice does not do so at once.
+            # A second migration of a guest along the same path starts later.
             move = (action.guest, action.source, action.target)
             occurrences[move] += 1
             representative = representatives[action.guest]
@@ -49,7 +50,7 @@ def group_steps(steps: Sequence[Step], rules: Iterable[Rule]) -> tuple[GroupStep
 
 
 def binding_rules(group: Sequence[Step], rules: Iterable[Rule]) -> tuple[Affinity, ...]:
-    """Return the strict rules that keep the guests of *group* together."""
+    """Return the strict affinity rules of the guests of *group*."""
     guests = {
         step.action.guest
         for step in group
@@ -63,7 +64,7 @@ def _strict_affinities(rules: Iterable[Rule]) -> Iterable[Affinity]:
 
 
 def _group_representatives(rules: Iterable[Rule]) -> dict[GuestId, GuestId]:
-    """Return, for each guest that is bound to others, one that stands for all."""
+    """Return a representative of its move group for each guest with affinity rules."""
     groups: list[set[GuestId]] = []
     for rule in _strict_affinities(rules):
         merged = set(rule.guests)
@@ -75,15 +76,15 @@ def _group_representatives(rules: Iterable[Rule]) -> dict[GuestId, GuestId]:
 
 
 class StepGroup:
-    """Steps that were started together because a strict rule binds their guests.
+    """Steps that were started together because of strict affinity rules.
 
-    When one of them fails before any is done, the others are given up, so that
-    the guests stay together where they are. When they were torn apart all the
-    same, the last one to end says so.
+    If a step fails before any is done, the others are aborted, so that the guests
+    stay together on the source. If they are separated nevertheless, the detail of the
+    last step to end reports the violated rules.
 
     Args:
-        trackers: The steps, each followed to its end.
-        rules: The rules that bind the guests.
+        trackers: Trackers of the steps.
+        rules: Strict affinity rules of the guests.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class StepGroup:
             tracker.outcome_detail = self._rule_detail
 
     def cancel_if_failed(self) -> None:
-        """Give up who still runs, when another failed and none is done."""
+        """Abort the running steps if another step failed and none is done."""
         ended = [tracker for tracker in self._trackers if not tracker.is_running]
         if not ended or any(tracker.is_done for tracker in ended):
             return
@@ -103,11 +104,11 @@ class StepGroup:
         for tracker in self._trackers:
             if tracker.is_running:
                 tracker.request_abort(
-                    f"given up because {step_ids}, bound to it, did not go"
+                    f"cancelled: step {step_ids} of the same move group failed"
                 )
 
     def _rule_detail(self, outcome: Outcome) -> str:
-        """Return what to say about the rules when the last one ends in *outcome*."""
+        """Return the violated rules as text if the last step ends with *outcome*."""
         outcomes = [
             tracker.record.outcome
             for tracker in self._trackers
@@ -120,4 +121,4 @@ class StepGroup:
             return ""
         verb = "may be" if Outcome.LOST in all_outcomes else "is"
         rules = ", ".join(str(rule) for rule in self._rules)
-        return f"this rule {verb} broken now: {rules}"
+        return f"rule {verb} violated now: {rules}"

@@ -28,15 +28,16 @@ MIB = 1 << 20
 
 
 def join_details(*parts: str) -> str:
-    """Return what there is to say, in one line."""
+    """Return the parts that are not empty as one line."""
     return "; ".join(part for part in parts if part)
 
 
 def timeout_detail(action: Action, timeout: float, progress: Progress | None) -> str:
-    """Return that *action* took longer than *timeout* seconds, and why."""
+    """Return the detail of an *action* that took longer than *timeout* seconds."""
     if not isinstance(action, LiveMigration):
-        return f"did not end within {timeout:.0f} s"
-    return f"did not converge within {timeout:.0f} s{_transfer_rates(progress)}"
+        return f"timeout: did not finish within {timeout:.0f} s"
+    rates = _transfer_rates(progress)
+    return f"timeout: did not converge within {timeout:.0f} s{rates}"
 
 
 def _transfer_rates(progress: Progress | None) -> str:
@@ -44,33 +45,31 @@ def _transfer_rates(progress: Progress | None) -> str:
         return ""
     dirty_rate, bandwidth = progress.dirty_rate, progress.bandwidth
     parts = [
-        f"the guest writes {dirty_rate / MIB:.0f} MiB/s"
-        if dirty_rate is not None
-        else "",
-        f"{bandwidth / MIB:.0f} MiB/s are sent" if bandwidth is not None else "",
+        "" if dirty_rate is None else f"dirty rate {dirty_rate / MIB:.0f} MiB/s",
+        "" if bandwidth is None else f"bandwidth {bandwidth / MIB:.0f} MiB/s",
     ]
-    rates = " and ".join(part for part in parts if part)
+    rates = ", ".join(part for part in parts if part)
     return f": {rates}" if rates else ""
 
 
 def describe_location(platform: Platform, action: Action) -> str:
-    """Return where the guest is now and whether it runs, if that can be seen."""
+    """Return the current node and state of the guest as text; empty for a node."""
     if isinstance(action, PowerOn | PowerOff):
         return ""
     try:
         guest = platform.observe().guests.get(action.guest)
     except PlatformError:
-        return f"where {action.guest} is now could not be seen"
+        return f"location of {action.guest} unknown: platform unreachable"
     if guest is None:
-        return f"{action.guest} is on no node that answers"
+        return f"{action.guest} is on no reachable node"
     return f"{guest.id} is on {guest.node} ({guest.state})"
 
 
 def appears_done(platform: Platform, action: Action) -> bool:
-    """Return whether the cluster looks as if *action* was done.
+    """Return True if the cluster is in the state that *action* leads to.
 
     Raises:
-        PlatformError: It cannot be seen.
+        PlatformError: The cluster is unreachable.
     """
     snapshot = platform.observe()
     if isinstance(action, PowerOn | PowerOff):
@@ -86,27 +85,27 @@ def appears_done(platform: Platform, action: Action) -> bool:
 OutcomeDetail = Callable[[Outcome], str]
 
 
-def no_outcome_detail(outcome: Outcome) -> str:  # noqa: ARG001 - a Remark
-    """Return nothing: there is nothing to add to any outcome."""
+def no_outcome_detail(outcome: Outcome) -> str:  # noqa: ARG001 - an OutcomeDetail
+    """Return an empty text for every outcome."""
     return ""
 
 
 class TaskTracker:
-    """One step that was to be started, followed until its end.
+    """Tracker of one step from its start to its outcome.
 
-    The record is written before anything that follows from it. What the
-    platform says is believed; where a task was found again rather than
-    started, its end must show in the cluster as well, because an older task of
-    the same name may be what was found.
+    The record is written before each action that depends on it. The task status of
+    the platform is authoritative, with one exception: the end of a recovered task
+    must be visible in the cluster as well, because it may be an older task of the
+    same name.
 
-    The timeout is measured by the monotonic clock from when this process began to
-    follow the step. A step of an earlier process gets the full timeout again: the
-    clock may have been set in between, and what runs must not be aborted for that.
+    The timeout is measured with the monotonic clock from when this process began to
+    track the step. A step of a previous process gets the full timeout again: the
+    system clock may have been set in between, which must not abort a running step.
 
     Args:
         step: The step.
-        record: Its record, which is in the store and has no outcome.
-        context: What is at hand.
+        record: Record of the step in the store, without an outcome.
+        context: Dependencies of the executor.
     """
 
     def __init__(
@@ -129,19 +128,19 @@ class TaskTracker:
 
     @property
     def is_running(self) -> bool:
-        """Return whether the outcome is still open."""
+        """Return True if there is no outcome yet."""
         return self.record.outcome is None
 
     @property
     def is_done(self) -> bool:
-        """Return whether the step ended as it should."""
+        """Return True if the outcome is done."""
         return self.record.outcome is Outcome.DONE
 
     def start(self) -> None:
-        """Start it, and note its task.
+        """Start the step and record its task.
 
-        Where the platform complains, the task is looked for: a complaint that
-        came late may belong to a step that runs.
+        After most errors, the next poll searches for the task: a late error, such as
+        a timeout, does not mean that the step is not running.
         """
         try:
             task = self._context.platform.start(self.step.action)
@@ -155,15 +154,15 @@ class TaskTracker:
 
     @property
     def was_accepted(self) -> bool:
-        """Return whether the platform took it without complaint."""
+        """Return True if the platform accepted the step without an error."""
         return self.record.task is not None
 
     def request_abort(self, reason: str) -> None:
-        """Have it aborted for *reason*, at the next look and if it still runs."""
+        """Request an abort for *reason* at the next poll; the first reason counts."""
         self._abort_detail = self._abort_detail or reason
 
     def poll(self) -> None:
-        """Ask how it stands, and do what follows."""
+        """Query the task status and handle it."""
         if self._backoff.is_waiting(self._context.clock.monotonic()):
             return
         try:
@@ -174,14 +173,14 @@ class TaskTracker:
             else:
                 self._handle_ended(status)
         except (PermissionDeniedError, UnsupportedError) as error:
-            self._finish_lost(f"cannot be asked after: {error}")
+            self._finish_lost(f"task status not available: {error}")
         except PlatformError as error:
             self._handle_unreachable(error)
         else:
             self._backoff.reset()
 
     def finish(self, outcome: Outcome, *details: str) -> None:
-        """Write down *outcome*, and tell the watcher."""
+        """Record *outcome* and notify the observer."""
         self.record = replace(
             self.record,
             outcome=outcome,
@@ -210,19 +209,17 @@ class TaskTracker:
         if self._aborted_at is None and self._abort_detail:
             self._abort(task)
         elif self._aborted_at is not None and self._has_timed_out(self._aborted_at):
-            self._finish_lost(
-                f"{self._abort_detail}, and does not let itself be aborted"
-            )
+            self._finish_lost(f"{self._abort_detail}; the abort had no effect")
 
     def _abort(self, task: TaskId) -> None:
-        """Ask for the abort; again at the next look when nobody answers."""
+        """Abort *task*; retry at the next poll if the platform is unreachable."""
         try:
             self._context.platform.abort(task)
         except PlatformUnavailableError:
             return
         except PlatformError as error:
             self._context.observer.step_waiting(
-                self.step, f"cannot be aborted: {error}"
+                self.step, f"could not be aborted: {error}"
             )
         self._aborted_at = self._context.clock.monotonic()
 
@@ -260,7 +257,7 @@ class TaskTracker:
         elif self.record.task is None:
             self._finish_unstarted()
         else:
-            self._finish_lost(f"the platform no longer knows {self.record.task}")
+            self._finish_lost(f"task unknown to the platform: {self.record.task}")
 
     def _finish_unstarted(self) -> None:
         if self._start_error:
@@ -279,7 +276,7 @@ class TaskTracker:
         self._backoff.record_failure(now)
         if self._backoff.is_exhausted(now):
             seconds = self._context.limits.migration_timeout
-            self._finish_lost(f"could not be asked after for {seconds:.0f} s: {error}")
+            self._finish_lost(f"platform unreachable for {seconds:.0f} s: {error}")
         elif str(error) != self._reported_error:
             self._reported_error = str(error)
             self._context.observer.step_waiting(self.step, str(error))

@@ -1,4 +1,4 @@
-"""The independent check of each step on a fresh snapshot."""
+"""Independent check of each step on a fresh snapshot."""
 
 from opendrs.guard.checks import check as check
 from opendrs.guard.concurrency import check_concurrency as check_concurrency

@@ -1,8 +1,8 @@
-"""Checks of actions on a fresh snapshot, right before they start.
+"""Checks of actions on a fresh snapshot, before they start.
 
-The checks are one ordered table; the first that fails is the reason. The guard shares
-no code with the policies: it applies the actions to the snapshot and asks which rules
-are newly violated.
+The checks are one ordered table; the first that fails gives the reason. The guard
+shares no code with the policies: it applies the actions to the snapshot and compares
+the violations.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from opendrs.rules import new_violations
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """Moves that are to start together, and what they are judged by.
+    """Migrations that start together, with the input of the checks.
 
     Attributes:
-        migrations: The moves; at least one.
-        snapshot: The cluster as it is now.
-        limits: What the operator allows.
+        migrations: Migrations; at least one.
+        snapshot: Current state of the cluster.
+        limits: Limits of the operator.
     """
 
     migrations: tuple[Migration, ...]
@@ -49,16 +49,16 @@ class CheckContext:
 
     @property
     def targets(self) -> tuple[NodeId, ...]:
-        """Return the nodes that receive guests, each once."""
+        """Return the target nodes, each once."""
         return tuple(dict.fromkeys(move.target for move in self.migrations))
 
     @property
     def guests(self) -> tuple[Guest, ...]:
-        """Return the guests to be moved, all of which must be in the cluster."""
+        """Return the guests to migrate, all of which must be in the cluster."""
         return tuple(self.snapshot.guests[move.guest] for move in self.migrations)
 
     def arriving_guests(self, target: NodeId) -> tuple[Guest, ...]:
-        """Return the guests on their way to *target*, and those that are to be."""
+        """Return the guests that are migrating to *target*, or will be."""
         starting = {move.guest for move in self.migrations if move.target == target}
         return tuple(
             guest
@@ -69,26 +69,26 @@ class CheckContext:
 
 
 def source_unreachable(context: CheckContext) -> str | None:
-    """Return which guest cannot be seen because its node does not answer."""
+    """Return the guest whose state is unknown because its node is unreachable."""
     return _first_detail(
-        f"{migration.source} does not answer, so {migration.guest} on it cannot be seen"
+        f"{migration.source}: unreachable, state of {migration.guest} is unknown"
         for migration in context.migrations
         if _is_hidden(migration, context.snapshot)
     )
 
 
 def stale_plan(context: CheckContext) -> str | None:
-    """Return what has changed since the moves were planned, if anything."""
+    """Return the change since the migrations were planned, if any."""
     names = [migration.guest for migration in context.migrations]
     if duplicates := {name for name in names if names.count(name) > 1}:
-        return f"{min(duplicates)} cannot be moved twice at once"
+        return f"{min(duplicates)}: two migrations at the same time"
     return _first_detail(
         _outdated(migration, context.snapshot) for migration in context.migrations
     )
 
 
 def migration_not_allowed(context: CheckContext) -> str | None:
-    """Return which guest is not to be moved, or not like this, and why."""
+    """Return the guest that must not migrate, or not in this way, and why."""
     return _first_detail(
         _mobility_problem(guest, migration)
         or _first_detail(
@@ -99,15 +99,15 @@ def migration_not_allowed(context: CheckContext) -> str | None:
 
 
 def in_cooldown(context: CheckContext) -> str | None:
-    """Return which guest was moved too short a time ago, and when."""
+    """Return the guest that was migrated too recently, and when."""
     return _first_detail(_cooldown_detail(guest, context) for guest in context.guests)
 
 
 def recently_started(context: CheckContext) -> str | None:
-    """Return which guest has not run for long enough, and for how long."""
+    """Return the guest that started too recently, and its uptime."""
     min_uptime = context.limits.min_uptime
     return _first_detail(
-        f"{guest.id} started {guest.uptime:.0f} s ago and is left alone for "
+        f"{guest.id}: started {guest.uptime:.0f} s ago, minimum uptime is "
         f"{min_uptime:.0f} s"
         for guest in context.guests
         if guest.uptime is not None and guest.uptime < min_uptime
@@ -131,7 +131,7 @@ def _is_hidden(migration: Migration, snapshot: Snapshot) -> bool:
 def _outdated(migration: Migration, snapshot: Snapshot) -> str | None:
     guest = snapshot.guests.get(migration.guest)
     if guest is None:
-        return f"{migration.guest} is no longer a guest of the cluster"
+        return f"{migration.guest}: no longer in the cluster"
     return _location_mismatch(guest, migration, snapshot) or _not_migratable(guest)
 
 
@@ -139,38 +139,38 @@ def _location_mismatch(
     guest: Guest, migration: Migration, snapshot: Snapshot
 ) -> str | None:
     if guest.node != migration.source:
-        return f"{guest.id} is on {guest.node}, not on {migration.source}"
+        return f"{guest.id}: expected on {migration.source}, is on {guest.node}"
     if migration.target == migration.source:
-        return f"{guest.id} is on {migration.target} already"
+        return f"{guest.id}: already on {migration.target}"
     if migration.target not in snapshot.nodes:
-        return f"{migration.target} is no longer a node of the cluster"
+        return f"{migration.target}: no longer in the cluster"
     return None
 
 
 def _not_migratable(guest: Guest) -> str | None:
     if guest.migrating_to is not None:
-        return f"{guest.id} is on its way to {guest.migrating_to} already"
+        return f"{guest.id}: already migrating to {guest.migrating_to}"
     if guest.state is not GuestState.RUNNING:
-        return f"{guest.id} does not run: its state is {guest.state}"
+        return f"{guest.id}: expected state running, got {guest.state}"
     return None
 
 
 def _mobility_problem(guest: Guest, migration: Migration) -> str | None:
     suffix = f": {guest.mobility_detail}" if guest.mobility_detail else ""
     if guest.effective_mobility is Mobility.NONE:
-        return f"{guest.id} cannot be moved{suffix}"
+        return f"{guest.id}: not migratable{suffix}"
     if guest.effective_mobility is Mobility.COLD and isinstance(
         migration, LiveMigration
     ):
-        return f"{guest.id} cannot be moved while it runs{suffix}"
+        return f"{guest.id}: not live-migratable{suffix}"
     return None
 
 
 def _excluding_rule(guest: Guest, rule: Rule) -> str | None:
     if isinstance(rule, Pin) and guest.id in rule.guests:
-        return f"{guest.id} is pinned by a rule: {rule}"
+        return f"{guest.id}: pinned by rule: {rule}"
     if isinstance(rule, TagExclusion) and guest.tags & rule.tags:
-        return f"{guest.id} is excluded by a rule: {rule}"
+        return f"{guest.id}: excluded by rule: {rule}"
     return None
 
 
@@ -182,24 +182,25 @@ def _cooldown_detail(guest: Guest, context: CheckContext) -> str | None:
     if elapsed >= context.limits.cooldown:
         return None
     return (
-        f"{guest.id} was moved {elapsed:.0f} s ago and is left alone for "
+        f"{guest.id}: migrated {elapsed:.0f} s ago, cooldown is "
         f"{context.limits.cooldown:.0f} s"
     )
 
 
 def target_offline(context: CheckContext) -> str | None:
-    """Return which target does not take part in the cluster now."""
+    """Return the target that is not online, and its state."""
     for target in context.targets:
         if not context.snapshot.nodes[target].online:
-            return f"{target} is not online but {context.snapshot.nodes[target].state}"
+            state = context.snapshot.nodes[target].state
+            return f"{target}: expected state online, got {state}"
     return None
 
 
 def cpu_incompatible(context: CheckContext) -> str | None:
-    """Return which guest could not run on its target's processor.
+    """Return the guest that cannot run on the CPU of its target.
 
-    Architectures are compared where both are known. A guest that depends on a
-    processor model needs a target that is known to have it.
+    Architectures are compared if both are known. A guest that requires a CPU model
+    needs a target of that model.
     """
     for guest, migration in zip(context.guests, context.migrations, strict=True):
         source, target = (
@@ -220,22 +221,23 @@ def _architecture_mismatch(source: Node, target: Node) -> str | None:
     if source.architecture == target.architecture:
         return None
     return (
-        f"{target.id} is {target.architecture}, and {source.id} is "
-        f"{source.architecture}"
+        f"{target.id}: expected architecture {source.architecture} of {source.id}, "
+        f"got {target.architecture}"
     )
 
 
 def _cpu_model_mismatch(guest: Guest, target: Node) -> str | None:
     if guest.cpu_model in (None, target.cpu_model):
         return None
-    actual = target.cpu_model or "of unknown model"
+    actual = target.cpu_model or "unknown"
     return (
-        f"{guest.id} needs processor {guest.cpu_model}; that of {target.id} is {actual}"
+        f"{target.id}: expected CPU model {guest.cpu_model} for {guest.id}, "
+        f"got {actual}"
     )
 
 
 def metrics_missing(context: CheckContext) -> str | None:
-    """Return which figure is missing to tell whether there is room."""
+    """Return the metric that is missing for the check of available memory."""
     for target in context.targets:
         detail = _unknown_node_memory(
             context.snapshot.nodes[target]
@@ -246,9 +248,9 @@ def metrics_missing(context: CheckContext) -> str | None:
 
 
 def insufficient_memory(context: CheckContext) -> str | None:
-    """Return which target would use more memory than is left of its headroom.
+    """Return the target whose measured use would exceed its memory less headroom.
 
-    A guest on its way counts in full, whatever of it has arrived.
+    A migrating guest counts in full, however much of it has arrived.
     """
     for target in context.targets:
         arriving = [
@@ -258,14 +260,15 @@ def insufficient_memory(context: CheckContext) -> str | None:
         allowed = capacity * (1 - context.limits.memory_headroom)
         if measured + sum(arriving) > allowed:
             return (
-                f"{target} uses {format_gib(measured)}, and {format_gib(sum(arriving))} would arrive: "
-                f"more than {format_gib(allowed)} of its {format_gib(capacity)}"
+                f"{target}: {format_gib(measured)} in use and "
+                f"{format_gib(sum(arriving))} arriving, allowed are "
+                f"{format_gib(allowed)} of {format_gib(capacity)}"
             )
     return None
 
 
 def memory_overcommitted(context: CheckContext) -> str | None:
-    """Return which target would have promised more memory than it may."""
+    """Return the target whose committed memory would exceed its limit."""
     for target in context.targets:
         committed = sum(
             committed_memory(guest) or 0
@@ -275,18 +278,17 @@ def memory_overcommitted(context: CheckContext) -> str | None:
         allowed = capacity * context.limits.memory_overcommit
         if committed > allowed:
             return (
-                f"the guests of {target} might use {format_gib(committed)} in all: more "
-                f"than {format_gib(allowed)}, {context.limits.memory_overcommit:g} times "
-                "its memory"
+                f"{target}: {format_gib(committed)} committed, allowed are "
+                f"{format_gib(allowed)} ({context.limits.memory_overcommit:g} times "
+                "its memory)"
             )
     return None
 
 
 def committed_memory(guest: Guest) -> int | None:
-    """Return the memory a guest may come to use, in bytes.
+    """Return the memory that a guest may use, in bytes.
 
-    It is what the guest uses where no limit is known, and None where that is
-    not known either.
+    This is its limit, or its measured use if it has no limit. None if neither is known.
     """
     if guest.limit is not None and guest.limit.memory > 0:
         return guest.limit.memory
@@ -295,29 +297,29 @@ def committed_memory(guest: Guest) -> int | None:
 
 def _unknown_node_memory(target: Node) -> str | None:
     if target.capacity is None:
-        return f"the memory of {target.id} is not known"
+        return f"{target.id}: memory capacity is unknown"
     if target.usage.memory is None:
-        return f"the memory in use on {target.id} was not measured"
+        return f"{target.id}: memory usage was not measured"
     return None
 
 
 def _unknown_guest_memory(context: CheckContext, target: NodeId) -> str | None:
     for guest in context.arriving_guests(target):
         if guest.usage.memory is None:
-            return f"the memory {guest.id} uses was not measured"
+            return f"{guest.id}: memory usage was not measured"
     for guest in _present_and_arriving(context, target):
         if committed_memory(guest) is None:
-            return f"neither limit nor use of the memory of {guest.id} is known"
+            return f"{guest.id}: memory limit and usage are unknown"
     return None
 
 
 def _measured_memory(node: Node) -> tuple[int, int]:
-    """Return memory in use and in all; both were found to be known before."""
+    """Return memory in use and capacity; `metrics_missing` has checked both."""
     return node.usage.memory or 0, node.capacity.memory if node.capacity else 0
 
 
 def _present_and_arriving(context: CheckContext, target: NodeId) -> tuple[Guest, ...]:
-    """Return those that are on *target*, or will be."""
+    """Return the guests that are on *target*, or will be."""
     present = [
         g for g in context.snapshot.guests.values() if g.is_active and g.node == target
     ]
@@ -325,16 +327,16 @@ def _present_and_arriving(context: CheckContext, target: NodeId) -> tuple[Guest,
 
 
 def rule_violated(context: CheckContext) -> str | None:
-    """Return which strict rule would be broken that is not broken now.
+    """Return the strict rule that would be newly violated, and when.
 
-    Looked at are the cluster while all moves are under way, once they are
-    done, and once everything else that is under way has arrived as well.
+    Compared are the cluster while all migrations are in progress, after them, and after
+    all other migrations in progress as well.
     """
     snapshot, settled = context.snapshot, _settled(context.snapshot)
     futures = (
-        (snapshot, _during(snapshot, context.migrations), "on the way"),
-        (snapshot, _after(snapshot, context.migrations), "in the end"),
-        (settled, _after(settled, context.migrations), "once all has arrived"),
+        (snapshot, _during(snapshot, context.migrations), "during the migration"),
+        (snapshot, _after(snapshot, context.migrations), "after the migration"),
+        (settled, _after(settled, context.migrations), "after all migrations"),
     )
     for before, after, when in futures:
         if violated := new_violations(before, after):
@@ -355,7 +357,7 @@ def _after(snapshot: Snapshot, migrations: tuple[Migration, ...]) -> Snapshot:
 
 
 def _settled(snapshot: Snapshot) -> Snapshot:
-    """Return the cluster once all that is under way has arrived."""
+    """Return the cluster after all migrations in progress."""
     in_flight = (
         LiveMigration(guest.id, guest.node, guest.migrating_to)
         for guest in snapshot.guests.values()
@@ -367,33 +369,34 @@ def _settled(snapshot: Snapshot) -> Snapshot:
 def check_power_action(
     action: PowerOn | PowerOff, snapshot: Snapshot, limits: Limits
 ) -> Rejection | None:
-    """Return what speaks against *action*: only an empty node may sleep.
+    """Return why *action* must not start, or None.
 
-    And not one that was woken just now, lest it be woken again at once.
+    Only a node without guests may be powered off. The cooldown since its last power-on
+    prevents oscillation.
     """
     node = snapshot.nodes.get(action.node)
     if node is None:
-        detail = f"{action.node} is no longer a node of the cluster"
+        detail = f"{action.node}: no longer in the cluster"
         return Rejection(RejectionReason.STALE_PLAN, detail)
     if isinstance(action, PowerOff):
         return _check_power_off(node, snapshot) or _check_power_off_cooldown(
             node, snapshot, limits
         )
     if node.online:
-        return Rejection(RejectionReason.STALE_PLAN, f"{node.id} is online already")
+        return Rejection(RejectionReason.STALE_PLAN, f"{node.id}: already online")
     return None
 
 
 def _check_power_off(node: Node, snapshot: Snapshot) -> Rejection | None:
     if node.state is NodeState.OFFLINE:
-        return Rejection(RejectionReason.STALE_PLAN, f"{node.id} is offline already")
+        return Rejection(RejectionReason.STALE_PLAN, f"{node.id}: already offline")
     if node.state is NodeState.UNKNOWN:
-        detail = f"{node.id} does not answer, so nobody can tell who is on it"
+        detail = f"{node.id}: unreachable, its guests are unknown"
         return Rejection(RejectionReason.NODE_UNREACHABLE, detail)
-    # Who is stopped takes no room, and yet could not be started any more.
+    # Stopped guests count as well: they could not be started on a powered-off node.
     guests = snapshot.guests.values()
     if remaining := [g.id for g in guests if node.id in (g.node, g.migrating_to)]:
-        detail = f"{node.id} is not empty: {', '.join(sorted(remaining))}"
+        detail = f"{node.id}: not empty: {', '.join(sorted(remaining))}"
         return Rejection(RejectionReason.NODE_NOT_EMPTY, detail)
     return None
 
@@ -407,14 +410,14 @@ def _check_power_off_cooldown(
     if elapsed >= limits.cooldown:
         return None
     detail = (
-        f"{node.id} was woken {elapsed:.0f} s ago and stays on for "
+        f"{node.id}: powered on {elapsed:.0f} s ago, cooldown is "
         f"{limits.cooldown:.0f} s"
     )
     return Rejection(RejectionReason.COOLDOWN, detail)
 
 
-# In order: the first that speaks is the one heard, and each may rely on the
-# silence of those before it. A check returns its complaint, or None.
+# In order: the first failure is reported, and a check may assume that the checks
+# before it have passed. A check returns the detail of its failure, or None.
 _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] = (
     (RejectionReason.NODE_UNREACHABLE, source_unreachable),
     (RejectionReason.STALE_PLAN, stale_plan),
@@ -435,13 +438,12 @@ def check(
     snapshot: Snapshot,
     limits: Limits,
 ) -> Rejection | None:
-    """Return what speaks against starting *actions* together, or None.
+    """Return why *actions* must not start together, or None.
 
     Args:
-        actions: What is to start: one action, or the moves of guests that a
-            strict rule keeps together.
-        snapshot: The cluster as it is now.
-        limits: What the operator allows.
+        actions: Actions to start: one action, or the migrations of a move group.
+        snapshot: Current state of the cluster.
+        limits: Limits of the operator.
     """
     power_actions = [
         action for action in actions if isinstance(action, PowerOn | PowerOff)

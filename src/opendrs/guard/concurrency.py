@@ -1,4 +1,4 @@
-"""Limits of migrations at the same time: rejected now, allowed later."""
+"""Limits of parallel migrations: rejected now, allowed later."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from opendrs.model import (
 def check_concurrency(
     actions: Sequence[Action], snapshot: Snapshot, limits: Limits
 ) -> Rejection | None:
-    """Return why *actions* has to wait, or None when there is room for it.
+    """Return why *actions* have to wait, or None if they may start.
 
-    A unit that is larger than a limit may run while nothing else does: on its
-    nodes, over a network, or in the cluster. Waking and putting to sleep take no room.
+    A move group that is larger than a limit may start if no other migration is in
+    progress on its nodes, over the network, or in the cluster. Power actions do not
+    count.
     """
     migrations = [
         action for action in actions if not isinstance(action, PowerOn | PowerOff)
@@ -60,7 +61,8 @@ def check_concurrency(
         and in_flight + len(migrations) > limits.max_parallel_migrations
     ):
         detail = (
-            f"{in_flight} moves under way, of at most {limits.max_parallel_migrations}"
+            f"{in_flight} migrations in progress, limit is "
+            f"{limits.max_parallel_migrations}"
         )
         return Rejection(RejectionReason.CLUSTER_MIGRATION_LIMIT, detail)
     return None
@@ -73,7 +75,7 @@ def _count_per_node(endpoints: Iterable[tuple[NodeId, ...]]) -> Counter[NodeId]:
 def _network_limit_detail(
     network: Network, migrations: Sequence[Migration], snapshot: Snapshot
 ) -> str | None:
-    """Return that *migrations* have to wait for others that go over *network*."""
+    """Return why *migrations* have to wait for others over *network*, or None."""
     starting = sum(
         network.carries(migration.source, migration.target) for migration in migrations
     )
@@ -86,8 +88,14 @@ def _network_limit_detail(
         return None
     if starting + running <= network.max_parallel_migrations:
         return None
-    return f"{running} moves over {network.name} under way, of at most {network.max_parallel_migrations}"
+    return (
+        f"{network.name}: {running} migrations in progress, limit is "
+        f"{network.max_parallel_migrations}"
+    )
 
 
 def _node_limit_detail(node: NodeId, running: int, limits: Limits) -> str:
-    return f"{running} moves from or to {node} under way, of at most {limits.max_migrations_per_node}"
+    return (
+        f"{node}: {running} migrations in progress, limit is "
+        f"{limits.max_migrations_per_node}"
+    )

@@ -7,35 +7,50 @@ from enum import StrEnum
 
 
 class RejectionReason(StrEnum):
-    """Why something may not start; shown to operators, so never renamed.
+    """Reason why an action may not start. The values are stable.
 
-    The last three come from the budget: they mean "wait", not "no".
+    The last three come from limits of parallel migrations: the action may start later.
     """
 
     STALE_PLAN = "stale-plan"
+    """The cluster has changed since the plan: the action does not apply."""
     MIGRATION_NOT_ALLOWED = "migration-not-allowed"
+    """A rule or the mobility of the guest does not allow it to migrate."""
     TARGET_OFFLINE = "target-offline"
+    """The target node is not online."""
     CPU_INCOMPATIBLE = "cpu-incompatible"
+    """The processor of the target is not compatible with the guest."""
     METRICS_MISSING = "metrics-missing"
+    """A required metric or capacity is unknown."""
     INSUFFICIENT_MEMORY = "insufficient-memory"
+    """The target does not have enough memory with the headroom."""
     MEMORY_OVERCOMMITTED = "memory-overcommitted"
+    """The limits on the target would exceed memory_overcommit."""
     RULE_VIOLATED = "rule-violated"
+    """The action would violate a strict rule."""
     COOLDOWN = "cooldown"
+    """The guest was migrated, or the node powered on, within the cooldown."""
     RECENTLY_STARTED = "recently-started"
+    """The guest was started within the minimum uptime."""
     NODE_UNREACHABLE = "node-unreachable"
+    """A node that the action involves is unreachable."""
     NODE_NOT_EMPTY = "node-not-empty"
+    """The node to power off has guests."""
     NODE_MIGRATION_LIMIT = "node-migration-limit"
+    """Too many migrations from or to a node. Retried later."""
     NETWORK_MIGRATION_LIMIT = "network-migration-limit"
+    """Too many migrations over a network. Retried later."""
     CLUSTER_MIGRATION_LIMIT = "cluster-migration-limit"
+    """Too many migrations in the cluster. Retried later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """What speaks against starting something now.
+    """Reason why an action may not start now.
 
     Attributes:
-        reason: Which of the reasons it is.
-        detail: The reason in a sentence, with names and numbers.
+        reason: Code of the reason.
+        detail: The reason as a sentence, with names and numbers.
     """
 
     reason: RejectionReason

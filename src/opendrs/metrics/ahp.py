@@ -1,4 +1,4 @@
-"""AHP: the analytic hierarchy process, from pairwise judgements to weights.
+"""AHP: the analytic hierarchy process, from pairwise judgments to weights.
 
 Source:
     Saaty, The Analytic Hierarchy Process (1980).
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from opendrs.metrics.imbalance import sum_in_order, sum_of_rows
 
-# Saaty's mean consistency index of random judgements of 1 to 10 criteria.
+# Mean consistency index of random judgments of 1 to 10 criteria (Saaty 1980).
 RANDOM_INDEX = (0.0, 0.0, 0.58, 0.90, 1.12, 1.24, 1.32, 1.41, 1.45, 1.49)
 
 JudgmentMatrix = Sequence[Sequence[float]]
@@ -24,10 +24,10 @@ Stack = npt.NDArray[np.float64]
 
 
 class AhpMethod(StrEnum):
-    """How weights are drawn from a matrix of judgements.
+    """Method that derives weights from a judgment matrix.
 
-    ROW_MEANS divides each column by its sum and averages the rows; EIGENVECTOR
-    takes the principal eigenvector. They agree when judgements are consistent.
+    ROW_MEANS divides each column by its sum and averages the rows. EIGENVECTOR takes
+    the principal eigenvector. Both agree if the judgments are consistent.
     """
 
     ROW_MEANS = "row-means"
@@ -36,14 +36,13 @@ class AhpMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
-    """The weights of criteria, and how far the judgements bear them out.
+    """Weights of criteria, and the consistency of the judgments.
 
     Attributes:
         weights: Importance of each criterion; positive, sum 1; shape (n,).
-        consistency_index: How far the judgements contradict themselves; 0 is
-            not at all.
-        consistency_ratio: The index over that of random judgements; below 0.1
-            is taken as acceptable. 0 for fewer than three criteria.
+        consistency_index: Inconsistency of the judgments; 0 if consistent.
+        consistency_ratio: Consistency index divided by that of random judgments; below
+            0.1 is considered acceptable. 0 for fewer than three criteria.
     """
 
     weights: tuple[float, ...]
@@ -54,23 +53,23 @@ class Weighting:
 def judgment_matrix(
     preferences: Mapping[str, Mapping[str, float]],
 ) -> tuple[tuple[str, ...], list[list[float]]]:
-    """Return the criteria and the whole matrix for a triangle of preferences.
+    """Return the criteria and the complete matrix for a triangle of preferences.
 
     Args:
-        preferences: preferences[a][b] = x says that a is x times as important
-            as b. What is missing is the reciprocal of its mirror image.
+        preferences: preferences[a][b] = x means that a is x times as important as b. A
+            missing value is the reciprocal of its mirror image.
 
     Returns:
-        The criteria in the order of *preferences*, and the matrix; shape (n, n).
+        Criteria in the order of *preferences*, and the matrix; shape (n, n).
 
     Raises:
-        ValueError: A pair is given in neither direction, with a preference of 0,
-            or names something that is no criterion.
+        ValueError: A pair is given in neither direction, has a preference of 0, or
+            refers to a criterion that does not exist.
     """
     names = tuple(preferences)
     for row in preferences.values():
         if unknown := set(row) - set(names):
-            raise ValueError(f"{min(unknown)} is compared and is no criterion")
+            raise ValueError(f"preferences: not a criterion: {min(unknown)}")
     return names, [[_judgment(preferences, a, b) for b in names] for a in names]
 
 
@@ -78,13 +77,13 @@ def ahp(matrix: JudgmentMatrix, method: AhpMethod = AhpMethod.ROW_MEANS) -> Weig
     """Return the weights of the criteria compared in *matrix*.
 
     Args:
-        matrix: matrix[i][j] = x says that criterion i is x times as important
-            as j; positive, reciprocal; shape (n, n) with n from 1 to 10.
-        method: How to draw the weights.
+        matrix: matrix[i][j] = x means that criterion i is x times as important as j;
+            positive, reciprocal; shape (n, n) with n from 1 to 10.
+        method: Method that derives the weights.
 
     Returns:
-        Weights and consistency. The index comes from the principal eigenvalue,
-        whatever the method.
+        Weights and consistency. The index comes from the principal eigenvalue for both
+        methods.
 
     Raises:
         ValueError: The matrix is not square, too large, or not reciprocal.
@@ -99,11 +98,11 @@ def ahp(matrix: JudgmentMatrix, method: AhpMethod = AhpMethod.ROW_MEANS) -> Weig
 
 
 def ahp_stack(stack: Stack, method: AhpMethod = AhpMethod.ROW_MEANS) -> Stack:
-    """Return the weights for many matrices of judgements at once.
+    """Return the weights for many judgment matrices at once.
 
     Args:
         stack: One matrix per layer, each as for `ahp`; shape (k, n, n).
-        method: How to draw the weights.
+        method: Method that derives the weights.
 
     Returns:
         Weights, one row per matrix; shape (k, n).
@@ -127,20 +126,23 @@ def _judgment(preferences: Mapping[str, Mapping[str, float]], a: str, b: str) ->
         return 1 / preferences[b][a]
     if a == b:
         return 1.0
-    raise ValueError(f"{a} and {b} are not compared")
+    raise ValueError(f"preferences: no comparison of {a} and {b}")
 
 
 def _require_reciprocal(matrix: JudgmentMatrix) -> int:
     n = len(matrix)
     if not 1 <= n <= len(RANDOM_INDEX) or any(len(row) != n for row in matrix):
         raise ValueError(
-            f"judgements must be square, 1 to {len(RANDOM_INDEX)} criteria"
+            "judgment matrix: expected a square matrix of 1 to "
+            f"{len(RANDOM_INDEX)} criteria"
         )
     for i in range(n):
         for j in range(n):
             product = matrix[i][j] * matrix[j][i]
             if not matrix[i][j] > 0 or not math.isclose(product, 1, rel_tol=1e-9):
-                raise ValueError(f"judgements {i},{j} and {j},{i} are not reciprocal")
+                raise ValueError(
+                    f"judgment matrix: {i},{j} and {j},{i} are not reciprocal"
+                )
     return n
 
 

@@ -9,12 +9,14 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+Loads = npt.NDArray[np.float64]
+
 
 def sum_in_order(values: Iterable[float]) -> float:
     """Return the sum of *values*, added from left to right in doubles.
 
-    `sum` compensates rounding since Python 3.12; the systems whose decisions
-    are matched to the last digit do not.
+    `sum` compensates rounding since Python 3.12. The original systems do not, and their
+    decisions are reproduced to the last digit.
     """
     total = 0.0
     for value in values:
@@ -23,27 +25,24 @@ def sum_in_order(values: Iterable[float]) -> float:
 
 
 def sum_of_rows(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return what `sum_in_order` gives for each column, whatever the layout.
+    """Return the sum of each column with the rounding of `sum_in_order`.
 
-    NumPy's own sum adds pairwise when a column is contiguous in memory, as in a
-    matrix of one column; a running sum cannot.
+    NumPy's own sum adds pairwise if a column is contiguous in memory, as in a matrix of
+    one column. A running sum cannot.
 
     Args:
-        rows: What to add along the first axis; shape (n, ...), n > 0.
+        rows: Values to add along the first axis; shape (n, ...), n > 0.
     """
     total: npt.NDArray[np.float64] = np.add.accumulate(rows, axis=0)[-1]
     return total
 
 
-Loads = npt.NDArray[np.float64]
-
-
 class ImbalanceMetric(StrEnum):
-    """How the deviation of loads becomes one number.
+    """Normalization of the coefficient of variation of loads.
 
     Source:
-        proxmox-resource-scheduling: RAW up to 2.0.0, NORMALISED since 2.1.0,
-        which Proxmox VE 9.2 ships.
+        proxmox-resource-scheduling: CV up to 2.0.0, NORMALIZED_CV since 2.1.0, which
+            Proxmox VE 9.2 includes.
     """
 
     CV = "cv"
@@ -53,23 +52,23 @@ class ImbalanceMetric(StrEnum):
 def imbalance(
     loads: Sequence[float], metric: ImbalanceMetric = ImbalanceMetric.NORMALIZED_CV
 ) -> float:
-    """Return how unevenly *loads* are spread; 0 when all are equal.
+    """Return the imbalance of *loads*; 0 if all are equal.
 
-    RAW is the population coefficient of variation, in [0, sqrt(n - 1)] for n
-    loads. NORMALISED divides it by that bound, so that it lies in [0, 1].
+    CV is the population coefficient of variation, in [0, sqrt(n - 1)] for n loads.
+    NORMALIZED_CV divides it by that bound, so that it is in [0, 1].
 
     Args:
-        loads: One load per node, as a fraction of its capacity; shape (n,). They
+        loads: One load per node, as a fraction of its capacity; shape (n,). The loads
             are added in this order.
-        metric: Which of both to return.
+        metric: Metric to return.
 
     Returns:
-        A ratio; 0 when there are no loads or all are 0, and when NORMALISED is
-        asked of a single one.
+        A ratio. 0 if there are no loads or all are 0; for NORMALIZED_CV also if there
+        is only one.
 
     Source:
-        Proxmox VE's node imbalance; the bound: Katsnelson and Kotz, On the
-        upper limits of some measures of variability (1957).
+        Node imbalance of Proxmox VE; the bound: Katsnelson and Kotz, On the upper
+        limits of some measures of variability (1957).
     """
     n = len(loads)
     total = sum_in_order(loads)
@@ -102,5 +101,5 @@ def imbalances(
 
 
 def divisor(n: int, metric: ImbalanceMetric) -> float:
-    """Return what the raw form is divided by to get *metric*, for n > 1 loads."""
+    """Return the divisor of the raw coefficient that gives *metric*, for n > 1."""
     return math.sqrt(n - 1) if metric is ImbalanceMetric.NORMALIZED_CV else 1.0

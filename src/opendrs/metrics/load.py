@@ -1,4 +1,4 @@
-"""Load of nodes, and its compilation from a snapshot."""
+"""Load of nodes, computed from a snapshot."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from opendrs.model import (
     format_list,
 )
 
-# Weights of the criteria below: the less, the better; memory matters most,
-# because it cannot be shared in time. proxmox-resource-scheduling 2.0.0.
+# Weights of the criteria below, from proxmox-resource-scheduling 2.0.0. Negative:
+# smaller is better. Memory weighs most, because it cannot be time-shared.
 CRITERIA = {
     "average cpu": -1.0,
     "highest cpu": -2.0,
@@ -31,14 +31,16 @@ CRITERIA = {
 
 WEIGHTS = tuple(CRITERIA.values())
 
+_SUBFIELDS = dict.fromkeys(("capacity", "usage", "limit"), ": cpu, memory")
+
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """What a node has and what of it is taken.
+    """Capacity of a node and the part of it that is used.
 
     Attributes:
-        capacity: All of it.
-        usage: What counts as taken: measured use, or the limits of its guests.
+        capacity: Total resources.
+        usage: Used resources: measured use, or the limits of the guests.
     """
 
     capacity: Resources
@@ -46,41 +48,41 @@ class NodeLoad:
 
     @property
     def cpu(self) -> float:
-        """Return the fraction of the cores that is taken."""
+        """Return the used fraction of the cores."""
         return self.usage.cpu / self.capacity.cpu
 
     @property
     def memory(self) -> float:
-        """Return the fraction of the memory that is taken."""
+        """Return the used fraction of the memory."""
         return self.usage.memory / self.capacity.memory
 
     @property
     def mean(self) -> float:
-        """Return the mean of both fractions, which Proxmox calls the load."""
+        """Return the mean of both fractions: the load in the terms of Proxmox VE."""
         return (self.cpu + self.memory) / 2
 
     def with_started_guest(self, limit: Resources) -> NodeLoad:
-        """Return the load once a guest of that *limit* has started.
+        """Return the load after the start of a guest with *limit*.
 
-        It is taken to use all it may; a guest without cpu limit, all cores.
+        The guest is assumed to use its limit; a guest without CPU limit, all cores.
         """
         cpu = limit.cpu if limit.cpu != 0 else self.capacity.cpu
         return self.with_guest(Resources(cpu, limit.memory))
 
     def with_guest(self, usage: Resources) -> NodeLoad:
-        """Return the load with a guest of that *usage* more."""
+        """Return the load with *usage* added."""
         return replace(self, usage=self.usage.plus(usage))
 
     def without_guest(self, usage: Resources) -> NodeLoad:
-        """Return the load with a guest of that *usage* less."""
+        """Return the load with *usage* removed."""
         return replace(self, usage=self.usage.minus(usage))
 
 
 def criteria(loads: Sequence[NodeLoad]) -> tuple[float, float, float, float]:
-    """Return average and highest cpu, average and highest memory of a cluster.
+    """Return average and highest CPU, average and highest memory of a cluster.
 
-    The average is the root of the mean square, which an uneven spread makes
-    larger; 1 is added to each, so that small loads do not count too much.
+    The average is the root mean square, which grows with the imbalance. 1 is added to
+    each value, so that small loads do not weigh too much.
 
     Source:
         proxmox-resource-scheduling 2.0.0.
@@ -97,13 +99,10 @@ def _highest(loads: Sequence[float]) -> float:
     return 1.0 + max(0.0, *loads)
 
 
-_SUBFIELDS = dict.fromkeys(("capacity", "usage", "limit"), ": cpu, memory")
-
-
 class LoadModel(StrEnum):
-    """What counts as taken on a node.
+    """Definition of the used resources of a node.
 
-    DYNAMIC is what was measured in use, STATIC the limits of its guests.
+    DYNAMIC counts measured use, STATIC the limits of the guests.
 
     Source:
         Proxmox VE 9, the crs option ha: dynamic or static.
@@ -114,9 +113,9 @@ class LoadModel(StrEnum):
 
 
 def node_loads(snapshot: Snapshot, load_model: LoadModel) -> dict[NodeId, NodeLoad]:
-    """Return the load of each online node that is known, in order of name.
+    """Return the load of each online node whose load is known, in order of name.
 
-    What is missing is named by `missing_metrics`. In STATIC mode a guest that moves
+    `missing_metrics` describes missing values. In the STATIC model a migrating guest
     counts on both nodes.
     """
     loads = (
@@ -132,10 +131,10 @@ def node_loads(snapshot: Snapshot, load_model: LoadModel) -> dict[NodeId, NodeLo
 
 
 def missing_metrics(snapshot: Snapshot, load_model: LoadModel) -> str:
-    """Return what must be known and is not, with the fields; empty when all is known.
+    """Return the missing metrics with their fields; empty if none is missing.
 
-    These are online nodes without capacity or, in DYNAMIC mode, usage; in
-    STATIC mode, guests without limit.
+    Required are the capacity of online nodes and, in the DYNAMIC model, their usage; in
+    the STATIC model, the limit of each guest.
     """
     nodes = (node for _, node in sorted(snapshot.nodes.items()) if node.online)
     lines = nodes_missing_metrics(nodes, load_model)
@@ -150,7 +149,7 @@ def missing_metrics(snapshot: Snapshot, load_model: LoadModel) -> str:
 
 
 def nodes_missing_metrics(nodes: Iterable[Node], load_model: LoadModel) -> list[str]:
-    """Return which of *nodes* have no capacity or, in DYNAMIC mode, usage."""
+    """Return which of *nodes* have no capacity or, in the DYNAMIC model, no usage."""
     missing: defaultdict[str, list[str]] = defaultdict(list)
     for node in nodes:
         if node.capacity is None:
@@ -168,8 +167,8 @@ def format_missing(noun: str, missing: Mapping[str, Sequence[str]]) -> list[str]
     """Return a line for each field, with the first names of those without it.
 
     Args:
-        noun: What they are: node or guest.
-        missing: The names of those without a field, by the field.
+        noun: Noun for the objects: node or guest.
+        missing: Names of the objects without a field, by field.
     """
     return [
         f"{noun}{'' if len(names) == 1 else 's'} {format_list(names)} "
@@ -185,7 +184,7 @@ def _field_name(field: str) -> str:
 
 
 def demand(guest: Guest, load_model: LoadModel) -> Resources | None:
-    """Return what *guest* takes along when it moves, or None if not known."""
+    """Return the resources that move with *guest*, or None if unknown."""
     return guest.limit if load_model is LoadModel.STATIC else guest.usage.resources
 
 

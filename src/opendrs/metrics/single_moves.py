@@ -1,7 +1,7 @@
-"""Ranking of single moves, one future cluster after the other.
+"""Ranking of single moves, evaluated one after the other.
 
-The plain form of `opendrs.arrays.evaluation`, as Proxmox VE computes it: for small
-clusters, and as its oracle.
+The plain form of `opendrs.arrays.evaluation`, as Proxmox VE computes it. It is used for
+small clusters and as an oracle in tests.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ GroupT = TypeVar("GroupT", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class SingleMove(Generic[GroupT, NodeT]):
-    """A move that could be made.
+    """Candidate move of a group to a target.
 
     Attributes:
-        group: What moves: a guest, or the leader of guests that move as one.
-        usages: What each member of the unit uses.
-        source: Where the unit is.
-        target: Where it would go.
+        group: Guest, or the leader of the move group.
+        usages: Usage of each member of the group.
+        source: Node of the group.
+        target: Node that the group would move to.
     """
 
     group: GroupT
@@ -40,7 +40,7 @@ class SingleMove(Generic[GroupT, NodeT]):
 def loads_after(
     loads: Mapping[NodeT, NodeLoad], move: SingleMove[GroupT, NodeT]
 ) -> dict[NodeT, NodeLoad]:
-    """Return the loads once *move* is done, in the same order of nodes."""
+    """Return the loads after *move*, in the same order of nodes."""
     source, target = loads[move.source], loads[move.target]
     for usage in move.usages:
         source = source.without_guest(usage)
@@ -53,7 +53,7 @@ def imbalance_after(
     move: SingleMove[GroupT, NodeT],
     metric: ImbalanceMetric,
 ) -> float:
-    """Return the imbalance once *move* is done, cut to 15 decimals."""
+    """Return the imbalance after *move*, truncated to 15 decimals."""
     future = loads_after(loads, move).values()
     return math.trunc(1e15 * imbalance([load.mean for load in future], metric)) / 1e15
 
@@ -63,9 +63,9 @@ def rank_by_imbalance(
     moves: Sequence[SingleMove[GroupT, NodeT]],
     metric: ImbalanceMetric,
 ) -> list[SingleMove[GroupT, NodeT]]:
-    """Return *moves* by the imbalance they leave, the least first.
+    """Return *moves* in increasing order of the resulting imbalance.
 
-    Between equals the names of unit, source and target decide.
+    Ties are resolved by the names of group, source and target.
 
     Source:
         Proxmox VE 9, ha-auto-rebalance-method bruteforce.
@@ -85,9 +85,9 @@ def rank_by_imbalance(
 def rank_by_topsis(
     loads: Mapping[NodeT, NodeLoad], moves: Sequence[SingleMove[GroupT, NodeT]]
 ) -> list[SingleMove[GroupT, NodeT]]:
-    """Return *moves* by the TOPSIS score of what they leave, the best first.
+    """Return *moves* in decreasing order of the TOPSIS score of the result.
 
-    Equals keep their order.
+    Ties keep their order.
 
     Source:
         Proxmox VE 9, ha-auto-rebalance-method topsis.

@@ -1,7 +1,7 @@
 """Scores of nodes for the start of a guest.
 
 `start_scores` evaluates one node after the other, `start_scores_array` all nodes at
-once with identical digits; `StartScorer` rounds the criteria and needs time
+once with identical digits. `StartScorer` rounds the criteria and needs time
 proportional to the number of nodes.
 """
 
@@ -17,17 +17,17 @@ from opendrs.metrics.load import WEIGHTS, NodeLoad, criteria
 from opendrs.metrics.topsis import topsis, topsis_array
 from opendrs.model import Resources
 
-CHUNK_ELEMENTS = 1 << 20  # loads added up at once: 8 MiB
-DIGITS = 12  # of a criterion; what is equal but for rounding is equal here
+CHUNK_ELEMENTS = 1 << 20  # loads per chunk: 8 MiB
+DIGITS = 12  # decimals of a criterion; removes rounding differences
 Floats = npt.NDArray[np.float64]
 
 
 def start_scores_array(loads: Sequence[NodeLoad], limit: Resources) -> list[float]:
-    """Return what `start_scores` returns, to the last digit, for many nodes.
+    """Return the result of `start_scores`, to the last digit, for many nodes.
 
     Args:
-        loads: The nodes; shape (n,).
-        limit: What the guest may use; cpu 0 when it has no limit.
+        loads: Loads of the nodes; shape (n,).
+        limit: Limit of the guest; cpu 0 if unlimited.
 
     Returns:
         TOPSIS closeness in [0, 1], larger is better; shape (n,).
@@ -46,13 +46,13 @@ def start_scores_array(loads: Sequence[NodeLoad], limit: Resources) -> list[floa
 
 
 class StartScorer:
-    """The loads of many nodes, kept as columns from one start to the next.
+    """Loads of many nodes, kept as arrays between starts.
 
-    Criteria are rounded to 12 decimals, so that between equal nodes the name
-    decides rather than the noise in the last digit, which TOPSIS amplifies.
+    Criteria are rounded to 12 decimals. Ties between equal nodes are then resolved by
+    name, and not by rounding errors, which TOPSIS amplifies.
 
     Args:
-        loads: The nodes; at least one.
+        loads: Loads of the nodes; at least one.
     """
 
     def __init__(self, loads: Sequence[NodeLoad]) -> None:
@@ -60,14 +60,14 @@ class StartScorer:
         self._usage = np.array([_pair(load.usage) for load in loads])
 
     def update(self, index: int, load: NodeLoad) -> None:
-        """Let the node at *index* have that *load* from now on."""
+        """Set the load of the node at *index* to *load*."""
         self._usage[index] = _pair(load.usage)
 
     def scores(self, limit: Resources) -> list[float]:
-        """Return how good each node is for starting a guest of that *limit* there.
+        """Return the score of each node for the start of a guest with *limit*.
 
         Args:
-            limit: What the guest may use; cpu 0 when it has no limit.
+            limit: Limit of the guest; cpu 0 if unlimited.
 
         Returns:
             TOPSIS closeness in [0, 1], larger is better; shape (n,).
@@ -94,8 +94,8 @@ def _criteria_after_start(
 ) -> tuple[Floats, Floats]:
     """Return average and highest load after a start on each node.
 
-    A start never lowers a load, so the highest one is either the highest before
-    or the one it raises.
+    A start never lowers a load. The highest load is therefore the previous highest one
+    or that of the target.
     """
     before, after = np.array(loads), np.array(started)
     squares = np.concatenate(list(_sums_of_squares(before, after)))
@@ -104,7 +104,7 @@ def _criteria_after_start(
 
 
 def _sums_of_squares(before: Floats, after: Floats) -> Iterator[Floats]:
-    """Yield the sum of squares after a start on each node, some nodes at a time."""
+    """Yield the sum of squares after a start on each node, in chunks of nodes."""
     n = len(before)
     width = max(1, CHUNK_ELEMENTS // n)
     old, new = before * before, after * after
@@ -116,11 +116,11 @@ def _sums_of_squares(before: Floats, after: Floats) -> Iterator[Floats]:
 
 
 def start_scores(loads: Sequence[NodeLoad], limit: Resources) -> list[float]:
-    """Return how good each node is for starting a guest of that *limit* there.
+    """Return the score of each node for the start of a guest with *limit*.
 
     Args:
-        loads: The nodes; shape (n,).
-        limit: What the guest may use; cpu 0 when it has no limit.
+        loads: Loads of the nodes; shape (n,).
+        limit: Limit of the guest; cpu 0 if unlimited.
 
     Returns:
         TOPSIS closeness in [0, 1], larger is better; shape (n,).

@@ -1,7 +1,7 @@
 """TOPSIS: the technique for order of preference by similarity to ideal solution.
 
-Knows matrices and weights, nothing of clusters. Weights are applied in the
-distances and not to the matrix, which is the same and what Proxmox does.
+Weights are applied to the distances instead of the matrix, as in Proxmox VE. The result
+is the same.
 """
 
 from __future__ import annotations
@@ -19,30 +19,29 @@ Vector = npt.NDArray[np.float64]
 
 
 def topsis(matrix: Sequence[Sequence[float]], weights: Sequence[float]) -> list[float]:
-    """Return the closeness of each alternative to the ideal one.
+    """Return the closeness of each alternative to the ideal solution.
 
     Args:
-        matrix: One row per alternative, one number per criterion; shape (m, n).
-        weights: Importance of each criterion; shape (n,), any sum. Of a
-            criterion with a negative weight less is better.
+        matrix: One row per alternative, one column per criterion; shape (m, n).
+        weights: Importance of each criterion; shape (n,), any sum. For a criterion with
+            a negative weight, smaller is better.
 
     Returns:
-        Closeness in [0, 1], larger is better; shape (m,). 0 for an alternative
-        that is best and worst at once, as when all are equal.
+        Closeness in [0, 1], larger is better; shape (m,). 0 for an alternative that is
+        both best and worst, as when all are equal.
 
     Raises:
-        ValueError: Shapes do not match, a number is not finite, or all weights
-            are 0.
+        ValueError: Shapes do not match, a value is not finite, or all weights are 0.
 
     Source:
-        Hwang and Yoon, Multiple Attribute Decision Making (1981); arithmetic
-        in the order of proxmox-resource-scheduling 2.0.0.
+        Hwang and Yoon, Multiple Attribute Decision Making (1981); arithmetic in the
+        order of proxmox-resource-scheduling 2.0.0.
     """
     normalized = _normalized_weights(weights)
     if any(len(row) != len(normalized) for row in matrix):
-        raise ValueError(f"each alternative needs {len(normalized)} numbers")
+        raise ValueError(f"matrix: expected {len(normalized)} columns")
     if not all(math.isfinite(value) for row in matrix for value in row):
-        raise ValueError("the matrix holds a number that is not finite")
+        raise ValueError("matrix: expected finite values")
     rows = [list(row) for row in matrix]
     for k, column in enumerate(zip(*matrix, strict=True)):
         norm = math.sqrt(sum_in_order(value * value for value in column))
@@ -60,7 +59,7 @@ def topsis(matrix: Sequence[Sequence[float]], weights: Sequence[float]) -> list[
 
 
 def topsis_array(matrix: Matrix, weights: Sequence[float]) -> Vector:
-    """Return what `topsis` returns, to the last digit, for a whole matrix at once.
+    """Return the result of `topsis`, to the last digit, computed with arrays.
 
     Args:
         matrix: One row per alternative, one column per criterion; shape (m, n).
@@ -74,9 +73,9 @@ def topsis_array(matrix: Matrix, weights: Sequence[float]) -> Vector:
     """
     normalized = np.array(_normalized_weights(weights))
     if matrix.shape[1:] != normalized.shape:
-        raise ValueError(f"each alternative needs {len(normalized)} numbers")
+        raise ValueError(f"matrix: expected {len(normalized)} columns")
     if not np.isfinite(matrix).all():
-        raise ValueError("the matrix holds a number that is not finite")
+        raise ValueError("matrix: expected finite values")
     if len(matrix) == 0:
         return np.zeros(0)
     norm = np.sqrt(sum_of_rows(np.square(matrix)))
@@ -90,14 +89,16 @@ def topsis_array(matrix: Matrix, weights: Sequence[float]) -> Vector:
 
 
 def rank_descending(scores: Sequence[float] | Vector) -> list[int]:
-    """Return the indices of *scores*, the highest first; equals keep their order."""
+    """Return the indices of *scores*, the highest first; ties keep their order."""
     return sorted(range(len(scores)), key=lambda index: -scores[index])
 
 
 def _normalized_weights(weights: Sequence[float]) -> list[float]:
     total = sum_in_order(abs(weight) for weight in weights)
     if not math.isfinite(total) or total == 0:
-        raise ValueError(f"weights must be finite and not all 0: {list(weights)}")
+        raise ValueError(
+            f"weights: expected finite values, not all 0, got {list(weights)}"
+        )
     return [weight / total for weight in weights]
 
 

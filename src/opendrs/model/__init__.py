@@ -1,4 +1,4 @@
-"""The cluster as plain, immutable values. Imports only the errors."""
+"""Immutable values that describe a cluster. Imports only the errors and escapes."""
 
 from opendrs.model.formatting import format_count as format_count
 from opendrs.model.formatting import format_gib as format_gib

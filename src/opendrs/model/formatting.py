@@ -1,4 +1,4 @@
-"""Lists of names, counts and memory sizes in messages."""
+"""Format lists of names, counts and memory sizes for messages."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ MAX_LISTED = 3  # guests, nodes or rules in one list
 
 
 def format_count(count: int, noun: str) -> str:
-    """Return as many of *noun* as there are, as in `1 guest` and `2 guests`."""
+    """Return the count with its noun, such as `1 guest` or `2 guests`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def format_list(
     names: Sequence[str], max_items: int = MAX_LISTED, separator: str = ", "
 ) -> str:
-    """Return the first of *names*, and how many more there are.
+    """Return the first of *names*, and the number of the others.
 
     Args:
-        names: The names, in their order.
-        max_items: How many are named.
-        separator: What is between the names where all are named.
+        names: The names, in order.
+        max_items: Number of names that are listed.
+        separator: Text between the names if all of them are listed.
     """
     if len(names) <= max_items:
         return separator.join(names)
@@ -30,5 +30,5 @@ def format_list(
 
 
 def format_gib(amount: float) -> str:
-    """Return an amount of memory, in bytes, as people read it."""
+    """Return an amount of memory, in bytes, as GiB with one decimal."""
     return f"{amount / GIB:.1f} GiB"

@@ -19,14 +19,14 @@ from opendrs.model.resources import (
 
 
 class GuestKind(StrEnum):
-    """What kind of guest it is."""
+    """Kind of a guest: virtual machine or system container."""
 
     VM = "vm"
     CONTAINER = "container"
 
 
 class GuestState(StrEnum):
-    """Whether a guest runs."""
+    """Run state of a guest."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -35,7 +35,7 @@ class GuestState(StrEnum):
 
 
 class Mobility(StrEnum):
-    """How a guest can get to another node."""
+    """Way in which a guest can migrate."""
 
     LIVE = "live"
     COLD = "cold"
@@ -44,29 +44,29 @@ class Mobility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """A virtual machine or a system container.
+    """Virtual machine or system container.
 
     Attributes:
-        id: Its name, unique in the cluster.
-        node: The node it is on.
+        id: Name, unique in the cluster.
+        node: Node that the guest is on.
         kind: Virtual machine or container.
-        state: Only a running guest is moved; a stopped one takes no room.
-        limit: What it may use at most; None when unknown, cpu 0 without limit.
-        usage: What it uses now, as far as it was measured.
+        state: Run state. Only running guests migrate; a stopped one occupies no memory.
+        limit: Most that the guest may use; None if unknown, cpu 0 if unlimited.
+        usage: Measured use; None for each resource that was not measured.
         pressure: Pressure stall information of the guest.
-        uptime: Seconds since it started; None when unknown.
-        mobility: How it can move; None when the platform did not say.
-        mobility_detail: Why it cannot move live, in words for the operator.
-        ha_managed: Whether an HA manager restarts it; None when unknown.
-        tags: What the operator says about the guest.
-        cpu_model: The node's processor model it depends on; None for any.
-        migrating_to: The target while a migration is under way.
-        migrated_at: When it was last moved, always aware; None when not known.
-        dirty_rate: Bytes of memory it writes anew in a second; None when not measured.
+        uptime: Seconds since its start; None if unknown.
+        mobility: Way in which it can migrate; None if the platform does not report it.
+        mobility_detail: Reason why it cannot migrate live, for the operator.
+        ha_managed: Whether an HA manager restarts it; None if unknown.
+        tags: Tags that the operator has set.
+        cpu_model: CPU model of the node that it requires; None for any.
+        migrating_to: Target of the migration in progress; None if there is none.
+        migrated_at: Time of its last migration, time zone aware; None if unknown.
+        dirty_rate: Bytes of memory written per second; None if not measured.
 
     Raises:
-        ModelError: The uptime or dirty rate is negative or not finite, the guest
-            migrates to the node it is on, or the time it was moved has no time zone.
+        ModelError: The uptime or the dirty rate is negative or not finite, the guest
+            migrates to its own node, or `migrated_at` has no time zone.
     """
 
     id: GuestId
@@ -92,18 +92,20 @@ class Guest:
             if value is not None:
                 require_amount(f"{self.id}: {name}", value)
         if self.migrating_to == self.node:
-            raise ModelError(f"{self.id} cannot migrate to {self.node}, where it is")
+            raise ModelError(
+                f"{self.id}: migrating_to must differ from its node, got {self.node}"
+            )
         if self.migrated_at is not None and self.migrated_at.tzinfo is None:
             raise ModelError(
-                f"{self.id}: migrated_at has no time zone: {self.migrated_at}"
+                f"{self.id}: migrated_at: expected a time zone, got {self.migrated_at}"
             )
 
     @property
     def effective_mobility(self) -> Mobility:
-        """Return how to move it when the platform did not say otherwise.
+        """Return the mobility, with a default by kind if it is unknown.
 
-        A virtual machine is then taken to move live and a container only
-        stopped; the platform has the last word when the step starts.
+        The default is live for a virtual machine and cold for a container. The platform
+        decides when the step starts.
         """
         if self.mobility is not None:
             return self.mobility
@@ -111,12 +113,12 @@ class Guest:
 
     @property
     def is_active(self) -> bool:
-        """Return whether it takes room on its node: all but stopped guests do."""
+        """Return whether the guest occupies memory of its node: it is not stopped."""
         return self.state is not GuestState.STOPPED
 
     @property
     def occupied_nodes(self) -> tuple[NodeId, ...]:
-        """Return the nodes it counts on: two while it moves, none when stopped."""
+        """Return the nodes that it counts on: two while migrating, none if stopped."""
         if not self.is_active:
             return ()
         if self.migrating_to is None:

@@ -1,4 +1,4 @@
-"""Names of things in a cluster and in a plan."""
+"""Identifiers of nodes, guests and steps."""
 
 from typing import NewType
 

@@ -1,4 +1,4 @@
-"""A hypervisor host."""
+"""Hypervisor host."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from opendrs.model.resources import (
     require_amount,
 )
 
-MIN_CPU = 0.001  # cores; less would make any load look endless
+MIN_CPU = 0.001  # cores; smaller capacities give meaningless loads
 
 
 class NodeState(StrEnum):
-    """Whether a node takes part in the cluster."""
+    """State of a node in the cluster."""
 
     ONLINE = "online"
     OFFLINE = "offline"
@@ -31,24 +31,24 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A hypervisor host.
+    """Hypervisor host.
 
     Attributes:
-        id: Its name, unique in the cluster.
-        capacity: What the host has in all; None when it could not be asked.
-        usage: What is in use now, as far as it was measured.
-        state: Only an online node receives guests.
-        architecture: Instruction set such as x86_64; None when unknown.
-        cpu_model: Processor model as the hypervisor names it.
-        labels: What the operator says about the host (ssd, rack-3).
-        load_average: Runnable tasks, averaged over one minute.
+        id: Name, unique in the cluster.
+        capacity: Total resources; None if unknown.
+        usage: Measured use; None for each resource that was not measured.
+        state: State in the cluster. Only online nodes receive guests.
+        architecture: Instruction set such as x86_64; None if unknown.
+        cpu_model: CPU model in the terms of the hypervisor; None if unknown.
+        labels: Labels that the operator has set, such as ssd or rack-3.
+        load_average: Runnable tasks, averaged over one minute; None if unknown.
         pressure: Pressure stall information of the whole host.
-        ksm_shared: Bytes of memory saved by merging equal pages (KSM).
-        powered_on_at: When it was last woken, always aware; None when not known.
+        ksm_shared: Bytes of memory saved by merging equal pages (KSM); None if unknown.
+        powered_on_at: Time of its last power-on, time zone aware; None if unknown.
 
     Raises:
-        ModelError: A capacity is next to nothing, an amount negative or not finite,
-            or the time it was woken has no time zone.
+        ModelError: A capacity is below the minimum, an amount is negative or not
+            finite, or `powered_on_at` has no time zone.
     """
 
     id: NodeId
@@ -67,8 +67,8 @@ class Node:
         capacity = self.capacity
         if capacity is not None and (capacity.cpu < MIN_CPU or capacity.memory < 1):
             raise ModelError(
-                f"{self.id}: capacity must be at least {MIN_CPU} cores and 1 byte, "
-                f"not {capacity.cpu} and {capacity.memory}"
+                f"{self.id}: capacity: expected at least {MIN_CPU} cores and 1 byte, "
+                f"got {capacity.cpu} and {capacity.memory}"
             )
         for name in ("load_average", "ksm_shared"):
             value = getattr(self, name)
@@ -76,15 +76,16 @@ class Node:
                 require_amount(f"{self.id}: {name}", value)
         if self.powered_on_at is not None and self.powered_on_at.tzinfo is None:
             raise ModelError(
-                f"{self.id}: powered_on_at has no time zone: {self.powered_on_at}"
+                f"{self.id}: powered_on_at: expected a time zone, got "
+                f"{self.powered_on_at}"
             )
 
     @property
     def online(self) -> bool:
-        """Return whether the node takes part and may receive guests."""
+        """Return whether the node may receive guests."""
         return self.state is NodeState.ONLINE
 
     @property
     def reachable(self) -> bool:
-        """Return whether the node answers, whether or not it may receive guests."""
+        """Return whether the node responds; it may be in maintenance."""
         return self.state in (NodeState.ONLINE, NodeState.MAINTENANCE)

@@ -1,4 +1,4 @@
-"""What a policy proposes."""
+"""Actions, steps and plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opendrs.model.identifiers import GuestId, NodeId, StepId
 
 @dataclass(frozen=True, slots=True, order=True)
 class LiveMigration:
-    """The live migration of one guest from *source* to *target*."""
+    """Live migration of one guest from *source* to *target*."""
 
     guest: GuestId
     source: NodeId
@@ -19,7 +19,7 @@ class LiveMigration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ColdMigration:
-    """Stopping one guest on *source* and starting it on *target*."""
+    """Cold migration of one guest: stop it on *source*, start it on *target*."""
 
     guest: GuestId
     source: NodeId
@@ -28,14 +28,14 @@ class ColdMigration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class PowerOn:
-    """Waking a node."""
+    """Power-on of a node."""
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class PowerOff:
-    """Putting an empty node to sleep."""
+    """Power-off of a node without guests."""
 
     node: NodeId
 
@@ -46,13 +46,13 @@ Action = LiveMigration | ColdMigration | PowerOn | PowerOff
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action of a plan.
+    """Action of a plan with the steps it depends on.
 
     Attributes:
-        id: Its name, unique in the plan.
-        action: What to do.
-        depends_on: The steps that must be done before this one may start.
-        detail: Why this guest and why that node, in words for the operator.
+        id: Name, unique in the plan.
+        action: The action.
+        depends_on: Steps that must be done before this step may start.
+        detail: Why this guest and this node were chosen, for the operator.
     """
 
     id: StepId
@@ -63,14 +63,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Steps in an order that is safe; an empty plan changes nothing.
+    """Steps in a safe order; an empty plan changes nothing.
 
-    Steps with nothing between them may run together. Guests that a strict
-    affinity rule keeps together are started together.
+    Steps without dependencies between them may run in parallel. Guests of a strict
+    affinity rule start together.
 
     Raises:
-        ModelError: Two steps have one name, or a step waits for one that does
-            not stand before it.
+        ModelError: Two steps have the same id, or a step depends on one that does not
+            precede it.
     """
 
     steps: tuple[Step, ...] = ()
@@ -79,10 +79,11 @@ class Plan:
         step_ids: set[StepId] = set()
         for step in self.steps:
             if step.id in step_ids:
-                raise ModelError(f"two steps are called {step.id}")
+                raise ModelError(f"step {step.id}: duplicate id")
             if missing := set(step.depends_on) - step_ids:
                 raise ModelError(
-                    f"{step.id} waits for {min(missing)}, which is not before it"
+                    f"step {step.id}: depends on {min(missing)}, which does not "
+                    "precede it"
                 )
             step_ids.add(step.id)
 

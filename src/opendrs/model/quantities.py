@@ -1,4 +1,4 @@
-"""Amounts of bytes and seconds as operators write them: 68719476736, or "64 GiB"."""
+"""Amounts of bytes and seconds in configuration: 68719476736, or "64 GiB"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
-# GB and its like are left out: some mean 1000 by them, and others 1024.
+# GB and the like are not accepted: they are ambiguous (powers of 1000 or 1024).
 BYTES: Mapping[str, float] = MappingProxyType(
     {
         "B": 1.0,
@@ -33,15 +33,18 @@ _MAX_LENGTH = 50  # characters
 
 
 class QuantityError(ValueError):
-    """A text is no amount of what is asked for; the message says what is."""
+    """Text that is not an amount of the expected quantity.
+
+    The message is the expected form.
+    """
 
 
 def parse_amount(text: str, units: Mapping[str, float]) -> float | None:
-    """Return the amount that *text* is, infinite if too large, or None if it is none.
+    """Return the amount in base units, infinity if too large, or None if invalid.
 
     Args:
-        text: A number and a unit, in capital or small letters.
-        units: The size of each unit.
+        text: A number and a unit; upper and lower case are equivalent.
+        units: Size of each unit.
     """
     match = _AMOUNT.fullmatch(text.strip()) if len(text) <= _MAX_LENGTH else None
     if match is None:
@@ -53,17 +56,17 @@ def parse_amount(text: str, units: Mapping[str, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What a field is an amount of: an annotation that pydantic understands.
+    """Quantity of a field, as an annotation for pydantic.
 
-    A number stays as it is and counts in the usual unit; a text with a number and a
-    unit becomes such a number.
+    A number is kept and counts in the base unit. A text with a number and a unit is
+    converted to such a number.
 
     Attributes:
-        name: What a number counts, for messages.
-        example: A text that is such an amount.
-        units: The size of each unit.
-        base_unit: The size of what a number counts.
-        integer: Whether parts of it are rounded.
+        name: Noun for the base unit in messages.
+        example: Valid text.
+        units: Size of each unit.
+        base_unit: Size of the unit that a number counts in.
+        integer: Whether amounts are rounded to integers.
     """
 
     name: str
@@ -73,10 +76,10 @@ class Quantity:
     integer: bool = False
 
     def parse(self, value: object) -> object:
-        """Return the number that *value* is; anything but a text as it is.
+        """Return the number for *value*; return a value that is not a text unchanged.
 
         Raises:
-            QuantityError: It is a text, and no such amount.
+            QuantityError: The text is not an amount of this quantity.
         """
         if not isinstance(value, str):
             return value
@@ -95,7 +98,7 @@ class Quantity:
         source: Any,  # noqa: ANN401 - pydantic's
         handler: Callable[[Any], Any],
     ) -> dict[str, Any]:
-        """Return how pydantic checks it: `number` first."""
+        """Return the pydantic schema: `parse` first, then the schema of the type."""
         function = {"type": "no-info", "function": self.parse}
         return {
             "type": "function-before",
@@ -108,7 +111,7 @@ class Quantity:
         schema: Any,  # noqa: ANN401 - pydantic's
         handler: Callable[[Any], dict[str, Any]],
     ) -> dict[str, Any]:
-        """Return its JSON Schema: a number, or a text with one of the units."""
+        """Return the JSON Schema: a number, or a text with one of the units."""
         units = "|".join(self.units)
         pattern = rf"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*({units})\s*$"
         return {"anyOf": [handler(schema), {"type": "string", "pattern": pattern}]}
@@ -116,7 +119,7 @@ class Quantity:
 
 SIZE = Quantity("bytes", "64 GiB", BYTES, integer=True)
 TIME = Quantity("seconds", "10 min", SECONDS)
-RATE = Quantity("bytes a second", "1 Gbit/s", RATES, integer=True)
+RATE = Quantity("bytes per second", "1 Gbit/s", RATES, integer=True)
 _MIB = 2.0**20
 MEBIBYTES = Quantity("MB", "64 GiB", BYTES, base_unit=_MIB)
 
@@ -124,5 +127,5 @@ Seconds = Annotated[float, TIME]
 BytesPerSecond = Annotated[float, RATE]
 Megabytes = Annotated[float, MEBIBYTES]
 MegabytesPerSecond = Annotated[
-    float, Quantity("MB a second", "1 Gbit/s", RATES, base_unit=_MIB)
+    float, Quantity("MB per second", "1 Gbit/s", RATES, base_unit=_MIB)
 ]

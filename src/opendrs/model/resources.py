@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from opendrs.errors import ModelError
 
 GIB = 1 << 30
-MAX_AMOUNT = 10**18  # an exabyte; beyond it, sums of squares lose their meaning
+MAX_AMOUNT = 10**18  # an exabyte; sums of squares of more lose precision
 
 
 def require_amount(name: str, value: float) -> None:
-    """Check that *value* is an amount: a number from 0 to `MAX_AMOUNT`.
+    """Check that *value* is a number from 0 to `MAX_AMOUNT`.
 
     Raises:
-        ModelError: It is not; the message begins with *name*.
+        ModelError: The value is out of range; the message begins with *name*.
     """
     if not math.isfinite(value) or value < 0:
-        raise ModelError(f"{name} must be a finite number, 0 or more, not {value}")
+        raise ModelError(f"{name}: expected a finite number of at least 0, got {value}")
     if value > MAX_AMOUNT:
-        raise ModelError(f"{name} must be at most {MAX_AMOUNT:.0e}, not {value}")
+        raise ModelError(f"{name}: expected at most {MAX_AMOUNT:.0e}, got {value}")
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """A known amount of each resource.
+    """Known amounts of CPU and memory.
 
     Attributes:
-        cpu: Processor time in cores; 1.5 is one and a half busy cores. As the
-            limit of a guest, 0 means that it has none.
+        cpu: CPU in cores; 1.5 is one and a half busy cores. As the limit of a guest, 0
+            means unlimited.
         memory: Memory in bytes.
 
     Raises:
@@ -44,17 +44,17 @@ class Resources:
         require_amount("memory", self.memory)
 
     def plus(self, other: Resources) -> Resources:
-        """Return the sum of both amounts, and never more than there can be."""
+        """Return the sum, with each amount at most `MAX_AMOUNT`."""
         return Resources(
             min(self.cpu + other.cpu, MAX_AMOUNT),
             min(self.memory + other.memory, MAX_AMOUNT),
         )
 
     def minus(self, other: Resources) -> Resources:
-        """Return what is left, and never less than nothing.
+        """Return the difference, with each amount at least 0.
 
-        A node and its guests are sampled at slightly different instants, so a
-        guest may seem to use more than the node it runs on.
+        A node and its guests are sampled at slightly different instants, so a guest may
+        seem to use more than its node.
         """
         return Resources(
             max(0.0, self.cpu - other.cpu),
@@ -66,21 +66,22 @@ NO_RESOURCES = Resources(0.0, 0)
 
 
 def max_plausible_cpu(capacity: Resources) -> float:
-    """Return how many cores may be measured to be busy on a node with *capacity*.
+    """Return the most busy cores that can be measured on a node with *capacity*.
 
-    A little more than it has: nodes and guests are sampled at different instants.
+    The bound exceeds the capacity, because nodes and guests are sampled at different
+    instants.
     """
     return 1.5 * capacity.cpu + 1
 
 
 def max_plausible_memory(capacity: Resources) -> float:
-    """Return how much memory may be measured to be used on a node with *capacity*."""
+    """Return the most memory in use, in bytes, that can be measured on a node."""
     return 1.1 * capacity.memory
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was measured of each resource; None where nothing was.
+    """Measured use of each resource; None if not measured.
 
     Attributes:
         cpu: Busy cores.
@@ -117,11 +118,13 @@ UNKNOWN_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """The share of time in which work waited for one resource.
+    """Fraction of time in which tasks were stalled for one resource.
 
     Attributes:
-        some: Fraction of time in [0, 1] in which at least one task waited.
-        full: Fraction of time in [0, 1] in which all tasks waited.
+        some: Fraction of time in [0, 1] in which at least one task was stalled; None if
+            unknown.
+        full: Fraction of time in [0, 1] in which all tasks were stalled; None if
+            unknown.
 
     Raises:
         ModelError: A fraction is outside [0, 1].
@@ -137,12 +140,12 @@ class Stall:
         for name in ("some", "full"):
             value = getattr(self, name)
             if value is not None and not 0 <= value <= 1:
-                raise ModelError(f"{name} must be in [0, 1], not {value}")
+                raise ModelError(f"{name}: expected a fraction in [0, 1], got {value}")
 
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """The stalls of a node or a guest for each resource."""
+    """Stalls of a node or a guest, per resource."""
 
     cpu: Stall = Stall()
     memory: Stall = Stall()

@@ -1,4 +1,4 @@
-"""Placement rules as data; what they mean is in `opendrs.rules`."""
+"""Placement rules as data; `opendrs.rules` defines their meaning."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def _format_names(names: frozenset[str], max_names: int | None) -> str:
 
 
 class _NamedRule:
-    """Words for a rule: its name, or else what it asks for."""
+    """Text form of a rule: its name, or a description if it has none."""
 
     __slots__ = ()
 
     def describe(self, max_names: int | None = None) -> str:
-        """Return the name of the rule, or what it asks for of whom.
+        """Return the name of the rule, or a description with its guests and nodes.
 
         Args:
-            max_names: How many guests and nodes are named; all of them when None.
+            max_names: Number of guests and nodes that are listed; all of them if None.
         """
         raise NotImplementedError
 
@@ -34,18 +34,18 @@ class _NamedRule:
 
 def _require_names(names: frozenset[str], minimum: int, subject: str) -> None:
     if len(names) < minimum:
-        raise ModelError(f"{subject} must name at least {minimum}, not {len(names)}")
+        raise ModelError(f"{subject}: expected at least {minimum}, got {len(names)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAffinity(_NamedRule):
-    """Each of *guests* belongs on one of *nodes*.
+    """Placement of each of *guests* on one of *nodes*.
 
     Attributes:
-        guests: Whom the rule binds.
-        nodes: Priority of each node; the higher, the better.
-        strict: Whether other nodes are forbidden or only worse.
-        name: What the operator calls the rule.
+        guests: Guests that the rule applies to.
+        nodes: Priority of each node; higher is better.
+        strict: Whether other nodes are forbidden, or only not preferred.
+        name: Name given by the operator; empty if none.
     """
 
     guests: frozenset[GuestId]
@@ -54,81 +54,77 @@ class NodeAffinity(_NamedRule):
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_names(self.guests, 1, "the guests of a node-affinity rule")
-        _require_names(frozenset(self.nodes), 1, "the nodes of a node-affinity rule")
+        _require_names(self.guests, 1, "node-affinity rule: guests")
+        _require_names(frozenset(self.nodes), 1, "node-affinity rule: nodes")
         object.__setattr__(self, "nodes", MappingProxyType(dict(self.nodes)))
 
     def describe(self, max_names: int | None = None) -> str:
-        """Return the name of the rule, or what it asks for."""
+        """Return the name of the rule, or a description."""
+        guests = _format_names(self.guests, max_names)
         nodes = _format_names(frozenset(self.nodes), max_names)
-        verb = "belongs" if len(self.guests) == 1 else "belong"
-        return self.name or f"{_format_names(self.guests, max_names)} {verb} on {nodes}"
+        return self.name or f"node affinity of {guests} to {nodes}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affinity(_NamedRule):
-    """All of *guests* share a node."""
+    """Placement of all *guests* on the same node."""
 
     guests: frozenset[GuestId]
     strict: bool = True
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_names(self.guests, 2, "the guests of an affinity rule")
+        _require_names(self.guests, 2, "affinity rule: guests")
 
     def describe(self, max_names: int | None = None) -> str:
-        """Return the name of the rule, or what it asks for."""
-        return self.name or f"keep {_format_names(self.guests, max_names)} together"
+        """Return the name of the rule, or a description."""
+        return self.name or f"affinity of {_format_names(self.guests, max_names)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AntiAffinity(_NamedRule):
-    """No two of *guests* share a node."""
+    """Placement of all *guests* on different nodes."""
 
     guests: frozenset[GuestId]
     strict: bool = True
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_names(self.guests, 2, "the guests of an anti-affinity rule")
+        _require_names(self.guests, 2, "anti-affinity rule: guests")
 
     def describe(self, max_names: int | None = None) -> str:
-        """Return the name of the rule, or what it asks for."""
-        return self.name or f"keep {_format_names(self.guests, max_names)} apart"
+        """Return the name of the rule, or a description."""
+        return self.name or f"anti-affinity of {_format_names(self.guests, max_names)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin(_NamedRule):
-    """None of *guests* is ever moved."""
+    """Exclusion of *guests* from migration."""
 
     guests: frozenset[GuestId]
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_names(self.guests, 1, "the guests of a pin")
+        _require_names(self.guests, 1, "pin rule: guests")
 
     def describe(self, max_names: int | None = None) -> str:
-        """Return the name of the rule, or what it asks for."""
-        where = "where it is" if len(self.guests) == 1 else "where they are"
-        return self.name or f"leave {_format_names(self.guests, max_names)} {where}"
+        """Return the name of the rule, or a description."""
+        return self.name or f"pin of {_format_names(self.guests, max_names)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagExclusion(_NamedRule):
-    """No guest that bears one of *tags* is ever moved."""
+    """Exclusion of all guests with one of *tags* from migration."""
 
     tags: frozenset[str]
     name: str = ""
 
     def __post_init__(self) -> None:
-        _require_names(self.tags, 1, "the tags of an exclusion")
+        _require_names(self.tags, 1, "tag-exclusion rule: tags")
 
     def describe(self, max_names: int | None = None) -> str:
-        """Return the name of the rule, or what it asks for."""
-        return (
-            self.name
-            or f"leave guests tagged {_format_names(self.tags, max_names)} alone"
-        )
+        """Return the name of the rule, or a description."""
+        return self.name or f"exclusion of tag {_format_names(self.tags, max_names)}"
 
 
 Rule = NodeAffinity | Affinity | AntiAffinity | Pin | TagExclusion

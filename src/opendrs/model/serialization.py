@@ -1,4 +1,4 @@
-"""Actions, steps and times as text, and back."""
+"""Text form of actions, steps and times in records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opendrs.model.plan import (
 
 T = TypeVar("T")
 
-_DECODING_ERRORS = (  # what is raised where a value is of a wrong type, or too large
+_DECODING_ERRORS = (  # raised for values of a wrong type, or too large
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -48,20 +48,20 @@ _ACTIONS = {name: kind for kind, name in ACTION_KINDS.items()} | _FORMER_KINDS
 
 
 class DamagedRecordError(StoreError):
-    """What a record holds cannot be understood; the message does not name it."""
+    """Record with undecodable content; the message does not name the record."""
 
 
 def action_as_text(action: Action) -> str:
-    """Return *action* as JSON: its kind, and the guests and nodes it names."""
+    """Return *action* as JSON: its kind, and the ids of its guest and nodes."""
     named = {name: getattr(action, name) for name in action.__slots__}
     return json.dumps({"kind": ACTION_KINDS[type(action)], **named})
 
 
 def action_from_text(text: str) -> Action:
-    """Return the action that was written as *text*.
+    """Return the action that *text* encodes.
 
     Raises:
-        DamagedRecordError: It is none.
+        DamagedRecordError: The text does not encode an action.
     """
     with decoding("an action", text):
         document = json.loads(text)
@@ -71,15 +71,15 @@ def action_from_text(text: str) -> Action:
 
 
 def steps_as_text(steps: Iterable[Step]) -> str:
-    """Return the names and the actions of *steps* as JSON."""
+    """Return the ids and the actions of *steps* as JSON."""
     return json.dumps([[step.id, action_as_text(step.action)] for step in steps])
 
 
 def steps_from_text(text: str) -> tuple[Step, ...]:
-    """Return the steps that were written as *text*.
+    """Return the steps that *text* encodes.
 
     Raises:
-        DamagedRecordError: It is none.
+        DamagedRecordError: The text does not encode steps.
     """
     with decoding("steps", text):
         pairs = [(name, action) for name, action in json.loads(text)]
@@ -90,15 +90,15 @@ def steps_from_text(text: str) -> tuple[Step, ...]:
 
 
 def list_as_text(values: Iterable[object]) -> str:
-    """Return names or numbers as JSON."""
+    """Return names or numbers as a JSON list."""
     return json.dumps([*values])
 
 
 def list_from_text(text: str, value_type: type[T]) -> tuple[T, ...]:
-    """Return the names or numbers that were written as *text*.
+    """Return the names or numbers that *text* encodes.
 
     Raises:
-        DamagedRecordError: It is none, or they are not of that *value_type*.
+        DamagedRecordError: The text does not encode a list of *value_type*.
     """
     with decoding("a list", text):
         values = json.loads(text)
@@ -108,15 +108,15 @@ def list_from_text(text: str, value_type: type[T]) -> tuple[T, ...]:
 
 
 def time_as_text(time: datetime) -> str:
-    """Return *time* in UTC and of fixed width, so that text sorts as time does."""
+    """Return *time* in UTC and with a fixed width, so that texts sort like times."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def time_from_text(text: str) -> datetime:
-    """Return the time that was written as *text*.
+    """Return the time that *text* encodes, in UTC.
 
     Raises:
-        DamagedRecordError: It is none, or it is one of no zone.
+        DamagedRecordError: The text is not a time, or has no time zone.
     """
     with decoding("a time", text):
         time = datetime.fromisoformat(text)
@@ -129,19 +129,19 @@ def value_as_text(value: Mapping[str, object]) -> str:
     """Return *value* as JSON.
 
     Raises:
-        StoreError: It holds something that JSON cannot hold.
+        StoreError: JSON cannot represent the value.
     """
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise StoreError(f"what is to be saved is not JSON: {error}") from error
+        raise StoreError(f"value to be saved is not valid JSON: {error}") from error
 
 
 def value_from_text(text: str) -> Mapping[str, object]:
-    """Return the value that was written as *text*.
+    """Return the mapping that *text* encodes.
 
     Raises:
-        DamagedRecordError: It is none.
+        DamagedRecordError: The text does not encode a mapping.
     """
     with decoding("a value", text):
         value = json.loads(text)
@@ -152,24 +152,24 @@ def value_from_text(text: str) -> Mapping[str, object]:
 
 @contextmanager
 def decoding(expected: str, value: object) -> Iterator[None]:
-    """Turn what goes wrong with *value*, which should be *expected*, into one error.
+    """Convert errors while decoding *value*, which should be *expected*, to one error.
 
     Raises:
-        DamagedRecordError: It is not what it should be.
+        DamagedRecordError: The value cannot be decoded.
     """
     try:
         yield
     except _DECODING_ERRORS as error:
         raise DamagedRecordError(
-            f"holds {expected} it should not: {repr_value(value)}"
+            f"expected {expected}, got {repr_value(value)}"
         ) from error
 
 
 def require_type(value_type: type[object], values: Iterable[object]) -> None:
-    """Check that all *values* are of that *value_type*.
+    """Check that all *values* are of type *value_type*.
 
     Raises:
-        TypeError: One is not.
+        TypeError: A value has another type.
     """
     for value in values:
         if not isinstance(value, value_type):

@@ -1,4 +1,4 @@
-"""One cluster at one instant."""
+"""State of a cluster at one instant."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Amount = TypeVar("Amount", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything a decision may depend on, taken at one instant.
+    """State of a cluster at one instant: the complete input of a decision.
 
     Attributes:
-        taken_at: When the platform was asked; always aware.
-        nodes: Every node by id.
-        guests: Every guest by id.
-        rules: The placement rules in force, in the operator's order.
+        taken_at: Time of the observation, time zone aware.
+        nodes: All nodes by id.
+        guests: All guests by id.
+        rules: Placement rules, in the order of the operator.
 
     Raises:
-        ModelError: A guest is on, or migrates to, a node the snapshot does not
-            have; or the time has no time zone.
+        ModelError: A guest is on, or migrates to, a node that is not in the snapshot,
+            or the time has no time zone.
     """
 
     taken_at: datetime
@@ -40,25 +40,23 @@ class Snapshot:
 
     def __post_init__(self) -> None:
         if self.taken_at.tzinfo is None:
-            raise ModelError(f"taken_at has no time zone: {self.taken_at}")
+            raise ModelError(f"taken_at: expected a time zone, got {self.taken_at}")
         for guest in self.guests.values():
             if guest.node not in self.nodes:
-                raise ModelError(
-                    f"{guest.id} is on {guest.node}, which is not a node of the cluster"
-                )
+                raise ModelError(f"{guest.id}: node {guest.node} is not in the cluster")
             if guest.migrating_to is not None and guest.migrating_to not in self.nodes:
                 raise ModelError(
-                    f"{guest.id} migrates to {guest.migrating_to}, which is not a "
-                    "node of the cluster"
+                    f"{guest.id}: migration target {guest.migrating_to} is not in "
+                    "the cluster"
                 )
 
     def apply(self, *actions: Action) -> Snapshot:
-        """Return the cluster as it would be once *actions* are done, in this order.
+        """Return the cluster after *actions* are done, in this order.
 
-        A guest is taken to use on the target what it used on the source, and to
-        take its busy cores along as runnable tasks. How long it will wait there,
-        and the others without it or with it, is not known before it is measured.
-        A node that is woken is taken to use nothing by itself.
+        A guest is assumed to use the same amounts on the target as on the source. Its
+        busy cores are added to the load average of the target and removed from that of
+        the source. The pressure of both nodes and of the guest is unknown afterwards. A
+        powered-on node is assumed to use nothing.
 
         Raises:
             UnknownGuestError: A guest is not in the snapshot.
@@ -78,7 +76,7 @@ class Snapshot:
         return replace(self, nodes=nodes, guests=guests)
 
     def with_in_flight(self, migration: Migration) -> Snapshot:
-        """Return the cluster while *migration* is under way.
+        """Return the cluster while *migration* is in progress.
 
         The guest then counts on both nodes.
 
@@ -97,17 +95,19 @@ def _migrating_guest(
 ) -> Guest:
     guest = guests.get(migration.guest)
     if guest is None:
-        raise UnknownGuestError(f"{migration.guest} is not a guest of the cluster")
+        raise UnknownGuestError(f"guest {migration.guest} is not in the cluster")
     for name in (migration.source, migration.target):
         _require_node(name, nodes)
     if guest.node != migration.source:
-        raise ModelError(f"{guest.id} is on {guest.node}, not on {migration.source}")
+        raise ModelError(
+            f"{guest.id}: expected on node {migration.source}, is on {guest.node}"
+        )
     return guest
 
 
 def _require_node(name: NodeId, nodes: Mapping[NodeId, Node]) -> Node:
     if name not in nodes:
-        raise UnknownNodeError(f"{name} is not a node of the cluster")
+        raise UnknownNodeError(f"node {name} is not in the cluster")
     return nodes[name]
 
 
@@ -124,7 +124,7 @@ def _place_guest(guest: Guest, target: NodeId) -> Guest:
 
 
 def _add_usage(node: Node, usage: Usage, sign: int) -> Node:
-    """Return *node* with *usage* more (1) or less (-1); unknown where either is."""
+    """Return *node* with *usage* added (1) or removed (-1); None where unknown."""
     return replace(
         node,
         usage=Usage(

@@ -13,9 +13,9 @@ from opendrs.optimizer.problem import Floats, Indices, Problem
 def loss_of_return(
     problem: Problem, assignment: Indices, groups: Sequence[int]
 ) -> Floats:
-    """Return what would be lost if each of *groups* were at home, all else as it is.
+    """Return the loss if each of *groups* alone returned to its origin.
 
-    Neighbours are passed over.
+    Costs of sharing nodes are ignored.
     """
     chosen = np.array(groups, np.int64)
     here, home = assignment[chosen], problem.origin[chosen]
@@ -37,16 +37,16 @@ def loss_of_return(
 def departure_gains(
     problem: Problem, assignment: Indices, load: Floats, targets: Indices
 ) -> Floats:
-    """Return about what each unit would gain at the best of *targets*; shape (G,).
+    """Return the approximate gain of moving each group away; shape (G,).
 
-    All that its home costs is looked at, but only the evenness of the targets, and
-    whether the unit's class may go there. Units that are away gain -inf, and so do
-    those that may go to none of them.
+    The target is the best of *targets* that the placement class allows. All node costs
+    of the origin count, and of the target only the imbalance cost. The gain is -inf for
+    displaced groups and for groups without a target.
     """
     home = problem.origin
     gain = node_costs(problem, load[home], home)
     gain -= node_costs(problem, load[home] - problem.demand, home)
-    # (x + d)^2 - x^2 = d^2 + 2 d x, where x is the distance from the even load.
+    # (x + d)^2 - x^2 = d^2 + 2 d x, with x the deviation from the target load.
     slope = imbalance_curvature(problem)[targets]
     away = load[targets] - problem.target_load * problem.capacity[targets]
     arrival_cost = np.square(problem.demand) @ slope.T
@@ -59,9 +59,9 @@ def departure_gains(
 
 
 def imbalance_curvature(problem: Problem) -> Floats:
-    """Return what the square of load off the even load costs; shape (N, R).
+    """Return the cost of the squared deviation from the target; (N, R).
 
-    0 for nodes that have nothing of a resource, as their evenness does not count.
+    It is 0 for nodes without capacity of a resource, which do not count for balance.
     """
     squared = np.square(problem.capacity)
     curvature: Floats = np.zeros_like(squared)
@@ -70,7 +70,7 @@ def imbalance_curvature(problem: Problem) -> Floats:
 
 
 def node_costs(problem: Problem, load: Floats, nodes: Indices) -> Floats:
-    """Return what *nodes* cost with these loads: overload, excess and evenness."""
+    """Return the cost of *nodes* at *load*: overload, excess and imbalance."""
     capacity = problem.capacity[nodes]
     over = np.maximum(load - capacity, 0) * problem.overload_weight
     excess = (
@@ -84,12 +84,12 @@ def node_costs(problem: Problem, load: Floats, nodes: Indices) -> Floats:
 
 
 def imbalance_distance(problem: Problem, load: Floats) -> float:
-    """Return how far from even the nodes are: the root of what their evenness costs."""
+    """Return the distance from the balanced load: root of the imbalance cost."""
     return float(_imbalance_cost(problem, load, problem.capacity).sum() ** 0.5)
 
 
 def _imbalance_cost(problem: Problem, load: Floats, capacity: Floats) -> Floats:
-    """Return what the evenness of nodes with these loads and capacities costs."""
+    """Return the imbalance cost of nodes with these loads and capacities."""
     away = (
         np.divide(load, capacity, out=np.zeros_like(load), where=capacity > 0)
         - problem.target_load
@@ -99,14 +99,15 @@ def _imbalance_cost(problem: Problem, load: Floats, capacity: Floats) -> Floats:
 
 
 class NodeCostTable:
-    """What load costs: its square off the even load, and what is over some levels.
+    """Cost of nodes as a function of their load.
 
-    What a resource costs nowhere is left out.
+    It consists of the squared deviation from the target load, and the load above priced
+    levels. Resources without cost are omitted.
 
     Attributes:
-        balanced_resources: The resources whose evenness counts; shape (E,).
-        curvature: What the square off the even load costs; shape (N, E).
-        target_load: The even load; shape (N, E).
+        balanced_resources: Resources that count for balance; shape (E,).
+        curvature: Cost of the squared deviation from the target load; shape (N, E).
+        target_load: Target load, as an amount; shape (N, E).
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -119,7 +120,7 @@ class NodeCostTable:
         prices = np.hstack([prices, problem.excess_weight])
         levels = np.hstack([problem.capacity, problem.safety_capacity])
         priced = np.flatnonzero(prices.any(axis=0))
-        # First what is squared, then what counts only where it is more than nothing.
+        # Squared deviations come first, then amounts that count only if positive.
         self._resource_of = np.hstack(
             [self.balanced_resources, priced % max(problem.resource_count, 1)]
         )
@@ -129,11 +130,11 @@ class NodeCostTable:
         self._group_deltas = deltas[self._resource_of][:, None]
 
     def cost(self, load: Floats, nodes: Indices) -> Floats:
-        """Return what each of *nodes* costs with *load*, of shape (n, R)."""
+        """Return the cost of each of *nodes* at *load*, of shape (n, R)."""
         return self._cost(self._excess(load, nodes), self._prices[nodes].T)
 
     def cost_with_each_group(self, load: Floats, nodes: Indices) -> Floats:
-        """Return what they cost with each unit more, and with each unit less.
+        """Return the cost with each group added, and with each removed.
 
         The shape is (n, 2, G).
         """
@@ -141,12 +142,12 @@ class NodeCostTable:
         return self._cost(excess, self._prices[nodes].T[:, :, None, None])
 
     def _excess(self, load: Floats, nodes: Indices) -> Floats:
-        """Return by how much *load* is off the even load, and over levels."""
+        """Return the deviation of *load* from targets, and its excess of levels."""
         excess: Floats = (load[:, self._resource_of] - self._levels[nodes]).T
         return excess
 
     def _cost(self, excess: Floats, prices: Floats) -> Floats:
-        """Return what that costs; *excess* is used up."""
+        """Return the cost; *excess* is overwritten."""
         off, over = (
             excess[: len(self.balanced_resources)],
             excess[len(self.balanced_resources) :],
@@ -159,15 +160,15 @@ class NodeCostTable:
 
 
 def least_loaded_nodes(problem: Problem, load: Floats, count: int) -> Indices:
-    """Return the *count* nodes with least load, of each resource and of all together.
+    """Return the *count* least loaded nodes, by each resource and by all.
 
-    Resources are those whose evenness counts; all, where none does. Where there are
-    not many more nodes than that, all of them are returned.
+    Only resources that count for balance are used, or all resources if none does. In a
+    cluster of at most twice *count* nodes all nodes are returned.
 
     Args:
-        problem: Whose nodes they are.
-        load: What each of them bears; shape (N, R).
-        count: How many of each kind.
+        problem: Problem with the nodes.
+        load: Load of each node; shape (N, R).
+        count: Number of nodes per criterion.
     """
     if problem.node_count <= 2 * count:
         return np.arange(problem.node_count)
@@ -176,7 +177,8 @@ def least_loaded_nodes(problem: Problem, load: Floats, count: int) -> Indices:
         balanced = np.arange(problem.resource_count)
     target = np.maximum(problem.target_load[balanced], np.finfo(float).tiny)
     capacity = problem.capacity[:, balanced]
-    full = np.full_like(capacity, np.inf)  # of a node that has nothing
+    full = np.full_like(capacity, np.inf)  # value for nodes without capacity
+
     relative_load = (
         np.divide(load[:, balanced], capacity, out=full, where=capacity > 0) / target
     )

@@ -1,25 +1,26 @@
-"""The placement problem: move groups on nodes, what is feasible, and what it costs.
+"""Placement problem: move groups on nodes, constraints and costs.
 
-G move groups run on N nodes, each takes some of R resources, and a search moves groups
-so that the cost decreases. The same form serves clusters of virtual machines and machine
-reassignment (Google ROADEF/EURO challenge 2012). All amounts are float64; costs of whole
+G move groups run on N nodes and use R resources. A search moves groups to reduce the
+cost. The same form serves clusters of virtual machines and the machine reassignment
+problem of the ROADEF/EURO challenge 2012. All amounts are float64; sums of whole
 numbers are exact below 2^53.
 
-An assignment (the node of each group) is *feasible* when
+An assignment (the node of each group) is *feasible* when all of these hold:
 
-* each group is on its origin, or on a node that its class allows;
-* a node that received a group holds no more than its capacity; a node that only lost
-groups may still hold more, as at the origin;
-* groups of a strict set are on different nodes, except those of them that share their
-origin;
-* each set covers as many locations, and is near the sets it needs, as required;
-* no budget is exceeded.
+* Each group is on its origin or on a node that its placement class allows.
+* A node that received a group holds at most its capacity. A node that only lost groups
+  may still hold more, as it did at the origin.
+* The groups of a strict set are on different nodes, except those that share their
+  origin.
+* Each set covers the required number of locations and has the sets that it needs in the
+  same neighborhoods.
+* No budget is exceeded.
 
-So the origin is always feasible; `overload_weight`, `placement_cost` and
-`anti_affinity_weight` state how much the repair of what is wrong there is worth.
+The origin is therefore always feasible. `overload_weight`, `placement_cost` and
+`anti_affinity_weight` determine how much a repair of its violations is worth.
 
 Source:
-Google ROADEF/EURO challenge 2012, problem statement.
+    Google ROADEF/EURO challenge 2012, problem statement.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexLists:
-    """A list of indices for each of K things, one after another.
+    """K lists of indices in one array.
 
     Attributes:
-        start: Where the list of each begins, and the end of the last; shape (K + 1,).
-        items: The lists; shape (start[K],).
+        start: First position of each list in `items`, and the total; shape (K + 1,).
+        items: The lists, one after another; shape (start[K],).
     """
 
     start: Indices
@@ -49,7 +50,7 @@ class IndexLists:
 
     @classmethod
     def of(cls, lists: list[list[int]]) -> IndexLists:
-        """Return *lists* as arrays."""
+        """Return *lists* in this form."""
         ends = np.cumsum([0] + [len(each) for each in lists], dtype=np.int64)
         flat = [item for each in lists for item in each]
         return cls(start=ends, items=np.array(flat, dtype=np.int64))
@@ -61,7 +62,7 @@ class IndexLists:
         return self.items[self.start[index] : self.start[index + 1]]
 
     def inverse(self, count: int) -> IndexLists:
-        """Return for each of *count* items the lists it is in."""
+        """Return for each of *count* items the lists that contain it."""
         owner = np.repeat(np.arange(len(self)), np.diff(self.start))
         start = np.zeros(count + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.items, minlength=count), out=start[1:])
@@ -72,16 +73,16 @@ class IndexLists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSets:
-    """K groups of units with something in common; a unit may be in several.
+    """K sets of move groups with common constraints. Sets may overlap.
 
     Attributes:
-        members: The units of each group, each once.
-        strict: Whether its units must stand on different nodes; shape (K,).
-        anti_affinity_weight: Cost of each unit that shares a node with an earlier one of
-            its group (units less distinct nodes); shape (K,).
-        spread: In how many locations it must stand; shape (K,).
-        needs: Groups of which one unit must stand in each neighbourhood in which
-            the group has a unit.
+        members: Move groups of each set, each once.
+        strict: True if the members must run on different nodes; shape (K,).
+        anti_affinity_weight: Cost of each member that shares a node with an earlier
+            member of the set: members minus distinct nodes; shape (K,).
+        spread: Least number of locations that the members must cover; shape (K,).
+        needs: Sets that must have a member in each neighborhood in which this set has
+            one.
     """
 
     members: IndexLists
@@ -94,7 +95,7 @@ class GroupSets:
     def anti_affine(
         cls, sets: list[list[int]], *, strict: bool = True, weight: float = 0.0
     ) -> GroupSets:
-        """Return *sets* whose units are to stand on different nodes."""
+        """Return *sets* of groups with anti-affinity, strict or with a cost."""
         count = len(sets)
         return cls(
             members=IndexLists.of(sets),
@@ -118,10 +119,10 @@ def _indices(*values: int) -> Indices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatioTerm:
-    """Free amounts of two resources wanted in a proportion, on each node.
+    """Target ratio between the free amounts of two resources of each node.
 
-    Costs `weight * max(0, target * free(first) - free(second))`, where free is
-    capacity less load.
+    The cost of a node is `weight * max(0, target * free(first) - free(second))`, where
+    free is capacity minus load.
     """
 
     first: int
@@ -132,40 +133,43 @@ class RatioTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A placement to be improved, and what everything costs.
+    """A placement to improve, with constraints and costs.
 
-    The load of a node is its base and the demand of the units on it. It holds
-    more: of transient resources also the demand of the units that have left it.
-    Capacities bound what is held; load is what costs.
+    The load of a node is its base load plus the demand of its groups. For transient
+    resources a node also holds the demand of the groups that have left it. Capacities
+    limit what a node holds; costs depend on the load.
 
     Attributes:
-        capacity: What each node holds at most; shape (N, R).
-        demand: What each unit takes; shape (G, R), not negative.
-        origin: The node each unit stands on now; shape (G,).
-        class_of: The class of each unit; shape (G,). Units of a class may go to the
-            same nodes.
-        allowed: Where units of each class may go; shape (C, N).
-        base_load: What is taken of each node in any case; shape (N, R).
-        transient: Resources a unit that moves takes at its origin too; shape (R,).
-        group_sets: Groups of units that stand apart, spread, or near others.
-        location: The location of each node, from 0; shape (N,).
-        neighborhood: The neighbourhood of each node, from 0; shape (N,).
-        overload_weight: Cost of a unit of load over capacity; shape (R,).
-        safety_capacity: The load from which excess costs; shape (N, R).
-        excess_weight: Cost of a unit of load over safety; shape (N, R).
-        target_load: The fraction of capacity all nodes should have as load; (R,).
-        imbalance_weight: Cost of the square of the distance to it; shape (R,).
-        ratio_terms: Proportions of free amounts.
-        use_cost: Cost of a node on which any unit stands; shape (N,).
-        placement_cost: Cost of a unit of each class on each node; shape (C, N), or None.
-        move_cost: Cost of moving each unit away from its origin; shape (G,).
-        pair_cost: Cost of a move from a node to a node; shape (N, N), or None.
-        set_move_weight: Cost of each moved unit of the group with most moved.
-        budget_weights: What budgets count of each unit that is moved; shape (B, G).
-        budgets: The most that may be moved of each measure; shape (B,).
+        capacity: Most that each node holds; shape (N, R).
+        demand: Demand of each group; shape (G, R), not negative.
+        origin: Current node of each group; shape (G,).
+        class_of: Placement class of each group; shape (G,). Groups of a class have the
+            same allowed nodes.
+        allowed: Allowed nodes of each class; shape (C, N).
+        base_load: Load of each node that no move changes; shape (N, R).
+        transient: Resources that a displaced group also uses at its origin; shape (R,).
+        group_sets: Sets of groups with anti-affinity, spread or dependencies.
+        location: Location of each node, from 0; shape (N,).
+        neighborhood: Neighborhood of each node, from 0; shape (N,).
+        overload_weight: Cost per unit of load above capacity; shape (R,).
+        safety_capacity: Load above which a node has an excess; shape (N, R).
+        excess_weight: Cost per unit of load above the safety capacity; shape (N, R).
+        target_load: Fraction of its capacity that each node is to be loaded; shape
+            (R,).
+        imbalance_weight: Cost of the squared deviation from the target; shape (R,).
+        ratio_terms: Target ratios between free amounts.
+        use_cost: Cost of each node with at least one group; shape (N,).
+        placement_cost: Cost of a group of each class on each node; shape (C, N), or
+            None.
+        move_cost: Cost of each group that is not at its origin; shape (G,).
+        pair_cost: Cost of a move from one node to another; shape (N, N), or None.
+        set_move_weight: Cost of each displaced member of the set with most of them.
+        budget_weights: Use of each budget by each displaced group; shape (B, G).
+        budgets: Limit of each budget; shape (B,).
 
     Raises:
-        ValueError: A shape does not fit, or a number is not one.
+        ValueError: A shape does not match, an index is out of range, a demand is
+            negative, or a value is NaN.
     """
 
     capacity: Floats
@@ -198,7 +202,7 @@ class Problem:
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, np.ndarray) and np.isnan(value).any():
-                raise ValueError(f"{each.name} has a value that is not a number")
+                raise ValueError(f"{each.name}: expected numbers, got NaN")
         _require_in_range("origin", self.origin, self.node_count)
         _require_in_range("class_of", self.class_of, len(self.allowed))
         _require_in_range(
@@ -208,21 +212,23 @@ class Problem:
             "group_sets.needs", self.group_sets.needs.items, len(self.group_sets)
         )
         if (self.demand < 0).any():
-            raise ValueError("demand has a value below 0")
+            raise ValueError(
+                f"demand: expected at least 0, got {float(self.demand.min()):g}"
+            )
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are."""
+        """Number of nodes, N."""
         return len(self.capacity)
 
     @property
     def resource_count(self) -> int:
-        """How many resources there are."""
+        """Number of resources, R."""
         return int(self.capacity.shape[1])
 
     @property
     def group_count(self) -> int:
-        """How many units there are."""
+        """Number of move groups, G."""
         return len(self.demand)
 
     def _expected_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -254,29 +260,32 @@ class Problem:
         }
 
     def _fill_or_check(self, name: str, shape: tuple[int, ...]) -> None:
-        """Fill in zeros where *name* was left out, and check its shape."""
+        """Replace an omitted *name* by zeros, or check its shape."""
         value = getattr(self, name)
         if value is None or value.shape == shape:
             return
         if value.size:
-            raise ValueError(f"{name} has the shape {value.shape}, not {shape}")
+            raise ValueError(f"{name}: expected shape {shape}, got {value.shape}")
         object.__setattr__(self, name, np.zeros(shape, dtype=value.dtype))
 
 
 def _require_in_range(name: str, indices: Indices, count: int) -> None:
     """Raise ValueError unless all *indices* are in [0, count)."""
     if len(indices) and not (indices.min() >= 0 and indices.max() < count):
-        raise ValueError(f"{name} has an index outside [0, {count})")
+        raise ValueError(
+            f"{name}: expected indices in [0, {count}), "
+            f"got {int(indices.min())} to {int(indices.max())}"
+        )
 
 
 def freeze_groups(problem: Problem, groups: Sequence[int]) -> Problem:
-    """Return *problem* with *groups* that stay at their origin."""
+    """Return *problem* with *groups* fixed at their origin."""
     chosen = list(groups)
     if not chosen:
         return problem
     class_of = problem.class_of.copy()
     classes = class_of[chosen]
-    # A class of their own for each, so that what their place costs is kept.
+    # Each gets a class of its own, which keeps its placement cost.
     class_of[chosen] = len(problem.allowed) + np.arange(len(chosen))
     nowhere = np.zeros((len(chosen), problem.node_count), np.bool_)
     allowed = np.concatenate([problem.allowed, nowhere])

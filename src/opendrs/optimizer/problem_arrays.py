@@ -1,4 +1,4 @@
-"""A problem and a solution as compiled functions read them: arrays and numbers only."""
+"""Problem and solution state in the form that compiled functions read."""
 
 from __future__ import annotations
 
@@ -16,30 +16,40 @@ from opendrs.optimizer.problem import (
     Problem,
 )
 
-CAPACITY_SLACK = (
-    1e-12  # relative; sums of the same amounts in another order differ by less
-)
+# Relative. The order of additions changes sums by less than this.
+CAPACITY_SLACK = 1e-12
 
-FIT_SLACK = 1e-9  # relative; of sums of many, where too little room would be too strict
+# Relative, larger: a false "does not fit" would exclude a node for good.
+FIT_SLACK = 1e-9
 
-
-# A constant of this type, not of its value, or each function that is given it as an
-# argument would be compiled once more for it.
+# A value of type int64, not a literal: Numba compiles functions once per literal.
 NONE = cast("int", np.int64(-1))
-MOST_PAIRS = 64_000_000  # of units and nodes; a byte each
+# Nodes times groups for which the fit table is built; one byte each.
+MOST_PAIRS = 64_000_000
 
 
 class ProblemArrays(NamedTuple):
-    """What does not change during a search.
+    """Constant data of a search.
 
-    Names are as in `Problem`, and: limit: capacity with room for rounding; held: what
-    each unit takes of transient resources; order and rank: units by size; movable:
-    units that can be elsewhere; fit_row and fits: the row of each unit in a table of
-    the nodes that could ever take it in;
-    overfill_scale: makes amounts over the limit comparable; inverse_capacity: the inverse of
-    capacity; sets_of_group: the groups of each unit; row_of: the row of a group in the
-    counts of locations and neighbourhoods, or NONE; needed_by: the inverse of needs.
-    The demand, what is held and the origin of NONE stand in the last row.
+    Fields that are not attributes of `Problem`:
+
+    Attributes:
+        limit: Capacity plus slack for rounding; shape (N, R).
+        overfill_scale: Factor that makes amounts above the limit comparable; shape
+            (R,).
+        inverse_capacity: 1 / capacity, 0 without capacity; shape (N, R).
+        demand, transient_demand, origin: With a last row for the group NONE.
+        size_order: Groups by size, the smallest first; shape (G,).
+        size_rank: Position of each group in `size_order`; shape (G,).
+        movable: Groups that can run on a node other than their origin.
+        fit_row: Row of each group in `fits`; shape (G,).
+        fits: Nodes that can ever hold the groups of a row.
+        member_start, members: Groups of each set, as index lists.
+        group_set_start, sets_of_group: Sets of each group, as index lists.
+        count_row: Row of each set in the counts of locations and neighborhoods, or
+            NONE.
+        need_start, needs: Sets that each set needs, as index lists.
+        needed_start, needed_by: Inverse of `needs`, as index lists.
     """
 
     capacity: Floats
@@ -94,7 +104,7 @@ class ProblemArrays(NamedTuple):
 
 
 def problem_arrays(problem: Problem) -> ProblemArrays:
-    """Return *problem* as tables."""
+    """Return *problem* as arrays."""
     group_sets = problem.group_sets
     into = group_sets.members.inverse(problem.group_count)
     needed = group_sets.needs.inverse(len(group_sets))
@@ -164,7 +174,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
 
 
 def _c_contiguous(value: Any) -> Any:  # noqa: ANN401 - a field of the tables
-    """Return an array in C order, as compiled functions take it."""
+    """Return an array in C order; other values unchanged."""
     return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
 
 
@@ -181,11 +191,11 @@ def _inverse(capacity: Floats) -> Floats:
 
 
 def _fit_table(problem: Problem) -> tuple[Indices, Mask]:
-    """Return a row for each unit, and which nodes could ever take in those of a row.
+    """Return a row for each group, and the nodes that can ever hold it.
 
-    What units hold of transient resources where they come from they hold for good:
-    whatever is moved, a node can take in no more of them than it has left at first. In
-    large problems only classes are told apart.
+    A displaced group keeps using transient resources at its origin. A node therefore
+    never has more of them available than at the origin. In large problems there is one
+    row per placement class.
     """
     if problem.group_count * problem.node_count > MOST_PAIRS:
         return problem.class_of, problem.allowed
@@ -199,7 +209,7 @@ def _fit_table(problem: Problem) -> tuple[Indices, Mask]:
 
 
 def _count_rows(group_sets: GroupSets, needed: IndexLists) -> Indices:
-    """Return a row for each group whose whereabouts are counted, else NONE."""
+    """Return a row for each set whose locations are counted, else NONE."""
     counted = (group_sets.spread > 0) | (np.diff(group_sets.needs.start) > 0)
     counted |= np.diff(needed.start) > 0
     return np.where(counted, np.cumsum(counted) - 1, NONE)
@@ -211,18 +221,32 @@ MOST_MOVED, LOGGED, OVERFULL = range(3)
 
 
 class SolutionState(NamedTuple):
-    """What a search changes.
+    """Mutable data of a search.
 
-    node_of: the node of each unit; load and left: what each node bears, and what it
-    holds of units that have left it; node_cost and overfill: what that comes to;
-    group_count and received: units on each node, and those that came from elsewhere;
-    standing and slot: the units on each node, and where among them each unit is;
-    moved and histogram: moved units of each group, and how many groups have so many;
-    at_location, locations and near: where the counted groups stand; spent: of each
-    budget; sums: COST; price: of what is over the limit of each node;
-    counters: MOST_MOVED, LOGGED and
-    OVERFULL nodes; best and best_cost: the best assignment; log: units moved since
-    then; dice: the state of the random numbers.
+    Attributes:
+        node_of: Current node of each group; shape (G,).
+        load: Load of each node; shape (N, R).
+        left_behind: Transient demand of displaced groups at their origin; shape (N, R).
+        node_cost: Cost of each node; shape (N,).
+        overfill: Penalty of each node for amounts above its limits; shape (N,).
+        group_count: Number of groups on each node; shape (N,).
+        arrived_count: Number of groups on each node that came from other nodes; shape
+            (N,).
+        groups_on: Groups on each node, in the first `group_count` columns.
+        slot: Column of each group in `groups_on`; shape (G,).
+        moved_count: Number of displaced members of each set.
+        moved_histogram: Number of sets with each number of displaced members.
+        at_location: Members of each counted set at each location.
+        location_count: Number of locations with members of each counted set.
+        in_neighborhood: Members of each counted set in each neighborhood.
+        spent: Use of each budget; shape (B,).
+        totals: Total cost, at index COST.
+        penalty: Penalty per unit above each limit; shape (N, R).
+        counters: Values at the indices MOST_MOVED, LOGGED and OVERFULL.
+        best: Best assignment so far; shape (G,).
+        best_cost: Its cost; shape (1,).
+        change_log: Groups that moved since `best` was stored.
+        random_state: State of the random number generator; shape (1,).
     """
 
     node_of: Indices
@@ -250,7 +274,7 @@ class SolutionState(NamedTuple):
 
 
 def empty_state(arrays: ProblemArrays, seed: int, width: int) -> SolutionState:
-    """Return a state with room for *width* units on each node, yet to be filled."""
+    """Return an uninitialized state with *width* slots per node."""
     nodes, resources = arrays.capacity.shape
     groups, group_sets = len(arrays.move_cost), len(arrays.strict)
     rows = int(arrays.count_row.max(initial=-1)) + 1

@@ -1,4 +1,4 @@
-"""From moves to a plan that is safe in every interleaving; estimated schedules."""
+"""Sequencing of moves into a plan that is safe in every interleaving; schedules."""
 
 from opendrs.planning.migration_duration import Certainty as Certainty
 from opendrs.planning.moves import DetourBudget as DetourBudget

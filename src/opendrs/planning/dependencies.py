@@ -1,7 +1,7 @@
 """Dependencies of steps, so that every interleaving is safe.
 
 A step relies only on its own dependencies: any other step may be in progress at the
-same time. It stays safe when other steps fail or are removed from the plan.
+same time. It stays safe if other steps fail or are removed from the plan.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ def add_dependencies(
 ) -> Plan:
     """Return *moves* as a plan in which every interleaving is safe.
 
-    A step waits only where it must. Where there is not room on the target until
-    somebody has left, it waits for those who leave soonest, and for no more of them
-    than it needs. It waits for those who came before and could not be there together
-    with it; and for those who leave from whom it must be apart. No step waits for
-    what it could do without: take out a wait, and some step is not safe any more.
+    The dependencies of a step are minimal: without any one of them, some step is not
+    safe. They are the departures that free enough memory on its target, the earliest
+    first, the departures of anti-affine guests, and earlier arrivals that do not fit on
+    the target together with it.
 
     Args:
-        moves: In an order in which they can be made one by one.
-        free_memory: The room of the nodes in the beginning, which will be taken.
-        power_on: Nodes that are woken first: all who come there wait for that.
-        power_off: Nodes that are put to sleep once all have left; nobody comes there.
+        moves: Moves in an order in which they are possible one after another.
+        free_memory: Free memory of the nodes before the plan; it is modified.
+        power_on: Nodes to power on first; moves to them depend on it.
+        power_off: Nodes to power off after all guests have left; no move targets them.
     """
     builder = _PlanBuilder(free_memory)
     for power_action in power_on:
@@ -57,7 +56,14 @@ def add_dependencies(
 
 @dataclass(frozen=True, slots=True)
 class _Departure:
-    """Who leaves a node, with which step, and what that frees."""
+    """Departure of a guest from a node.
+
+    Attributes:
+        step: Index of its step.
+        guest: The guest.
+        freed: Memory that it frees.
+        initial: Whether the guest was on the node before the plan.
+    """
 
     step: int
     guest: GuestId
@@ -67,12 +73,12 @@ class _Departure:
 
 @dataclass(slots=True)
 class _Arrival:
-    """Who comes to a node.
+    """Arrival of a guest on a node.
 
     Attributes:
-        step: With which step.
-        limit: What may come to the node while that is under way: in all, with what has
-            come before, and with what it takes itself.
+        step: Index of its step.
+        limit: Most memory that may arrive on the node, in total with earlier arrivals
+            and with this one, while this step is in progress.
     """
 
     step: int
@@ -81,14 +87,14 @@ class _Arrival:
 
 @dataclass(slots=True)
 class _NodeQueue:
-    """What wakes a node, all who come there, and all who leave it.
+    """Power-on, arrivals and departures of a node.
 
     Attributes:
-        power_on_steps: The step that wakes it.
-        arrivals: Who comes.
-        departures: Who leaves.
-        arriving: What all arrivals take.
-        limit: The least of what any of them allows.
+        power_on_steps: Indices of the steps that power it on.
+        arrivals: Arrivals so far.
+        departures: Departures so far.
+        arriving: Memory of all arrivals.
+        limit: Smallest limit of the arrivals.
     """
 
     power_on_steps: list[int] = field(default_factory=list)
@@ -99,27 +105,27 @@ class _NodeQueue:
 
 
 class _PlanBuilder:
-    """The plan so far.
+    """Plan under construction.
 
     Attributes:
-        steps: The steps.
+        steps: Steps so far.
     """
 
     def __init__(self, free_memory: FreeMemory) -> None:
         self.steps: list[Step] = []
         self._free_memory = free_memory
         self._queues: defaultdict[NodeId, _NodeQueue] = defaultdict(_NodeQueue)
-        self._transitive: list[int] = []  # of each step: a bit for each it waits for
-        self._end: list[float] = []  # of each step: bytes transferred until then
+        self._transitive: list[int] = []  # per step: bit set of its dependencies
+        self._end: list[float] = []  # per step: bytes transferred until its end
         self._last: dict[GuestId, int] = {}
 
     def power_on(self, power_action: NodePowerAction) -> None:
-        """Add the step that wakes a node."""
+        """Add the step that powers on a node."""
         step = self._append(PowerOn(power_action.node), (), power_action.detail)
         self._queues[power_action.node].power_on_steps.append(step)
 
     def power_off(self, power_action: NodePowerAction) -> None:
-        """Add the step that puts a node to sleep."""
+        """Add the step that powers off a node."""
         departed = (each.step for each in self._queues[power_action.node].departures)
         self._append(
             PowerOff(power_action.node), self._reduce(departed), power_action.detail
@@ -153,7 +159,7 @@ class _PlanBuilder:
             self._queues[migration.source].departures.append(departure)
 
     def _required_steps(self, move: PendingMove, queue: _NodeQueue) -> Iterator[int]:
-        """Yield what must be done before *move*, whatever room there is."""
+        """Yield the dependencies of *move* that are not for free memory."""
         yield from queue.power_on_steps
         for guest in move.guests:
             if guest in self._last:
@@ -170,7 +176,7 @@ class _PlanBuilder:
     def _earliest_departures(
         self, move: PendingMove, queue: _NodeQueue, required: Sequence[int]
     ) -> list[int]:
-        """Return who must have left to make room, besides what is *required*."""
+        """Return the departures that must precede *move*, besides *required*."""
         chosen: list[int] = []
         done = self._closure(required)
         if self._has_memory(move, queue, done):
@@ -191,11 +197,11 @@ class _PlanBuilder:
         return chosen
 
     def _has_memory(self, move: PendingMove, queue: _NodeQueue, done: int) -> bool:
-        """Return whether there is room for *move* and all before it once *done*."""
+        """Return whether *move* and all before it fit once *done* have ended."""
         return fits(NO_MEMORY, self._surplus(move, queue, done))
 
     def _surplus(self, move: PendingMove, queue: _NodeQueue, done: int) -> MemoryPair:
-        """Return the room left when all have come, and those of *done* have left."""
+        """Return the memory left after all arrivals and the departures in *done*."""
         initial = arrived = NO_MEMORY
         for each in queue.departures:
             if done >> each.step & 1:
@@ -213,7 +219,7 @@ class _PlanBuilder:
         *,
         size: float = 0.0,
     ) -> int:
-        """Add a step that transfers *size* bytes, and return which it is."""
+        """Add a step that transfers *size* bytes, and return its index."""
         step = len(self.steps)
         names = tuple(_step_id(each) for each in depends_on)
         self.steps.append(Step(_step_id(step), action, names, detail))
@@ -223,14 +229,14 @@ class _PlanBuilder:
         return step
 
     def _closure(self, steps: Iterable[int]) -> int:
-        """Return *steps* and all that they wait for, as bits."""
+        """Return *steps* and all their transitive dependencies, as a bit set."""
         closure = 0
         for each in steps:
             closure |= self._transitive[each] | 1 << each
         return closure
 
     def _reduce(self, steps: Iterable[int]) -> tuple[int, ...]:
-        """Return those of *steps* for which none of the others waits, in order."""
+        """Return *steps* without those that others of them depend on, in order."""
         distinct = sorted(set(steps))
         transitive = 0
         for each in distinct:

@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from opendrs.model import Action, Guest, LiveMigration, Snapshot
 
-MAX_DOWNTIME = 0.3  # seconds a guest may stand still in the end; the default of QEMU
+MAX_DOWNTIME = 0.3  # seconds; default downtime-limit of QEMU
 
 
 class Certainty(StrEnum):
-    """What an estimate is worth; shown to operators, so never renamed."""
+    """Certainty of an estimate. The values are stable."""
 
     ESTIMATED = "estimated"
     AT_LEAST = "at-least"
@@ -22,12 +22,13 @@ class Certainty(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DurationEstimate:
-    """How long something takes.
+    """Estimated duration of an action.
 
     Attributes:
-        seconds: From start to end; None when it is not known or never ends.
-        downtime: Seconds of them in which the guest stands still; None when not known.
-        certainty: Whether more is known than that it takes at least so long.
+        seconds: From start to end; None if unknown or if it never completes.
+        downtime: Downtime of the guest in seconds, included in `seconds`; None if
+            unknown.
+        certainty: Certainty of the estimate.
     """
 
     seconds: float | None
@@ -42,15 +43,15 @@ NEVER_COMPLETES = DurationEstimate(None, None, Certainty.NEVER_COMPLETES)
 def estimate_duration(
     action: Action, snapshot: Snapshot, bandwidth: float
 ) -> DurationEstimate:
-    """Return how long *action* takes when nothing else is under way.
+    """Return the duration of *action* if no other action is in progress.
 
-    How long a guest takes to stop and start, and a node to wake and sleep, nobody
-    knows beforehand.
+    Only live migrations can be estimated: the durations of cold migrations and of power
+    actions are unknown.
 
     Args:
-        action: What is to be done.
+        action: The action.
         snapshot: The cluster.
-        bandwidth: Bytes a second from its source to its target, above 0.
+        bandwidth: Bytes per second from its source to its target, positive.
     """
     if not isinstance(action, LiveMigration):
         return UNKNOWN
@@ -58,14 +59,13 @@ def estimate_duration(
 
 
 def estimate_live_migration(guest: Guest, bandwidth: float) -> DurationEstimate:
-    """Return how long *guest* takes to migrate live.
+    """Return the duration of a live migration of *guest*.
 
-    Where it is not known how fast it writes, it takes at least as long as when it
-    writes nothing.
+    If its dirty rate is unknown, the result is a lower bound, for a dirty rate of 0.
 
     Args:
-        guest: Who migrates.
-        bandwidth: Bytes a second, above 0.
+        guest: The guest.
+        bandwidth: Bytes per second, positive.
     """
     if guest.usage.memory is None:
         return UNKNOWN
@@ -78,23 +78,23 @@ def estimate_live_migration(guest: Guest, bandwidth: float) -> DurationEstimate:
 def estimate_pre_copy(
     memory: float, dirty_rate: float, bandwidth: float
 ) -> DurationEstimate:
-    """Return how long it takes to send memory that is written to meanwhile.
+    """Return the duration of a pre-copy transfer of memory that is being written.
 
-    The first round sends all memory V at the bandwidth B, each further one what was
-    written at the rate D while the one before was sent: round i takes V/B (D/B)^i.
-    The guest stands still for the first round n that takes no longer than the
-    downtime, so that the whole takes V/B (1 - (D/B)^(n+1)) / (1 - D/B). A guest that
-    writes faster than it is sent never comes to that, but for a very small one.
+    The first round sends all memory V at the bandwidth B. Each further round sends the
+    memory written at the rate D during the previous round: round i takes V/B (D/B)^i.
+    The guest is stopped for the first round n that takes at most the maximum downtime.
+    The total is V/B (1 - (D/B)^(n+1)) / (1 - D/B). If D is at least B, the transfer
+    does not converge, except for very small guests.
 
     Args:
         memory: Bytes in use.
-        dirty_rate: Bytes that are written anew in a second.
-        bandwidth: Bytes that are sent in a second, above 0.
+        dirty_rate: Bytes written per second.
+        bandwidth: Bytes sent per second, positive.
 
     Source:
         Clark et al., Live Migration of Virtual Machines (NSDI 2005); Akoush et al.,
         Predicting the Performance of Virtual Machine Migration (MASCOTS 2010). The
-        stopping condition is that of QEMU, and its default.
+        stopping condition and its default are those of QEMU.
     """
     first, ratio = memory / bandwidth, dirty_rate / bandwidth
     if first * ratio <= MAX_DOWNTIME:

@@ -12,13 +12,13 @@ from opendrs.rules import NO_GUESTS, AvailableMemory, CompiledRules, required_me
 
 @dataclass(frozen=True, slots=True)
 class GroupMove:
-    """Guests that go to one node together, from one node or several.
+    """Move of a group of guests to one node, from one or several nodes.
 
     Attributes:
-        guests: Who goes; each of them is elsewhere.
-        target: Where to.
-        detail: The reason, in words for the operator.
-        value: What it is worth, in any unit; the least valuable is given up first.
+        guests: Guests that move; none of them is on the target.
+        target: Target node.
+        detail: Why the group is moved, for the operator.
+        value: Value of the move, in any unit; the least valuable move is dropped first.
     """
 
     guests: tuple[Guest, ...]
@@ -28,27 +28,27 @@ class GroupMove:
 
     @property
     def name(self) -> GuestId:
-        """Return the name of its first guest, which tells it from the others."""
+        """Return the name of its first guest, which identifies the move."""
         return self.guests[0].id
 
     @property
     def memory(self) -> int:
-        """Return how many bytes are transferred."""
+        """Return the number of bytes to transfer."""
         return sum(guest.usage.memory or 0 for guest in self.guests)
 
     @property
     def is_live(self) -> bool:
-        """Return whether nobody must be stopped for it."""
+        """Return whether all guests can migrate live."""
         return all(guest.effective_mobility is Mobility.LIVE for guest in self.guests)
 
     @property
     def migrations(self) -> tuple[Migration, ...]:
-        """Return what is to be done."""
+        """Return the migrations of the guests."""
         return migrations_of(self.guests, self.target)
 
     def split_via(self, staging_node: NodeId) -> tuple[GroupMove, GroupMove]:
-        """Return the detour to *staging_node*, and the journey from there."""
-        detail = f"waits on {staging_node} until {self.target} has room for it"
+        """Return the detour to *staging_node*, and the move from there on."""
+        detail = f"detour: on {staging_node} until {self.target} has enough memory"
         staged = tuple(replace(guest, node=staging_node) for guest in self.guests)
         return replace(self, target=staging_node, detail=detail), replace(
             self, guests=staged
@@ -57,7 +57,12 @@ class GroupMove:
 
 @dataclass(frozen=True, slots=True)
 class NodePowerAction:
-    """A node that is woken or put to sleep, and why."""
+    """Power-on or power-off of a node.
+
+    Attributes:
+        node: The node.
+        detail: Reason, for the operator.
+    """
 
     node: NodeId
     detail: str
@@ -65,50 +70,50 @@ class NodePowerAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetourBudget:
-    """What may be transferred besides, so that guests wait on a third node.
+    """Limit of the additional transfers for detours.
 
     Attributes:
-        memory: How many bytes.
-        migrations: How many guests.
+        memory: Bytes.
+        migrations: Guests.
     """
 
     memory: float = float("inf")
     migrations: float = float("inf")
 
 
-MemoryPair = tuple[float, float]  # bytes of measured and of promised memory
+MemoryPair = tuple[float, float]  # bytes of measured and of committed memory
 NO_MEMORY: MemoryPair = (0.0, 0.0)
 
 
 def plus(one: MemoryPair, other: MemoryPair) -> MemoryPair:
-    """Return the sum of two rooms."""
+    """Return the sum of two amounts of memory."""
     return one[0] + other[0], one[1] + other[1]
 
 
 def minus(one: MemoryPair, other: MemoryPair) -> MemoryPair:
-    """Return what is left of *one*."""
+    """Return the difference of two amounts of memory."""
     return one[0] - other[0], one[1] - other[1]
 
 
 def minimum(one: MemoryPair, other: MemoryPair) -> MemoryPair:
-    """Return what there is in both rooms."""
+    """Return the minimum of two amounts of memory, for each kind."""
     return min(one[0], other[0]), min(one[1], other[1])
 
 
 def fits(small: MemoryPair, large: MemoryPair) -> bool:
-    """Return whether there is room for *small* in *large*."""
+    """Return whether *small* fits into *large*, for both kinds of memory."""
     return small[0] <= large[0] and small[1] <= large[1]
 
 
 class SequencingProblem:
-    """A cluster, and what is allowed in it.
+    """Cluster, rules and limits of a sequencing.
 
     Attributes:
         snapshot: The cluster.
-        rules: Its rules.
-        limits: What the operator allows.
-        node_ids: The name of each node, in order.
-        index: The place of each name.
+        rules: Its compiled rules.
+        limits: Limits of the operator.
+        node_ids: Nodes in order of name.
+        index: Index of each node in `node_ids`.
     """
 
     def __init__(
@@ -122,19 +127,19 @@ class SequencingProblem:
 
 
 class PendingMove:
-    """A journey, and what it asks and frees: from the beginning, or from a detour.
+    """Move to be sequenced, with the memory that it requires and frees.
 
     Attributes:
-        group_move: The journey.
-        name: Its name.
-        target: The place of the node it goes to.
-        required: What it asks there.
-        freed: What each guest frees, and where.
-        guests: The names of its guests.
-        sources: The places of the nodes that its guests leave.
-        anti_affine: From whom its guests must be apart.
-        is_detour: Whether it leads to a node where its guests only wait.
-        from_detour: Whether it leads on from there.
+        group_move: The move.
+        name: Name of the move.
+        target: Index of the target node.
+        required: Memory required on the target.
+        freed: Index of the source, guest and freed memory, for each guest.
+        guests: Names of the guests.
+        sources: Indices of the source nodes.
+        anti_affine: Guests with anti-affinity to its guests.
+        is_detour: Whether it leads to a staging node.
+        from_detour: Whether it leads from a staging node to the target.
     """
 
     __slots__ = (
@@ -185,7 +190,7 @@ class PendingMove:
 
 
 def memory_pair(memory: AvailableMemory) -> MemoryPair:
-    """Return what is asked of a node; endless where that is not known."""
+    """Return the required memory; infinity if unknown."""
     return (
         math.inf if memory.measured is None else memory.measured,
         math.inf if memory.committed is None else memory.committed,

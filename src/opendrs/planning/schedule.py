@@ -12,21 +12,21 @@ from opendrs.planning.migration_duration import (
 )
 from opendrs.planning.timeline import PlanTimeline, bandwidth_of, links_of
 
-ASSUMED_BANDWIDTH = 125e6  # bytes a second, 1 Gbit/s: where the operator names none
+ASSUMED_BANDWIDTH = 125e6  # bytes per second, 1 Gbit/s; if none is configured
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledStep:
-    """When a step begins and ends, in seconds from the start of the plan.
+    """Estimated start and end of a step, in seconds from the start of the plan.
 
     Attributes:
-        step: The step.
-        start: When it is started.
-        end: When it has ended: at once where nothing is known of how long it takes,
-            and when patience ends where it would never end.
-        alone: How long it takes when nothing else is under way.
-        non_converging: Whether it makes no headway for a time, because the guest writes as
-            fast as its share of the links lets it be sent.
+        step: Id of the step.
+        start: Start.
+        end: End. Equal to `start` if the duration is unknown; the migration timeout if
+            the step never completes.
+        alone: Duration if no other step is in progress.
+        non_converging: Whether it temporarily does not converge, because the dirty rate
+            is at least its share of the bandwidth.
     """
 
     step: StepId
@@ -38,18 +38,18 @@ class ScheduledStep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When the steps of a plan begin and end.
+    """Estimated schedule of a plan.
 
     Attributes:
-        steps: One for each step, in the order of the plan.
-        seconds: How long all takes.
-        at_least: Whether something is not known that may make it longer.
-        max_parallel: How many moves are under way at once, at most.
-        critical_path: The steps that take longest one after another, because each waits for
-            the one before: with however many at once, it is not faster than that.
-        critical_path_seconds: How long they take.
-        bandwidth: Bytes a second over the link of one node.
-        assumed: Whether nobody has named the bandwidth.
+        steps: One entry per step, in the order of the plan.
+        seconds: Total duration.
+        at_least: Whether the duration is a lower bound, because of unknown values.
+        max_parallel: Largest number of parallel migrations.
+        critical_path: Longest chain of dependent steps: a lower bound of the duration
+            for any number of parallel migrations.
+        critical_path_seconds: Duration of the critical path.
+        bandwidth: Bytes per second over the link of one node.
+        assumed: Whether the bandwidth is the default instead of a configured value.
     """
 
     steps: tuple[ScheduledStep, ...]
@@ -63,19 +63,17 @@ class Schedule:
 
 
 def estimate_schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedule:
-    """Return when the steps of *plan* begin and end.
+    """Return the estimated start and end of the steps of *plan*.
 
-    A step is started as soon as all it waits for has ended and the limits of its
-    nodes and of the cluster allow it, the first in the plan first. Moves from and to
-    one node share its link evenly, those over a network share that as well, and each
-    goes as fast as the fullest of them lets it. Guests that are started together are
-    taken one by one.
+    A step starts as soon as its dependencies have ended and the limits of its nodes,
+    networks and cluster allow it, the first in the plan first. Migrations share the
+    link of a node, and that of a network, evenly. Each migration has the bandwidth of
+    its most contended link. The guests of a move group are estimated one by one.
 
     Args:
-        plan: The steps.
-        snapshot: The cluster.
-        limits: How many moves may run at once, the bandwidth, and the patience after
-            which a move is aborted.
+        plan: The plan.
+        snapshot: The cluster before the plan.
+        limits: Limits of parallel migrations, bandwidth, and migration timeout.
     """
     bandwidth = limits.bandwidth or ASSUMED_BANDWIDTH
     alone = {
@@ -111,7 +109,7 @@ def estimate_schedule(plan: Plan, snapshot: Snapshot, limits: Limits) -> Schedul
 
 
 def _unshared_bandwidth(action: Action, limits: Limits, bandwidth: float) -> float:
-    """Return the bytes a second of *action* while nothing else is under way."""
+    """Return the bytes per second of *action* if no other action is in progress."""
     if isinstance(action, PowerOn | PowerOff):
         return bandwidth
     return min(bandwidth_of(link, bandwidth) for link in links_of(action, limits))
@@ -120,7 +118,7 @@ def _unshared_bandwidth(action: Action, limits: Limits, bandwidth: float) -> flo
 def _critical_path(
     plan: Plan, alone: dict[StepId, DurationEstimate]
 ) -> tuple[tuple[StepId, ...], float]:
-    """Return the steps that take longest one after another, and how long."""
+    """Return the longest chain of dependent steps, and its duration."""
     end: dict[StepId, float] = {}
     predecessor: dict[StepId, StepId | None] = {}
     for step in plan.steps:

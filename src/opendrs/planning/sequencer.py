@@ -1,11 +1,11 @@
 """Sequencing of moves into a plan that is safe in every interleaving.
 
-A move can start when its target has enough memory and no anti-affine guest. Moves
-that wait for each other in a cycle are resolved by a detour: one guest waits on a
-staging node. If there is no staging node, the least valuable move is dropped.
+A move can start when its target has enough memory and no anti-affine guest. Moves that
+wait for each other in a cycle are resolved by a detour: one guest waits on a staging
+node. If there is no staging node, the least valuable move is dropped.
 
 Source:
-The cycles: Hermenier et al., Entropy: a consolidation manager for clusters (2009).
+    Cycles: Hermenier et al., Entropy: a consolidation manager for clusters (2009).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from opendrs.planning.swap_space import DetourSelector
 from opendrs.rules import CompiledRules
 
 UNLIMITED_DETOURS = DetourBudget()
-MAX_RANDOM_ORDERS = 20  # orders that are drawn where the others give something up
-MAX_ORDERED_MOVES = 5000  # in all of them; more take too long
+MAX_RANDOM_ORDERS = 20  # random orders that are tried if the others drop moves
+MAX_ORDERED_MOVES = 5000  # total over all random orders; more take too long
 
 
 @dataclass(frozen=True, slots=True)
 class SequencedPlan:
-    """A way through.
+    """Result of the sequencing.
 
     Attributes:
-        plan: The steps, and what each must wait for.
-        ordered_moves: The journeys in an order in which they can be made one by one. Who makes
-            a detour is in it twice.
-        detours: Those of them that lead to a node where guests only wait.
-        dropped: Those that could not be made. Their guests stay where they are, or
-            on the node where they wait.
+        plan: Steps with their dependencies.
+        ordered_moves: Moves in an order in which they are possible one after another. A
+            move with a detour is included twice.
+        detours: Moves of them that lead to a staging node.
+        dropped: Moves that were not possible. Their guests stay on their node, or on
+            the staging node.
     """
 
     plan: Plan
@@ -54,12 +54,12 @@ class SequencedPlan:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """Return what is done, in order."""
+        """Return the actions, in order."""
         return tuple(step.action for step in self.plan.steps)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what goes astray and what was given up, in words."""
+        """Return notes about detours and dropped moves."""
         return (*self._detour_notes(), *self._dropped_notes())
 
     def _detour_notes(self) -> Iterable[str]:
@@ -67,8 +67,8 @@ class SequencedPlan:
             names = [guest.id for each in self.detours for guest in each.guests]
             size = sum(each.memory for each in self.detours) / GIB
             yield (
-                f"by way of a third node, because they wait for one another: "
-                f"{format_list(names)} ({size:.1f} GiB besides)"
+                "detours over a staging node, because of cyclic dependencies: "
+                f"{format_list(names)} ({size:.1f} GiB of additional transfer)"
             )
 
     def _dropped_notes(self) -> Iterable[str]:
@@ -76,13 +76,12 @@ class SequencedPlan:
         names = [guest.id for each in self.dropped for guest in each.guests]
         if unmoved := [name for name in names if name not in waiting]:
             yield (
-                f"given up, because there is no safe way: {format_list(unmoved)} "
-                "stay where they are"
+                f"dropped, because there is no safe sequence: {format_list(unmoved)}"
             )
         if staged := [name for name in names if name in waiting]:
             yield (
-                f"given up halfway, because there is no safe way on: "
-                f"{format_list(staged)} stay on the node where they wait"
+                "dropped after a detour, because there is no safe sequence: "
+                f"{format_list(staged)} stay on the staging node"
             )
 
 
@@ -93,16 +92,16 @@ def sequence_moves(
     limits: Limits,
     detours: DetourBudget = UNLIMITED_DETOURS,
 ) -> SequencedPlan:
-    """Return a way to make *moves* that is safe in every interleaving.
+    """Return a plan of *moves* that is safe in every interleaving.
 
     Args:
-        moves: The moves, in any order; no guest is in two of them. Of those for
-            which there is no room or that must be apart once all are made, some are
-            given up.
+        moves: The moves, in any order; no guest is in two of them. Moves that exceed
+            the memory of their target or violate anti-affinity after all moves are
+            dropped.
         snapshot: The cluster.
-        rules: Its rules.
-        limits: What the operator allows.
-        detours: What may be transferred besides, for detours.
+        rules: Its compiled rules.
+        limits: Limits of the operator.
+        detours: Limit of the additional transfers for detours (default unlimited).
     """
     problem = SequencingProblem(snapshot, rules, limits)
     pending = [
@@ -130,25 +129,25 @@ def sequence_moves(
 
 
 def _orders(moves: Sequence[PendingMove]) -> Iterator[Sequence[PendingMove]]:
-    """Yield orders in which to try: the first finds a way for all in most cases.
+    """Yield orders to try: the first one needs no dropped move in most cases.
 
-    Of the others, now one and now another is best. The fewer there are to order, the
-    more orders are tried.
+    None of the others is always best. The fewer moves there are, the more orders are
+    tried.
     """
     yield sorted(moves, key=lambda move: (move.required[0], move.name))
     yield sorted(moves, key=lambda move: (-move.required[0], move.name))
     yield sorted(moves, key=lambda move: (-move.group_move.value, move.name))
     for seed in range(min(MAX_RANDOM_ORDERS, MAX_ORDERED_MOVES // max(1, len(moves)))):
-        random = Random(seed)  # noqa: S311 - an order, not a secret
+        random = Random(seed)  # noqa: S311 - not used for security
         yield random.sample(moves, len(moves))
 
 
 class _SequencingAttempt:
-    """One way through, all steps one after another.
+    """Sequencing of moves that are tried in one order.
 
     Attributes:
-        completed: What was made, in this order.
-        dropped: What was not.
+        completed: Moves that were made, in this order.
+        dropped: Moves that were dropped.
     """
 
     def __init__(self, state: SequencingState, detours: DetourBudget) -> None:
@@ -169,14 +168,14 @@ class _SequencingAttempt:
                 state.drop(state.pending[name])
 
     def cost(self) -> tuple[float, int]:
-        """Return what is lost, and the bytes that go astray."""
+        """Return the value of the dropped moves, and the bytes of detours."""
         return (
             math.fsum(move.group_move.value for move in self.dropped),
             sum(move.group_move.memory for move in self.completed if move.is_detour),
         )
 
 
-def sequence_in_order(  # noqa: PLR0913 - journeys, the cluster they are for, and its nodes
+def sequence_in_order(  # noqa: PLR0913 - moves, cluster, and power actions
     moves: Sequence[GroupMove],
     snapshot: Snapshot,
     rules: CompiledRules,
@@ -185,19 +184,19 @@ def sequence_in_order(  # noqa: PLR0913 - journeys, the cluster they are for, an
     power_on: Iterable[NodePowerAction] = (),
     power_off: Iterable[NodePowerAction] = (),
 ) -> SequencedPlan:
-    """Return a way to make *moves* one after another, as safe in any other order.
+    """Return a plan that makes *moves* in order and is safe in every interleaving.
 
     Args:
-        moves: The moves in their order; no guest is in two of them. One for which
-            there is no room on its target once all before it are made, or that finds
-            somebody there from whom it must be apart, is given up.
-        snapshot: The cluster, in which nodes to wake stand as if they were.
-        rules: Its rules.
-        limits: What the operator allows.
-        power_on: Nodes that are woken first, if anybody comes there.
-        power_off: Nodes that are put to sleep once all have left, unless somebody was to
-            leave and stays. Nobody comes there, and who is not on a journey does not
-            run.
+        moves: The moves, in order; no guest is in two of them. A move is dropped if its
+            target has too little memory, or an anti-affine guest, after all moves
+            before it.
+        snapshot: The cluster; nodes to power on are online in it.
+        rules: Its compiled rules.
+        limits: Limits of the operator.
+        power_on: Nodes to power on first; omitted if no move targets them.
+        power_off: Nodes to power off after all guests have left; omitted if a dropped
+            move leaves a guest on them. No move targets them, and their other guests
+            are stopped.
     """
     problem = SequencingProblem(snapshot, rules, limits)
     pending = [PendingMove(each, problem) for each in moves]

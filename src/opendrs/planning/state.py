@@ -24,23 +24,23 @@ from opendrs.rules import AvailableMemory, FeasibilityChecker, usable_memory
 
 
 class SequencingState:
-    """The cluster after the journeys made so far, and those that wait.
+    """Cluster after the moves made so far, and the pending moves.
 
     Args:
-        problem: The cluster in the beginning.
-        free_memory: The room of its nodes, which will be taken.
-        moves: Who is to go where; those that come first go first.
+        problem: The cluster before the plan.
+        free_memory: Free memory of its nodes; it is modified.
+        moves: The moves; earlier ones have precedence.
 
     Attributes:
-        problem: The cluster in the beginning.
-        free_memory: What is free on each node.
-        guests_on: Of those who must be apart from somebody, who is on each node.
-        pending: The leg that waits, by the name of its journey.
-        arrivals: The legs that wait to come to each node.
-        departures: The legs that wait to leave each node.
-        expected: The bytes of measured memory that wait to come to each node.
-        completed: The legs that were made, in this order.
-        changed: The nodes on which something has changed since this was last emptied.
+        problem: The cluster before the plan.
+        free_memory: Free memory of each node.
+        guests_on: Guests with anti-affinity rules on each node.
+        pending: Pending moves by name.
+        arrivals: Pending moves to each node.
+        departures: Pending moves from each node.
+        expected: Bytes of measured memory of the pending moves to each node.
+        completed: Moves that were made, in this order.
+        changed: Nodes that have changed since this set was last cleared.
     """
 
     def __init__(
@@ -62,9 +62,10 @@ class SequencingState:
             self._enqueue(move)
 
     def advance(self, nodes: Iterable[int]) -> None:
-        """Make what can be made on *nodes*, and then where that makes room.
+        """Make the possible moves to *nodes*, and then to the nodes that they leave.
 
-        What one round frees counts in the next: so as little as possible waits.
+        Memory that is freed in one round counts in the next, so that few moves depend
+        on others.
         """
         while nodes:
             started = [
@@ -76,14 +77,14 @@ class SequencingState:
             nodes = self._leave(started)
 
     def try_move(self, move: PendingMove) -> bool:
-        """Make *move* if that can be, and nothing else; return whether it was."""
+        """Make *move* if it is possible, and no other; return whether it was made."""
         started = self._start(move)
         if started:
             self._leave([move])
         return started
 
     def make_detour(self, move: PendingMove, staging_node: int) -> None:
-        """Let the guests of *move* wait on *staging_node*, and go on with what that frees."""
+        """Move the guests of *move* to *staging_node*, and on from there later."""
         self.drop(move)
         detour, rest = move.group_move.split_via(self.problem.node_ids[staging_node])
         first = PendingMove(detour, self.problem, is_detour=True)
@@ -92,7 +93,7 @@ class SequencingState:
         self.advance(self._leave([first]) | {move.target})
 
     def drop(self, move: PendingMove) -> None:
-        """Let *move* wait no longer."""
+        """Remove *move* from the pending moves."""
         del self.pending[move.name]
         self.arrivals[move.target].remove(move)
         self.expected[move.target] -= move.required[0]
@@ -101,15 +102,15 @@ class SequencingState:
         self.changed |= {move.target, *move.sources}
 
     def violates_anti_affinity(self, move: PendingMove, node: int) -> bool:
-        """Return whether somebody is on *node* from whom *move* must be apart."""
+        """Return whether a guest with anti-affinity to *move* is on *node*."""
         return bool(move.anti_affine) and not move.anti_affine.isdisjoint(
             self.guests_on[node]
         )
 
     def can_arrive_eventually(self, move: PendingMove) -> bool:
-        """Return whether *move* has a place once all have left who will.
+        """Return whether *move* fits on its target after all pending moves.
 
-        And all have come: where there is not room for all, nobody may rely on it.
+        All pending arrivals must fit: otherwise none of them can rely on it.
         """
         initial = arrived = required = NO_MEMORY
         staying = set(self.guests_on[move.target])
@@ -127,7 +128,7 @@ class SequencingState:
         return fits(required, available) and staying.isdisjoint(move.anti_affine)
 
     def _start(self, move: PendingMove) -> bool:
-        """Make *move* if that can be; return whether it was."""
+        """Make *move* if it is possible; return whether it was made."""
         if not fits(move.required, self.free_memory.free(move.target)):
             return False
         if self.violates_anti_affinity(move, move.target):
@@ -143,7 +144,7 @@ class SequencingState:
         self.changed.add(move.target)
 
     def _leave(self, moves: Sequence[PendingMove]) -> set[int]:
-        """Free what *moves* have left, and return where."""
+        """Free the memory that *moves* have left; return the source nodes."""
         nodes = set()
         for move in moves:
             for node, guest, freed in move.freed:
@@ -178,12 +179,12 @@ Column: TypeAlias = "array[float]"
 
 
 class FreeMemory:
-    """What is free on each node, while guests come and go.
+    """Free memory of each node, while guests arrive and leave.
 
-    What guests free that were there from the beginning is no more than the empty
-    node has, because a guest may seem to use more than its node does. Who comes takes
-    what it needs, and frees exactly that when it leaves. Free room is counted in
-    whole bytes, so that what is free does not depend on the order of events.
+    Memory freed by guests that were there from the beginning is limited to the usable
+    memory of the node, because a guest may seem to use more than its node. An arriving
+    guest takes the memory that it requires, and frees the same amount when it leaves.
+    Amounts are whole bytes, so that results do not depend on the order of additions.
 
     Args:
         problem: The cluster.
@@ -206,12 +207,12 @@ class FreeMemory:
         initial: MemoryPair = NO_MEMORY,
         arrived: MemoryPair = NO_MEMORY,
     ) -> MemoryPair:
-        """Return what is free on *node*, once more is freed.
+        """Return the free memory of *node* after guests have left.
 
         Args:
-            node: The node.
-            initial: What guests free that were there from the beginning.
-            arrived: What guests free that have come since.
+            node: Index of the node.
+            initial: Memory freed by guests that were there from the beginning.
+            arrived: Memory freed by guests that have arrived since.
         """
         measured, committed = self._initial
         max_measured, max_committed = self._usable
@@ -225,12 +226,18 @@ class FreeMemory:
         )
 
     def reserve(self, node: int, required: MemoryPair) -> None:
-        """Take *required* of *node*."""
+        """Reserve *required* on *node*."""
         for reserved, amount in zip(self._reserved, required, strict=True):
             reserved[node] += amount
 
     def release(self, node: int, freed: MemoryPair, *, initial: bool) -> None:
-        """Free *freed* of *node*; *initial* of guests there from the beginning."""
+        """Free *freed* on *node*.
+
+        Args:
+            node: Index of the node.
+            freed: Freed memory.
+            initial: Whether the guest was there from the beginning.
+        """
         for resource, amount in enumerate(freed):
             if initial:
                 base, maximum = self._initial[resource], self._usable[resource]
@@ -239,7 +246,7 @@ class FreeMemory:
                 self._reserved[resource][node] -= amount
 
     def max_free(self) -> float:
-        """Return the most measured memory that is free on any node."""
+        """Return the largest measured free memory of any node."""
         return float(
             (np.frombuffer(self._initial[0]) - np.frombuffer(self._reserved[0])).max()
         )
@@ -247,13 +254,13 @@ class FreeMemory:
     def surplus(
         self, nodes: npt.NDArray[np.intp], expected: array[float]
     ) -> npt.NDArray[np.float64]:
-        """Return what is free on each of *nodes*, less what is *expected* there."""
+        """Return the measured free memory of *nodes* less the *expected* arrivals."""
         free = np.frombuffer(self._initial[0]) - np.frombuffer(self._reserved[0])
         surplus: npt.NDArray[np.float64] = (free - np.frombuffer(expected))[nodes]
         return surplus
 
     def nodes_with(self, required: MemoryPair) -> npt.NDArray[np.intp]:
-        """Return the nodes with room for *required*."""
+        """Return the indices of the nodes with at least *required* free memory."""
         suffices = [
             np.frombuffer(base) - np.frombuffer(reserved) >= amount
             for base, reserved, amount in zip(
@@ -264,7 +271,7 @@ class FreeMemory:
 
 
 def _columns(memory: Sequence[AvailableMemory]) -> tuple[Column, Column]:
-    """Return measured and promised memory; what is not known has no room."""
+    """Return measured and committed memory; unknown memory counts as full."""
     return _column(each.measured for each in memory), _column(
         each.committed for each in memory
     )

@@ -13,19 +13,19 @@ from opendrs.planning.moves import DetourBudget, MemoryPair, PendingMove, fits, 
 from opendrs.planning.state import SequencingState
 from opendrs.rules import FeasibilityChecker
 
-# Whether it does not suffice, bytes that lie idle, -bytes, name, stamp.
+# Insufficient alone, cost in bytes, -bytes of the detour, name, version, move.
 DetourOffer = tuple[bool, float, int, str, int, PendingMove]
 
 
 class DetourSelector:
-    """The detours that free somebody, first those that leave least room idle.
+    """Selection of detours that let a blocked move start.
 
-    To step aside for somebody of nearly one's own size needs few detours in all: in
-    trials, half as many as to let the smallest step aside first.
+    The guest to detour is the one whose departure leaves the least memory unused. In
+    trials this needed half as many detours as taking the smallest guest first.
 
     Args:
-        state: The cluster, which is watched.
-        budget: What all detours together may cost.
+        state: State of the sequencing; its changes are tracked.
+        budget: Limit of all detours together.
     """
 
     def __init__(self, state: SequencingState, budget: DetourBudget) -> None:
@@ -33,12 +33,12 @@ class DetourSelector:
         self._staging_nodes = _StagingNodes(state)
         self._memory, self._migrations = budget.memory, budget.migrations
         self._offers: list[DetourOffer] = []
-        self._unplaceable: list[tuple[float, DetourOffer]] = []  # first who needs least
+        self._unplaceable: list[tuple[float, DetourOffer]] = []  # by required memory
         self._versions: dict[PendingMove, int] = {}
         self._version = 0
 
     def make_best_detour(self) -> bool:
-        """Make the best detour; return whether there is one."""
+        """Make the best detour; return whether there was one."""
         self._refresh()
         while self._offers:
             offer = heapq.heappop(self._offers)
@@ -71,7 +71,7 @@ class DetourSelector:
         )
 
     def _refresh(self) -> None:
-        """Look again where something has changed, and for hosts where none was."""
+        """Update the offers of changed nodes, and retry unplaceable ones."""
         changed = sorted(self._state.changed)
         self._state.changed.clear()
         for node in changed:
@@ -83,7 +83,7 @@ class DetourSelector:
             heapq.heappush(self._offers, heapq.heappop(self._unplaceable)[1])
 
     def _blocked_moves(self, node: int) -> list[_BlockedMove]:
-        """Return what those who wait to come to *node* lack there."""
+        """Return the pending moves to *node* with the memory they are short of."""
         state = self._state
         free, present = state.free_memory.free(node), state.guests_on[node]
         return [
@@ -94,7 +94,7 @@ class DetourSelector:
         ]
 
     def _add_offer(self, move: PendingMove, blocked: Sequence[_BlockedMove]) -> None:
-        """Note what it costs that *move* steps aside, if that helps anybody."""
+        """Add the cost of a detour of *move*, if it helps a blocked move."""
         self._version += 1
         self._versions[move] = self._version
         if move.from_detour or not move.group_move.is_live or len(move.sources) > 1:
@@ -111,12 +111,12 @@ class DetourSelector:
 
 
 class _BlockedMove(NamedTuple):
-    """What somebody lacks on a node.
+    """Shortage of a move on its target node.
 
     Attributes:
-        missing: The room that is missing; 0 or less where there is enough.
-        size: The measured memory it will take.
-        anti_affine: Who is there from whom it must be apart.
+        missing: Missing memory; 0 or less if there is enough.
+        size: Measured memory that it requires.
+        anti_affine: Guests on the node with anti-affinity to it.
     """
 
     missing: MemoryPair
@@ -126,10 +126,10 @@ class _BlockedMove(NamedTuple):
     def cost(
         self, freed: MemoryPair, guests: Iterable[GuestId]
     ) -> tuple[bool, float] | None:
-        """Return what it costs that *guests* go and free *freed*; None if no help.
+        """Return the cost of a detour of *guests* that frees *freed*; None if no help.
 
-        Whether others must go as well, and then how many bytes in all; or else how
-        many lie idle when this one has come.
+        The first item is whether further detours are necessary. The second is the bytes
+        required in that case, otherwise the bytes left unused.
         """
         missing, size, anti_affine = self
         if max(missing) <= 0 and anti_affine.isdisjoint(guests):
@@ -140,7 +140,7 @@ class _BlockedMove(NamedTuple):
 
 
 class _StagingNodes:
-    """The nodes on which guests can wait."""
+    """Nodes on which guests can wait."""
 
     def __init__(self, state: SequencingState) -> None:
         self._state = state
@@ -151,7 +151,7 @@ class _StagingNodes:
         self._allowed_nodes: dict[GuestId, frozenset[NodeId]] = {}
 
     def best(self, move: PendingMove) -> int | None:
-        """Return the node that has most to spare for those it expects; or None."""
+        """Return the staging node with the largest surplus of memory, or None."""
         nodes = self._state.free_memory.nodes_with(move.required)
         surplus = self._state.free_memory.surplus(nodes, self._state.expected)
         for node in nodes[np.argsort(-surplus, kind="stable")].tolist():
@@ -170,7 +170,7 @@ class _StagingNodes:
         )
 
     def _nodes_for(self, guest: GuestId) -> Container[NodeId]:
-        """Return where rules let *guest* be, found once: that takes long."""
+        """Return the nodes that rules allow for *guest*; cached, as it takes long."""
         rules = self._state.problem.rules
         if guest not in rules.nodes and guest not in rules.rankings:
             return self._state.problem.index

@@ -27,14 +27,14 @@ Link: TypeAlias = NodeId | Network
 
 @dataclass(slots=True)
 class _TimelineRun:
-    """A move under way.
+    """Migration in progress.
 
     Attributes:
-        links: What it takes a share of: the links of its nodes, and networks.
-        deadline: When patience ends.
-        updated_at: When it was last looked at how fast it goes.
-        remaining: The part of it that was still to be done then.
-        duration: Seconds it takes in all at the bandwidth it has had since.
+        links: Links that it shares: of its nodes, and networks.
+        deadline: Time at which the migration timeout ends.
+        updated_at: Time of the last change of its speed.
+        remaining: Fraction that remained at that time.
+        duration: Total duration in seconds at the current speed.
     """
 
     links: tuple[Link, ...]
@@ -44,7 +44,7 @@ class _TimelineRun:
     duration: float = math.inf
 
     def set_duration(self, now: float, duration: float) -> None:
-        """Go on at another speed from *now* on."""
+        """Change the speed from *now* on."""
         if self.duration > 0:
             self.remaining = max(
                 0.0, self.remaining - (now - self.updated_at) / self.duration
@@ -53,28 +53,28 @@ class _TimelineRun:
 
     @property
     def end(self) -> float:
-        """Return when it ends if nothing changes."""
+        """Return the time at which it ends if nothing changes."""
         if self.remaining <= 0:
             return self.updated_at
         return min(self.updated_at + self.remaining * self.duration, self.deadline)
 
 
 class PlanTimeline:
-    """One way a plan may go.
+    """Simulation of a plan.
 
     Args:
-        plan: The steps.
-        snapshot: The cluster.
-        limits: How many moves may run at once, and when they are aborted.
-        bandwidth: Bytes a second over the link of one node.
+        plan: The plan.
+        snapshot: The cluster before the plan.
+        limits: Limits of parallel migrations, and migration timeout.
+        bandwidth: Bytes per second over the link of one node.
 
     Attributes:
-        start: When each step was started.
-        end: When each step has ended.
-        non_converging: Whether each step made no headway for a time, because its guest writes
-            as fast as it is sent.
-        now: How much time has passed.
-        max_parallel: How many moves were under way at once, at most.
+        start: Start of each step, in seconds.
+        end: End of each step, in seconds.
+        non_converging: Whether each step temporarily does not converge, because the
+            dirty rate is at least its share of the bandwidth.
+        now: Current time, in seconds.
+        max_parallel: Largest number of parallel migrations.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class PlanTimeline:
         self._migrations_over: Counter[Link] = Counter()
         self._running_over: defaultdict[Link, set[int]] = defaultdict(set)
         self._running: dict[int, _TimelineRun] = {}
-        self._ends: list[tuple[float, int]] = []  # of which some no longer hold
+        self._ends: list[tuple[float, int]] = []  # some are outdated
 
     def run(self) -> None:
-        """Go on until all is done."""
+        """Advance until all steps have ended."""
         heapq.heapify(self._ready)
         while self._ready or self._running:
             self._start_ready()
@@ -128,7 +128,7 @@ class PlanTimeline:
                 self._start(index, links)
 
     def _max_parallel_over(self, link: Link) -> float:
-        """Return how many moves may take a share of *link* at once."""
+        """Return the largest number of parallel migrations over *link*."""
         if isinstance(link, Network):
             return (
                 math.inf
@@ -148,7 +148,7 @@ class PlanTimeline:
         self.max_parallel = max(self.max_parallel, len(self._running))
 
     def _advance(self) -> None:
-        """Let time pass until a move has ended, and all that end with it."""
+        """Advance to the end of the next migration, and of all that end with it."""
         advanced = False
         while self._ends and (not advanced or self._ends[0][0] <= self.now):
             end, index = heapq.heappop(self._ends)
@@ -174,7 +174,7 @@ class PlanTimeline:
                 heapq.heappush(self._ready, dependent)
 
     def _update_durations(self, links: Iterable[Link]) -> None:
-        """Look again how fast the moves over *links* go."""
+        """Update the speed of the migrations over *links*."""
         for index in {each for link in links for each in self._running_over[link]}:
             run = self._running[index]
             bandwidth = min(
@@ -193,20 +193,20 @@ class PlanTimeline:
 
 
 def links_of(action: Migration, limits: Limits) -> tuple[Link, ...]:
-    """Return what *action* takes a share of: links of nodes, and networks."""
+    """Return the links that *action* shares: of its nodes, and networks."""
     ends = (action.source, action.target)
     return (*ends, *limits.networks_between(*ends))
 
 
 def bandwidth_of(link: Link, bandwidth: float) -> float:
-    """Return the bytes a second over *link*; *bandwidth* over that of a node."""
+    """Return the bytes per second over *link*; *bandwidth* for the link of a node."""
     if isinstance(link, Network):
         return math.inf if link.bandwidth is None else link.bandwidth
     return bandwidth
 
 
 def _dependents_of(steps: Iterable[Step]) -> list[list[int]]:
-    """Return the places of the steps that wait for each."""
+    """Return the indices of the steps that depend on each step."""
     steps = tuple(steps)
     index_of = {step.id: index for index, step in enumerate(steps)}
     dependents: list[list[int]] = [[] for _ in steps]

@@ -1,4 +1,4 @@
-"""Work that goes on while its caller waits, or no longer waits, for it."""
+"""Background threads, which a caller may abandon after a timeout."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 def start_thread(work: Callable[[], T]) -> Future[T]:
-    """Start *work* in a thread that does not keep the process alive."""
+    """Run *work* in a daemon thread and return its future."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # noqa: BLE001 -- raised where it is awaited
+        except BaseException as error:  # noqa: BLE001 -- raised by result()
             future.set_exception(error)
 
     Thread(target=run, daemon=True).start()

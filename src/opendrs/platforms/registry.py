@@ -1,4 +1,4 @@
-"""The kinds of platform, and the construction of a platform from its settings."""
+"""Registry of platform kinds, and creation of a platform from its settings."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PlatformFactory: TypeAlias = Callable[[str, object, Iterable[Rule]], Platform]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformConnection:
-    """A platform that the operator has named.
+    """Configuration of one platform.
 
     Attributes:
-        name: What the operator calls it.
-        kind: One of `KINDS`.
-        settings: A value of the kind's `settings_type`.
-        power: How its nodes are switched on and off; None if they cannot be.
+        name: The name in the configuration.
+        kind: A key of `KINDS`.
+        settings: An instance of the `settings_type` of the kind.
+        power: The power settings of its nodes; None if there are none.
     """
 
     name: str
@@ -63,19 +63,19 @@ KINDS: Mapping[str, Callable[[], tuple[type, PlatformFactory]]] = {
 
 
 def settings_type(kind: str) -> type:
-    """Return the frozen dataclass that holds the settings of platforms of *kind*."""
+    """Return the frozen dataclass of the settings of platforms of *kind*."""
     return KINDS[kind]()[0]
 
 
 def connect_platform(
     connection: PlatformConnection, rules: Iterable[Rule] = ()
 ) -> Platform:
-    """Return the platform that *connection* describes, with *rules* in force.
+    """Return the platform for *connection*, with the placement rules *rules*.
 
     Raises:
-        ConfigurationError: What the adapter needs is not installed, or a file
-            that is named cannot be read.
-        PlatformError: It cannot be reached.
+        ConfigurationError: A required library is not installed, or a file named in
+            the settings cannot be read.
+        PlatformError: The platform is unreachable.
     """
     create = KINDS[connection.kind]()[1]
     platform = create(connection.name, connection.settings, rules)

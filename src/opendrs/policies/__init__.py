@@ -1,4 +1,4 @@
-"""What to do about a snapshot."""
+"""Policies: decisions about the migrations of a cluster."""
 
 from opendrs.policies.auto_rebalance import AutoRebalance as AutoRebalance
 from opendrs.policies.balance import Balance as Balance

@@ -1,16 +1,17 @@
-"""Migrate one guest once the cluster has been unbalanced for long enough.
+"""Policy that migrates one move group when imbalance has lasted for some cycles.
 
-The automatic rebalancing of Proxmox VE's HA manager 5.2, with its defaults;
-guests that a rule keeps together move as one. It differs in three things: a
-node whose memory would not suffice is no target, a guest whose usage is not
-known stays where it is instead of stopping everything, and a cluster with an
-unmeasured node is left alone instead of being counted as balanced.
+It is the automatic rebalancing of the HA manager 5.2 of Proxmox VE, with its defaults.
+It differs in three ways:
+
+- A node without enough memory is infeasible.
+- A guest whose usage is unknown is skipped, instead of preventing all migrations.
+- A cluster with an unmeasured node is not balanced, instead of counting as balanced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from opendrs.arrays import AssignmentState, BestMove, MobilityFilter
@@ -35,17 +36,17 @@ from opendrs.policies.preconditions import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoRebalance:
-    """Make the one move that evens the load most.
+    """Selection of the one move that reduces the imbalance most.
 
     Attributes:
-        load_model: What counts as load: measured use, or the guests' limits.
-        method: How the best move is chosen.
-        threshold: Imbalance up to which nothing is done.
-        hold: Cycles in a row the imbalance must exceed the threshold; 0 and 1
-            act at once.
-        margin: Least part of the imbalance, in [0, 1], to be taken away.
-        imbalance_metric: The imbalance in [0, 1], or the raw coefficient of variation.
-        limits: What the operator allows.
+        load_model: Load model: measured use, or the limits of the guests.
+        method: Selection method.
+        threshold: Imbalance above which a guest is migrated.
+        hold: Consecutive cycles in which the imbalance must exceed the threshold; 0 and
+            1 act at once.
+        margin: Minimum improvement: fraction of the imbalance, in [0, 1].
+        imbalance_metric: Imbalance in [0, 1], or the raw coefficient of variation.
+        limits: Limits of the operator.
 
     Raises:
         ValueError: A setting is out of range.
@@ -65,18 +66,18 @@ class AutoRebalance:
         normalized = self.imbalance_metric is ImbalanceMetric.NORMALIZED_CV
         require_ratio("threshold", self.threshold, 1.0 if normalized else MAX_IMBALANCE)
         if self.hold < 0:
-            raise ValueError(f"hold must be at least 0 cycles, not {self.hold}")
+            raise ValueError(f"hold: expected at least 0 cycles, got {self.hold}")
 
     def initial_memory(self) -> int:
-        """Return 0: no cycle has exceeded the threshold yet."""
+        """Return 0: the threshold was not exceeded yet."""
         return 0
 
     def decide(self, snapshot: Snapshot, memory: int) -> Decision[int]:
-        """Return the best move if one is due and worth its cost.
+        """Return the best move, if the hold is reached and the improvement suffices.
 
         Args:
-            snapshot: The cluster now.
-            memory: For how many cycles the threshold has been exceeded.
+            snapshot: Current state of the cluster.
+            memory: Number of consecutive cycles above the threshold.
         """
         precondition = unmet_precondition(snapshot, self.load_model)
         if precondition is not None:
@@ -119,18 +120,20 @@ class AutoRebalance:
         )
         notes = planning_notes(state)
         if best is None:
-            detail = f"imbalance is {before:.3f} and no guest may move anywhere"
+            detail = f"imbalance {before:.3f}, no feasible move"
             notes += unplaceable_guests(state)
-            return self._keep(DecisionReason.NO_CANDIDATE, 0, loads, detail, notes)
+            decision = self._keep(DecisionReason.NO_CANDIDATE, 0, loads, detail, notes)
+            return replace(decision, skipped=state.move_groups.skipped)
         improvement = (before - best.imbalance) / before
         if improvement < self.margin:
             detail = (
-                f"the best move would take away {improvement:.1%} of the imbalance "
-                f"{before:.3f}, less than the margin {self.margin:.0%}"
+                f"the best move would reduce the imbalance {before:.3f} by "
+                f"{improvement:.1%}, less than the margin {self.margin:.0%}"
             )
-            return self._keep(
+            decision = self._keep(
                 DecisionReason.IMPROVEMENT_TOO_SMALL, 0, loads, detail, notes
             )
+            return replace(decision, skipped=state.move_groups.skipped)
         return self._move(state, best, loads, before, notes)
 
     def _keep(
@@ -170,4 +173,5 @@ class AutoRebalance:
             load_metrics(loads, self.imbalance_metric),
             after,
             (*notes, *sequenced.notes),
+            state.move_groups.skipped,
         )

@@ -1,14 +1,14 @@
-"""Migrate as many guests as it takes, the best first.
+"""Policy that migrates guests until the cluster is balanced.
 
-The measure of `auto-rebalance`, and its choice of a move, again and again on
-what the moves before leave. Where one migration per decision takes a cluster
-of a hundred nodes hours to settle, this plans the way at once, so that an
-operator sees all of it, and steps with nothing between them run together.
+It uses the metric and the selection of `auto-rebalance`, repeatedly, each time on the
+result of the previous moves. With one migration per decision, a cluster of a hundred
+nodes takes hours to converge. This policy plans all migrations at once. The operator
+sees all of them, and independent steps run in parallel.
 
-Two defaults differ, so that they mean the same for three nodes and for a
-thousand: imbalance is the raw coefficient of variation, which does not shrink
-as nodes are added, and the margin is shared among the nodes, since a migration
-changes only two of them.
+Two defaults differ, so that they mean the same for three nodes and for a thousand. The
+imbalance is the raw coefficient of variation, which does not shrink with the number of
+nodes. The minimum improvement is divided among the nodes, since a migration changes
+only two of them.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from opendrs.policies.preconditions import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """Make the best move, and the best after it, while that is worth it.
+    """Selection of the best moves one after another, while they improve enough.
 
     Attributes:
-        load_model: What counts as load: measured use, or the guests' limits.
-        method: How the best move is chosen.
-        threshold: Imbalance up to which nothing (more) is done.
-        min_improvement: Least part of the imbalance, in [0, 1], that a move must take
-            away where there are two nodes; among n nodes, 2/n of it.
-        max_migrations: How many guests are moved at most.
+        load_model: Load model: measured use, or the limits of the guests.
+        method: Selection method.
+        threshold: Imbalance above which guests are migrated.
+        min_improvement: Least fraction of the imbalance, in [0, 1], that a move must
+            remove with two nodes; with n nodes, 2/n of it.
+        max_migrations: Most guests that are migrated.
         allow_cold_migration: Whether containers may be stopped, moved and started.
-        imbalance_metric: The imbalance in [0, 1], or the raw coefficient of variation.
-        limits: What the operator allows.
+        imbalance_metric: Imbalance in [0, 1], or the raw coefficient of variation.
+        limits: Limits of the operator.
 
     Raises:
         ValueError: A setting is out of range.
@@ -71,14 +71,14 @@ class Balance:
         require_ratio("threshold", self.threshold, 1.0 if normalized else MAX_IMBALANCE)
         if self.max_migrations < 0:
             raise ValueError(
-                f"max_migrations must be at least 0, not {self.max_migrations}"
+                f"max_migrations: expected at least 0, got {self.max_migrations}"
             )
 
     def initial_memory(self) -> None:
-        """Return None: each decision stands by itself."""
+        """Return None: decisions are independent of each other."""
 
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
-        """Return the moves that even the load, and why no more of them."""
+        """Return the moves that improve the balance, and why there are no more."""
         precondition = unmet_precondition(snapshot, self.load_model)
         if precondition is not None:
             return Decision(precondition[0], memory, detail=precondition[1])
@@ -112,20 +112,23 @@ class Balance:
         sequenced = sequence_in_order(moves, snapshot, state.rules, self.limits)
         loads = node_loads(snapshot.apply(*sequenced.actions), self.load_model)
         after = load_metrics(loads, self.imbalance_metric)
+        migrated = bool(sequenced.ordered_moves)
+        change = _imbalance_change(before, after, migrated=migrated)
         return Decision(
-            DecisionReason.IMPROVES_BALANCE if sequenced.ordered_moves else reason,
+            DecisionReason.IMPROVES_BALANCE if migrated else reason,
             memory,
             sequenced.plan,
-            f"{_imbalance_change(before, after, migrated=bool(sequenced.ordered_moves))}; {detail}",
+            f"{change}; {detail}",
             before,
             after,
             (*notes, *sequenced.notes),
+            state.move_groups.skipped,
         )
 
     def _select_moves(
         self, state: AssignmentState
     ) -> tuple[list[GroupMove], DecisionReason, str]:
-        """Make moves on *state*; return them, and why there are no more."""
+        """Apply moves to *state*; return them, and why there are no more."""
         moves: list[GroupMove] = []
         left = self.max_migrations
         min_improvement = self.min_improvement * min(1.0, 2 / max(1, len(state.loads)))
@@ -135,22 +138,24 @@ class Balance:
                 return (
                     moves,
                     DecisionReason.BALANCED,
-                    f"below {self.threshold:g}: enough",
+                    f"not above the threshold {self.threshold:g}",
                 )
             best = best_move(state, self.method, self.imbalance_metric)
             if best is None:
                 return (
                     moves,
                     DecisionReason.NO_CANDIDATE,
-                    "no more guests may move" if moves else "no guest may move",
+                    "no further feasible move" if moves else "no feasible move",
                 )
             improvement = (before - best.imbalance) / before
             if improvement <= 0 or improvement < min_improvement:
-                detail = f"the next move would take away only {max(improvement, 0):.1%} of it"
+                detail = (
+                    f"the next move would reduce it by {max(improvement, 0):.1%} only"
+                )
                 return moves, DecisionReason.IMPROVEMENT_TOO_SMALL, detail
             group = state.group(best)
             if len(group) > left:
-                detail = f"the limit of {self.max_migrations} moves is reached"
+                detail = f"the limit of {self.max_migrations} migrations is reached"
                 return moves, DecisionReason.MIGRATION_LIMIT_REACHED, detail
             left -= len(group)
             explanation = explain_move(
@@ -163,6 +168,6 @@ class Balance:
 def _imbalance_change(
     before: Mapping[str, float], after: Mapping[str, float], *, migrated: bool
 ) -> str:
-    """Return the imbalance in words, and what it becomes where guests move."""
+    """Return the imbalance as text, and the new one if guests are migrated."""
     change = f"imbalance {before['imbalance']:.3f}"
     return f"{change} → {after['imbalance']:.3f}" if migrated else change

@@ -1,4 +1,4 @@
-"""What a policy is."""
+"""Protocol of a policy, and its decisions."""
 
 from __future__ import annotations
 
@@ -8,46 +8,65 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from opendrs.model import EMPTY_PLAN, Limits, Plan, Snapshot
+from opendrs.arrays import SkippedGuest
+from opendrs.model import EMPTY_PLAN, GuestId, Limits, Plan, Snapshot
 
 MemoryT = TypeVar("MemoryT")
 MemoryT_co = TypeVar("MemoryT_co", covariant=True)
 
 
 class DecisionReason(StrEnum):
-    """Why a policy decided as it did; shown to operators, so never renamed."""
+    """Reason of a decision. The values are stable."""
 
     BALANCED = "balanced"
+    """The imbalance is below the threshold."""
     MIGRATION_IN_PROGRESS = "migration-in-progress"
+    """Migrations are in progress."""
     METRICS_MISSING = "metrics-missing"
+    """A required metric is unknown."""
     HOLD_NOT_REACHED = "hold-not-reached"
+    """The imbalance has not lasted for enough cycles."""
     INTERVAL_NOT_ELAPSED = "interval-not-elapsed"
+    """The interval of the policy has not elapsed."""
     CLUSTER_SETTLING = "cluster-settling"
+    """The cluster changed too recently to rely on its metrics."""
     NO_CANDIDATE = "no-candidate"
+    """No migration is possible."""
     IMPROVEMENT_TOO_SMALL = "improvement-too-small"
+    """The improvement is smaller than required."""
     MIGRATION_LIMIT_REACHED = "migration-limit-reached"
+    """The policy has reached its limit of migrations."""
     IMPROVES_BALANCE = "improves-balance"
+    """The plan improves the balance."""
     ALREADY_CONSOLIDATED = "already-consolidated"
+    """No further node can be drained."""
     RELIEVES_OVERLOAD = "relieves-overload"
+    """The plan relieves overloaded nodes."""
     SAVES_POWER = "saves-power"
+    """The plan drains or powers off nodes."""
     NO_PRESSURE = "no-pressure"
+    """No guest is starved."""
     RELIEVES_PRESSURE = "relieves-pressure"
+    """The plan relieves a starved guest."""
     REPAIRS_RULES = "repairs-rules"
+    """The plan repairs violated rules."""
     VACATES_NODES = "vacates-nodes"
+    """The plan moves all guests off some nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[MemoryT_co]):
-    """What a policy wants done, why, and what it wants to remember.
+    """Result of a policy for one snapshot.
 
     Attributes:
-        reason: Why.
-        memory: Given back to the policy in the next cycle; JSON-able.
-        plan: What to do; empty to leave the cluster alone.
-        detail: The reason in a sentence, with the numbers.
-        before: The cluster as it is, in the policy's own measures by name.
-        after: The same once the plan is done.
-        notes: What else the operator should know: who was left alone and why.
+        reason: Code of the reason.
+        memory: Memory for the next cycle; valid JSON.
+        plan: Plan; empty if nothing is to be done.
+        detail: The reason as a sentence, with the numbers.
+        before: Metrics of the policy for the cluster now, by name.
+        after: The same metrics after the plan.
+        notes: Further information for the operator, such as skipped guests.
+        skipped: Why each skipped guest is not migrated; empty if not evaluated.
     """
 
     reason: DecisionReason
@@ -57,46 +76,47 @@ class Decision(Generic[MemoryT_co]):
     before: Mapping[str, float] = field(default_factory=dict)
     after: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    skipped: Mapping[GuestId, SkippedGuest] = field(default_factory=dict)
 
 
 class Policy(Protocol[MemoryT]):
-    """Decides what to do about a snapshot.
+    """Policy that decides which guests to migrate.
 
-    The same snapshot and memory always give the same decision: a policy reads
-    no clock, draws no unseeded random number, and does no input or output. It
-    is a frozen dataclass whose fields are its settings.
+    The same snapshot and memory always give the same decision: a policy reads no clock,
+    uses no unseeded random numbers, and does no input or output. It is a frozen
+    dataclass whose fields are its settings.
 
     Attributes:
-        name: What operators call it; never renamed.
-        limits: What the operator allows, whatever the policy would like.
+        name: Name in the configuration; stable.
+        limits: Limits of the operator.
     """
 
     name: ClassVar[str]
 
     @property
     def limits(self) -> Limits:
-        """Return what the operator allows."""
+        """Return the limits of the operator."""
 
     def initial_memory(self) -> MemoryT:
-        """Return the memory of a policy that has seen nothing yet."""
+        """Return the memory before the first cycle."""
 
     def decide(self, snapshot: Snapshot, memory: MemoryT) -> Decision[MemoryT]:
-        """Return what to do about *snapshot*."""
+        """Return the decision for *snapshot*."""
 
 
 PERCENT = 100
-MAX_IMBALANCE = 10.0  # with all load on one node, above it from 102 nodes on
+MAX_IMBALANCE = 10.0  # all load on one node exceeds it with 102 nodes or more
 MAX_WEIGHT = 1e6
 
 
 def require_ratio(name: str, value: float, maximum: float = math.inf) -> None:
-    """Check a setting that is a ratio, from 0 up to *maximum*.
+    """Check that a setting is a ratio from 0 to *maximum*.
 
     Raises:
-        ValueError: It is negative, larger, or not a number.
+        ValueError: The value is negative, larger, or not a number.
     """
     if not 0 <= value <= maximum or math.isinf(value):
-        bound = "0 or more" if math.isinf(maximum) else f"in [0, {maximum:g}]"
+        bound = "of at least 0" if math.isinf(maximum) else f"in [0, {maximum:g}]"
         is_percentage = 1 < value <= PERCENT and maximum <= MAX_IMBALANCE
         hint = f"; {value:g} % is {value / PERCENT:g}" if is_percentage else ""
-        raise ValueError(f"{name} must be a finite number {bound}, not {value}{hint}")
+        raise ValueError(f"{name}: expected a finite number {bound}, got {value}{hint}")

@@ -16,12 +16,12 @@ from opendrs.arrays import (
 from opendrs.metrics import ImbalanceMetric, LoadModel, NodeLoad, demand, imbalance
 from opendrs.model import GIB, NodeId, format_list
 
-MAX_INFEASIBLE_NODES = 3  # closed nodes that are named
+MAX_INFEASIBLE_NODES = 3  # infeasible nodes in one explanation
 LoadByNode = Mapping[NodeId, NodeLoad]
 
 
 class SelectionMethod(StrEnum):
-    """How the best of all moves is chosen.
+    """Method that selects the best move.
 
     Source:
         Proxmox VE 9, ha-auto-rebalance-method.
@@ -34,22 +34,22 @@ class SelectionMethod(StrEnum):
 def best_move(
     state: AssignmentState, method: SelectionMethod, metric: ImbalanceMetric
 ) -> BestMove | None:
-    """Return the move that *method* finds best, or None if none is allowed."""
+    """Return the best move by *method*, or None if none is allowed."""
     if method is SelectionMethod.TOPSIS:
         return best_by_topsis(state.arrays, metric)
     return best_by_imbalance(state.arrays, metric)
 
 
 def load_imbalance(loads: LoadByNode, metric: ImbalanceMetric) -> float:
-    """Return the imbalance of the mean of cpu and memory load."""
+    """Return the imbalance of the mean of CPU and memory load."""
     return imbalance([load.mean for load in loads.values()], metric)
 
 
 def load_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]:
-    """Return the measures of a cluster by name.
+    """Return the metrics of a cluster by name.
 
-    `imbalance` is of the mean of cpu and memory load, the next two of each by
-    itself; the highest loads are fractions of the node's capacity.
+    `imbalance` is that of the mean of CPU and memory load, the next two are those of
+    each. The highest loads are fractions of the capacity of a node.
     """
     cpu = [load.cpu for load in loads.values()]
     memory = [load.memory for load in loads.values()]
@@ -69,10 +69,10 @@ def explain_move(
     load_model: LoadModel,
     metric: ImbalanceMetric,
 ) -> str:
-    """Return why *best* is the move to make next on *state*.
+    """Return why *best* is the next move on *state*.
 
-    Says what moves, what the nodes' loads are, how the imbalance changes, and
-    which better nodes were closed to it.
+    The text has the demand of the group, the loads of both nodes, the change of the
+    imbalance, and the better nodes that are infeasible.
     """
     group, target = state.group(best), state.target(best)
     source = group[0].node
@@ -84,11 +84,14 @@ def explain_move(
     )
     amount = _format_demand(group, load_model)
     sentences = [
-        f"takes {amount} from {source} ({source_load}) to {target} ({target_load}): {change}"
+        (
+            f"moves {amount} from {source} ({source_load}) to {target} "
+            f"({target_load}): {change}"
+        )
     ]
     if len(group) > 1:
         names = format_list([guest.id for guest in group], separator=" and ")
-        sentences.append(f"{names} must stay together and move as one")
+        sentences.append(f"{names} migrate as one because of affinity")
     sentences += describe_infeasible_nodes(
         islice(state.better_infeasible_nodes(best, metric), MAX_INFEASIBLE_NODES)
     )
@@ -107,17 +110,17 @@ def _format_demand(group: MoveGroup, load_model: LoadModel) -> str:
 
 
 def describe_infeasible_nodes(
-    infeasible: Iterable[tuple[str, str]], advantage: str = "would be better"
+    infeasible: Iterable[tuple[str, str]], advantage: str = "better"
 ) -> Iterator[str]:
-    """Yield one sentence for all nodes that one reason closes.
+    """Yield one sentence per reason, with all nodes that it makes infeasible.
 
     Args:
-        infeasible: Nodes, the best first, each with the reason why it is closed.
-        advantage: What makes them better.
+        infeasible: Nodes, the best first, each with the reason why it is infeasible.
+        advantage: Adjective for these nodes, compared with the selected one.
     """
     nodes_by_detail: dict[str, list[str]] = {}
     for node, detail in infeasible:
         nodes_by_detail.setdefault(detail, []).append(node)
     for detail, nodes in nodes_by_detail.items():
-        each = "each of " if len(nodes) > 1 else ""
-        yield f"{each}{format_list(nodes, separator=' and ')} {advantage}, but {detail}"
+        names = format_list(nodes, separator=" and ")
+        yield f"{advantage}, but infeasible: {names}: {detail}"

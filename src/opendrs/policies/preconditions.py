@@ -1,4 +1,4 @@
-"""Preconditions of a decision, and notes about guests that cannot be moved."""
+"""Preconditions of a decision, and notes about guests that cannot be migrated."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import islice
 
-from opendrs.arrays import AssignmentState, describe_skipped
+from opendrs.arrays import AssignmentState, SkippedGuest, describe_skipped
 from opendrs.metrics import LoadModel, missing_metrics
 from opendrs.model import GuestId, NodeId, NodeState, Snapshot, format_list
 from opendrs.policies.base import DecisionReason
 from opendrs.rules import CompiledRules
 
-MAX_REASONS = 3  # for which nodes are closed
-MAX_NOTES = 5  # guests of which it is told why they may go nowhere
+MAX_REASONS = 3  # reasons for infeasible nodes in one note
+MAX_NOTES = 5  # notes about guests without a feasible node
 
 
 def unmet_precondition(
     snapshot: Snapshot, load_model: LoadModel
 ) -> tuple[DecisionReason, str] | None:
-    """Return why *snapshot* cannot be judged now, or None if it can."""
+    """Return why no decision is possible for *snapshot*, or None."""
     in_progress = migration_in_progress(snapshot)
     if in_progress is not None:
         return in_progress
     missing = missing_metrics(snapshot, load_model)
     if missing:
-        return DecisionReason.METRICS_MISSING, f"{missing}; a plan needs it of all"
+        return DecisionReason.METRICS_MISSING, f"{missing}; required for a plan"
     if not any(node.online for node in snapshot.nodes.values()):
         return DecisionReason.METRICS_MISSING, "no node is online"
     return None
 
 
 def migration_in_progress(snapshot: Snapshot) -> tuple[DecisionReason, str] | None:
-    """Return that guests are being migrated, and which; None when none is.
+    """Return the migrations in progress as a reason, or None.
 
-    A migration of which a node does not answer is not waited for: that node may stay
-    away. Its guest stays where it is, and counts on both nodes.
+    A migration from or to an unreachable node is ignored, because that node may stay
+    unreachable. Its guest is skipped, and counts on both nodes.
     """
     migrating = sorted(
         guest.id
@@ -47,42 +47,42 @@ def migration_in_progress(snapshot: Snapshot) -> tuple[DecisionReason, str] | No
         return None
     return (
         DecisionReason.MIGRATION_IN_PROGRESS,
-        f"on the move: {format_list(migrating)}",
+        f"migration in progress: {format_list(migrating)}",
     )
 
 
 def planning_notes(state: AssignmentState) -> tuple[str, ...]:
-    """Return what stands in the way of moves on *state*."""
+    """Return notes about unreachable nodes, contradictions and skipped guests."""
     return cluster_notes(state.snapshot, state.rules, state.move_groups.skipped)
 
 
 def cluster_notes(
-    snapshot: Snapshot, rules: CompiledRules, skipped: Mapping[GuestId, str]
+    snapshot: Snapshot, rules: CompiledRules, skipped: Mapping[GuestId, SkippedGuest]
 ) -> tuple[str, ...]:
-    """Return what stands in the way: dead nodes, contradictions, fixed guests."""
+    """Return notes about unreachable nodes, contradictions and skipped guests."""
     unreachable = sorted(
         name for name, node in snapshot.nodes.items() if node.state is NodeState.UNKNOWN
     )
     return (
-        *(f"node {name} is unknown and left out" for name in unreachable),
+        *(f"node unreachable, ignored: {name}" for name in unreachable),
         *(f"contradiction: {contradiction}" for contradiction in rules.contradictions),
         *describe_skipped(skipped),
     )
 
 
 def unplaceable_guests(state: AssignmentState) -> tuple[str, ...]:
-    """Return why the first few of those that might be moved may go nowhere."""
+    """Return why the first few movable groups have no feasible node."""
     return tuple(
-        f"nowhere to go: {format_list(names)}: {group_by_detail(infeasible)}"
+        f"no feasible node: {format_list(names)}: {group_by_detail(infeasible)}"
         for group, infeasible in islice(state.unplaceable_groups(), MAX_NOTES)
         for names in [[guest.id for guest in group]]
     )
 
 
 def group_by_detail(infeasible: Mapping[NodeId, str]) -> str:
-    """Return why nodes are closed: those with one reason together.
+    """Return why nodes are infeasible, grouped by reason.
 
-    Of many reasons those of most nodes are told.
+    If there are many reasons, those of most nodes are included.
     """
     nodes: defaultdict[str, list[str]] = defaultdict(list)
     for node, detail in infeasible.items():

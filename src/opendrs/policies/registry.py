@@ -1,4 +1,4 @@
-"""The built-in policies by name."""
+"""Built-in policies by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passing of time."""
+"""Protocol of the clock."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The passing of time."""
+    """Time, and waiting."""
 
     def now(self) -> datetime:
-        """Return the time: aware, in UTC. The operator may set it at any moment."""
+        """Return the time in UTC, time zone aware. It jumps when the clock is set."""
 
     def monotonic(self) -> float:
-        """Return the seconds since some instant; they never decrease.
+        """Return the seconds since an arbitrary instant; they never decrease.
 
-        Differences are true within one process, whatever happens to `now`. Values
-        of two processes cannot be compared.
+        Differences are valid within one process, whatever happens to `now`. Values of
+        two processes cannot be compared.
         """
 
     def sleep(self, seconds: float) -> None:

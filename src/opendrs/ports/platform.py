@@ -1,4 +1,4 @@
-"""A cluster of hypervisors, and the tasks it is given."""
+"""Protocol of a platform, and the tasks it executes."""
 
 from __future__ import annotations
 
@@ -10,26 +10,33 @@ from opendrs.model import Action, Snapshot
 
 TaskId = NewType("TaskId", str)
 
+# Seconds after a power-off request in which the node may still power off.
+MAX_POWER_OFF_DELAY = 1_800.0
+
 
 class TaskState(StrEnum):
-    """How a task on the platform stands."""
+    """State of a task on the platform."""
 
     RUNNING = "running"
+    """The task is queued or running."""
     DONE = "done"
+    """The task succeeded."""
     FAILED = "failed"
+    """The task failed or was aborted."""
     LOST = "lost"
+    """The platform does not know the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a migration is; None where the platform does not say.
+    """Progress of a migration; None for values that the platform does not report.
 
     Attributes:
-        total: Bytes to transfer in all, as now known.
+        total: Bytes to transfer in total, as currently known.
         remaining: Bytes still to transfer.
-        dirty_rate: Bytes a second that the guest writes anew.
-        bandwidth: Bytes a second that are transferred.
-        downtime: Seconds for which the guest is expected to stand still.
+        dirty_rate: Bytes of memory that the guest writes per second.
+        bandwidth: Bytes transferred per second.
+        downtime: Expected downtime of the guest, in seconds.
     """
 
     total: int | None = None
@@ -41,12 +48,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
-    """How a task on the platform stands, and in the platform's own words.
+    """Status of a task on the platform.
 
     Attributes:
-        state: How it stands; LOST when the platform no longer knows it.
-        detail: What the platform says, for the operator.
-        progress: How far it is, while it runs.
+        state: State of the task; LOST if the platform does not know it any more.
+        detail: Message of the platform, for the operator.
+        progress: Progress while it runs.
     """
 
     state: TaskState
@@ -55,10 +62,10 @@ class TaskStatus:
 
 
 class Platform(Protocol):
-    """A cluster of hypervisors.
+    """Cluster of hypervisors.
 
-    Every method may raise `PlatformError`. Work is started and then asked
-    after, so that a controller that stops can pick it up again.
+    Every method may raise `PlatformError`. Actions are started and polled, so that a
+    restarted controller can follow them.
     """
 
     @property
@@ -66,29 +73,23 @@ class Platform(Protocol):
         """Return the name of the cluster, for records and logs."""
 
     def observe(self) -> Snapshot:
-        """Return the cluster as it is now."""
+        """Return the current state of the cluster."""
 
     def start(self, action: Action) -> TaskId:
         """Start *action* and return at once.
 
-        The task id holds all that is needed to ask after the task from
-        another process.
+        The task id is sufficient to query the task from another process.
         """
 
     def find(self, action: Action) -> TaskId:
-        """Return the task that *action* would have been given.
+        """Return the task id that *action* would have been given; start nothing.
 
-        Asked when a controller stopped between starting an action and noting
-        its task; starts nothing.
+        Used if a controller stopped after it started an action and before it recorded
+        the task.
         """
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Return how *task* stands."""
+        """Return the status of *task*."""
 
     def abort(self, task: TaskId) -> None:
-        """Ask for *task* to be given up; `status` tells what came of it."""
-
-
-MAX_POWER_OFF_DELAY = (
-    1_800.0  # seconds for which a node that was asked to go to sleep may still do so
-)
+        """Request to abort *task*; `status` returns the result."""

@@ -12,20 +12,38 @@ from opendrs.model import GuestId, NodeId, Step
 
 
 class RequestState(StrEnum):
-    """How a request stands; shown to people and kept in records, so never renamed."""
+    """State of a request. The values are stable."""
 
     QUEUED = "queued"
+    """The request is recorded and waits for the next cycle."""
     EVALUATING = "evaluating"
+    """The request is being evaluated."""
     EXECUTING = "executing"
+    """Steps that result from the request are running."""
     DONE = "done"
+    """All resulting steps are done, or none was necessary."""
     REJECTED = "rejected"
+    """The request is not, or not completely, possible."""
     SUPERSEDED = "superseded"
+    """A newer request of the node arrived before the evaluation."""
     FAILED = "failed"
+    """A resulting step failed, was aborted or lost."""
 
     @property
     def closed(self) -> bool:
-        """Return whether nothing more will come of it."""
+        """Return whether the request is finished."""
         return self not in OPEN_STATES
+
+
+class LoadState(StrEnum):
+    """Load state of a node, as determined by its agent."""
+
+    NORMAL = "normal"
+    """No change is required."""
+    UNDERLOADED = "underloaded"
+    """The node could be drained."""
+    OVERLOADED = "overloaded"
+    """Guests should be evicted from the node."""
 
 
 OPEN_STATES = (RequestState.QUEUED, RequestState.EVALUATING, RequestState.EXECUTING)
@@ -33,24 +51,25 @@ OPEN_STATES = (RequestState.QUEUED, RequestState.EVALUATING, RequestState.EXECUT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """What is kept of one request of the agent on a node.
+    """Record of one request of the agent on a node.
 
     Attributes:
-        id: Chosen by the agent.
-        node: The node.
-        sequence: Grows from one request of the node to the next.
-        taken_at: When its newest samples were taken, by the agent's clock; not after
-            it was accepted.
-        received_at: When it was accepted.
-        interval: Seconds from one of its samples to the next.
-        digest: Tells whether another of the same id says the same.
-        load_state: What the agent finds: calm, underloaded or overloaded.
-        evict: Who should leave, the first first.
-        host_overhead: CPU that the node used outside its guests, the oldest sample first.
-        state: How it stands.
-        detail: Why, in words.
-        run: The execution that follows from it; None while there is none.
-        steps: What that execution is to do because of it.
+        id: Id, chosen by the agent.
+        node: Node of the agent.
+        sequence: Sequence number; it increases with each request of the node.
+        taken_at: Time of its newest samples, by the clock of the agent; not after
+            `received_at`.
+        received_at: Time at which it was accepted.
+        interval: Seconds between two samples.
+        digest: Digest of its content, to detect a different request of the same id.
+        load_state: Load state of the node: normal, underloaded or overloaded.
+        evict: Guests to evict, in order of preference.
+        host_overhead: CPU used by the node outside its guests, in cores, the oldest
+            sample first.
+        state: State of the request.
+        detail: Reason of the state, for the operator.
+        run: Execution that follows from it; None if there is none.
+        steps: Steps of that execution that belong to it.
     """
 
     id: str
@@ -71,14 +90,14 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageHistory:
-    """What a guest has used, as the agent of a node measured it last.
+    """Usage history of a guest, as last measured by the agent of a node.
 
     Attributes:
         guest: The guest.
-        node: The node whose agent tells it.
-        taken_at: When the newest sample was taken.
-        interval: Seconds from one sample to the next.
-        samples: CPU it used, in cores; the oldest first.
+        node: Node of the agent.
+        taken_at: Time of the newest sample.
+        interval: Seconds between two samples.
+        samples: CPU used, in cores; the oldest sample first.
     """
 
     guest: GuestId
@@ -89,42 +108,42 @@ class UsageHistory:
 
 
 class RequestStore(Protocol):
-    """The requests that agents have sent. May raise `StoreError`.
+    """Store of the requests of agents. Methods may raise `StoreError`.
 
-    What is kept is safe from a crash before the method returns. Several threads
-    may use it at once.
+    Data is safe from a crash before the method returns. Several threads may use the
+    store at the same time.
     """
 
     def request(self, name: str) -> RequestRecord | None:
-        """Return the request of that id, or None."""
+        """Return the request with id *name*, or None."""
 
     def latest(self, node: NodeId) -> RequestRecord | None:
-        """Return the request of the highest sequence of *node*, or None."""
+        """Return the request of *node* with the highest sequence number, or None."""
 
     def latest_per_node(self) -> tuple[RequestRecord, ...]:
-        """Return the request of the highest sequence of each node."""
+        """Return the request with the highest sequence number of each node."""
 
     def open_requests(self) -> tuple[RequestRecord, ...]:
-        """Return the requests of which something may still come, the oldest first."""
+        """Return the requests that are not finished, the oldest first."""
 
     def history(self, guest: GuestId) -> UsageHistory | None:
-        """Return the history of *guest* that counts, or None."""
+        """Return the valid history of *guest*, or None."""
 
     def histories(self, since: datetime) -> tuple[UsageHistory, ...]:
-        """Return those histories that count, and were taken at or after *since*."""
+        """Return the valid histories that were taken at or after *since*."""
 
     def record_placements(
         self, placements: Mapping[GuestId, NodeId], since: datetime
     ) -> None:
-        """Take note of where guests are, by which it is told whose history counts.
+        """Record the nodes of guests, which determine the valid histories.
 
-        What a node tells of a guest counts once that guest was seen on it, and until
-        the guest is seen on another that tells of it. Nobody can speak for guests of
-        others.
+        The history that a node reports for a guest is valid once the guest was observed
+        on that node. It stays valid until the guest is observed on another node that
+        reports it. No node can report histories for the guests of others.
 
         Args:
-            placements: The node of each guest.
-            since: A history that was taken before tells nothing.
+            placements: Node of each guest.
+            since: Histories that were taken earlier are ignored.
         """
 
     def accept(
@@ -134,35 +153,27 @@ class RequestStore(Protocol):
         *,
         keep: int,
     ) -> None:
-        """Keep a new request and its histories, all or nothing.
+        """Store a new request and its histories, all or nothing.
 
-        Requests of its node that are still queued are superseded by it, and what its
-        node told of the same guests before is replaced. The histories are of its node.
-        What its node told of guests that were never seen on it is forgotten, and so
-        are its closed requests but the newest, so that no node fills the disk.
+        It supersedes the queued requests of its node, and replaces the histories that
+        the node reported for the same guests. Histories of guests that were never
+        observed on the node are deleted. Of its closed requests only the newest are
+        kept, so that no node fills the disk.
 
         Args:
             request: The request.
-            histories: What it tells of guests.
-            keep: How many of the newest requests of its node are kept; at least 1.
+            histories: Histories that it reports; all of its node.
+            keep: Number of the newest requests of its node that are kept; at least 1.
         """
 
     def claim(self, names: Collection[str]) -> tuple[RequestRecord, ...]:
-        """Return those of these requests that were still queued: deciding by now.
+        """Set those of the requests *names* that are queued to evaluating; return them.
 
-        All or nothing, so that none of them can be superseded any more.
+        All or nothing. Claimed requests cannot be superseded.
         """
 
     def update(self, requests: Collection[RequestRecord]) -> None:
-        """Replace these requests by what they are now, all or nothing."""
+        """Replace these requests by their new versions, all or nothing."""
 
     def prune(self, before: datetime) -> None:
-        """Forget the histories that were taken before that."""
-
-
-class LoadState(StrEnum):
-    """What a node's agent finds of its node."""
-
-    NORMAL = "normal"
-    UNDERLOADED = "underloaded"
-    OVERLOADED = "overloaded"
+        """Delete the histories that were taken before that time."""

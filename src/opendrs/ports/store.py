@@ -1,4 +1,4 @@
-"""What a controller remembers of what it decided and did."""
+"""Protocol of the store of a controller, and its records."""
 
 from __future__ import annotations
 
@@ -13,29 +13,35 @@ from opendrs.ports.platform import TaskId
 
 
 class Outcome(StrEnum):
-    """What came of a step."""
+    """Outcome of a step."""
 
     DONE = "done"
+    """The action was executed."""
     FAILED = "failed"
+    """The platform could not execute the action."""
     ABORTED = "aborted"
+    """The action was aborted: by the operator, or after the migration timeout."""
     REJECTED = "rejected"
+    """The guard did not allow the step to start."""
     SKIPPED = "skipped"
+    """The step was not started: a dependency failed, or the run was stopped."""
     LOST = "lost"
+    """The outcome is unknown: the platform is unreachable or forgot the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """What is kept of one step that was to be executed.
+    """Record of one step of an execution.
 
     Attributes:
-        run: The run of `apply` or of the controller it belongs to.
-        step: Its name in the plan.
-        action: What was to be done.
-        intended_at: When it was decided to start it; written before the start.
-        task: What the platform calls it; None until the platform has said.
-        ended_at: When the outcome was seen.
-        outcome: What came of it; None while it is not known.
-        detail: Why, in words for the operator.
+        run: Run of `apply` or of the controller that it belongs to.
+        step: Id in the plan.
+        action: The action.
+        intended_at: Time at which the start was decided; written before the start.
+        task: Task id of the platform; None until it is known.
+        ended_at: Time at which the outcome was observed.
+        outcome: Outcome; None until it is known.
+        detail: Reason of the outcome, for the operator.
     """
 
     run: str
@@ -50,13 +56,12 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleRecord:
-    """What was decided in one cycle, and by what.
+    """Record of the decision of one cycle.
 
     Attributes:
-        run: What the execution of its plan is called.
-        decided_at: When.
-        document: The policy, its settings, the snapshot, the memory, and the
-            decision; can be written as JSON.
+        run: Run of the execution of its plan.
+        decided_at: Time of the decision.
+        document: Policy, settings, snapshot, memory and decision; valid JSON.
     """
 
     run: str
@@ -65,19 +70,19 @@ class CycleRecord:
 
 
 class Store(Protocol):
-    """What a controller remembers. May raise `StoreError`.
+    """Store of a controller. Methods may raise `StoreError`.
 
-    What is saved is safe from a crash before the method returns.
+    Data is safe from a crash before the method returns.
     """
 
     def load(self, key: str) -> Mapping[str, object] | None:
-        """Return what was saved under *key*, or None."""
+        """Return the value saved under *key*, or None."""
 
     def save(self, key: str, value: Mapping[str, object]) -> None:
-        """Save *value*, which can be written as JSON, under *key*."""
+        """Save *value*, which must be valid JSON, under *key*."""
 
     def write(self, record: StepRecord) -> None:
-        """Add *record*, or replace the one of the same run and step."""
+        """Add *record*, or replace the record of the same run and step."""
 
     def unfinished(self) -> tuple[StepRecord, ...]:
         """Return the records without an outcome, the oldest first."""
@@ -85,25 +90,25 @@ class Store(Protocol):
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
         """Return the records intended or ended at or after *since*.
 
-        The oldest come first, by when they were intended. A step that was recovered
-        after a restart may end long after it was intended.
+        They are ordered by `intended_at`. A step that was recovered after a restart may
+        end long after it was intended.
         """
 
     def correct_times(self, now: datetime) -> int:
         """Set the recorded times that are after *now* to *now*.
 
-        A clock that was ahead has recorded them, and has been set back since. What an
-        agent measured counts as measured just before all that was done.
+        Such times were recorded while the clock was ahead. Samples of agents are set to
+        the time just before all actions.
 
         Returns:
-            The number of entries that had such a time.
+            Number of entries that were corrected.
         """
 
     def records_of(self, run: str) -> tuple[StepRecord, ...]:
-        """Return the records of that run, the oldest first."""
+        """Return the records of *run*, the oldest first."""
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        """Keep what was decided in a cycle; the oldest of many are forgotten."""
+        """Store the record of a cycle; the oldest records are deleted."""
 
     def cycles(self) -> tuple[CycleRecord, ...]:
-        """Return what was decided in the cycles that are kept, the oldest first."""
+        """Return the stored records of cycles, the oldest first."""

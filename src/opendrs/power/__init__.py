@@ -1,4 +1,4 @@
-"""Power drivers, and PoweredPlatform, which adds power actions to a platform."""
+"""Power drivers, and `PoweredPlatform`, which adds power actions to a platform."""
 
 from opendrs.power.driver import PowerState as PowerState
 from opendrs.power.platform import PowerDrivers as PowerDrivers

@@ -1,7 +1,7 @@
-"""Power by commands of the operator, such as wake-on-LAN and ssh.
+"""Power driver that runs commands of the operator, such as wake-on-LAN and ssh.
 
-They are run without a shell, in a process group of their own: a command goes on
-when opendrs is killed, and none is left behind when its time is over.
+Commands are run without a shell, in a separate process group. A command continues if
+opendrs is killed. After its timeout, the whole group is killed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from opendrs.power.settings import (
 )
 
 _STATES = {0: PowerState.ON, 1: PowerState.OFF}
-MAX_STDERR_SIZE = 1 << 20  # bytes that a command may complain
-_POLL_INTERVAL = 0.1  # seconds from one look at that to the next
-_STDERR_TAIL_SIZE = 4_096  # bytes of it that are looked at in the end
-_MAX_LINE_LENGTH = 200  # characters of it that are repeated
+MAX_STDERR_SIZE = 1 << 20  # bytes of standard error; a command with more is killed
+_POLL_INTERVAL = 0.1  # seconds between two checks of that size
+_STDERR_TAIL_SIZE = 4_096  # bytes in which the last line is searched
+_MAX_LINE_LENGTH = 200  # characters of that line in a message
 
 
 class CommandDriver:
-    """The power of one node, by commands."""
+    """Power driver of one node that runs commands."""
 
     def __init__(self, node: NodeId, settings: PowerCommandSettings) -> None:
         self._node = node
@@ -41,40 +41,43 @@ class CommandDriver:
 
     @property
     def off_confirm_time(self) -> float | None:
-        """Return the seconds of silence that stand for `state`, if there is none."""
+        """Return the setting `off_confirm_time`; None with a state command."""
         return None if self._settings.state_command else self._settings.off_confirm_time
 
     @property
     def transition_timeout(self) -> float:
-        """Return the seconds in which the node should have followed."""
+        """Return the setting `transition_timeout` in seconds."""
         return self._settings.transition_timeout
 
     @property
     def detached(self) -> bool:
-        """Return whether a complaint of `off` may mean nothing."""
+        """Return the setting `detached`."""
         return self._settings.detached
 
     def on(self) -> None:
-        """Run the command `on`.
+        """Run the setting `on_command`.
 
         Raises:
-            PlatformError: It could not be run, did not end in time, or failed.
+            PlatformError: The command could not be run, timed out, or failed.
         """
         self._require_success("on", self._settings.on_command)
 
     def off(self) -> None:
-        """Run the command `off`.
+        """Run the setting `off_command`.
 
         Raises:
-            PlatformError: It could not be run, did not end in time, or failed.
+            PlatformError: The command could not be run, timed out, or failed.
         """
         self._require_success("off", self._settings.off_command)
 
     def state(self) -> PowerState:
-        """Return what the exit status of the command `state` means.
+        """Return the power state from the exit status of `state_command`.
+
+        Returns:
+            ON for 0, OFF for 1, otherwise UNKNOWN; UNKNOWN without the setting.
 
         Raises:
-            PlatformError: It could not be run, or did not end in time.
+            PlatformError: The command could not be run, or timed out.
         """
         if self._settings.state_command is None:
             return PowerState.UNKNOWN
@@ -86,25 +89,23 @@ class CommandDriver:
         if status != 0:
             result = f"signal {-status}" if status < 0 else f"exit status {status}"
             suffix = f": {error_line}" if error_line else ""
-            raise PlatformError(
-                f"the command {name} of {self._node} ended with {result}{suffix}"
-            )
+            raise PlatformError(f"{self._node}: command {name}: {result}{suffix}")
 
     def _run(self, name: str, command: Sequence[str]) -> tuple[int, str]:
-        """Return the exit status of a command, and the last line it complained.
+        """Return the exit status of a command, and its last line on standard error.
 
-        The words are never told to anybody: they may hold a secret.
+        Messages never contain the arguments, because these may contain a secret.
         """
-        description = f"the command {name} of {self._node}"
-        if self._node.startswith("-"):  # which a program would take as an option
+        description = f"{self._node}: command {name}"
+        if self._node.startswith("-"):  # a program would read it as an option
             raise PermissionDeniedError(
-                f"{description}: a name cannot begin with a dash"
+                f"{description}: not run: the name of the node starts with a dash"
             )
         try:
-            # A file and not a pipe, which what a command leaves running would keep
-            # open, and could not outlive.
+            # A file instead of a pipe: a background process that the command leaves
+            # running would keep a pipe open.
             with TemporaryFile() as stderr:
-                process = subprocess.Popen(  # noqa: S603 -- the operator's own words
+                process = subprocess.Popen(  # noqa: S603 -- configured by the operator
                     substitute_variables(command, self._values),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -114,29 +115,30 @@ class CommandDriver:
                 problem = _wait_for_exit(process, stderr, self._settings.timeout)
                 if problem is not None:
                     _kill_group(process)
-                    raise PlatformError(f"{description} {problem}")
+                    raise PlatformError(f"{description}: {problem}")
                 return process.returncode, _last_line(stderr)
         except (OSError, ValueError) as error:
-            problem = getattr(error, "strerror", None) or "it holds a zero byte"
-            raise PlatformError(f"{description} could not be run: {problem}") from None
+            problem = getattr(error, "strerror", None) or "an argument has a zero byte"
+            raise PlatformError(f"{description}: cannot be run: {problem}") from None
 
 
 def _wait_for_exit(
     process: subprocess.Popen[bytes], stderr: IO[bytes], timeout: float
 ) -> str | None:
-    """Wait for the end of a command; return why no longer, if that is not its end."""
+    """Wait until a command exits; return None, or the reason to kill it."""
     deadline = time.monotonic() + timeout
     while (remaining := deadline - time.monotonic()) > 0:
         with suppress(subprocess.TimeoutExpired):
             process.wait(min(remaining, _POLL_INTERVAL))
             return None
         if os.fstat(stderr.fileno()).st_size > MAX_STDERR_SIZE:
-            return f"complained more than {MAX_STDERR_SIZE >> 20} MiB, and was ended"
-    return f"did not end within {timeout:g} s"
+            size = MAX_STDERR_SIZE >> 20
+            return f"killed: more than {size} MiB on standard error"
+    return f"killed: timeout after {timeout:g} s"
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a command, and all that it started and did not detach."""
+    """Kill a command and its child processes, except detached ones."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -10,7 +10,7 @@ from opendrs.ports import TaskId
 
 
 class PowerState(StrEnum):
-    """Whether a node has power; UNKNOWN also while that changes."""
+    """Power state of a node; UNKNOWN also during a transition."""
 
     ON = "on"
     OFF = "off"
@@ -18,41 +18,41 @@ class PowerState(StrEnum):
 
 
 class PowerDriver(Protocol):
-    """The power of one node.
+    """Power driver of one node.
 
-    To switch it twice does no harm. `on` and `off` return when the request was
-    handed over, which is not when the node has followed it. Every method may
-    raise `PlatformError`; nothing it says holds a secret.
+    `on` and `off` are idempotent. They return once the request is sent; the node
+    changes its state later. Every method may raise `PlatformError`; its message
+    contains no secret.
     """
 
     @property
     def off_confirm_time(self) -> float | None:
-        """Return what stands for `state` where there is no way to ask for it.
+        """Return how long a node must be unresponsive to count as off, in seconds.
 
-        That is the seconds for which a node that was switched off must not have
-        answered the platform before it counts as off; None where `state` tells.
+        None if `state` returns the power state. Otherwise, a node that was powered
+        off counts as off after it has not responded to the platform for this time.
         """
 
     @property
     def transition_timeout(self) -> float:
-        """Return the seconds in which a node should have followed a request."""
+        """Return the timeout in seconds until a request must have taken effect."""
 
     @property
     def detached(self) -> bool:
-        """Return whether a complaint of `off` may mean nothing.
+        """Return True if errors of `off` are ignored once the request is sent.
 
-        A host that goes to sleep takes down the connection over which it was
-        asked to; then only what is seen afterwards tells.
+        A host that powers off closes the connection that carries the request. Only
+        the observed state then shows whether it succeeded.
         """
 
     def on(self) -> None:
-        """Ask for the node to be switched on."""
+        """Request that the node is powered on."""
 
     def off(self) -> None:
-        """Ask for the node to be switched off."""
+        """Request that the node is powered off."""
 
     def state(self) -> PowerState:
-        """Return whether the node is on; UNKNOWN where that cannot be told."""
+        """Return the power state of the node; UNKNOWN if it cannot be determined."""
 
 
 PowerAction = PowerOn | PowerOff
@@ -66,12 +66,12 @@ _ACTION_CODES = {kind: code for code, kind in _ACTION_TYPES.items()}
 
 
 def power_task_id(action: PowerAction) -> TaskId:
-    """Return the name of *action*: the same for the same, in every process."""
+    """Return the task id of *action*; it is the same in every process."""
     return TaskId(f"{_ACTION_CODES[type(action)]}/{action.node}")
 
 
 def parse_power_task(task: TaskId) -> PowerAction | None:
-    """Return what *task* names; None when it is a task of another kind."""
+    """Return the power action with the id *task*; None for other tasks."""
     code, separator, node = task.partition("/")
     return (
         _ACTION_TYPES[code](NodeId(node))
@@ -81,6 +81,6 @@ def parse_power_task(task: TaskId) -> PowerAction | None:
 
 
 def opposite_action(action: PowerAction) -> PowerAction:
-    """Return what undoes *action*."""
+    """Return the action that reverses *action*."""
     opposite_type = PowerOff if isinstance(action, PowerOn) else PowerOn
     return opposite_type(action.node)

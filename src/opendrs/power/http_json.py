@@ -1,4 +1,4 @@
-"""What a management controller answers, however odd it is."""
+"""HTTP requests to management controllers, with checked and limited responses."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
+import httpx2
 
 from opendrs.errors import UnexpectedResponseError
 
-MAX_BODY_SIZE = 1 << 20  # bytes of an answer
-_MAX_MESSAGE_LENGTH = 200  # characters of what it says that are repeated
+MAX_BODY_SIZE = 1 << 20  # bytes of a response
+_MAX_MESSAGE_LENGTH = 200  # characters of an error message of the controller
 
 
 def send_request(
-    client: httpx.Client, method: str, path: str, json: object, body_timeout: float
-) -> httpx.Response:
-    """Return the answer to one request, read to its end.
+    client: httpx2.Client, method: str, path: str, json: object, body_timeout: float
+) -> httpx2.Response:
+    """Return the complete response to one request.
 
     Args:
-        client: Who asks.
-        method: Such as GET.
-        path: Of what.
-        json: What is sent; None for nothing.
-        body_timeout: Seconds that the body of the answer may take.
+        client: The HTTP client.
+        method: The HTTP method, such as GET.
+        path: The path of the resource.
+        json: The body to send; None for no body.
+        body_timeout: Timeout for the body of the response, in seconds.
 
     Raises:
-        UnexpectedResponseError: There can be nothing at *path*, or the answer has
-            no end.
-        HTTPError: It cannot be reached, or does not speak HTTP.
+        UnexpectedResponseError: *path* is invalid, or the body is too long or takes
+            too long.
+        HTTPError: The controller is unreachable, or does not speak HTTP.
     """
     try:
         with client.stream(method, path, json=json) as response:
@@ -37,35 +37,35 @@ def send_request(
             for chunk in response.iter_bytes():
                 body += chunk
                 if len(body) > MAX_BODY_SIZE or time.monotonic() > deadline:
-                    raise UnexpectedResponseError("answers without an end")
-            return httpx.Response(
+                    raise UnexpectedResponseError("response too long")
+            return httpx2.Response(
                 response.status_code, content=bytes(body), request=response.request
             )
-    except (httpx.InvalidURL, UnicodeError):
-        raise UnexpectedResponseError("names a place that cannot be") from None
+    except (httpx2.InvalidURL, UnicodeError):
+        raise UnexpectedResponseError("invalid URL in response") from None
 
 
-def parse_json_body(response: httpx.Response) -> object:
-    """Return what *response* says in JSON.
+def parse_json_body(response: httpx2.Response) -> object:
+    """Return the parsed body of *response*.
 
     Raises:
-        UnexpectedResponseError: It is not JSON.
+        UnexpectedResponseError: The body is not JSON.
     """
     try:
         return response.json()
     except (ValueError, RecursionError):
-        raise UnexpectedResponseError("did not answer in JSON") from None
+        raise UnexpectedResponseError("response is not JSON") from None
 
 
 def get_mapping(value: object, *keys: str) -> Mapping[str, Any]:
-    """Return the table below *keys*; an empty one where there is none."""
+    """Return the object at the path *keys* of *value*; empty if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 
-def error_message(response: httpx.Response) -> str:
-    """Return what a refusal says, in the form of Redfish, on one line."""
+def error_message(response: httpx2.Response) -> str:
+    """Return the message of a Redfish error response as `: MESSAGE`, or nothing."""
     try:
         error = get_mapping(parse_json_body(response), "error")
     except UnexpectedResponseError:
@@ -79,7 +79,7 @@ def error_message(response: httpx.Response) -> str:
 
 
 def single_line(text: str) -> str:
-    """Return *text* on one line, cut when it is long."""
+    """Return *text* on one line, truncated to 200 characters."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return (
         printable

@@ -1,4 +1,4 @@
-"""A power operation in progress: its request to the driver, its deadline and its confirmation."""
+"""Power operations in progress: request to the driver, deadline, confirmation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from opendrs.power.driver import PowerAction, PowerDriver, PowerState
 
 
 class PowerOperation:
-    """One request to a driver, in a thread of its own.
+    """One request to a driver, in a separate thread.
 
     Args:
-        action: What is wanted.
-        driver: Who is asked.
-        observe: Returns the cluster as it is now.
+        action: The action.
+        driver: The driver of the node.
+        observe: Returns a new snapshot of the cluster.
     """
 
     def __init__(
@@ -32,21 +32,21 @@ class PowerOperation:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether the driver has not answered yet."""
+        """Return True while the driver has not responded."""
         return not self._future.done()
 
     @property
     def error_text(self) -> str | None:
-        """Return why the request was not taken; None while nobody said so."""
+        """Return the error of the request; None without an error so far."""
         return self._future.result() if self._future.done() else None
 
     @property
     def may_take_effect(self) -> bool:
-        """Return whether the driver was asked, or may still be."""
+        """Return True if the request was sent, or may still be sent."""
         return self._sent or (self.is_pending and not self._cancelled)
 
     def cancel(self) -> None:
-        """Ask the driver no more, unless it was asked already."""
+        """Cancel the request, unless it was already sent."""
         with self._lock:
             self._cancelled = True
 
@@ -54,10 +54,10 @@ class PowerOperation:
         try:
             node = self._observe().nodes.get(self._node)
         except PlatformUnavailableError:
-            pass  # when all nodes sleep, none can tell
+            pass  # all nodes may be powered off
         else:
             if node is None:
-                raise PlatformError(f"{self._node} is not a node of the cluster")
+                raise PlatformError(f"{self._node}: not a node of the cluster")
             if node.online:
                 return
         self._send(self._driver.on)
@@ -73,36 +73,36 @@ class PowerOperation:
                 raise
 
     def _send(self, request: Callable[[], None]) -> None:
-        """Hand *request* over: the last moment at which it can be given up."""
+        """Send *request*, unless the operation was cancelled before."""
         with self._lock:
             if self._cancelled:
-                raise PlatformError(f"{self._node} was not asked: it was given up")
+                raise PlatformError(f"{self._node}: cancelled before the request")
             self._sent = True
         request()
 
 
 def require_empty(name: NodeId, snapshot: Snapshot) -> None:
-    """Check that a node can be seen, and nobody on it: not stopped, not arriving.
+    """Check that the node is reachable, without stopped or arriving guests either.
 
     Raises:
-        PlatformError: It cannot be seen, or somebody is there.
+        PlatformError: The node is unreachable, or has guests.
     """
     node = snapshot.nodes.get(name)
     if node is None or not node.reachable:
         raise PlatformError(
-            f"{name} stays on: its state is {node.state if node else 'not known'}, so "
-            "whether somebody is on it cannot be seen"
+            f"{name}: not powered off: its state is "
+            f"{node.state if node else 'unknown'}, so it may have guests"
         )
     guests = snapshot.guests.values()
     guest_ids = sorted(g.id for g in guests if name in (g.node, g.migrating_to))
     if guest_ids:
         raise PlatformError(
-            f"{name} stays on: it is not empty ({', '.join(guest_ids)})"
+            f"{name}: not powered off: not empty: {', '.join(guest_ids)}"
         )
 
 
 def _power_state(driver: PowerDriver) -> PowerState:
-    """Return the state before anything is asked; not to know it hinders nothing."""
+    """Return the power state; UNKNOWN if the driver fails."""
     try:
         return driver.state()
     except PlatformError:
@@ -110,7 +110,7 @@ def _power_state(driver: PowerDriver) -> PowerState:
 
 
 def _error_text(work: Callable[[], None]) -> str | None:
-    """Do *work* and return what went wrong, in words; None when nothing did."""
+    """Run *work* and return its error message; None if it succeeds."""
     try:
         work()
     except OpenDRSError as error:
@@ -120,13 +120,13 @@ def _error_text(work: Callable[[], None]) -> str | None:
 
 @dataclass(slots=True)
 class PowerDeadline:
-    """The wait for one switch.
+    """The wait for the effect of one power action.
 
     Attributes:
-        started_at: When it began, in seconds.
-        operation: What this process has asked for; None when another process did, or
-            nobody.
-        cancelled: Whether nobody waits any more.
+        started_at: Start of the wait, in seconds of a monotonic clock.
+        operation: The request of this process; None if another process sent it, or
+            none.
+        cancelled: True if the wait was cancelled.
     """
 
     started_at: float
@@ -135,24 +135,24 @@ class PowerDeadline:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether the driver has not answered yet."""
+        """Return True while the driver has not responded."""
         return self.operation is not None and self.operation.is_pending
 
     def cancel(self) -> None:
-        """Wait no longer, and ask the driver no more if it was not asked yet."""
+        """Cancel the wait, and the request if it was not yet sent."""
         self.cancelled = True
         if self.operation is not None:
             self.operation.cancel()
 
     def failure(self, node: NodeId, timeout: float, now: float) -> str | None:
-        """Return why the wait is over for what is not confirmed; None if it is not."""
+        """Return why the wait ended without confirmation; None while it continues."""
         error_text = None if self.operation is None else self.operation.error_text
         if error_text is not None:
             return error_text
         if self.cancelled:
-            return "no longer waited for"
+            return "wait cancelled"
         if now - self.started_at >= timeout:
-            return f"{node} did not follow within {timeout:g} s"
+            return f"{node}: timeout after {timeout:g} s"
         return None
 
 
@@ -160,10 +160,10 @@ _UNRESPONSIVE_STATES = frozenset({NodeState.UNKNOWN, NodeState.OFFLINE})
 
 
 class UnresponsiveTimer:
-    """For how long nodes have not answered, from look to look.
+    """Timer of unresponsive nodes over consecutive snapshots.
 
     Args:
-        now: Returns seconds that only ever grow.
+        now: Monotonic clock; returns seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -171,7 +171,7 @@ class UnresponsiveTimer:
         self._since: dict[NodeId, float] = {}
 
     def update(self, snapshot: Snapshot) -> Snapshot:
-        """Take note of who answers in *snapshot*, and return it."""
+        """Record the unresponsive nodes in *snapshot*, and return it."""
         for name, node in snapshot.nodes.items():
             if node.state in _UNRESPONSIVE_STATES:
                 self._since.setdefault(name, self._now())
@@ -180,6 +180,6 @@ class UnresponsiveTimer:
         return snapshot
 
     def elapsed(self, node: NodeId) -> float | None:
-        """Return the seconds since *node* first did not answer; None if it does."""
+        """Return the seconds that *node* has been unresponsive; None if it responds."""
         since = self._since.get(node)
         return None if since is None else self._now() - since

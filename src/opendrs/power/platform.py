@@ -1,4 +1,4 @@
-"""A platform whose nodes can be switched on and off."""
+"""Platform with nodes that can be powered on and off."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ logger = logging.getLogger(__name__)
 
 
 class PoweredPlatform:
-    """Another platform, and the power of its nodes.
+    """A platform that adds power actions to another one.
 
-    All but power is done by the other platform. A switch is done once it can be
-    seen: a node is on when it takes part in the cluster, and off when its driver
-    says so, or, where that cannot say, when it has been silent for long enough.
+    All other actions are delegated. A power action is done when its effect is
+    observed. A node is on when it is online in the cluster. It is off when its driver
+    reports it, or, if the driver cannot, after it was unresponsive for the setting
+    `off_confirm_time`.
     """
 
     def __init__(
@@ -47,12 +48,12 @@ class PoweredPlatform:
         drivers: Callable[[NodeId], PowerDriver | None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Ask nobody yet.
+        """Create the platform without contacting it.
 
         Args:
             platform: The other platform.
-            drivers: Returns the driver of a node; None where it has no power.
-            now: Returns seconds that only ever grow.
+            drivers: Returns the driver of a node; None if it has none.
+            now: Monotonic clock; returns seconds.
         """
         self._platform = platform
         self._drivers = drivers
@@ -68,10 +69,10 @@ class PoweredPlatform:
         return self._platform.name
 
     def observe(self) -> Snapshot:
-        """Return the cluster as it is now.
+        """Return a snapshot of the cluster.
 
-        A node that does not answer is offline when its driver says that it is
-        off; else it stays unknown.
+        An unresponsive node is offline if its driver reports that it is off;
+        otherwise its state remains unknown.
         """
         snapshot = self._observe()
         unknown = [
@@ -87,16 +88,17 @@ class PoweredPlatform:
         return replace(snapshot, nodes={**snapshot.nodes, **powered_off})
 
     def start(self, action: Action) -> TaskId:
-        """Start *action* and return at once.
+        """Start *action* and return immediately.
 
-        A switch that this process has already under way is not asked for again.
-        A node is put to sleep only if another look, right before, shows it empty.
-        Nobody is moved to a node that may be about to go to sleep.
+        A power action that this process already has in progress is not requested
+        again. A node is powered off only if another snapshot, taken immediately
+        before, shows it empty. No guest is migrated to a node that may be about to
+        power off.
 
         Raises:
             UnsupportedError: The node has no power driver.
-            PlatformError: The opposite is under way, or the target of a move was
-                asked to switch itself off and may still follow.
+            PlatformError: The opposite action is in progress, or the target of a
+                migration may still power off.
         """
         if not isinstance(action, PowerOn | PowerOff):
             self._require_not_powering_off(action.target)
@@ -104,7 +106,9 @@ class PoweredPlatform:
         driver, task = self._require_driver(action.node), power_task_id(action)
         with self._lock:
             if self._is_pending(opposite_action(action)):
-                raise PlatformError(f"{action.node} is being switched the other way")
+                raise PlatformError(
+                    f"{action.node}: the opposite power action is in progress"
+                )
             if self._is_pending(action):
                 self._require_not_cancelled(action)
             else:
@@ -113,7 +117,7 @@ class PoweredPlatform:
         return task
 
     def find(self, action: Action) -> TaskId:
-        """Return the task that *action* would have been given.
+        """Return the id of the task that *action* would have.
 
         Raises:
             UnsupportedError: The node has no power driver.
@@ -124,22 +128,24 @@ class PoweredPlatform:
         return power_task_id(action)
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Return how *task* stands, as it can be seen.
+        """Return the status of *task* according to the observed state.
 
-        A switch that is not confirmed runs until it is given up, or its driver's
-        patience ends: also one of another process, of which nobody knows whether
-        it was asked for. To wake a node is then asked for once more, which does no
-        harm; to put it to sleep is not, because it may be in use by now.
+        An unconfirmed power action runs until it is cancelled or its driver's
+        `transition_timeout` ends. This includes actions of another process, which
+        may not have sent its request. Power-on is then requested again, because that
+        is idempotent. Power-off is not, because the node may be in use again.
 
         Raises:
-            PlatformError: Who must confirm it cannot be asked.
+            PlatformError: The state of the node cannot be observed.
         """
         action = parse_power_task(task)
         if action is None:
             return self._platform.status(task)
         deadline = self._deadlines.setdefault(task, PowerDeadline(self._now()))
         if deadline.is_pending:
-            return TaskStatus(TaskState.RUNNING, f"{action.node} is being asked")
+            return TaskStatus(
+                TaskState.RUNNING, f"{action.node}: power request in progress"
+            )
         driver = self._require_driver(action.node)
         failure = deadline.failure(action.node, driver.transition_timeout, self._now())
         try:
@@ -148,7 +154,7 @@ class PoweredPlatform:
             if failure is None:
                 self._retry_power_on(action, driver)
                 raise
-            confirmed, detail = False, f"how it is now cannot be told: {error}"
+            confirmed, detail = False, f"current state unknown: {error}"
         if confirmed:
             if isinstance(action, PowerOff):
                 self._forget_power_off(action.node)
@@ -159,11 +165,10 @@ class PoweredPlatform:
         return TaskStatus(TaskState.RUNNING, detail)
 
     def abort(self, task: TaskId) -> None:
-        """No longer wait for *task*.
+        """Stop waiting for *task*.
 
-        A driver that was not asked yet is not asked any more. What one was asked
-        for cannot be taken back: a node may follow later, and then shows as what
-        it is.
+        A request that was not yet sent is cancelled. One that was sent cannot be
+        revoked: the node may change its state later.
         """
         if parse_power_task(task) is None:
             self._platform.abort(task)
@@ -177,7 +182,7 @@ class PoweredPlatform:
         driver = self._drivers(node)
         if driver is None:
             raise UnsupportedError(
-                f"{node} cannot be switched on or off: it has no power driver"
+                f"{node}: cannot be powered on or off: it has no power driver"
             )
         return driver
 
@@ -187,7 +192,7 @@ class PoweredPlatform:
         return PowerDeadline(self._now(), PowerOperation(action, driver, self._observe))
 
     def _retry_power_on(self, action: PowerAction, driver: PowerDriver) -> None:
-        """Ask for a node to be woken that another process wanted awake."""
+        """Request a power-on that another process had started, once."""
         deadline = self._deadlines[power_task_id(action)]
         if isinstance(action, PowerOn) and deadline.operation is None:
             deadline.operation = PowerOperation(action, driver, self._observe)
@@ -197,12 +202,14 @@ class PoweredPlatform:
         return deadline is not None and deadline.is_pending
 
     def _require_not_cancelled(self, action: PowerAction) -> None:
-        """Check that what is under way was not given up meanwhile."""
+        """Check that the pending action was not cancelled."""
         if self._deadlines[power_task_id(action)].cancelled:
-            raise PlatformError(f"{action.node} is still being asked what was given up")
+            raise PlatformError(
+                f"{action.node}: a cancelled power request is still in progress"
+            )
 
     def _require_not_powering_off(self, node: NodeId) -> None:
-        """Check that *node* was not asked to switch itself off."""
+        """Check that *node* has no power-off request that may still take effect."""
         deadline = self._deadlines.get(power_task_id(PowerOff(node)))
         if (
             deadline is None
@@ -211,28 +218,30 @@ class PoweredPlatform:
         ):
             return
         if self._now() - deadline.started_at < MAX_POWER_OFF_DELAY:
-            raise PlatformError(f"{node} was asked to go to sleep, and may still do so")
+            raise PlatformError(
+                f"{node}: a power-off was requested and may still take effect"
+            )
 
     def _forget_power_off(self, node: NodeId) -> None:
-        """Forget that *node* was asked to switch itself off: it is off."""
+        """Discard the power-off request of *node*, which is off."""
         if not self._is_pending(PowerOff(node)):
             self._deadlines.pop(power_task_id(PowerOff(node)), None)
 
     def _confirm(self, action: PowerAction, driver: PowerDriver) -> tuple[bool, str]:
-        """Return whether the node is as it should be, and what is seen of it."""
+        """Return whether *action* has taken effect, and the observed state."""
         if isinstance(action, PowerOn):
             return self._confirm_online(action.node, driver)
         if driver.off_confirm_time is None:
             state = driver.state()
-            return state is PowerState.OFF, f"the power of {action.node} is {state}"
+            return state is PowerState.OFF, f"{action.node}: power is {state}"
         return self._confirm_unresponsive(action.node, driver.off_confirm_time)
 
     def _confirm_online(self, name: NodeId, driver: PowerDriver) -> tuple[bool, str]:
         if driver.off_confirm_time is None and driver.state() is PowerState.OFF:
-            return False, f"the power of {name} is off"
+            return False, f"{name}: power is off"
         node = self._observe().nodes.get(name)
-        state = "not known" if node is None else node.state.value
-        return node is not None and node.online, f"the state of {name} is {state}"
+        state = "unknown" if node is None else node.state.value
+        return node is not None and node.online, f"{name}: state is {state}"
 
     def _confirm_unresponsive(
         self, name: NodeId, required_time: float
@@ -240,11 +249,11 @@ class PoweredPlatform:
         self._observe()
         elapsed = self._unresponsive.elapsed(name)
         if elapsed is None:
-            return False, f"{name} still answers"
-        return elapsed >= required_time, f"{name} has not answered for {elapsed:.0f} s"
+            return False, f"{name}: still responds"
+        return elapsed >= required_time, f"{name}: unresponsive for {elapsed:.0f} s"
 
     def _power_states(self, nodes: list[NodeId]) -> Mapping[NodeId, PowerState]:
-        """Return what the drivers of *nodes*, asked at once, say."""
+        """Return the power states of *nodes*; their drivers are queried in parallel."""
         futures = {
             name: start_thread(partial(self._power_state, name, driver))
             for name in nodes
@@ -254,12 +263,12 @@ class PoweredPlatform:
         return {name: future.result() for name, future in futures.items()}
 
     def _power_state(self, name: NodeId, driver: PowerDriver) -> PowerState:
-        """Return the state of *name*; who cannot tell is reported once."""
+        """Return the power state of *name*; a driver failure is logged once."""
         try:
             state = driver.state()
         except PlatformError as error:
             if name not in self._unknown_state:
-                logger.warning("%s; whether %s is off is not known", error, name)
+                logger.warning("%s; power state of %s unknown", error, name)
             self._unknown_state.add(name)
             return PowerState.UNKNOWN
         self._unknown_state.discard(name)
@@ -267,13 +276,13 @@ class PoweredPlatform:
 
 
 class PowerDrivers:
-    """The driver of each node; None for a node without power.
+    """The power drivers of all nodes.
 
     Args:
-        settings: What the operator said about the nodes.
+        settings: The power settings of the platform.
 
     Raises:
-        ConfigurationError: A file that they name cannot be read.
+        ConfigurationError: A file named in the settings cannot be read.
     """
 
     def __init__(self, settings: PowerSettings) -> None:
@@ -284,7 +293,7 @@ class PowerDrivers:
         }
 
     def __call__(self, node: NodeId) -> PowerDriver | None:
-        """Return the driver of *node*, or None."""
+        """Return the driver of *node*; None if it has none."""
         if node not in self._drivers:
             self._drivers[node] = create_driver(node, self._default)
         return self._drivers[node]
@@ -293,15 +302,15 @@ class PowerDrivers:
 def create_driver(
     node: NodeId, settings: PowerDriverSettings | None
 ) -> PowerDriver | None:
-    """Return the driver of *node* that *settings* describe, or None.
+    """Return the driver of *node* for *settings*; None without power settings.
 
     Raises:
-        ConfigurationError: A file that they name cannot be read.
+        ConfigurationError: A file named in the settings cannot be read.
     """
     if isinstance(settings, PowerCommandSettings):
         return CommandDriver(node, settings)
     if isinstance(settings, RedfishSettings):
-        # Loaded when needed: few clusters have it, and it takes a moment.
+        # Imported on demand: it is slow, and few clusters need it.
         from opendrs.power.redfish import RedfishDriver  # noqa: PLC0415
 
         return RedfishDriver(node, settings)

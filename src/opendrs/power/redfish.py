@@ -1,4 +1,4 @@
-"""Power by the management controller of a host, over Redfish.
+"""Power driver for management controllers with Redfish.
 
 Source:
     DMTF DSP0266 1.15 (Redfish specification), and the schemas ComputerSystem and
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 from urllib.parse import quote
 
-import httpx
+import httpx2
 
 from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
 from opendrs.errors import (
@@ -43,176 +43,179 @@ _ON_METHODS = ("On", "ForceOn", "PushPowerButton")
 
 
 class RedfishDriver:
-    """The power of one node, by its management controller."""
+    """Power driver of one node that uses its management controller."""
 
     off_confirm_time: float | None = None
     detached = False
 
     def __init__(self, node: NodeId, settings: RedfishSettings) -> None:
-        """Read the password and the certificates; connect to nothing yet.
+        """Read the password and the certificates, without connecting.
 
         Raises:
-            ConfigurationError: One of them cannot be read, or the URL is none.
+            ConfigurationError: A file cannot be read, or the URL is invalid.
         """
         try:
-            httpx.URL(settings.url)
-        except httpx.InvalidURL as error:
+            httpx2.URL(settings.url)
+        except httpx2.InvalidURL as error:
             raise ConfigurationError(f"power of {node}: url: {error}") from None
         self._node = node
         self._settings = settings
         self.transition_timeout = settings.transition_timeout
-        self._login = httpx.BasicAuth(settings.user, _read_password(node, settings))
+        self._login = httpx2.BasicAuth(settings.user, _read_password(node, settings))
         self._ssl_context = _create_ssl_context(node, settings)
 
     def on(self) -> None:
-        """Ask for the system to be switched on.
+        """Request that the system is powered on.
 
         Raises:
-            PlatformError: It cannot be reached, or does not do it.
+            PlatformError: The controller is unreachable, or rejects the request.
         """
         self._reset(*_ON_METHODS)
 
     def off(self) -> None:
-        """Ask for the system to be switched off, as the settings say.
+        """Request that the system is powered off with the configured method.
 
         Raises:
-            PlatformError: It cannot be reached, or does not do it.
+            PlatformError: The controller is unreachable, or rejects the request.
         """
         self._reset(self._settings.off_method)
 
     def state(self) -> PowerState:
-        """Return the power state of the system; UNKNOWN while it changes.
+        """Return the power state of the system; UNKNOWN during a transition.
 
         Raises:
-            PlatformError: It cannot be reached, or does not say.
+            PlatformError: The controller is unreachable, or its response is invalid.
         """
         with self._client() as client:
             value = self._system(client).get("PowerState")
         return _STATES.get(str(value), PowerState.UNKNOWN)
 
-    def _client(self) -> httpx.Client:
-        return httpx.Client(
+    def _client(self) -> httpx2.Client:
+        return httpx2.Client(
             base_url=self._settings.url,
             auth=self._login,
             verify=self._ssl_context,
             timeout=self._settings.timeout,
-            # Redirected, or by way of a proxy that other programs are told to
-            # use, it would show the password to somebody else.
+            # A redirect or a proxy could disclose the password.
             follow_redirects=False,
             trust_env=False,
         )
 
     def _reset(self, *methods: str) -> None:
-        """Ask for the first of *methods* that the system offers."""
+        """Request a reset with the first of *methods* that the system supports."""
         with self._client() as client:
             action = get_mapping(self._system(client), "Actions", _RESET)
             offered = action.get(_ALLOWED, methods)
             target = action.get("target")
             if not isinstance(offered, list | tuple) or not isinstance(target, str):
-                self._raise_unexpected("does not say how its system is reset")
+                self._raise_unexpected("reset action missing or invalid")
             method = next((method for method in methods if method in offered), None)
             if method is None:
                 raise UnsupportedError(
-                    f"the management controller of {self._node} does not offer "
+                    f"{self._controller_name}: reset method not supported: "
                     f"{' or '.join(methods)}"
                 )
             self._request(client, "POST", target, json={"ResetType": str(method)})
 
-    def _system(self, client: httpx.Client) -> Mapping[str, Any]:
+    def _system(self, client: httpx2.Client) -> Mapping[str, Any]:
         if self._settings.system is not None:
             name = quote(self._settings.system, safe="")
             return self._get(client, f"{SYSTEMS}/{name}")
         return self._get(client, self._only_system(client))
 
-    def _only_system(self, client: httpx.Client) -> str:
+    def _only_system(self, client: httpx2.Client) -> str:
         members = self._get(client, SYSTEMS).get("Members")
         if not isinstance(members, list):
-            self._raise_unexpected("does not say which systems it has")
+            self._raise_unexpected("list of systems missing or invalid")
         paths = [str(get_mapping(each).get("@odata.id")) for each in members]
         if len(paths) != 1:
             names = ", ".join(path.rpartition("/")[2] for path in paths) or "none"
             raise PlatformError(
-                f"{self._controller_name} has not one system ({single_line(names)}): set system"
+                f"{self._controller_name}: expected one system, got "
+                f"{single_line(names)}; select one with the setting system"
             )
         return paths[0]
 
-    def _get(self, client: httpx.Client, path: str) -> Mapping[str, Any]:
+    def _get(self, client: httpx2.Client, path: str) -> Mapping[str, Any]:
         response = self._request(client, "GET", path)
         try:
             body = parse_json_body(response)
         except UnexpectedResponseError as error:
             self._raise_unexpected(str(error))
         if not isinstance(body, dict):
-            self._raise_unexpected("answered in an unknown form")
+            self._raise_unexpected("expected a JSON object in the response")
         return body
 
     def _request(
-        self, client: httpx.Client, method: str, path: str, json: object = None
-    ) -> httpx.Response:
+        self, client: httpx2.Client, method: str, path: str, json: object = None
+    ) -> httpx2.Response:
         if not path.startswith("/") or path.startswith("//"):
-            self._raise_unexpected("names a place that is not its own")
+            self._raise_unexpected("URL of another host in the response")
         try:
             response = send_request(client, method, path, json, self._settings.timeout)
         except UnexpectedResponseError as error:
             self._raise_unexpected(str(error))
-        except httpx.TimeoutException:
+        except httpx2.TimeoutException:
             seconds = self._settings.timeout
             raise PlatformUnavailableError(
-                f"{self._controller_name} did not answer within {seconds:g} s"
+                f"{self._controller_name}: timeout after {seconds:g} s"
             ) from None
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise self._connection_error(error) from None
         self._require_success(response)
         return response
 
-    def _connection_error(self, error: httpx.HTTPError) -> PlatformError:
+    def _connection_error(self, error: httpx2.HTTPError) -> PlatformError:
         if (reason := _verification_error(error)) is not None:
             return PlatformError(
-                f"the certificate of {self._controller_name} is not trusted: {reason}; set ca "
-                "to a file with the one that signed it, or with itself"
+                f"{self._controller_name}: certificate not trusted: {reason}; set ca "
+                "to a file with this certificate or that of its issuer"
             )
         return PlatformUnavailableError(
-            f"{self._controller_name} cannot be reached: {single_line(str(error))}"
+            f"{self._controller_name}: unreachable: {single_line(str(error))}"
         )
 
-    def _require_success(self, response: httpx.Response) -> None:
+    def _require_success(self, response: httpx2.Response) -> None:
         status = response.status_code
         if response.is_success:
             return
         if status in (401, 403):
             raise PermissionDeniedError(
-                f"{self._controller_name} refuses user {self._settings.user} (status {status})"
+                f"{self._controller_name}: access denied for user "
+                f"{self._settings.user} (status {status})"
             )
         if status == 404:
             missing = single_line(response.url.path)
             raise PlatformError(
-                f"{self._controller_name} has no {missing} (status 404)"
+                f"{self._controller_name}: not found: {missing} (status 404)"
             )
         if status >= 500:
             raise PlatformUnavailableError(
-                f"{self._controller_name} cannot do it now (status {status}{error_message(response)})"
+                f"{self._controller_name}: temporary error (status "
+                f"{status}{error_message(response)})"
             )
         if response.is_redirect:
             self._raise_unexpected(
-                f"sends elsewhere (status {status}): set url to where it is"
+                f"redirect (status {status}); correct the setting url"
             )
         raise PlatformError(
-            f"{self._controller_name} refuses (status {status}{error_message(response)})"
+            f"{self._controller_name}: request rejected (status "
+            f"{status}{error_message(response)})"
         )
 
     def _raise_unexpected(self, problem: str) -> NoReturn:
-        raise UnexpectedResponseError(f"{self._controller_name} {problem}")
+        raise UnexpectedResponseError(f"{self._controller_name}: {problem}")
 
     @property
     def _controller_name(self) -> str:
-        return f"the management controller of {self._node}"
+        return f"{self._node}: management controller"
 
 
 def require_credentials(node: str, settings: RedfishSettings) -> None:
-    """Check that the password is there, and the certificate to trust.
+    """Check that the password and the certificates can be read.
 
     Raises:
-        ConfigurationError: They cannot be used; with all complaints.
+        ConfigurationError: One of them cannot be used; with all errors.
     """
     problems: list[str] = []
     for read in (_read_password, _create_ssl_context):
@@ -232,18 +235,18 @@ def _read_password(node: NodeId, settings: RedfishSettings) -> str:
                 f"power of {node}: password_env: the environment variable "
                 f"{settings.password_env} is not set"
             )
-        if any("\ud800" <= c <= "\udfff" for c in password):  # bytes that are no text
+        if any("\ud800" <= c <= "\udfff" for c in password):  # undecodable bytes
             raise ConfigurationError(
                 f"power of {node}: password_env: the environment variable "
                 f"{settings.password_env} is not text"
             )
         return password
     path = settings.password_file
-    assert path is not None  # noqa: S101 - for the type checker: one of the two is
+    assert path is not None  # noqa: S101 - for the type checker: one of both is set
     try:
         password = read_regular(path, MAX_SECRET_SIZE).decode().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", None) or "it is not text"
+        problem = getattr(error, "strerror", None) or "not text"
         raise ConfigurationError(
             f"power of {node}: password_file: {path}: {problem}"
         ) from None
@@ -257,7 +260,7 @@ def _create_ssl_context(node: NodeId, settings: RedfishSettings) -> ssl.SSLConte
         if settings.ca is not None:
             require_regular(settings.ca)
         return ssl.create_default_context(cafile=settings.ca)
-    except OSError as error:  # an SSLError is one, too
+    except OSError as error:  # SSLError is a subclass
         problem = (
             "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
         )
@@ -267,7 +270,7 @@ def _create_ssl_context(node: NodeId, settings: RedfishSettings) -> ssl.SSLConte
 
 
 def _verification_error(error: BaseException | None) -> str | None:
-    """Return why a certificate is not trusted, if that is what went wrong."""
+    """Return why the certificate was not trusted; None if that is not the cause."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return error.verify_message

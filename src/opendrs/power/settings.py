@@ -1,4 +1,4 @@
-"""What an operator says about how nodes are switched on and off."""
+"""Settings of power drivers."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
 
 MAX_DURATION = 3_600  # seconds
-NODE_VARIABLE = "node"  # the variable that is always there
+NODE_VARIABLE = "node"  # the predefined variable
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_HOST_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")  # of a host
-_SYSTEM_ID = re.compile(r"(?!\.{1,2}$)[ -~]{1,200}")  # one part of a path, and not ".."
-_INVALID_URL = "url: is not a URL such as https://bmc-h1"
+_HOST_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
+_SYSTEM_ID = re.compile(r"(?!\.{1,2}$)[ -~]{1,200}")  # a path component except ".."
+_INVALID_URL = "url: expected a URL such as https://bmc-h1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerCommandSettings:
-    """Power by commands, which are run without a shell.
+    """Settings of the driver that runs commands without a shell.
 
     Attributes:
-        on_command: Words of the command that wakes a node.
-        off_command: Words of the command that puts it to sleep.
-        state_command: Words of the command that tells how it is: exit status 0 for on,
-            1 for off, anything else for unknown. None where there is none.
-        variables: What stands in the words for {name}; {node} is the node.
-        timeout: Seconds after which a command is ended.
-        transition_timeout: Seconds in which a node should have followed.
-        detached: Whether the end of `off_command` tells nothing, because the host
-            takes the connection down with it.
-        off_confirm_time: Without `state_command`: seconds for which a host that was switched
-            off must not have answered before it counts as off.
+        on_command: Program and arguments that power a node on.
+        off_command: Program and arguments that power a node off.
+        state_command: Program and arguments that determine the power state: exit
+            status 0 for on, 1 for off, any other for unknown. None for no command.
+        variables: Values that replace {name} in the commands; {node} is predefined.
+        timeout: Seconds after which a command is killed.
+        transition_timeout: Seconds in which a node must change its state.
+        detached: Ignore the exit status of `off_command`, because the host closes the
+            connection when it powers off.
+        off_confirm_time: Without `state_command`: seconds for which a node that was
+            powered off must be unresponsive before it counts as off.
 
     Raises:
-        InvalidSettingError: Something above cannot be; with all complaints.
+        InvalidSettingError: A value is invalid; with all errors.
     """
 
     on_command: tuple[str, ...]
@@ -62,7 +62,7 @@ class PowerCommandSettings:
 
 
 class OffMethod(StrEnum):
-    """How Redfish is asked to switch a node off."""
+    """Redfish reset type with which a node is powered off."""
 
     GRACEFUL_SHUTDOWN = "GracefulShutdown"
     FORCE_OFF = "ForceOff"
@@ -72,22 +72,22 @@ class OffMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedfishSettings:
-    """Power by the management controller of a host, over Redfish.
+    """Settings of the driver for management controllers with Redfish.
 
     Attributes:
-        url: The management controller, such as https://bmc-h1.
-        system: Which of its systems the node is; None for the only one.
-        user: Who asks.
-        password_file: The file with the password.
-        password_env: The environment variable with the password.
-        ca: Certificates to trust besides none; None for those of the system.
-        off_method: How the node is switched off.
-        timeout: Seconds in which it must answer.
-        transition_timeout: Seconds in which a node should have followed; servers take
-            minutes from power to a system that runs.
+        url: URL of the management controller, such as https://bmc-h1.
+        system: Id of the system that is the node; None for the only one.
+        user: User name.
+        password_file: File with the password.
+        password_env: Environment variable with the password.
+        ca: File with the only trusted certificates; None for the system trust store.
+        off_method: Reset type with which the node is powered off.
+        timeout: Seconds in which the controller must respond.
+        transition_timeout: Seconds in which a node must change its state; servers
+            take minutes to boot.
 
     Raises:
-        InvalidSettingError: Something above cannot be; with all complaints.
+        InvalidSettingError: A value is invalid; with all errors.
 
     Source:
         DMTF DSP0266 (Redfish specification) and the schema ComputerSystem.
@@ -110,7 +110,7 @@ class RedfishSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoPowerSettings:
-    """No power: the node can be neither switched on nor off."""
+    """No power driver: the node can be powered neither on nor off."""
 
 
 PowerDriverSettings: TypeAlias = (
@@ -126,11 +126,11 @@ POWER_DRIVERS: Mapping[str, type[PowerDriverSettings]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSettings:
-    """How the nodes of one platform are switched on and off.
+    """Power settings of one platform.
 
     Attributes:
-        nodes: Of each node that has settings of its own, these.
-        default: Of every other node; None when they have no power.
+        nodes: Settings of individual nodes.
+        default: Settings of all other nodes; None if they have no power driver.
     """
 
     nodes: Mapping[str, PowerDriverSettings] = field(default_factory=dict)
@@ -144,15 +144,18 @@ def _command_problems(settings: PowerCommandSettings) -> Iterator[str]:
         if command is None:
             continue
         if not command or not command[0]:
-            yield f"{name}: name a program, and its arguments as further words"
+            yield f"{name}: expected a list of a program and its arguments"
         for variable in sorted(set(variables_in(command)) - known):
             yield (
-                f"{name}: there is no variable {variable} (there is: "
-                f"{', '.join(sorted(known))}); a brace is written as two"
+                f"{name}: unknown variable: {variable}; expected one of "
+                f"{', '.join(sorted(known))}; write {{{{ for a brace"
             )
     for name in settings.variables:
         if name == NODE_VARIABLE or not _VARIABLE_NAME.fullmatch(name):
-            yield f"variables.{name}: a variable cannot be called that"
+            yield (
+                f"variables.{name}: invalid name; expected letters, digits and "
+                f"underscores, and not {NODE_VARIABLE}"
+            )
     yield from _duration_problems(
         settings, "timeout", "transition_timeout", "off_confirm_time"
     )
@@ -161,32 +164,33 @@ def _command_problems(settings: PowerCommandSettings) -> Iterator[str]:
         and settings.transition_timeout <= settings.off_confirm_time
     ):
         yield (
-            f"transition_timeout: must be more than off_confirm_time, {settings.off_confirm_time:g}, not "
-            f"{settings.transition_timeout:g}: nothing could be confirmed"
+            "transition_timeout: expected more than off_confirm_time "
+            f"({settings.off_confirm_time:g} s), got "
+            f"{settings.transition_timeout:g} s; otherwise no power-off is confirmed"
         )
 
 
 def _redfish_problems(settings: RedfishSettings) -> Iterator[str]:
     yield from _url_problems(settings.url)
     if settings.system is not None and not _SYSTEM_ID.fullmatch(settings.system):
-        yield "system: is not the id of a system"
+        yield "system: expected the id of a system, such as 1"
     if (settings.password_file is None) == (settings.password_env is None):
-        yield "password_file, password_env: give one of the two"
+        yield "password_file, password_env: expected exactly one of both"
     if not settings.user:
-        yield "user: must not be empty"
+        yield "user: expected a user name, got an empty value"
     yield from _duration_problems(settings, "timeout", "transition_timeout")
 
 
 def _url_problems(text: str) -> Iterator[str]:
-    """Yield what is wrong with a URL, which is not shown: it may hold a password."""
+    """Yield the errors of a URL, without the URL: it may contain a password."""
     try:
         url = urlsplit(text)
         port = url.port
-    except ValueError:  # brackets, or a port, that are none
+    except ValueError:  # invalid brackets or port
         yield _INVALID_URL
         return
     if url.username is not None or url.password is not None:
-        yield "url: holds a password; give it in a file (password_file)"
+        yield "url: contains a user or password; use user and password_file"
     elif (
         url.scheme != "https"
         or port == 0
@@ -200,7 +204,7 @@ def _url_problems(text: str) -> Iterator[str]:
 
 
 def _is_host(name: str) -> bool:
-    """Return whether *name* is an address, or can be one that is looked up."""
+    """Return True if *name* is an IP address or a valid host name."""
     try:
         ip_address(name)
     except ValueError:
@@ -214,8 +218,8 @@ def _duration_problems(settings: object, *names: str) -> Iterator[str]:
         seconds = getattr(settings, name)
         if not (math.isfinite(seconds) and 0 < seconds <= MAX_DURATION):
             yield (
-                f"{name}: must be more than 0 seconds and at most {MAX_DURATION}, "
-                f"not {seconds}"
+                f"{name}: expected more than 0 and at most {MAX_DURATION} s, got "
+                f"{seconds}"
             )
 
 
@@ -223,7 +227,7 @@ _VARIABLE_OR_BRACE = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def variables_in(command: Iterable[str]) -> Iterator[str]:
-    """Yield the names of the variables in *command*."""
+    """Yield the names of the variables in *command*, such as `node` for `{node}`."""
     for word in command:
         for part in _VARIABLE_OR_BRACE.finditer(word):
             if part[1] is not None:
@@ -233,9 +237,10 @@ def variables_in(command: Iterable[str]) -> Iterator[str]:
 def substitute_variables(
     command: Iterable[str], values: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return *command* with *values* in place of their variables.
+    """Return *command* with its variables replaced by *values*.
 
-    A word stays one word, whatever a value holds. Two braces stand for one.
+    An argument remains one argument, whatever its value contains. Two consecutive
+    braces stand for one.
     """
 
     def value(part: re.Match[str]) -> str:

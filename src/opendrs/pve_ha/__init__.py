@@ -1,1 +1,1 @@
-"""The HA manager of Proxmox VE, rebuilt as state machines without input, output or clock."""
+"""The HA manager of Proxmox VE as state machines without I/O or clock."""

@@ -1,4 +1,4 @@
-"""The CRM process of a node: a state machine; one CRM of the cluster is the master."""
+"""The CRM process of a node as a state machine. One CRM is the master."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from opendrs.pve_ha.states import CrmState, DisarmState, PveNodeState
 from opendrs.pve_ha.status_files import MANAGER_LOCK, ManagerStatus
 
 IDLE_ROUNDS = 90
-ROUND_TIME = 10  # seconds a round of the master takes
+ROUND_TIME = 10  # duration of a round of the master, in seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crm:
-    """A manager process, between two of its turns.
+    """A CRM process between two steps.
 
     Attributes:
-        state: Where it stands.
-        has_watchdog: Whether it keeps a watchdog from biting.
-        disarmed: Whether it is master of a disarmed cluster.
-        idle_rounds: For how many rounds there has been nothing to manage.
-        stop_requested: Whether it was asked to end.
-        manager: What it knows as master; None unless it is.
-        imbalance_metric: How uneven loads become one number.
-        recheck_services: Whether agents check in each round that services still run.
+        state: Its state.
+        has_watchdog: True while it keeps a watchdog open and updated.
+        disarmed: True while it is the master of a disarmed cluster.
+        idle_rounds: Consecutive rounds without a service.
+        stop_requested: True once the process has been asked to stop.
+        manager: State of the manager; None unless it is the master.
+        imbalance_metric: Form of the imbalance.
+        recheck_services: LRMs check in each round that services still run.
     """
 
     state: CrmState = CrmState.WAIT_FOR_QUORUM
@@ -56,7 +56,7 @@ def start_crm(
 
 
 def request_crm_stop(crm: Crm) -> StepResult[Crm]:
-    """Return the process once it was asked to end."""
+    """Return the process after a request to stop."""
     outputs: tuple[StepOutput, ...] = (
         () if crm.stop_requested else (log_events.ShutdownReceived(),)
     )
@@ -64,45 +64,45 @@ def request_crm_stop(crm: Crm) -> StepResult[Crm]:
 
 
 def step_crm(crm: Crm, observation: ProcessObservation) -> StepResult[Crm]:
-    """Return what the process does about what it sees."""
+    """Execute one step of the process and return its result."""
     step = _CrmStep(crm, observation)
     exits = step.run()
     return StepResult(step.crm, tuple(step.outputs), exits=exits, delay=step.delay)
 
 
 class _CrmStep(ProcessStep):
-    """A turn of a manager process under way."""
+    """One step of a CRM process."""
 
     def __init__(self, crm: Crm, observation: ProcessObservation) -> None:
         super().__init__(observation)
         self.crm = crm
 
     def run(self) -> bool:
-        """Take the turn, and return whether the process ends."""
+        """Execute the step and return True if the process exits."""
         _TRANSITIONS[self.crm.state](self)
         return _WORK[self.crm.state](self)
 
     def transition_from_wait_for_quorum(self) -> None:
-        """Leave the wait for a quorum, if there is one and work to do."""
+        """Become master or slave if there is a quorum and work."""
         if self._can_be_active():
             self._enter_state(
                 CrmState.MASTER if self._acquire_lock_and_watchdog() else CrmState.SLAVE
             )
 
     def transition_from_slave(self) -> None:
-        """Become master if there is none, or wait if there is no work."""
+        """Become master if the lock is free, or wait if there is no work."""
         if not self._can_be_active():
             self._enter_state(CrmState.WAIT_FOR_QUORUM)
         elif self._acquire_lock_and_watchdog():
             self._enter_state(CrmState.MASTER)
 
     def transition_from_lost_lock(self) -> None:
-        """Become master again if possible."""
+        """Become master again if the lock can be acquired."""
         if self._can_be_active(allow_empty=True) and self._acquire_lock_and_watchdog():
             self._enter_state(CrmState.MASTER)
 
     def transition_from_master(self) -> None:
-        """Stay master while there is work, and while the lock is to be had."""
+        """Stay master while there is work and the lock can be renewed."""
         if not self._acquire_lock_and_watchdog():
             self._enter_state(CrmState.LOST_MANAGER_LOCK)
         elif not self._may_go_idle():
@@ -117,24 +117,24 @@ class _CrmStep(ProcessStep):
             self._enter_state(CrmState.WAIT_FOR_QUORUM)
 
     def work_in_wait_for_quorum(self) -> bool:
-        """Wait, unless the process is to end."""
+        """Wait 5 s, or exit on request."""
         if not self.crm.stop_requested:
             self.wait(5)
         return self.crm.stop_requested
 
     def work_as_slave(self) -> bool:
-        """Do nothing, or end."""
+        """Do nothing, or exit on request."""
         return self.crm.stop_requested
 
     def work_in_lost_lock(self) -> bool:
-        """Let go of what a master has."""
+        """Close the watchdog and return to waiting, or exit on request."""
         self._close_watchdog()
         if not self.crm.stop_requested:
             self._enter_state(CrmState.WAIT_FOR_QUORUM)
         return self.crm.stop_requested
 
     def work_as_master(self) -> bool:
-        """Hold a round, or end."""
+        """Run a round of the manager, or exit on request."""
         if self.crm.stop_requested:
             self._release_manager_lock()
             return True
@@ -170,7 +170,7 @@ class _CrmStep(ProcessStep):
 
     def _require_manager(self) -> ManagerState:
         if self.crm.manager is None:
-            raise HaError("a master without a manager")
+            raise HaError("crm: master without a manager state")
         return self.crm.manager
 
     def _enter_state(self, state: CrmState) -> None:
@@ -188,7 +188,7 @@ class _CrmStep(ProcessStep):
             self.crm = replace(self.crm, manager=manager)
 
     def _acquire_lock_and_watchdog(self) -> bool:
-        """Take or keep the lock of the manager, and a watchdog along with it."""
+        """Acquire or renew the manager lock and update the watchdog."""
         if not self.acquire_own_lock(MANAGER_LOCK):
             return False
         if not self.crm.has_watchdog and not self.crm.disarmed:
@@ -206,7 +206,7 @@ class _CrmStep(ProcessStep):
         self.crm = replace(self.crm, has_watchdog=False)
 
     def _read_status(self) -> ManagerStatus | None:
-        """Return what the master told, if it can be read; say so if not."""
+        """Return the manager status; None, with a log event, if it is unreadable."""
         try:
             return self.observation.require_files().status
         except FilesUnreadableError as error:
@@ -214,7 +214,7 @@ class _CrmStep(ProcessStep):
             return None
 
     def _healthy_status(self) -> ManagerStatus | None:
-        """Return what the master told, unless this node is out of order."""
+        """Return the manager status; None if this node cannot act on it."""
         status = self._read_status()
         healthy = (
             self.observation.quorate

@@ -1,4 +1,4 @@
-"""What the HA machines want done: their words to the world."""
+"""Effects: actions that the HA processes request from their environment."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from opendrs.pve_ha.status_files import LrmStatus, ManagerStatus
 
 @dataclass(frozen=True, slots=True)
 class AcquireLock:
-    """Take a lock, or renew it."""
+    """Acquire a lock, or renew it."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseLock:
-    """Give a lock back."""
+    """Release a lock."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class FeedWatchdog:
-    """Keep the watchdog of this process from biting; open one if there is none."""
+    """Update the watchdog of this process; open one if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +35,26 @@ class CloseWatchdog:
 
 @dataclass(frozen=True, slots=True)
 class WriteManagerStatus:
-    """Write the status of the manager."""
+    """Write the manager status."""
 
     status: ManagerStatus
 
 
 @dataclass(frozen=True, slots=True)
 class WriteLrmStatus:
-    """Write the report of the agent of this node."""
+    """Write the status of the LRM of this node."""
 
     status: LrmStatus
 
 
 @dataclass(frozen=True, slots=True)
 class ClearCrmCommands:
-    """Take what the operator asked for out of the queue."""
+    """Remove all commands of the operator from the queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetServiceState:
-    """Write what is wanted of a service."""
+    """Write the requested state of a service."""
 
     service: ServiceId
     state: str
@@ -62,7 +62,7 @@ class SetServiceState:
 
 @dataclass(frozen=True, slots=True)
 class SetServiceNode:
-    """Write where a service is."""
+    """Write the node of a service."""
 
     service: ServiceId
     node: NodeId
@@ -70,17 +70,17 @@ class SetServiceNode:
 
 @dataclass(frozen=True, slots=True)
 class RemoveServiceLock:
-    """Take the lock of a service away."""
+    """Remove the lock of a service."""
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup:
-    """Take a service out of its group.
+    """Remove a service from its group.
 
     Attributes:
-        failback: What the group said of it, and the service says from now on.
+        failback: Setting of the group, written to the service.
     """
 
     service: ServiceId
@@ -89,14 +89,14 @@ class LeaveGroup:
 
 @dataclass(frozen=True, slots=True)
 class WriteRules:
-    """Write the rules."""
+    """Write the rules file."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteGroups:
-    """Delete the groups."""
+    """Delete the groups file."""
 
 
 Effect = (

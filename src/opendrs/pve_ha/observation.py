@@ -1,4 +1,4 @@
-"""What a process of the HA stack sees when its turn comes."""
+"""Input of one step of an HA process."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from opendrs.pve_ha.status_files import (
 
 
 class HaError(Exception):
-    """Something that ends the work of a process for this turn."""
+    """Error that ends the work of a process for the current step."""
 
 
 class FilesUnreadableError(HaError):
-    """The cluster file system does not answer."""
+    """The cluster file system does not respond."""
 
     def __init__(self) -> None:
         super().__init__("cfs connection refused - not mounted?")
 
 
 class PowerChange(StrEnum):
-    """What a node is about to do."""
+    """Imminent reboot or shutdown of a node."""
 
     REBOOT = "reboot"
     SHUTDOWN = "shutdown"
@@ -37,15 +37,15 @@ class PowerChange(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFiles:
-    """What the cluster file system holds.
+    """Contents of the cluster file system.
 
     Attributes:
-        status: What the last master wrote.
-        services: What the operator says of each service.
-        lrm_statuses: What each agent wrote.
-        rules: The text of the rules.
-        groups: The text of the groups; empty when there are none.
-        crm_commands: What the operator asked for, one line each.
+        status: Status written by the last master.
+        services: Configuration of each service.
+        lrm_statuses: Status written by each LRM.
+        rules: Text of the rules file.
+        groups: Text of the groups file; empty if there is none.
+        crm_commands: Queued commands of the operator, one line each.
     """
 
     status: ManagerStatus
@@ -58,14 +58,14 @@ class ClusterFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedMetrics:
-    """What is known of nodes and services, apart from what is configured.
+    """Measured and reported values of nodes and services.
 
     Attributes:
-        capacities: What each node has, as far as it is known.
-        versions: What each node runs; None when it does not say.
-        limits: What each service may use, as far as it is known.
-        usages: What each service uses, as far as it is known.
-        running: The services that run on each node.
+        capacities: Capacity of each node, as far as known.
+        versions: Version of pve-manager on each node; absent if unknown.
+        limits: Limits of each service, as far as known.
+        usages: Usage of each service, as far as known.
+        running: Services that run on each node.
     """
 
     capacities: Mapping[NodeId, Usage] = field(default_factory=dict)
@@ -77,21 +77,21 @@ class ObservedMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessObservation:
-    """What a process sees at the beginning of its turn.
+    """Input of one step of a process.
 
     Attributes:
-        node: Its own node.
-        now: The time by its own clock, in seconds.
-        members: Every node of the cluster, and whether it is online; none is
-            unless a majority is.
-        quorate: Whether its own node is in a majority.
-        consistent: Whether the cluster file system is in step.
-        files: What that holds; None when it does not answer.
-        locks: The locks that were taken and not given back.
-        datacenter: The settings of the data centre.
-        metrics: What is known of nodes and services.
-        power_change: What its node is about to do.
-        has_lrm_statuses: Whether any agent has ever written its report.
+        node: Node of the process.
+        now: Time of its own clock, in seconds.
+        members: All nodes of the cluster and their online state. Without a majority no
+            node is online.
+        quorate: True if the node belongs to a majority.
+        consistent: True if the cluster file system is consistent.
+        files: Contents of the cluster file system; None if it does not respond.
+        locks: Locks that were acquired and not released.
+        datacenter: Settings of the data center.
+        metrics: Values of nodes and services.
+        power_change: Imminent power change of the node; None if there is none.
+        has_lrm_statuses: True once any LRM has written its status.
     """
 
     node: NodeId
@@ -107,10 +107,10 @@ class ProcessObservation:
     has_lrm_statuses: bool = True
 
     def require_files(self) -> ClusterFiles:
-        """Return what the cluster file system holds.
+        """Return the contents of the cluster file system.
 
         Raises:
-            FilesUnreadableError: It does not answer.
+            FilesUnreadableError: It does not respond.
         """
         if self.files is None:
             raise FilesUnreadableError

@@ -1,4 +1,4 @@
-"""One turn of a process: what it sees, and what it has brought about so far."""
+"""One step of a process: its observation and its effects so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opendrs.pve_ha.status_files import (
     is_newly_acquired,
 )
 
-LOCK_ATTEMPTS = 6  # how often a process asks for its own lock within a turn
+LOCK_ATTEMPTS = 6  # attempts to acquire the own lock in one step
 
 ProcessT = TypeVar("ProcessT")
 StepOutput = LogEvent | Effect
@@ -30,14 +30,14 @@ StepOutput = LogEvent | Effect
 
 @dataclass(frozen=True, slots=True)
 class StepResult(Generic[ProcessT]):
-    """What came of a turn.
+    """Result of one step of a process.
 
     Attributes:
-        process: The process from now on.
-        outputs: What happened and what is to be done, in their order.
-        exits: Whether the process ends.
-        delay: Seconds the turn took or waited.
-        failure: Why the process failed; None if it did not.
+        process: The process after the step.
+        outputs: Log events and effects, in order.
+        exits: True if the process exits.
+        delay: Duration of the step, including waits, in seconds.
+        failure: Error that ended the process; None if there was none.
     """
 
     process: ProcessT
@@ -48,10 +48,9 @@ class StepResult(Generic[ProcessT]):
 
 
 class ProcessStep:
-    """What a process brings about in one turn, as it goes along.
+    """Effects of one step of a process, collected during the step.
 
-    Local to one turn: it is made from an observation, and its effects are all
-    that is left of it.
+    A step is created from an observation. Only its outputs remain after it.
     """
 
     def __init__(self, observation: ProcessObservation) -> None:
@@ -62,27 +61,27 @@ class ProcessStep:
 
     @property
     def now(self) -> int:
-        """Return the time of the turn."""
+        """Return the time of the step, in seconds."""
         return self.observation.now
 
     def log(self, event: LogEvent) -> None:
-        """Tell that something happened."""
+        """Add a log event."""
         self.outputs.append(event)
 
     def emit(self, effect: Effect) -> None:
-        """Have something done."""
+        """Add an effect."""
         self.outputs.append(effect)
 
     def wait(self, seconds: int) -> None:
-        """Wait some time."""
+        """Extend the step by *seconds*."""
         self.delay += seconds
 
     def wait_until(self, seconds: int) -> None:
-        """Wait until the turn has taken *seconds* in all."""
+        """Extend the step to at least *seconds* in total."""
         self.delay = max(self.delay, seconds)
 
     def acquire_lock(self, name: str) -> bool:
-        """Take or renew a lock, and return whether that worked."""
+        """Acquire or renew a lock and return True on success."""
         self.wait(1)
         lock = self._lock(name)
         if not self.observation.quorate or not can_acquire(
@@ -96,9 +95,9 @@ class ProcessStep:
         return True
 
     def acquire_own_lock(self, name: str) -> bool:
-        """Take or renew the lock of this process, which it asks for patiently.
+        """Acquire or renew the lock of this process, with retries.
 
-        Nothing changes within a turn, so patience only takes time.
+        The observation does not change within a step, so retries only take time.
         """
         if self.acquire_lock(name):
             return True
@@ -106,7 +105,7 @@ class ProcessStep:
         return False
 
     def release_lock(self, name: str) -> bool:
-        """Give a lock back, and return whether that worked."""
+        """Release a lock and return True on success."""
         lock = self._lock(name)
         if not self.observation.quorate or not can_release(
             lock, self.observation.node, self.now
@@ -118,11 +117,11 @@ class ProcessStep:
         return True
 
     def feed_watchdog(self) -> None:
-        """Keep the watchdog from biting."""
+        """Update the watchdog."""
         self.emit(FeedWatchdog())
 
     def close_watchdog(self) -> None:
-        """Let go of the watchdog."""
+        """Close the watchdog."""
         self.emit(CloseWatchdog())
 
     def _lock(self, name: str) -> ClusterLock | None:

@@ -1,4 +1,4 @@
-"""Identifiers, and the closed lists of states and codes, of the HA manager."""
+"""Identifiers, states and codes of the HA manager, as closed lists."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from enum import IntEnum, StrEnum
 from typing import NewType
 
 ServiceId = NewType("ServiceId", str)
-
-
-"""A service: its type and its number, as in ``vm:100``."""
-
+"""Type and number of a service, as in ``vm:100``."""
 
 VIRTUAL_MACHINE, CONTAINER, FAILING_SERVICE = "vm", "ct", "fa"
 
 
 def service_type(service: ServiceId) -> str:
-    """Return the type of *service*: what stands before the colon."""
+    """Return the type of *service*: the part before the colon."""
     return service.partition(":")[0]
 
 
 class NameList(tuple[str, ...]):
-    """Names, shown with commas between them."""
+    """Names, separated by commas when formatted."""
 
     __slots__ = ()
 
@@ -29,7 +26,7 @@ class NameList(tuple[str, ...]):
 
 
 class StateParameters(tuple[tuple[str, str], ...]):
-    """What comes along with a change of state, shown behind it."""
+    """Parameters of a state change, in parentheses when formatted."""
 
     __slots__ = ()
 
@@ -40,7 +37,7 @@ class StateParameters(tuple[tuple[str, str], ...]):
 
 
 class ServiceState(StrEnum):
-    """Where a service stands, as the manager sees it."""
+    """State of a service in the status of the manager."""
 
     REQUEST_START = "request_start"
     REQUEST_START_BALANCE = "request_start_balance"
@@ -56,7 +53,7 @@ class ServiceState(StrEnum):
 
 
 class PveNodeState(StrEnum):
-    """What the manager thinks of a node."""
+    """State of a node in the status of the manager."""
 
     ONLINE = "online"
     MAINTENANCE = "maintenance"
@@ -66,7 +63,7 @@ class PveNodeState(StrEnum):
 
 
 class CrmState(StrEnum):
-    """Where the manager process of a node stands; one of them is the master."""
+    """State of the CRM process of a node. One CRM of the cluster is the master."""
 
     STARTUP = "startup"
     WAIT_FOR_QUORUM = "wait_for_quorum"
@@ -76,7 +73,7 @@ class CrmState(StrEnum):
 
 
 class LrmState(StrEnum):
-    """Where the agent of a node stands."""
+    """State of the LRM process of a node."""
 
     STARTUP = "startup"
     WAIT_FOR_AGENT_LOCK = "wait_for_agent_lock"
@@ -86,7 +83,7 @@ class LrmState(StrEnum):
 
 
 class LrmMode(StrEnum):
-    """What the agent of a node is about, as it tells the manager."""
+    """Mode that the LRM of a node reports to the manager."""
 
     ACTIVE = "active"
     RESTART = "restart"
@@ -96,7 +93,7 @@ class LrmMode(StrEnum):
 
 
 class RequestedState(StrEnum):
-    """What the operator wants of a service."""
+    """State of a service that the operator requests."""
 
     STARTED = "started"
     STOPPED = "stopped"
@@ -105,7 +102,7 @@ class RequestedState(StrEnum):
 
 
 class ServiceCommand(StrEnum):
-    """What a queued request has a service do."""
+    """Command that is queued for a service."""
 
     MIGRATE = "migrate"
     RELOCATE = "relocate"
@@ -113,21 +110,21 @@ class ServiceCommand(StrEnum):
 
 
 class DisarmMode(StrEnum):
-    """What becomes of services while all is disarmed."""
+    """Handling of services while the HA stack is disarmed."""
 
     FREEZE = "freeze"
     IGNORE = "ignore"
 
 
 class DisarmState(StrEnum):
-    """How far the disarming has come."""
+    """Progress of disarming."""
 
     DISARMING = "disarming"
     DISARMED = "disarmed"
 
 
 class ExitCode(IntEnum):
-    """How a job of an agent ended."""
+    """Result of a job of an LRM."""
 
     CRASHED = -1
     SUCCESS = 0
@@ -142,24 +139,24 @@ class ExitCode(IntEnum):
 
 
 class RemovalReason(StrEnum):
-    """Why a service is not managed any more."""
+    """Reason for which the manager stops managing a service."""
 
     NO_CONFIG = "no config"
     IGNORED = "ignored state requested"
 
 
 class StartNodeChoice(StrEnum):
-    """Whether the node chosen for a start is another one."""
+    """Relation of the node selected for a start to the current node."""
 
     NEW = "new"
     CURRENT = "current"
 
 
 class NodePreference(StrEnum):
-    """What a node is chosen for.
+    """Purpose of a node selection.
 
-    NONE leaves a service where it may be; BEST_SCORE chooses afresh; TRY_NEXT
-    avoids the nodes on which it could not start.
+    NONE keeps the current node if it is allowed. BEST_SCORE selects the node with the
+    lowest cost. TRY_NEXT excludes the nodes on which the service failed to start.
     """
 
     NONE = "none"

@@ -1,4 +1,4 @@
-"""Immutable contents of the HA manager's files and locks in the cluster file system."""
+"""Immutable contents of the files and locks of the HA manager."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from opendrs.pve_ha.states import (
     ServiceState,
 )
 
-LOCK_TIMEOUT = 120  # seconds
+LOCK_TIMEOUT = 120  # seconds without renewal after which a lock expires
 MANAGER_LOCK = "ha_manager_lock"
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLock:
-    """A lock that was taken.
+    """A lock in the cluster file system.
 
     Attributes:
-        holder: The node whose process took it.
-        time: When it was taken or renewed, by the clock of that process.
+        holder: Node of the process that acquired it.
+        time: Time of the last renewal by the clock of that process, in seconds.
     """
 
     holder: NodeId
     time: int
 
     def is_expired(self, now: int) -> bool:
-        """Return whether anyone may take it."""
+        """Return True if any process may acquire the lock."""
         return now - self.time > LOCK_TIMEOUT
 
 
 def lrm_lock_name(node: NodeId) -> str:
-    """Return the name of the lock that the agent of *node* holds while it works."""
+    """Return the name of the lock that the LRM of *node* holds while it is active."""
     return f"ha_agent_{node}_lock"
 
 
 def can_acquire(lock: ClusterLock | None, node: NodeId, now: int) -> bool:
-    """Return whether *node* gets *lock*, or keeps it."""
+    """Return True if *node* can acquire or renew *lock*."""
     return lock is None or lock.holder == node or lock.is_expired(now)
 
 
 def is_newly_acquired(lock: ClusterLock | None, now: int) -> bool:
-    """Return whether getting *lock* is news, and not a mere renewal."""
+    """Return True if acquiring *lock* is not only a renewal."""
     return lock is None or lock.is_expired(now)
 
 
 def can_release(lock: ClusterLock | None, node: NodeId, now: int) -> bool:
-    """Return whether *node* is rid of *lock* once it wants to be."""
+    """Return True if *node* can release *lock*, or if it has expired."""
     return lock is not None and (lock.is_expired(now) or lock.holder == node)
 
 
@@ -73,16 +73,16 @@ IDLE_STATES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceConfig:
-    """What the operator says of a service.
+    """Configuration of a service.
 
     Attributes:
-        node: Where it is.
-        state: What is wanted of it: a `Requested`, or a word without meaning.
-        failback: Whether it goes to a better node once there is one.
-        max_restart: How often an agent tries to start it again.
-        max_relocate: How many other nodes are tried when it does not start.
+        node: Current node.
+        state: A `RequestedState`, or an unknown word.
+        failback: The service returns to a preferred node once one is available.
+        max_restart: Retries of a failed start on the same node.
+        max_relocate: Other nodes that are tried after failed starts.
         group: Its group, in a configuration that has groups.
-        lock: What it is locked for, such as a backup.
+        lock: Reason of a lock, such as a backup; None if it is not locked.
     """
 
     node: NodeId
@@ -96,7 +96,7 @@ class ServiceConfig:
 
 @dataclass(frozen=True, slots=True)
 class QueuedMotion:
-    """A move that was asked for and has not begun."""
+    """A requested migration or relocation that has not started."""
 
     command: ServiceCommand
     target: NodeId
@@ -104,10 +104,10 @@ class QueuedMotion:
 
 @dataclass(frozen=True, slots=True)
 class QueuedStop:
-    """A stop that was asked for and has not begun.
+    """A requested stop that has not started.
 
     Attributes:
-        timeout: Seconds the service may take; 0 stops it at once.
+        timeout: Seconds allowed for the stop; 0 stops it immediately.
     """
 
     timeout: int
@@ -115,19 +115,19 @@ class QueuedStop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
-    """Where a service stands.
+    """Status of a service.
 
     Attributes:
         state: Its state.
-        node: Where it is.
-        uid: Renewed whenever its agent has something new to do; None in a
-            status that was written by hand.
-        target: Where it moves to.
-        timeout: Seconds it may take to stop.
-        queued_command: What was asked for and has not begun.
-        running: Whether it is known to have started.
-        failed_nodes: Where it could not start, in order.
-        maintenance_node: Where it goes back to after a maintenance.
+        node: Its node.
+        uid: Changes whenever its LRM gets a new job; None in a status that was written
+            by hand.
+        target: Target of its migration.
+        timeout: Seconds allowed for the stop.
+        queued_command: Requested command that has not started.
+        running: True if it is known to have started.
+        failed_nodes: Nodes on which it failed to start, in order.
+        maintenance_node: Node to which it returns after a maintenance.
     """
 
     state: ServiceState
@@ -143,12 +143,11 @@ class ServiceStatus:
 
 @dataclass(frozen=True, slots=True)
 class DisarmStatus:
-    """That all is disarmed, or about to be.
+    """Status of a disarmed HA stack, or of one that is being disarmed.
 
     Attributes:
-        mode: What becomes of services: a `DisarmMode`, or a word without
-            meaning.
-        state: How far it has come.
+        mode: A `DisarmMode`, or an unknown word.
+        state: Progress of disarming.
     """
 
     mode: str = DisarmMode.FREEZE
@@ -161,14 +160,14 @@ NO_STATUSES: NodeServices = {}
 
 @dataclass(frozen=True)
 class ManagerStatus:
-    """What the master tells the agents, and its successor.
+    """Status that the master writes for the LRMs and for its successor.
 
     Attributes:
-        master: The node of the master.
-        nodes: What the master thinks of each node.
-        services: Where each service stands.
-        maintenance_requests: The nodes that are to be in maintenance.
-        disarm: Whether all is disarmed; None if not.
+        master: Node of the master.
+        nodes: State of each node.
+        services: Status of each service.
+        maintenance_requests: Nodes for which maintenance was requested.
+        disarm: Status of disarming; None if the HA stack is armed.
     """
 
     master: NodeId | None = None
@@ -178,15 +177,15 @@ class ManagerStatus:
     disarm: DisarmStatus | None = None
 
     def services_on(self, node: NodeId) -> NodeServices:
-        """Return the services that are on *node*, in order of name."""
+        """Return the services on *node*, in order of name."""
         return self._services_by_node.get(node, NO_STATUSES)
 
     def active_service_count(self, node: NodeId) -> int:
-        """Return how many services keep the agent of *node* busy."""
+        """Return the number of services that keep the LRM of *node* active."""
         return self._active_counts.get(node, 0)
 
     def needs_fencing(self, node: NodeId) -> bool:
-        """Return whether a service on *node* waits for the node to be fenced."""
+        """Return True if a service on *node* waits for the node to be fenced."""
         return node in self._nodes_to_fence
 
     @cached_property
@@ -222,12 +221,12 @@ class ManagerStatus:
 
 @dataclass(frozen=True, slots=True)
 class LrmStatus:
-    """What the agent of a node tells the manager.
+    """Status that the LRM of a node writes for the manager.
 
     Attributes:
-        state: Where it stands; None in a report that does not say.
-        mode: What it is about; None in a report that does not say.
-        results: How jobs ended, by the uid they were given.
+        state: Its state; None if the status has none.
+        mode: Its mode; None if the status has none.
+        results: Exit code of each finished job, by the uid of the job.
     """
 
     state: LrmState | None = None
@@ -237,16 +236,16 @@ class LrmStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrsSettings:
-    """How nodes are chosen: the crs options of the data centre.
+    """Settings of the cluster resource scheduler: `crs` in datacenter.cfg.
 
     Attributes:
-        mode: basic, static or dynamic; or a word without meaning, then basic.
-        rebalance_on_start: Whether a node is chosen for each start.
-        auto_rebalance: Whether services are moved to even the load.
-        threshold: The imbalance that is put up with.
+        mode: basic, static or dynamic. An unknown word means basic.
+        rebalance_on_start: Select a node at each start.
+        auto_rebalance: Migrate services to reduce the imbalance.
+        threshold: Imbalance up to which no service is migrated.
         method: bruteforce or topsis.
         hold: Rounds for which an imbalance must last.
-        margin: Part of the imbalance that a move must take away.
+        margin: Least relative reduction of the imbalance by one move, a fraction.
     """
 
     mode: str = "basic"
@@ -260,12 +259,12 @@ class CrsSettings:
 
 @dataclass(frozen=True, slots=True)
 class DatacenterSettings:
-    """The settings of the data centre.
+    """Settings of the data center.
 
     Attributes:
-        scheduling: How nodes are chosen.
-        shutdown_policy: conditional, freeze, failover or migrate; or a word
-            without meaning, then conditional.
+        scheduling: Settings of the cluster resource scheduler.
+        shutdown_policy: conditional, freeze, failover or migrate. An unknown word means
+            conditional.
     """
 
     scheduling: CrsSettings = field(default_factory=CrsSettings)

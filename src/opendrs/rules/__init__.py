@@ -1,4 +1,4 @@
-"""What the placement rules mean."""
+"""Meaning of placement rules: compilation, feasibility, contradictions, violations."""
 
 from opendrs.rules.affinity_groups import NO_GUESTS as NO_GUESTS
 from opendrs.rules.compilation import CompiledRules as CompiledRules

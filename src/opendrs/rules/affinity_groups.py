@@ -1,4 +1,4 @@
-"""Groups of guests that affinity rules name, and their maximum matching to nodes."""
+"""Groups of guests in affinity rules, and their maximum matching to nodes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ NO_GUESTS: GuestSet = frozenset()
 
 
 def existing_guests(guests: GuestSet, snapshot: Snapshot) -> GuestSet:
-    """Return those of *guests* that the snapshot has."""
+    """Return those of *guests* that are in the snapshot."""
     return frozenset(guest for guest in guests if guest in snapshot.guests)
 
 
 def guests_of_rules(
     snapshot: Snapshot, kind: type[Affinity | AntiAffinity], *, strict: bool
 ) -> list[GuestSet]:
-    """Return the guests of each rule of that kind that names at least two."""
+    """Return the guests of each rule of *kind*, where at least two of them exist."""
     named = (
         existing_guests(rule.guests, snapshot)
         for rule in snapshot.rules
@@ -39,7 +39,7 @@ def connected_components(groups: Sequence[GuestSet]) -> list[GuestSet]:
 
 
 def other_members(groups: Iterable[GuestSet]) -> dict[GuestId, GuestSet]:
-    """Return for each guest all others that share one of *groups* with it."""
+    """Return, for each guest, all others that share one of *groups* with it."""
     others: dict[GuestId, GuestSet] = {}
     for group in groups:
         for guest in group:
@@ -48,7 +48,11 @@ def other_members(groups: Iterable[GuestSet]) -> dict[GuestId, GuestSet]:
 
 
 def maximum_matching(allowed: Mapping[GuestId, frozenset[NodeId]]) -> int:
-    """Return how many guests can have a node of their own (Kuhn's matching)."""
+    """Return the most guests that can be placed on different nodes.
+
+    Source:
+        Kuhn, The Hungarian method for the assignment problem (1955): augmenting paths.
+    """
     if len(allowed) <= min(map(len, allowed.values()), default=0):
         return len(allowed)
     guest_on: dict[NodeId, GuestId] = {}
@@ -60,7 +64,11 @@ def _assign(
     allowed: Mapping[GuestId, frozenset[NodeId]],
     guest_on: dict[NodeId, GuestId],
 ) -> bool:
-    """Give *guest* a node of its own, moving others if need be; say whether."""
+    """Assign *guest* to a node of its own, moving others if necessary.
+
+    Returns:
+        Whether the guest was assigned.
+    """
     reached_by: dict[NodeId, GuestId] = {}
     queue = [guest]
     for candidate in queue:
@@ -80,7 +88,7 @@ def _shift_along_path(
     reached_by: Mapping[NodeId, GuestId],
     guest_on: dict[NodeId, GuestId],
 ) -> None:
-    """Move each guest on the way to *free* one node on, the last one *guest*."""
+    """Move each guest on the augmenting path one node on, to the *free* one."""
     guest_to_move = reached_by[free]
     while guest_to_move != guest:
         previous_node = next(

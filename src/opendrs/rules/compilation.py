@@ -1,9 +1,9 @@
-"""What the rules of a snapshot mean for each guest, once all are taken together.
+"""Compilation of the rules of a snapshot, by guest.
 
-Connected keep-together groups become one, and what follows from the rules is
-made explicit: who must be apart from one of a group must be apart from all of
-it, and who may not go to a node keeps the whole group from it. Rules that
-cannot hold together are named, and the guests they bind are left alone.
+Overlapping affinity rules are merged into one group, and implied constraints are made
+explicit. A guest with anti-affinity to one member of a group has it to all of them. A
+node that is forbidden for one member is forbidden for the whole group. Rules that
+cannot hold together are reported, and their guests are not migrated.
 """
 
 from __future__ import annotations
@@ -34,19 +34,18 @@ from opendrs.rules.contradictions import Contradiction, find_contradictions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledRules:
-    """The rules of one snapshot, by guest. A guest that no rule binds is absent.
+    """Rules of one snapshot, by guest. A guest without rules is absent.
 
     Attributes:
-        together: The guests of each strict keep-together group, for each of
-            them; the guest itself is among them.
-        apart: The guests that may not share a node with it.
-        nodes: The nodes it may be on.
-        rankings: The rules that prefer some of the nodes it may be on; what
-            they say of a node adds up, and a node they do not list has -1.
-        soft_together: The guests it would better share a node with.
-        soft_apart: The guests it would better not share a node with.
-        immovable: Why it is not to be moved at all.
-        contradictions: What cannot be kept.
+        together: Members of the strict affinity group of each guest, itself included.
+        apart: Guests that may not share a node with it.
+        nodes: Nodes that it may be on.
+        rankings: Node-affinity rules that prefer some of its allowed nodes. The
+            priorities of several rules add up; a node that a rule does not list has -1.
+        soft_together: Guests that should share a node with it.
+        soft_apart: Guests that should not share a node with it.
+        immovable: Why it must not be migrated.
+        contradictions: Rules that cannot hold together.
     """
 
     together: Mapping[GuestId, GuestSet]
@@ -60,10 +59,10 @@ class CompiledRules:
 
 
 def compile_rules(snapshot: Snapshot) -> CompiledRules:
-    """Return what the rules of *snapshot* mean for each of its guests.
+    """Return the rules of *snapshot*, compiled by guest.
 
-    Guests that the snapshot does not have are passed over; an anti-affinity
-    rule among fewer than two guests then binds nobody.
+    Guests that are not in the snapshot are ignored. An anti-affinity rule with fewer
+    than two existing guests has no effect.
     """
     groups = connected_components(guests_of_rules(snapshot, Affinity, strict=True))
     together = {guest: group for group in groups for guest in group}
@@ -86,10 +85,10 @@ def compile_rules(snapshot: Snapshot) -> CompiledRules:
 def _implied_apart(
     together: Mapping[GuestId, GuestSet], apart: Mapping[GuestId, GuestSet]
 ) -> dict[GuestId, GuestSet]:
-    """Return *apart* with what follows for guests that stay together.
+    """Return *apart* extended to the affinity groups of both sides.
 
-    Whole groups are apart from whole groups, except that nobody is apart from
-    its own group: that is a contradiction, and told as one.
+    A guest is never apart from its own group: that is a contradiction, which is
+    reported separately.
     """
     result: dict[GuestId, GuestSet] = {}
     for guest in set(apart) | set(together):
@@ -134,7 +133,7 @@ def _rankings(
     result: dict[GuestId, tuple[NodeAffinity, ...]] = {}
     for rule, guests in _node_affinities(snapshot):
         if rule.strict and len(set(rule.nodes.values())) == 1:
-            continue  # it forbids the other nodes and prefers none of its own
+            continue  # forbids the other nodes, prefers none of its own
         members = NO_GUESTS.union(*(together.get(g, frozenset({g})) for g in guests))
         for guest in members:
             result[guest] = (*result.get(guest, ()), rule)
@@ -161,6 +160,6 @@ def _contradictory_guests(
     details: dict[GuestId, str] = {}
     for contradiction in contradictions:
         for guest in contradiction.guests:
-            detail = f"its rules contradict each other: {contradiction.detail}"
+            detail = f"contradictory rules: {contradiction.detail}"
             details.setdefault(guest, detail)
     return details

@@ -27,12 +27,12 @@ from opendrs.rules.affinity_groups import (
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Rules that cannot all be kept, wherever the guests go.
+    """Rules that cannot hold together, for any placement.
 
     Attributes:
-        rules: The rules that stand in each other's way.
-        guests: The guests they bind, and that are therefore left alone.
-        detail: What is impossible, in words for the operator.
+        rules: The contradictory rules.
+        guests: Guests that the contradiction affects; they are not migrated.
+        detail: Why the rules cannot hold together, for the operator.
     """
 
     rules: tuple[Rule, ...]
@@ -50,17 +50,16 @@ def find_contradictions(
     nodes: Mapping[GuestId, frozenset[NodeId]],
     immovable: Collection[GuestId],
 ) -> tuple[Contradiction, ...]:
-    """Return what cannot be kept.
+    """Return the contradictions among the rules.
 
-    Not looked for is what several anti-affinity rules make impossible only
-    together: guests that are apart pair by pair may need more nodes than any
-    one rule asks for.
+    Contradictions of several anti-affinity rules are not searched for. Guests that are
+    pairwise apart may need more nodes than any one rule requires.
 
     Args:
         snapshot: The cluster and its rules.
-        together: The group of each guest that strict affinity binds.
-        nodes: The nodes each guest may be on; absent when all.
-        immovable: The guests that a rule forbids to move.
+        together: Members of the strict affinity group of each guest.
+        nodes: Nodes that each guest may be on; absent if all.
+        immovable: Guests that a rule excludes from migration.
     """
     return (
         *_affinity_and_anti_affinity(snapshot, together),
@@ -84,7 +83,7 @@ def _affinity_and_anti_affinity(
                 yield Contradiction(
                     (*rules, rule),
                     together[one],
-                    f"{one} and {other} must be together and apart",
+                    f"both affinity and anti-affinity between {one} and {other}",
                 )
 
 
@@ -103,7 +102,7 @@ def _without_allowed_node(
         if len(group) > 1:
             rules = (*rules, *_strict_rules_of(snapshot, group, Affinity))
         names = format_list(sorted(group), separator=" and ")
-        yield Contradiction(rules, group, f"no node of the cluster may hold {names}")
+        yield Contradiction(rules, group, f"no allowed node in the cluster for {names}")
 
 
 def _without_enough_nodes(
@@ -118,7 +117,7 @@ def _without_enough_nodes(
         guests = existing_guests(rule.guests, snapshot)
         allowed = {g: nodes.get(g, all_nodes) & all_nodes for g in sorted(guests)}
         if not all(allowed.values()):
-            continue  # told as homeless
+            continue  # reported by _without_allowed_node
         placed = maximum_matching(allowed)
         if placed < len(guests):
             members = NO_GUESTS.union(
@@ -127,8 +126,8 @@ def _without_enough_nodes(
             yield Contradiction(
                 (rule, *_strict_rules_of(snapshot, members, NodeAffinity)),
                 guests,
-                f"{len(guests)} guests must be apart and their nodes suffice for "
-                f"{placed}",
+                f"anti-affinity among {len(guests)} guests, but their allowed nodes "
+                f"suffice for {placed}",
             )
 
 
@@ -148,8 +147,9 @@ def _immovable_apart(
             yield Contradiction(
                 _strict_rules_of(snapshot, group, Affinity),
                 group,
-                f"{format_list(sorted(group), separator=' and ')} must be together, and some "
-                f"of them cannot leave {format_list(sorted(occupied), separator=' and ')}",
+                f"affinity of {format_list(sorted(group), separator=' and ')}, but "
+                "some of them cannot leave "
+                f"{format_list(sorted(occupied), separator=' and ')}",
             )
 
 

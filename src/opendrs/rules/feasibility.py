@@ -1,4 +1,4 @@
-"""Feasible target nodes of a move group, and why the others are infeasible."""
+"""Feasible target nodes of a move group, and why other nodes are infeasible."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ UNLISTED = -1  # priority of a node that a rule does not name, as in Proxmox VE
 
 
 class FeasibilityChecker:
-    """Where the guests of one snapshot may go.
+    """Feasible target nodes of the move groups of one snapshot.
 
-    A unit is one or more running guests on one node that move as one. They
-    may go where every strict rule holds, the memory suffices, and no soft rule
-    is kept worse than it is now. Of nodes that node-affinity rules rank, only
-    the highest that are online count, as in Proxmox VE.
+    A move group is one or more running guests on one node that migrate as one. A node
+    is feasible if every strict rule holds, the memory suffices, and no soft rule is
+    violated more than now. Among nodes that node-affinity rules rank, only the online
+    nodes of the highest priority are feasible, as in Proxmox VE.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class FeasibilityChecker:
         self._limits = limits
 
     def infeasible_nodes(self, group: MoveGroup) -> dict[NodeId, str]:
-        """Return why each node but its own is closed to *group*.
+        """Return why each infeasible node, except its own, is infeasible for *group*.
 
-        Nodes that are not in the answer are open to it.
+        Feasible nodes are absent.
         """
         required = required_memory(group)
         rejections = {
@@ -57,33 +57,30 @@ class FeasibilityChecker:
         }
 
     def rejection(self, group: MoveGroup, node: NodeId) -> str | None:
-        """Return why *node* is closed to *group*, which is elsewhere; or None."""
+        """Return why *node*, not its own, is infeasible for *group*, or None."""
         return self._rejection(
             group, required_memory(group), self._snapshot.nodes[node]
         )
 
     def feasible_nodes(self, group: MoveGroup) -> tuple[NodeId, ...]:
-        """Return the nodes open to *group*, in order of name."""
+        """Return the nodes that are feasible for *group*, in order of name."""
         infeasible = {*self.infeasible_nodes(group), group[0].node}
         return tuple(sorted(set(self._snapshot.nodes) - infeasible))
 
     def incompatibility(self, group: MoveGroup, node: Node) -> str | None:
-        """Return why *node* can never take *group*, whoever is on it; or None.
+        """Return why *node* is infeasible for *group*, other guests aside, or None.
 
-        This is what guests with the same rules have in common.
+        The result is the same for all guests with the same rules and hardware.
         """
         describe = self._find_incompatibility(group, node)
         return None if describe is None else describe()
 
     def is_compatible(self, group: MoveGroup, node: Node) -> bool:
-        """Return whether *node* is not unsuitable to *group*.
-
-        Without the words for it, which among many rules take long to find.
-        """
+        """Return whether `incompatibility` is None; faster, without its message."""
         return self._find_incompatibility(group, node) is None
 
     def is_allowed(self, group: MoveGroup, node: Node) -> bool:
-        """Return whether *node* may take *group*, even where others are preferred."""
+        """Return whether *node* is allowed for *group*, even if others rank higher."""
         return self._find_prohibition(group, node) is None
 
     def preferred_nodes(self, guest: GuestId) -> frozenset[NodeId]:
@@ -100,28 +97,30 @@ class FeasibilityChecker:
         return frozenset(node for node in allowed if priority[node] == highest)
 
     def affinity_conflict(self, group: MoveGroup, node: NodeId) -> str | None:
-        """Return whose presence or absence closes *node* to *group*; or None."""
+        """Return which guests, present or absent, make *node* infeasible, or None."""
         rules = self._rules
         for guest in group:
             conflicting = self._guests_on(rules.apart.get(guest.id, NO_GUESTS), node)
             if conflicting:
-                return f"{guest.id} must be apart from {_format_guests(conflicting)}"
+                return f"anti-affinity of {guest.id} to {_format_guests(conflicting)}"
         for guest in group:
             others = rules.soft_apart.get(guest.id, NO_GUESTS)
             conflicting = self._guests_on(others, node)
             if len(conflicting) > len(self._guests_on(others, guest.node)):
-                return f"{guest.id} would better be apart from {_format_guests(conflicting)}"
+                return (
+                    f"soft anti-affinity of {guest.id} to {_format_guests(conflicting)}"
+                )
             others = rules.soft_together.get(guest.id, NO_GUESTS) - {
                 g.id for g in group
             }
             remaining = self._guests_on(others, guest.node)
             if len(remaining) > len(self._guests_on(others, node)):
-                return f"{guest.id} would better stay with {_format_guests(remaining)}"
+                return f"soft affinity of {guest.id} to {_format_guests(remaining)}"
         return None
 
     @cached_property
     def available_memory(self) -> dict[NodeId, AvailableMemory]:
-        """Return the room of every node."""
+        """Return the available memory of each node."""
         return available_memory(self._snapshot, self._limits)
 
     @cached_property
@@ -141,7 +140,7 @@ class FeasibilityChecker:
     def _find_incompatibility(
         self, group: MoveGroup, node: Node
     ) -> Callable[[], str] | None:
-        """Return what tells why *node* can never take *group*; or None."""
+        """Return a function that describes why *node* is incompatible, or None."""
         leader = group[0].id
         describe = self._find_prohibition(group, node)
         if describe is not None:
@@ -156,25 +155,24 @@ class FeasibilityChecker:
     def _find_prohibition(
         self, group: MoveGroup, node: Node
     ) -> Callable[[], str] | None:
-        """Return what tells why *node* must not take *group*; or None."""
+        """Return a function that describes why *node* is not allowed, or None."""
         source, leader = self._snapshot.nodes[group[0].node], group[0].id
         if not node.online:
-            return lambda: f"it is {node.state}"
+            return lambda: f"node state {node.state}"
         if None not in (source.architecture, node.architecture) and (
             source.architecture != node.architecture
         ):
-            return lambda: f"its architecture is {node.architecture}"
+            return lambda: f"node architecture {node.architecture}"
         for guest in group:
             if guest.cpu_model not in (None, node.cpu_model):
-                return partial("its processor is not {}".format, guest.cpu_model)
+                return partial("node CPU model is not {}".format, guest.cpu_model)
         if node.id not in self._rules.nodes.get(leader, (node.id,)):
-            return lambda: (
-                f"a rule forbids it: {self._forbidding_rule(leader, node.id)}"
-            )
+            rule = partial(self._forbidding_rule, leader, node.id)
+            return lambda: f"forbidden by rule: {rule()}"
         return None
 
     def _forbidding_rule(self, guest: GuestId, node: NodeId) -> NodeAffinity:
-        """Return the rule that keeps *guest*, or who stays with it, from *node*."""
+        """Return the rule that forbids *node* for *guest* or a member of its group."""
         members = self._rules.together.get(guest, frozenset({guest}))
         return next(
             rule
@@ -195,11 +193,11 @@ class FeasibilityChecker:
 
 def _memory_shortage(left: AvailableMemory) -> str | None:
     if left.measured is None or left.committed is None:
-        return "its memory, or that of the guest, is not known"
+        return "memory of the node or the guest is unknown"
     if left.measured < 0:
-        return f"it lacks {-left.measured / GIB:.1f} GiB of free memory"
+        return f"insufficient memory: {-left.measured / GIB:.1f} GiB short"
     if left.committed < 0:
-        return f"its memory would be overbooked by {-left.committed / GIB:.1f} GiB"
+        return f"memory overcommitted by {-left.committed / GIB:.1f} GiB"
     return None
 
 

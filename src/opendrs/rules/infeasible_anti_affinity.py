@@ -8,18 +8,18 @@ from opendrs.model import AntiAffinity, NodeId, Rule, Snapshot
 from opendrs.rules.affinity_groups import NO_GUESTS, GuestSet, maximum_matching
 from opendrs.rules.compilation import CompiledRules
 
-MAX_CANDIDATES = 100  # guests of whom the one is sought that fits best to the rest
+MAX_CANDIDATES = 100  # guests compared for each extension of the set
 
 
 @dataclass(frozen=True, slots=True)
 class InfeasibleAntiAffinity:
-    """Guests that must all be apart, and are too many for their nodes.
+    """Guests with mutual anti-affinity, too many for their nodes.
 
     Attributes:
-        guests: Who they are.
-        nodes: The online nodes that rules leave open to any of them.
-        max_separated: How many of them can be apart there.
-        rules: The rules that keep them apart, in order.
+        guests: The guests.
+        nodes: Online nodes that rules allow for any of them.
+        max_separated: Number of guests that can be on different nodes.
+        rules: Anti-affinity rules among them, in order.
     """
 
     guests: GuestSet
@@ -31,13 +31,14 @@ class InfeasibleAntiAffinity:
 def find_infeasible_anti_affinity(
     rule: AntiAffinity, snapshot: Snapshot, rules: CompiledRules
 ) -> InfeasibleAntiAffinity | None:
-    """Return a crowd that the guests of *rule* belong to; None if none is found.
+    """Return an infeasible set that includes the guests of *rule*, or None.
 
-    Others are taken in who must be apart from all of them. Whoever must be apart from
-    most of the rest comes first, so that the largest crowd is not always found.
+    The set is extended greedily by guests with anti-affinity to all of its members,
+    those with anti-affinity to most candidates first. The largest set is not always
+    found.
 
     Args:
-        rule: Which guests must be apart.
+        rule: The anti-affinity rule to start from.
         snapshot: The cluster, with its rules.
         rules: The same rules, compiled.
     """

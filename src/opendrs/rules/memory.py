@@ -10,28 +10,28 @@ from opendrs.model import Guest, Limits, Node, NodeId, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class AvailableMemory:
-    """Memory of a node that is free, or what a guest asks of it; in bytes.
+    """Memory available on a node, or required by a guest; in bytes.
 
     Attributes:
-        measured: By measured use; None when something was not measured.
-        committed: By the limits of the guests, or by the use of one without a
-            limit; None when neither is known.
+        measured: By measured use; None if something was not measured.
+        committed: By the limits of the guests, or by the use of a guest without a
+            limit; None if neither is known.
     """
 
     measured: float | None
     committed: float | None
 
     def minus(self, required: AvailableMemory) -> AvailableMemory:
-        """Return what is left once *required* is met; less than 0 if it is not."""
+        """Return the difference; negative if *required* does not fit."""
         return AvailableMemory(
             _difference(self.measured, required.measured),
             _difference(self.committed, required.committed),
         )
 
     def plus(self, freed: AvailableMemory, maximum: AvailableMemory) -> AvailableMemory:
-        """Return the room once *freed* is free again, and never above *maximum*.
+        """Return the sum with *freed*, at most *maximum*.
 
-        A guest may seem to use more than the node it leaves.
+        A guest may seem to use more memory than its node, because of sampling.
         """
         return AvailableMemory(
             _minimum(_sum(self.measured, freed.measured), maximum.measured),
@@ -42,9 +42,9 @@ class AvailableMemory:
 def available_memory(
     snapshot: Snapshot, limits: Limits
 ) -> dict[NodeId, AvailableMemory]:
-    """Return the room of every node.
+    """Return the available memory of each node.
 
-    A guest on the way to a node already takes its room there.
+    A migrating guest counts on its target in full.
     """
     arriving: dict[NodeId, float | None] = dict.fromkeys(snapshot.nodes, 0.0)
     committed = dict(arriving)
@@ -63,7 +63,7 @@ def available_memory(
 
 
 def usable_memory(node: Node, limits: Limits) -> AvailableMemory:
-    """Return the room that *node* would have if nothing of it were in use."""
+    """Return the available memory of *node* if it had no guests."""
     if node.capacity is None:
         return AvailableMemory(None, None)
     memory = node.capacity.memory
@@ -73,7 +73,7 @@ def usable_memory(node: Node, limits: Limits) -> AvailableMemory:
 
 
 def required_memory(guests: Iterable[Guest]) -> AvailableMemory:
-    """Return the room that *guests* ask of a node."""
+    """Return the memory that *guests* require on a node."""
     measured: float | None = 0.0
     committed: float | None = 0.0
     for guest in guests:

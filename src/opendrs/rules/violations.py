@@ -24,12 +24,12 @@ from opendrs.model import (
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that does not hold, and where.
+    """Rule that does not hold, with the guests and nodes that violate it.
 
     Attributes:
         rule: The rule.
-        guests: The guests that break it.
-        nodes: The nodes on which they do.
+        guests: Guests that violate it.
+        nodes: Nodes on which they violate it.
     """
 
     rule: Rule
@@ -38,7 +38,7 @@ class Violation:
 
     @property
     def strict(self) -> bool:
-        """Return whether the rule had to be kept."""
+        """Return whether the rule is strict."""
         return getattr(self.rule, "strict", True)
 
     def __str__(self) -> str:
@@ -46,16 +46,16 @@ class Violation:
             format_list(sorted(self.guests)),
             format_list(sorted(self.nodes)),
         )
-        return f"{self.rule}: broken by {guests} on {nodes}"
+        return f"{self.rule}: violated by {guests} on {nodes}"
 
 
 def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
-    """Return what is broken, in the order of the rules.
+    """Return the violations, in the order of the rules.
 
-    A guest that is moving counts on both nodes, a stopped one on none. Each
-    anti-affinity rule gives one violation per pair of guests, each affinity
-    rule one for all guests that are apart, each node affinity one per guest.
-    Pins and exclusions concern moves, not places, and are never broken here.
+    A migrating guest counts on both nodes, a stopped one on none. An anti-affinity rule
+    gives one violation per pair of guests, an affinity rule one for all of its guests,
+    a node affinity one per guest. Pins and tag exclusions concern migrations, not
+    placements, and are never violated.
     """
     result: list[Violation] = []
     for rule in snapshot.rules:
@@ -70,11 +70,11 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ViolationChange:
-    """The violations of one cluster before and after a plan.
+    """Violations of one cluster before and after a plan.
 
     Attributes:
-        before: All violations before, of strict and of soft rules.
-        after: All violations once the plan is done.
+        before: Violations of strict and soft rules before the plan.
+        after: Violations of strict and soft rules after the plan.
     """
 
     before: tuple[Violation, ...]
@@ -87,7 +87,7 @@ class ViolationChange:
 
     @property
     def strict_after(self) -> tuple[Violation, ...]:
-        """Return the violations of strict rules that remain after the plan."""
+        """Return the violations of strict rules after the plan."""
         return tuple(violation for violation in self.after if violation.strict)
 
     @property
@@ -102,15 +102,15 @@ class ViolationChange:
 
 
 def violation_change(before: Snapshot, after: Snapshot) -> ViolationChange:
-    """Return the violations *before* a plan and *after* it."""
+    """Return the violations *before* and *after* a plan."""
     return ViolationChange(violations(before), violations(after))
 
 
 def new_violations(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
-    """Return the strict rules broken in *after* more than they were in *before*.
+    """Return the strict violations of *after* that are not in *before*.
 
-    A guest that breaks a rule may go on breaking it, on any node: what counts
-    is which guests break which rule.
+    Violations are compared by rule and guests. A guest that already violates a rule may
+    violate it on another node.
     """
     known = {
         _signature(violation) for violation in violations(before) if violation.strict
@@ -123,7 +123,7 @@ def new_violations(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
 
 
 def _signature(violation: Violation) -> tuple[object, ...]:
-    """Return what is broken: of two rules that ask the same both are, or none."""
+    """Return the identity of a violation: equivalent rules have the same signature."""
     nodes = violation.rule.nodes if isinstance(violation.rule, NodeAffinity) else ()
     return type(violation.rule), frozenset(nodes), violation.guests
 

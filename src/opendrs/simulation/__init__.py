@@ -1,4 +1,4 @@
-"""Simulated clusters: a platform with a clock of its own, and experiments over recorded load."""
+"""Simulation: a platform with its own clock, and experiments over recorded load."""
 
 from opendrs.simulation.clock import SimulatedClock as SimulatedClock
 from opendrs.simulation.demo import demo_cluster as demo_cluster

@@ -1,4 +1,4 @@
-"""Tables and pictures in files: all of them appear whole, or none does."""
+"""Output files (tables and plots) that are replaced together or not at all."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ TableColumns = Mapping[str, Sequence[CellValue]]
 def check_outputs(
     outputs: Iterable[tuple[Path, Collection[str]]], inputs: Iterable[Path] = ()
 ) -> None:
-    """Check what can be checked of files before they are written.
+    """Check the paths of output files before anything is written.
 
     Args:
-        outputs: The files, each with the suffixes it may have.
-        inputs: Files that must not be written over.
+        outputs: Output paths, each with its allowed suffixes.
+        inputs: Files that must not be overwritten.
 
     Raises:
-        InvalidFileError: A name has another suffix, stands twice or is that of an
-            input, or there is no place for it; with everything that is wrong.
+        InvalidFileError: A path has another suffix, is used twice or as input, or
+            cannot be written; with all such errors.
     """
     used_paths = {path.resolve() for path in inputs}
     messages: list[str] = []
     for path, suffixes in outputs:
         messages += _path_errors(path, suffixes)
         if path.resolve() in used_paths:
-            messages.append(f"{display_path(path)} is read or written already")
+            messages.append(f"{display_path(path)}: already used as input or output")
         used_paths.add(path.resolve())
     if messages:
         raise InvalidFileError(*messages)
@@ -55,24 +55,24 @@ def _path_errors(path: Path, suffixes: Collection[str]) -> Iterator[str]:
         yield f"{name}: expected a name that ends in {known}"
     try:
         if not path.absolute().parent.is_dir():
-            yield f"{name}: there is no directory {display_path(path.parent)}"
+            yield f"{name}: no such directory: {display_path(path.parent)}"
         elif path.exists() and not path.is_file():
-            yield f"{name} is there, and no file"
+            yield f"{name}: exists and is not a regular file"
         elif not os.access(path.absolute().parent, os.W_OK):
-            yield f"{name}: the directory cannot be written to"
+            yield f"{name}: directory not writable: {display_path(path.parent)}"
     except (OSError, ValueError) as error:  # such as a name that is too long
         reason = error.strerror if isinstance(error, OSError) else error
         yield f"{name}: {reason}"
 
 
 class AtomicFiles:
-    """Files that are written aside, and take their places together.
+    """Files that are written under temporary names and renamed together.
 
-    Used with `with`: at its end all are in place, or, after an error, none is and
-    what was there before still is.
+    A context manager. At its end all files are in place. After an error none is, and
+    the previous files are unchanged.
 
     Raises:
-        InvalidFileError: One cannot be written.
+        InvalidFileError: A file cannot be written.
     """
 
     def __init__(self) -> None:
@@ -82,14 +82,14 @@ class AtomicFiles:
         return self
 
     def new(self, path: Path) -> Path:
-        """Return where to write what is to become *path*."""
+        """Return the temporary path to write to for *path*."""
         target = path.resolve()
         temporary = target.with_name(f".{target.name}.{os.getpid()}{target.suffix}")
         self._targets[temporary] = target
         return temporary
 
     def add(self, path: Path, content: bytes) -> None:
-        """Write *content*, which is to become *path*."""
+        """Write *content* for *path*."""
         self.new(path).write_bytes(content)
 
     def __exit__(
@@ -131,13 +131,13 @@ def table_bytes(
     notes: Mapping[str, str] | None = None,
     types: Mapping[str, type[CellValue]] | None = None,
 ) -> bytes:
-    """Return a table as a file holds it.
+    """Return a table in the format of a file.
 
     Args:
-        columns: Its columns by name; None is unknown, and so is NaN.
-        suffix: Of the file: .json (a list of objects), .csv or .parquet.
-        notes: What is said about it in a file that has a place for that, Parquet.
-        types: What the values of columns are, in Parquet; others tell by themselves.
+        columns: Columns by name; None and NaN mean unknown.
+        suffix: Suffix of the file: .json (a list of objects), .csv or .parquet.
+        notes: Metadata of the file; only Parquet stores it.
+        types: Types of columns in Parquet; those of others are inferred.
     """
     plain = {
         name: [_nan_to_none(each) for each in column]
@@ -156,7 +156,7 @@ def table_bytes(
 
 
 def json_bytes(value: object) -> bytes:
-    """Return plain values as a JSON file holds them."""
+    """Return plain values in the format of a JSON file."""
     return escape_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -169,7 +169,7 @@ def _parquet(
     notes: Mapping[str, str],
     types: Mapping[str, type[CellValue]],
 ) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - takes long, and is seldom needed
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and rarely needed
     from pyarrow import parquet  # noqa: PLC0415
 
     arrow_types = {
@@ -182,7 +182,7 @@ def _parquet(
     for name, column in columns.items():
         kind = arrow_types[types[name]] if name in types else None
         if kind is None and all(value is None for value in column):
-            kind = pa.float64()  # what is wholly unknown is taken to be a number
+            kind = pa.float64()  # a column without known values is treated as numeric
         arrays[name] = pa.array(list(column), kind)
     arrow_table = pa.table(arrays).replace_schema_metadata(dict(notes))
     sink = pa.BufferOutputStream()

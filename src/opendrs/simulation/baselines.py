@@ -1,8 +1,9 @@
 """Policies of CloudSim and OpenStack Neat, as settings of `consolidate`.
 
-They decide on what was last seen, as often as they like, and no guest is left alone
-for having moved. In the default model they are what is to be beaten; the programs
-themselves, defects included, are in the model of CloudSim.
+They decide by the latest samples, in every cycle, and without a cooldown. In the
+default
+model they are the baselines for comparison. The original programs, including their
+defects, are reproduced in the model `cloudsim-3.0.3`.
 
 Source:
     Beloglazov and Buyya, CCPE 24 (2012) 1397-1420; OpenStack Neat, its last version.
@@ -30,13 +31,11 @@ from opendrs.simulation.cloudsim import (
 )
 
 NEAT = "neat"
-UNLIMITED = 10_000  # hosts: as many as there are
-FILL_TARGET = 0.8  # up to which CloudSim and Neat fill a host
-NEAT_OVERLOAD_FRACTION = (
-    0.1  # part of the time that OTF and MHOD let a host be overloaded
-)
-NEAT_UNDERLOAD_THRESHOLD = 0.5  # load up to which Neat empties a host
-NEAT_HISTORY_LENGTH = 100  # samples that MHOD learns from
+UNLIMITED = 10_000  # hosts: more than any simulation has
+FILL_TARGET = 0.8  # load up to which CloudSim and Neat fill a host
+NEAT_OVERLOAD_FRACTION = 0.1  # part of the time that OTF and MHOD allow in overload
+NEAT_UNDERLOAD_THRESHOLD = 0.5  # load up to which Neat drains a host
+NEAT_HISTORY_LENGTH = 100  # samples in the history of MHOD
 
 CLOUDSIM_DETECTORS = MappingProxyType(
     {
@@ -50,9 +49,8 @@ CLOUDSIM_DETECTORS = MappingProxyType(
 NEAT_DETECTORS = MappingProxyType(
     {**CLOUDSIM_DETECTORS, "otf": DetectorKind.OTF, "mhod": DetectorKind.MHOD}
 )
-FAMILIES = frozenset(
-    {NEAT, *CLOUDSIM_DETECTORS, *CloudSimBaseline}
-)  # with which names begin
+# First parts of all names.
+FAMILIES = frozenset({NEAT, *CLOUDSIM_DETECTORS, *CloudSimBaseline})
 EVICTION_RULES = MappingProxyType(
     {
         CloudSimSelector.MC: EvictionRule.MAXIMUM_CORRELATION,
@@ -65,11 +63,11 @@ EVICTION_RULES = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BaselinePolicy:
-    """A policy of the literature.
+    """Policy of the literature, expressed as settings.
 
     Attributes:
-        settings: Those of `consolidate` that decide as it does.
-        limits: What it keeps to.
+        settings: Settings of `consolidate` that reproduce its decisions.
+        limits: Limits that it respects.
     """
 
     settings: Mapping[str, object]
@@ -77,14 +75,14 @@ class BaselinePolicy:
 
 
 def baseline_policy(name: str) -> BaselinePolicy:
-    """Return the policy called *name*.
+    """Return the policy with that name.
 
     Args:
-        name: As in CloudSim, such as `lr-mmt` or `thr-mmt-0.9`; or Neat's, such as
-            `neat-thr-0.8` or `neat-mhod-0.1`.
+        name: Name as in CloudSim, such as `lr-mmt` or `thr-mmt-0.9`, or of Neat,
+            such as `neat-thr-0.8` or `neat-mhod-0.1`.
 
     Raises:
-        InvalidSettingError: There is none.
+        InvalidSettingError: The name is unknown.
     """
     family, _, rest = name.partition("-")
     return _neat(name, rest) if family == NEAT else _cloudsim(name)
@@ -93,7 +91,7 @@ def baseline_policy(name: str) -> BaselinePolicy:
 def _cloudsim(name: str) -> BaselinePolicy:
     parsed = parse_scheme(name)
     if not isinstance(parsed, MigrationScheme):
-        raise InvalidSettingError(f"{name} is a policy of cloudsim-3.0.3 only")
+        raise InvalidSettingError(f"{name}: only available in model cloudsim-3.0.3")
     return BaselinePolicy(
         {
             **_COMMON,
@@ -114,7 +112,7 @@ def _neat(name: str, rest: str) -> BaselinePolicy:
     if detector is None:
         known = ", ".join(NEAT_DETECTORS)
         raise InvalidSettingError(
-            f"no policy is called {name!r}: give neat with one of {known}"
+            f"policy {name!r}: unknown; expected neat- with one of {known}"
         )
     bounded = detector in (DetectorKind.OTF, DetectorKind.MHOD)
     default = (
@@ -164,6 +162,6 @@ def _positive(name: str, number: str, limit: float) -> float:
         value = 0.0
     if not 0 < value <= limit:
         raise InvalidSettingError(
-            f"{name}: expected a number above 0 and at most {limit:g}, not {number!r}"
+            f"{name}: expected a number above 0 and at most {limit:g}, got {number!r}"
         )
     return value

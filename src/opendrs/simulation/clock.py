@@ -1,4 +1,4 @@
-"""Time that passes only when somebody waits for it."""
+"""Simulated clock: time passes only during `sleep`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SATURDAY_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 class SimulatedClock:
-    """A clock that jumps.
+    """Clock whose time advances only by `sleep` and `jump`.
 
     Args:
-        start: What time it is at first; aware.
-        time_scale: Real seconds to wait for each simulated one, so that people can
-            watch; 0 to wait for none.
-        wall_clock: What to wait with when *time_scale* is more than 0.
+        start: Initial time; aware.
+        time_scale: Real seconds to wait for each simulated second, so that a run can
+            be watched; 0 to wait for none.
+        wall_clock: Real clock to wait with if *time_scale* is more than 0.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class SimulatedClock:
         return self._now
 
     def monotonic(self) -> float:
-        """Return the simulated seconds that have passed."""
+        """Return the simulated seconds since the start."""
         return self._elapsed
 
     def jump(self, seconds: float) -> None:

@@ -41,17 +41,19 @@ LINK_BANDWIDTH = 1.25e9  # bytes/s: 10 Gbit/s
 
 
 class Datacenter:
-    """A cluster in which things take time.
+    """Simulated cluster in which actions take time.
 
-    Its time passes in `advance`. Migrations share the link of each node they
-    leave or enter; loads swing a little. All of it follows from the snapshot,
-    the seed, and what is asked of it when.
+    Time passes in `advance`. Migrations share the link of each node they leave or
+    enter;
+    loads vary a little. Everything is determined by the snapshot, the seed, and the
+    sequence of calls.
 
     Args:
-        initial: The cluster in the beginning.
-        seed: Draws how guests behave.
-        bandwidth: Bytes a second over the link of one node.
-        load_variation: Part of its cpu use, in [0, 0.5], by which a guest's load varies.
+        initial: Initial state of the cluster.
+        seed: Seed for the behavior of the guests.
+        bandwidth: Bytes per second on the link of one node.
+        load_variation: Amplitude of a guest's load variation, as a fraction of its CPU
+            usage, in [0, 0.5].
     """
 
     def __init__(
@@ -76,9 +78,9 @@ class Datacenter:
                 self._begin(LiveMigration(guest.id, guest.node, guest.migrating_to))
 
     def advance(self, until: float) -> None:
-        """Let time pass until so many seconds after the beginning.
+        """Let time pass until *until* seconds after the start.
 
-        A fault that happens meanwhile sees its own time.
+        A fault during that time sees its own time.
         """
         if self._advancing:
             return
@@ -90,7 +92,7 @@ class Datacenter:
         self._advancing = False
 
     def observe(self, now: datetime) -> Snapshot:
-        """Return what can be measured; the clock says that it is *now*."""
+        """Return the measurable state of the cluster; the clock shows *now*."""
         guests = [
             self._metrics.guest(
                 guest,
@@ -111,27 +113,27 @@ class Datacenter:
         return self._metrics.snapshot(now, nodes, guests)
 
     def start(self, action: Action) -> None:
-        """Begin *action*.
+        """Start *action*.
 
         Raises:
-            PlatformError: It is not possible as things are.
-            UnsupportedError: The guest cannot be moved in this way.
+            PlatformError: The action is not possible in the current state.
+            UnsupportedError: The guest cannot be migrated in this way.
         """
         check_action(action, self._nodes, self._guests)
         self._begin(action)
 
     def running_action(self, action: Action) -> RunningAction | None:
-        """Return what became of *action*, or None if it is not known."""
+        """Return the state of *action*, or None if it is unknown."""
         return self._actions.get(action)
 
     def bandwidth_of(self, running: RunningAction) -> float:
-        """Return the bytes a second it has: its share of the fuller link."""
+        """Return the bytes per second of an action: its share of the fuller link."""
         return self._bandwidth / max(
             self._transfers_per_link()[node] for node in running.nodes
         )
 
     def abort(self, action: Action, detail: str) -> None:
-        """End *action*, if it is under way; its guest stays where it is."""
+        """Fail *action* if it is running; its guest stays on its node."""
         running = self._actions.get(action)
         if running is None or not running.is_running:
             return
@@ -141,11 +143,11 @@ class Datacenter:
             self._guests[guest.id] = replace(guest, migrating_to=None)
 
     def forget_task(self, action: Action) -> None:
-        """Lose the memory of *action*, as a service does that starts anew."""
+        """Remove *action* from the known tasks, as a restarted service does."""
         self._actions.pop(action, None)
 
     def fail_node(self, node: NodeId) -> None:
-        """Let *node* die, and the guests on it."""
+        """Fail *node* and the guests on it."""
         for running in self._actions_on(node):
             self.abort(running.action, f"{node} died")
         self._nodes[node] = replace(self._nodes[node], state=NodeState.OFFLINE)
@@ -156,18 +158,18 @@ class Datacenter:
                 )
 
     def cut_link(self, node: NodeId) -> None:
-        """Cut the link of *node*: its guests run on, and none comes or goes."""
+        """Cut the link of *node*: its guests keep running, but cannot migrate."""
         self._cut_links.add(node)
         self._handle_events()
 
     def restore_link(self, node: NodeId) -> None:
-        """Mend the link of *node*."""
+        """Restore the link of *node*."""
         self._cut_links.discard(node)
 
     def make_non_converging(self, guest: GuestId) -> None:
-        """Let *guest* write more than can be sent, so that it never converges.
+        """Let *guest* dirty memory faster than it can be sent.
 
-        It takes effect at its next migration.
+        Its next migration does not converge.
         """
         memory = self._guests[guest].usage.memory or 1
         self._behaviors[guest] = replace(
@@ -177,18 +179,18 @@ class Datacenter:
         )
 
     def schedule_fault(self, seconds: float, fault: Callable[[], None]) -> None:
-        """Let *fault* happen *seconds* from now."""
+        """Schedule *fault* in *seconds* from now."""
         self._faults.append((self._elapsed + seconds, fault))
 
     def _run(self, seconds: float, until: float) -> None:
         for running in self._running_actions():
             running.operation.run(seconds, self.bandwidth_of(running))
         elapsed = self._elapsed + seconds
-        # Adding up seconds must not stop short of the end by a rounding.
+        # Rounding errors in the sum must not stop the clock just before the end.
         self._elapsed = until if abs(elapsed - until) < 1e-9 else elapsed
 
     def _time_to_next_event(self) -> float:
-        """Return the seconds in which nothing happens by itself."""
+        """Return the seconds until the next event."""
         events = [
             running.operation.time_to_event(self.bandwidth_of(running))
             for running in self._running_actions()
@@ -197,7 +199,7 @@ class Datacenter:
         return max(0.0, min(events, default=math.inf))
 
     def _inject_faults(self) -> None:
-        """Let the faults happen that are due, the earliest first."""
+        """Inject the faults that are due, earliest first."""
         due = [
             scheduled
             for scheduled in self._faults
@@ -243,7 +245,7 @@ class Datacenter:
         self._handle_events()
 
     def _transfers_per_link(self) -> Counter[NodeId]:
-        """Return how many transfers share the link of each node, at least one."""
+        """Return the number of transfers on the link of each node, at least one."""
         transfers = Counter(
             node
             for running in self._running_actions()
@@ -271,18 +273,18 @@ class Datacenter:
 RESTART_TIME = 12.0  # seconds to stop a guest, and to start it elsewhere
 POWER_ON_TIME = 90.0  # seconds for a node to boot
 POWER_OFF_TIME = 15.0  # seconds for a node to shut down
-DEFAULT_MEMORY = 1 << 30  # bytes a guest is taken to use that was not measured
+DEFAULT_MEMORY = 1 << 30  # bytes assumed for a guest that was not measured
 
 
 @dataclass(slots=True)
 class RunningAction:
-    """One action, while it is under way and ever after.
+    """State of an action while it runs and afterwards.
 
     Attributes:
-        action: What is done.
-        operation: What takes the time.
-        state: How it stands.
-        detail: What happened, in the words of the data centre.
+        action: The action.
+        operation: Model of its duration.
+        state: State of the task.
+        detail: Description of the result, in the words of the platform.
     """
 
     action: Action
@@ -292,35 +294,35 @@ class RunningAction:
 
     @property
     def is_running(self) -> bool:
-        """Return whether it is under way."""
+        """Return True while the action is running."""
         return self.state is TaskState.RUNNING
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:
-        """Return the nodes that take part."""
+        """Return the nodes of the action."""
         if isinstance(self.action, PowerOn | PowerOff):
             return (self.action.node,)
         return (self.action.source, self.action.target)
 
     @property
     def uses_network(self) -> bool:
-        """Return whether it takes bandwidth."""
+        """Return True if the action uses bandwidth."""
         return isinstance(self.action, LiveMigration)
 
     def end(self, state: TaskState, detail: str) -> None:
-        """Note that it ended, and how."""
+        """Record the end of the action."""
         self.state, self.detail = state, detail
 
 
 def operation_for(
     action: Action, memory: int | None, behavior: GuestBehavior | None
 ) -> TimedOperation:
-    """Return what *action* takes.
+    """Return the model of the duration of *action*.
 
     Args:
-        action: What is to be done.
-        memory: Bytes the guest uses, if there is one and it was measured.
-        behavior: How the guest behaves, if there is one.
+        action: The action.
+        memory: Bytes used by the guest; None without a guest or measurement.
+        behavior: Behavior of the guest; None without a guest.
     """
     if isinstance(action, PowerOn):
         return FixedDuration(POWER_ON_TIME)
@@ -335,11 +337,11 @@ def operation_for(
 def check_action(
     action: Action, nodes: Mapping[NodeId, Node], guests: Mapping[GuestId, Guest]
 ) -> None:
-    """Check that *action* can begin, as a hypervisor would check it.
+    """Check that *action* can start, as a hypervisor would.
 
     Raises:
-        PlatformError: It is not possible as things are.
-        UnsupportedError: The guest cannot be moved in this way.
+        PlatformError: The action is not possible in the current state.
+        UnsupportedError: The guest cannot be migrated in this way.
     """
     if isinstance(action, PowerOn | PowerOff):
         _check_power_action(action, nodes, guests)
@@ -354,15 +356,15 @@ def _check_migration(migration: Migration, guest: Guest | None) -> None:
     if guest is None or guest.node != migration.source:
         raise PlatformError(f"{migration.guest} is not on {migration.source}")
     if guest.migrating_to is not None:
-        raise PlatformError(f"{guest.id} is being moved already")
+        raise PlatformError(f"{guest.id} is already being migrated")
     if guest.state is not GuestState.RUNNING:
-        raise PlatformError(f"{guest.id} does not run: its state is {guest.state}")
+        raise PlatformError(f"{guest.id} is not running: its state is {guest.state}")
     requires_cold = (
         isinstance(migration, LiveMigration)
         and guest.effective_mobility is Mobility.COLD
     )
     if requires_cold or guest.effective_mobility is Mobility.NONE:
-        detail = guest.mobility_detail or "the platform does not say why"
+        detail = guest.mobility_detail or "the platform gives no reason"
         raise UnsupportedError(f"{guest.id} cannot be moved: {detail}")
 
 
@@ -372,7 +374,7 @@ def _check_power_action(
     guests: Mapping[GuestId, Guest],
 ) -> None:
     if action.node not in nodes:
-        raise PlatformError(f"{action.node} is not known")
+        raise PlatformError(f"{action.node} is unknown")
     occupied = any(action.node in guest.occupied_nodes for guest in guests.values())
     if isinstance(action, PowerOff) and occupied:
         raise PlatformError(f"{action.node} is not empty")

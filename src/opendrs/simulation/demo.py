@@ -1,7 +1,7 @@
-"""A cluster to show: lifelike, and badly out of balance.
+"""Demo cluster: realistic, and badly out of balance.
 
-One node in four carried nearly everything when the others were bought. All
-figures are drawn from a seed; none stems from a real cluster.
+One node in four carried nearly all guests when the others were added. All values are
+drawn from a seed; none is from a real cluster.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from opendrs.simulation.clock import SATURDAY_NOON
 from opendrs.simulation.observation import node_demand, stall_at_load
 from opendrs.simulation.workload_profiles import assign_profiles, draw_guest
 
-OLD_NODE_RATIO = 4  # one node in so many is old, and full
-OLD_NODE_WEIGHT = 5.0  # how much rather than a new one an old node was chosen
-MAX_COMMITTED_MEMORY = 0.97  # part of a node's memory that was promised at most
-MAX_CPU_LOAD = 0.9  # part of a node's cores that was in use at most
-HOST_MEMORY = 3 * GIB  # what a host needs for itself
+OLD_NODE_RATIO = 4  # one node in this many is old, and full
+OLD_NODE_WEIGHT = 5.0  # preference for an old node over a new one
+MAX_COMMITTED_MEMORY = 0.97  # largest committed fraction of a node's memory
+MAX_CPU_LOAD = 0.9  # largest used fraction of a node's cores
+HOST_MEMORY = 3 * GIB  # memory used by the host itself
 
 
 def demo_cluster(seed: int, nodes: int = 8, guests: int = 60) -> Snapshot:
     """Return a cluster in need of balancing; the same one for the same seed.
 
-    All its rules are kept, and no node has promised more memory than it has.
+    All its rules hold, and no node commits more memory than it has.
 
     Raises:
-        ModelError: There is no room for so many guests on so few nodes.
+        ModelError: The guests do not fit on the nodes.
     """
     rng = random.Random(seed)  # noqa: S311 - no secret
     empty_nodes = [_draw_node(rng, number, nodes) for number in range(1, nodes + 1)]
@@ -59,7 +59,7 @@ def demo_cluster(seed: int, nodes: int = 8, guests: int = 60) -> Snapshot:
         guests={},
         rules=_rules(empty_nodes, {name for name, _ in assign_profiles(guests)}),
     )
-    # The large and the bound first, as long as there is room everywhere.
+    # Large and constrained guests are placed first, while every node has capacity.
     for name, profile in sorted(
         assign_profiles(guests), key=lambda assigned: -max(assigned[1].memory)
     ):
@@ -82,7 +82,7 @@ def _draw_node(rng: random.Random, number: int, count: int) -> Node:
 
 
 def _preferences(rng: random.Random, nodes: Iterable[Node]) -> list[NodeId]:
-    """Return all nodes in a drawn order, in which the old ones tend to be first."""
+    """Return all nodes in random order; old nodes tend to be first."""
     weights = {
         node.id: rng.random()
         ** (1 / (OLD_NODE_WEIGHT if "old" in node.labels else 1.0))
@@ -92,13 +92,13 @@ def _preferences(rng: random.Random, nodes: Iterable[Node]) -> list[NodeId]:
 
 
 def _place_guest(cluster: Snapshot, guest: Guest, order: Sequence[NodeId]) -> Snapshot:
-    """Return *cluster* with *guest* on the first node of *order* that will do."""
+    """Return *cluster* with *guest* on the first feasible node of *order*."""
     for node in order:
         guests = {**cluster.guests, guest.id: replace(guest, node=node)}
         future = replace(cluster, guests=guests)
         if _fits(future, node) and not violations(future):
             return future
-    raise ModelError(f"there is no node with room for {guest.id}")
+    raise ModelError(f"{guest.id}: fits on no node; add nodes or reduce the guests")
 
 
 def _fits(cluster: Snapshot, name: NodeId) -> bool:
@@ -114,7 +114,7 @@ def _fits(cluster: Snapshot, name: NodeId) -> bool:
 
 
 def _rules(nodes: Sequence[Node], guests: set[GuestId]) -> tuple[Rule, ...]:
-    """Return one rule or more of each kind, about those guests that exist."""
+    """Return at least one rule of each kind, for the guests that exist."""
     ssd = {node.id: 1 for node in nodes if "ssd" in node.labels}
     near_storage = {
         node.id: 1 + (node is nodes[0]) for node in nodes[: len(nodes) // 2 + 1]
@@ -157,7 +157,7 @@ def _rules(nodes: Sequence[Node], guests: set[GuestId]) -> tuple[Rule, ...]:
 
 
 def _with_measurements(rng: random.Random, cluster: Snapshot) -> Snapshot:
-    """Return *cluster* with what the sensors of its nodes show."""
+    """Return *cluster* with the measurements of its nodes."""
     nodes = {
         node.id: _with_node_measurements(rng, node, cluster)
         for node in cluster.nodes.values()

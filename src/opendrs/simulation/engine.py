@@ -1,9 +1,11 @@
 """Default simulation model: one run of a policy over a workload.
 
-Unlike in CloudSim 3.0.3, guests never vanish, memory and rules bind at every decision, a decision
-knows only complete samples, migrations take turns on the link of a host and cost CPU on both
-sides, and hosts take time and energy to power on and off. The policy is `consolidate`, over
-arrays: the same code that decides on a platform.
+Unlike in CloudSim 3.0.3, guests never vanish, and memory and rules are respected at
+every
+decision. A decision uses only complete samples. Migrations are serialized on the link
+of
+a host and cost CPU on both sides. Hosts take time and energy to power on and off. The
+policy is `consolidate`, over arrays: the same code that decides on a platform.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ from opendrs.simulation.placement import (
 from opendrs.simulation.policy_input import PolicyInput
 from opendrs.simulation.workload import Floats, Integers, Workload
 
-Progress = Callable[[int, int], None]  # intervals done, of how many
+Progress = Callable[[int, int], None]  # intervals done, total intervals
 
 
-def run_simulation(  # noqa: PLR0913 - all that a run is about
+def run_simulation(  # noqa: PLR0913 - all inputs of a run
     workload: Workload,
     policy: Consolidate | None,
     hosts: HostSpecs,
@@ -45,20 +47,22 @@ def run_simulation(  # noqa: PLR0913 - all that a run is about
     progress: Progress | None = None,
     observer: IntervalObserver | None = None,
 ) -> SimulationMetrics:
-    """Return what it costs to serve *workload*.
+    """Return the metrics of serving *workload*.
 
     Args:
-        workload: What guests ask for.
-        policy: What decides after each interval; None to leave all as it is, and
-            only hosts without guests asleep.
+        workload: CPU requested by the guests.
+        policy: Policy that decides after each interval; None to migrate nothing and
+            to power off only hosts without guests.
         hosts: The hosts.
-        guests: The guests; None for as large as *workload* tells, or the usual kinds.
-        behavior: What switching and moving takes; None for the usual.
+        guests: The guests; None for the sizes given by *workload*, or the default
+            sizes.
+        behavior: Duration and cost of power actions and migrations; None for the
+            defaults.
         progress: Called after each interval.
-        observer: Told after each interval what has come of it.
+        observer: Called with the result of each interval.
 
     Raises:
-        ConfigurationError: The guests do not all fit at the start.
+        ConfigurationError: The guests do not fit on the hosts at the start.
     """
     guest_specs = guests or GuestSpecs.for_workload(workload, hosts)
     engine = _SimulationRun(
@@ -84,7 +88,8 @@ class _SimulationRun:
         )
         self.host = initial_placement(hosts, guests, self._exclusion_groups)
         self._migrations: list[InFlightMigration] = []
-        self._incoming = np.zeros(len(hosts.cpu), np.int64)  # flights yet to land
+        # Migrations to each host that have not arrived.
+        self._incoming = np.zeros(len(hosts.cpu), np.int64)
         self._migrated_at = np.full(len(self.host), -np.inf)
         count = len(hosts.cpu)
         self._powered_on = np.bincount(self.host, minlength=count) > 0
@@ -96,7 +101,7 @@ class _SimulationRun:
     def run(
         self, progress: Progress | None, observer: IntervalObserver | None
     ) -> SimulationMetrics:
-        """Run, and return what it cost."""
+        """Run the simulation and return its metrics."""
         count = self._workload.cpu.shape[1]
         for step in range(count):
             if step and self._policy is not None:
@@ -117,10 +122,10 @@ class _SimulationRun:
             power_actions=(self._shutdowns, self._power_ons),
         )
 
-    # One interval ----------------------------------------------------------------
+    # One interval
 
     def _run_interval(self, step: int) -> IntervalState:
-        """Let an interval pass, with all that is under way in it; return its end."""
+        """Simulate one interval with its migrations; return the state at its end."""
         seconds = self._workload.interval
         start, end = step * seconds, (step + 1) * seconds
         requested = self._workload.cpu[:, step] * self._guests.cpu
@@ -153,7 +158,7 @@ class _SimulationRun:
         return interval
 
     def _record_idle_hosts(self, count: Integers, seconds: float) -> None:
-        """Account for the hosts that are on without guests, and for the others."""
+        """Account for hosts without guests, powered on or off."""
         idle = np.flatnonzero(self._powered_on & (count == 0))
         for host in idle.tolist():
             self._metrics.add_idle(host, seconds, self._hosts.watts_at(host, 0.0))
@@ -163,7 +168,7 @@ class _SimulationRun:
     def _events(
         self, start: float, end: float
     ) -> list[tuple[float, bool, InFlightMigration]]:
-        """Return who takes off and who lands in an interval, in order."""
+        """Return the starts and ends of migrations in an interval, in order."""
         events = [
             (migration.end, False, migration)
             for migration in self._migrations
@@ -188,7 +193,7 @@ class _SimulationRun:
             self._power_off(source, end - when)
 
     def _power_off(self, host: int, remaining: float) -> None:
-        """Shut *host* down, *remaining* seconds before the end of the interval."""
+        """Power *host* off, *remaining* seconds before the end of the interval."""
         self._powered_on[host] = False
         self._shutdowns += 1
         idle = self._hosts.watts_at(host, 0.0)
@@ -216,10 +221,10 @@ class _SimulationRun:
         )
         return load
 
-    # Decisions -------------------------------------------------------------------
+    # Decisions
 
     def _decide(self, step: int) -> None:
-        """Start what the policy decides after *step* intervals."""
+        """Start the migrations that the policy decides after *step* intervals."""
         policy = self._policy
         assert policy is not None  # noqa: S101 - for the type checker
         policy_input = PolicyInput(
@@ -263,11 +268,11 @@ class _SimulationRun:
         self._power_ons += 1
         self._ready_at[host] = now + self._behavior.power_on_time
         extra = self._hosts.watts_at(host, 1.0) - self._hosts.watts_at(host, 0.0)
-        # That it is on at all is accounted for with the hosts without guests.
+        # The idle power is accounted for with the hosts without guests.
         self._metrics.joules += self._behavior.power_on_time * extra
 
     def _schedule(self, moves: list[NodeMove], memory: Floats, now: float) -> None:
-        """Let guests move once the links of both hosts are free."""
+        """Schedule migrations as the links of both hosts become free."""
         free_at = np.maximum(self._ready_at, now)
         for migration in self._migrations:
             for host in (int(self.host[migration.guest]), migration.target):
@@ -281,19 +286,20 @@ class _SimulationRun:
 
 
 class IntervalState:
-    """What is asked of each host at this moment of an interval.
+    """Load of each host at one instant of an interval.
 
     Args:
-        metrics: Where changes are noted.
-        host: Where each guest is; kept up to date by the owner.
-        requested: MIPS that each guest asks for.
-        cores: On how many cores.
-        overhead: Part of it that is missing and spent while a guest moves.
+        metrics: Recorder that is corrected with each change.
+        host: Host of each guest; updated by the owner.
+        requested: MIPS requested by each guest.
+        cores: Number of cores of each guest.
+        overhead: Fraction of its CPU that a migrating guest loses, and that the target
+            spends.
 
     Attributes:
-        load: MIPS asked of each host, as far as its cores are fast enough.
-        unserved: MIPS asked for beyond that.
-        count: How many guests are on each host.
+        load: MIPS requested on each host, as far as its cores are fast enough.
+        unserved: MIPS requested beyond that.
+        count: Number of guests on each host.
     """
 
     def __init__(
@@ -315,14 +321,14 @@ class IntervalState:
         self.count = np.bincount(host, minlength=hosts)
 
     def start_migration(self, migration: InFlightMigration, remaining: float) -> None:
-        """Note that a guest takes off *remaining* seconds before the end."""
+        """Record that a migration starts *remaining* seconds before the end."""
         extra = self._requested[migration.guest] * self._overhead
         self._change(migration.target, remaining, extra, 0.0, 0)
 
     def complete_migration(
         self, migration: InFlightMigration, remaining: float
     ) -> None:
-        """Note that a guest lands *remaining* seconds before the end."""
+        """Record that a migration ends *remaining* seconds before the end."""
         source = int(self._host[migration.guest])
         requested = float(self._requested[migration.guest])
         core, cores = self._metrics.hosts.core_mips, self._cores[migration.guest]
@@ -340,7 +346,7 @@ class IntervalState:
         unserved: float,
         guest_change: int,
     ) -> None:
-        """Change what is asked of *host* for the *remaining* seconds of the interval."""
+        """Change the load of *host* for the *remaining* seconds of the interval."""
         metrics = self._metrics
         before = self._state(host)
         self.load[host] = max(0.0, self.load[host] + requested)
@@ -359,21 +365,21 @@ class IntervalState:
 def schedule_migrations(
     moves: Sequence[NodeMove], seconds: Floats, free_at: Floats
 ) -> list[InFlightMigration]:
-    """Return when each of *moves* takes place.
+    """Return the start and end of each migration.
 
-    No link waits for a guest whose other link is busy while another could go: the
-    first that can start does, and of those that can the first in order. Who goes to
-    a host that others leave before, in the order of *moves*, waits until they have
-    left, as there may be no room for it until then.
+    The first migration that can start does, and of several that can, the first in
+    order. So no link waits while another migration could use it. A guest whose target
+    is the source of earlier *moves* waits until those have ended, because the target
+    may lack capacity until then.
 
     Args:
-        moves: Who moves where, in the order in which it was decided.
-        seconds: How long each of them takes; shape (shifts,).
-        free_at: When the link of each host is free; shape (hosts,).
+        moves: Moves in the order in which they were selected.
+        seconds: Duration of each; shape (moves,).
+        free_at: Time at which the link of each host is free; shape (hosts,).
     """
     free_at = free_at.copy()
     pending, dependents = _dependencies(moves)
-    ready_at = [0.0] * len(moves)  # when all that a shift waits for is over
+    ready_at = [0.0] * len(moves)  # end of all moves on which a move depends
     migrations: list[InFlightMigration] = []
 
     def earliest_start(index: int) -> float:
@@ -404,10 +410,8 @@ def schedule_migrations(
 
 
 def _dependencies(moves: Sequence[NodeMove]) -> tuple[list[int], list[list[int]]]:
-    """Return how many others each shift waits for, and which others wait for it."""
-    departures: defaultdict[int, list[int]] = defaultdict(
-        list
-    )  # by host, who leaves it
+    """Return the number of moves each move waits for, and those that wait for it."""
+    departures: defaultdict[int, list[int]] = defaultdict(list)  # moves by source
     pending = [0] * len(moves)
     dependents: list[list[int]] = [[] for _ in moves]
     for index, move in enumerate(moves):

@@ -1,7 +1,9 @@
 """Hosts and guests of simulations, as arrays.
 
-Constants of CloudSim 3.0.3, the experiment of Beloglazov and Buyya (CCPE 2012): 800 hosts of two
-server models in turn, and guests of four sizes, a quarter of each, in the order of their numbers.
+Constants of CloudSim 3.0.3, the experiment of Beloglazov and Buyya (CCPE 2012): 800
+hosts,
+alternating between two server models, and guests of four sizes, a quarter of each, in
+the order of their numbers.
 """
 
 from __future__ import annotations
@@ -16,27 +18,25 @@ from opendrs.policies.consolidation import SPECPOWER, power_draw
 from opendrs.simulation.workload import CpuUnit, Floats, Integers, MemoryUnit, Workload
 
 HOST_COUNT = 800
-SERVER_MODELS = ("hp-ml110-g4", "hp-ml110-g5")  # hosts with even numbers, with odd ones
+SERVER_MODELS = ("hp-ml110-g4", "hp-ml110-g5")  # of hosts with even and odd numbers
 CORE_MIPS = np.array([1860.0, 2660.0])  # MIPS
 CORES_PER_HOST = 2
 GUEST_MIPS = np.array([2500.0, 2000.0, 1000.0, 500.0])
 GUEST_MEMORY = np.array([870.0, 1740.0, 1740.0, 613.0])  # MB
-MAX_BEHAVIOR_VALUE = 10**9  # seconds, watts, or MB a second
-DEFAULT_HOST_MEMORY = 65_536.0  # MB; see `Machines.memory`
+MAX_BEHAVIOR_VALUE = 10**9  # seconds, watts, or MB/s
+DEFAULT_HOST_MEMORY = 65_536.0  # MB; see `HostSpecs.memory`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationBehavior:
-    """What switching hosts and moving guests takes.
+    """Duration and cost of power actions and migrations.
 
     Attributes:
-        power_on_time: Seconds until a host that is woken runs; it draws full power.
-        power_off_time: Seconds until a host that is put to sleep does; it draws what it
-            draws idle.
-        powered_off_watts: Watts that a sleeping host draws.
-        bandwidth: MB a second at which a guest moves. A host sends or receives one
-            guest at a time.
-        migration_cpu_overhead: Part of its CPU that a guest does without while it moves; the
+        power_on_time: Seconds from power-on until the host runs, at full power.
+        power_off_time: Seconds for the shutdown of a host, at idle power.
+        powered_off_watts: Watts of a powered-off host.
+        bandwidth: MB/s of a migration. A host sends or receives one guest at a time.
+        migration_cpu_overhead: Fraction of its CPU that a migrating guest loses; the
             target spends as much on receiving it.
 
     Raises:
@@ -47,16 +47,19 @@ class SimulationBehavior:
     power_off_time: Seconds = 30.0
     powered_off_watts: float = 0.0
     bandwidth: MegabytesPerSecond = 62.5  # as in CloudSim 3.0.3: 0.5 Gbit/s
-    migration_cpu_overhead: float = (
-        0.1  # Voorsluys et al. 2009, as in Beloglazov and Buyya 2012
-    )
+    # Voorsluys et al. 2009, as in Beloglazov and Buyya 2012
+    migration_cpu_overhead: float = 0.1
 
     def __post_init__(self) -> None:
         for name in ("power_on_time", "power_off_time", "powered_off_watts"):
             if not getattr(self, name) >= 0:
-                raise ConfigurationError(f"{name} must be 0 or more")
+                raise ConfigurationError(
+                    f"{name}: expected at least 0, got {getattr(self, name)}"
+                )
         if not self.bandwidth > 0:
-            raise ConfigurationError("bandwidth must be above 0 MB/s")
+            raise ConfigurationError(
+                f"bandwidth: expected more than 0 MB/s, got {self.bandwidth}"
+            )
         for name in (
             "power_on_time",
             "power_off_time",
@@ -65,23 +68,28 @@ class SimulationBehavior:
         ):
             if getattr(self, name) > MAX_BEHAVIOR_VALUE:
                 raise ConfigurationError(
-                    f"{name} must be at most {MAX_BEHAVIOR_VALUE:,}"
+                    f"{name}: expected at most {MAX_BEHAVIOR_VALUE:,}, "
+                    f"got {getattr(self, name)}"
                 )
         if not 0 <= self.migration_cpu_overhead <= 1:
-            raise ConfigurationError("migration_cpu_overhead must be in [0, 1]")
+            raise ConfigurationError(
+                "migration_cpu_overhead: expected a number in [0, 1], "
+                f"got {self.migration_cpu_overhead}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class HostSpecs:
-    """The hosts, as columns; each of shape (hosts,) but for the watts.
+    """Hosts as arrays; each of shape (hosts,) except the watts.
 
     Attributes:
         cpu: MIPS of all cores.
-        core_mips: MIPS of one core; a guest gets no more than that on each of its own.
-        memory: MB. CloudSim's 4 GB would hold three guests, and memory would be all
-            that counts; it is 64 GB here, so that CPU is what is short.
+        core_mips: MIPS of one core, the most that one core of a guest gets.
+        memory: MB. With CloudSim's 4 GB a host would hold three guests, and memory
+            would
+            be the only limit. The default is 64 GB, so that CPU is the scarce resource.
         watts: One row of eleven values per power curve.
-        curve: Which of them each host has.
+        curve: Row of each host's power curve.
     """
 
     cpu: Floats
@@ -92,7 +100,7 @@ class HostSpecs:
 
     @staticmethod
     def alternating(count: int, memory: float = DEFAULT_HOST_MEMORY) -> HostSpecs:
-        """Return *count* hosts, HP ML110 G4 and G5 in turn."""
+        """Return *count* hosts, alternating between HP ML110 G4 and G5."""
         kind = np.arange(count) % len(SERVER_MODELS)
         return HostSpecs(
             CORES_PER_HOST * CORE_MIPS[kind],
@@ -103,11 +111,11 @@ class HostSpecs:
         )
 
     def power(self, load: Floats) -> Floats:
-        """Return the watts each draws at *load*, a part of its CPU; more is 1."""
+        """Return the watts of each host at *load*, a fraction; at most 1 counts."""
         return power_draw(self.watts, self.curve, np.clip(load, 0, 1))
 
     def watts_at(self, host: int, load: float) -> float:
-        """Return the watts that *host* draws at *load*."""
+        """Return the watts of *host* at *load*."""
         position = min(max(load, 0.0), 1.0) * 10
         decile = min(int(position), 9)
         row = self.watts[self.curve[host]]
@@ -117,19 +125,19 @@ class HostSpecs:
 
     @property
     def min_watts_per_mips(self) -> float:
-        """Watts per MIPS of the thriftiest host at full load."""
+        """Watts per MIPS of the most efficient host at full load."""
         return float((self.watts[self.curve, -1] / self.cpu).min())
 
 
 @dataclass(frozen=True, slots=True)
 class GuestSpecs:
-    """The guests, as columns; each of shape (guests,).
+    """Guests as arrays; each of shape (guests,).
 
     Attributes:
         cpu: MIPS of all its cores.
         memory: MB that it may use.
-        anti_affinity_group: Number of the group whose members must be apart; -1 for none.
-        cores: How many it has.
+        anti_affinity_group: Number of its anti-affinity group; -1 for none.
+        cores: Number of cores.
     """
 
     cpu: Floats
@@ -139,14 +147,12 @@ class GuestSpecs:
 
     @staticmethod
     def of_four_sizes(count: int, group_size: int = 0) -> GuestSpecs:
-        """Return *count* guests of CloudSim's four kinds, a quarter of each.
-
-        They have one core each.
+        """Return *count* single-core guests, a quarter of each of CloudSim's sizes.
 
         Args:
-            count: How many.
-            group_size: How many at a time, as they are numbered, must be apart; 0 and
-                1 for no such rule.
+            count: Number of guests.
+            group_size: Number of consecutive guests per anti-affinity group; 0 or 1
+                for no groups.
         """
         kind = np.arange(count) // max(1, -(-count // len(GUEST_MIPS)))
         group = np.arange(count) // group_size if group_size > 1 else np.full(count, -1)
@@ -161,12 +167,12 @@ class GuestSpecs:
     def for_workload(
         workload: Workload, hosts: HostSpecs, group_size: int = 0
     ) -> GuestSpecs:
-        """Return the guests of *workload*, as large as it tells; else of the usual kinds.
+        """Return guests with the sizes of *workload*, or with the default sizes.
 
         Args:
-            workload: What they ask for.
-            hosts: The hosts, against which some traces tell sizes.
-            group_size: How many at a time, as they are numbered, must be apart.
+            workload: CPU requested by the guests.
+            hosts: The hosts, to which some traces relate the sizes.
+            group_size: Number of consecutive guests per anti-affinity group.
         """
         default = GuestSpecs.of_four_sizes(len(workload.names), group_size)
         sizes = workload.sizes

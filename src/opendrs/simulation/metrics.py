@@ -10,36 +10,36 @@ import numpy as np
 from opendrs.simulation.hardware import HostSpecs
 from opendrs.simulation.workload import Floats, Mask
 
-JOULES_PER_KWH = 3_600_000  # in a kWh
+JOULES_PER_KWH = 3_600_000
 DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationMetrics:
-    """The metrics of a run.
+    """Metrics of a run.
 
     Attributes:
-        energy_kwh: Energy of all hosts, with waking, shutting down and sleeping.
-        lower_bound_kwh: Energy if all work were done at full load on the hosts that
-            give most for it; no policy can need less.
-        migrations: How many guests arrived on another host, or were on the way.
-        migrations_per_guest_day: The same for each guest and day.
-        migration_seconds: Mean seconds that a migration took; None without any.
-        slatah: Time in which active hosts gave less than was asked for, as part of
+        energy_kwh: Energy of all hosts, including power-on, power-off and powered-off.
+        lower_bound_kwh: Energy if all work were done at full load on the most efficient
+            hosts; no policy can need less.
+        migrations: Number of migrations that ended or were running.
+        migrations_per_guest_day: The same per guest and day.
+        migration_seconds: Mean seconds of a migration; None without any.
+        slatah: Time in which active hosts served less than requested, as a fraction of
             the time in which they were active; all hosts together.
-        slatah_mean: The mean of that part over the hosts that were ever active.
-        pdm: CPU that was missing because of migrations, as part of what was asked.
+        slatah_mean: Mean of that fraction over the hosts that were ever active.
+        pdm: CPU missing because of migrations, as a fraction of the requested CPU.
         slav: `slatah` times `pdm`.
         esv: Energy in kWh times `slav`.
-        shortfall: CPU that was missing for any reason, as part of what was asked.
-        overload_time_fraction: Time in which more was asked of active hosts than
-            they have, as part of the time in which they were active.
-        active_hosts: How many had guests, on average.
-        hosts_on: How many were not asleep, on average.
-        shutdowns: How often a host was put to sleep.
-        power_ons: How often a host was woken.
-        guests: How many there are, from first to last.
-        hours: How long was simulated.
+        shortfall: CPU missing for any reason, as a fraction of the requested CPU.
+        overload_time_fraction: Time in which more CPU was requested of active hosts
+            than they have, as a fraction of the time in which they were active.
+        active_hosts: Mean number of hosts with guests.
+        hosts_on: Mean number of hosts that were not powered off.
+        shutdowns: Number of power-offs.
+        power_ons: Number of power-ons.
+        guests: Number of guests, constant during the run.
+        hours: Simulated hours.
     """
 
     energy_kwh: float
@@ -63,29 +63,29 @@ class SimulationMetrics:
 
     @property
     def bound_ratio(self) -> float:
-        """Return how many times the lower bound was needed."""
+        """Return the energy divided by the lower bound."""
         return self.energy_kwh / self.lower_bound_kwh if self.lower_bound_kwh else 1.0
 
 
 @dataclass(slots=True)
 class MetricsRecorder:
-    """Adds up what hosts draw and give.
+    """Accumulates the energy and the service of the hosts.
 
-    All that counts is a sum over hosts of something that depends on what is asked
-    of that host alone. So an interval is added up as if nothing changed in it, and
-    each change then corrects its own host for the rest of the interval.
+    Each metric is a sum over hosts that depends only on the load of that host. So an
+    interval is first added as if nothing changed in it. Each change then corrects its
+    own host for the rest of the interval.
 
     Attributes:
         hosts: The hosts.
         joules: Energy so far.
         active: Seconds for which each host had guests.
-        underserved: Seconds for which each gave less than was asked.
-        overloaded: Seconds for which more was asked of each than it has.
-        missing: MIPS seconds that were missing on full hosts.
-        missing_slow_cores: The same on cores that are too slow.
-        missing_migrations: The same because of migrations.
-        requested: MIPS seconds that were asked for.
-        powered_on: Seconds for which each host was not asleep.
+        underserved: Seconds for which each host served less than requested.
+        overloaded: Seconds for which more was requested of each host than it has.
+        missing: MIPS seconds missing on full hosts.
+        missing_slow_cores: MIPS seconds missing because cores were too slow.
+        missing_migrations: MIPS seconds missing because of migrations.
+        requested: MIPS seconds requested.
+        powered_on: Seconds for which each host was not powered off.
     """
 
     hosts: HostSpecs
@@ -107,13 +107,13 @@ class MetricsRecorder:
     def add_interval(
         self, seconds: float, requested: Floats, unserved: Floats, active: Mask
     ) -> None:
-        """Add *seconds* seconds in which nothing changes.
+        """Add *seconds* in which nothing changes.
 
         Args:
-            seconds: How long.
-            requested: MIPS asked of each host, as far as its cores are fast enough.
-            unserved: MIPS asked for beyond what its cores give.
-            active: Whether each has guests.
+            seconds: Duration.
+            requested: MIPS requested of each host, as far as its cores are fast enough.
+            unserved: MIPS requested beyond that.
+            active: True for hosts with guests.
         """
         cpu = self.hosts.cpu
         watts = self.hosts.power(requested / cpu)
@@ -135,14 +135,14 @@ class MetricsRecorder:
         before: tuple[float, float, bool],
         after: tuple[float, float, bool],
     ) -> None:
-        """Replace what was added of *host* for the last *seconds* seconds.
+        """Replace the contribution of *host* to the last *seconds*.
 
         Args:
-            host: Which host.
-            seconds: Seconds until the end of what was added.
-            before: MIPS asked, MIPS beyond its cores, and whether it has guests, as
-                was added.
-            after: The same as it was.
+            host: Row of the host.
+            seconds: Seconds until the end of the interval that was added.
+            before: MIPS requested, MIPS beyond its cores, and True with guests, as
+                they were added.
+            after: The correct values.
         """
         for sign, (requested, unserved, active) in ((-1.0, before), (1.0, after)):
             if not active:
@@ -158,7 +158,7 @@ class MetricsRecorder:
             self.missing_slow_cores += sign * seconds * unserved
 
     def add_idle(self, host: int, seconds: float, watts: float) -> None:
-        """Add *seconds* seconds in which *host* is on and has no guests."""
+        """Add *seconds* in which *host* is on without guests."""
         self.joules += seconds * watts
         self.powered_on[host] += seconds
 
@@ -174,11 +174,11 @@ class MetricsRecorder:
         """Return the metrics.
 
         Args:
-            seconds: How long was simulated.
-            guests: How many there are.
-            durations: How long each migration took that is over.
-            in_flight: How many are not.
-            power_actions: How many hosts were put to sleep, and how many woken.
+            seconds: Simulated seconds.
+            guests: Number of guests.
+            durations: Durations of the completed migrations.
+            in_flight: Number of running migrations.
+            power_actions: Number of power-offs and of power-ons.
         """
         active_time = float(self.active.sum())
         slatah = _ratio(float(self.underserved.sum()), active_time)
@@ -225,17 +225,17 @@ def _ratio(part: float, total: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CumulativeMetrics:
-    """What has been added up since the beginning.
+    """Sums since the start of the run.
 
     Attributes:
-        seconds: How long that is.
+        seconds: Simulated seconds.
         joules: Energy of all hosts.
-        powered_on: Host seconds in which hosts were not asleep.
-        active: Host seconds in which they had guests.
-        overloaded: Host seconds in which more was asked of them than they have.
-        requested: MIPS seconds that guests asked for.
-        capacity: MIPS seconds that active hosts had.
-        migrations: How many were decided.
+        powered_on: Host seconds not powered off.
+        active: Host seconds with guests.
+        overloaded: Host seconds with more requested than available.
+        requested: MIPS seconds requested by guests.
+        capacity: MIPS seconds of active hosts.
+        migrations: Number of selected migrations.
     """
 
     seconds: float
@@ -249,21 +249,19 @@ class CumulativeMetrics:
 
 
 IntervalObserver = Callable[[CumulativeMetrics, Floats], None]
-
-
-"""Called after each interval; the second is the load of each host at its end: what
-is asked of it as part of its CPU, 0 without guests, NaN while it sleeps."""
+"""Called after each interval. The second argument is the load of each host at its
+end, as a fraction of its CPU: 0 without guests, NaN while powered off."""
 
 
 def pareto_front(first: Sequence[float], second: Sequence[float]) -> Mask:
-    """Return which points no other point beats.
+    """Return True for the points that no other point dominates.
 
-    A point beats another when it is better in one measure and no worse in the other.
-    What is not known (NaN) neither beats nor is on the front.
+    A point dominates another if it is better in one metric and no worse in the other.
+    Points with NaN neither dominate nor are on the front.
 
     Args:
-        first: One measure of each point; less is better.
-        second: The other.
+        first: One metric of each point; less is better.
+        second: The other metric; less is better.
     """
     x, y = np.array(first, np.float64), np.array(second, np.float64)
     known = ~(np.isnan(x) | np.isnan(y))
@@ -272,7 +270,7 @@ def pareto_front(first: Sequence[float], second: Sequence[float]) -> Mask:
     for index in np.lexsort((y, x)).tolist():
         if not known[index]:
             continue
-        # In this order a point is beaten only by what came before.
+        # In this order, only earlier points can dominate a point.
         if y[index] < best:
             best, best_at = y[index], x[index]
             front[index] = True

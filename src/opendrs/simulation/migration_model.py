@@ -1,4 +1,4 @@
-"""Duration of actions: pre-copy of memory, and how fast guests write to it."""
+"""Duration of actions: pre-copy of memory, and dirty rates of guests."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from typing import Protocol
 from opendrs.model import Guest
 from opendrs.ports import Progress
 
-MIN_TRANSFER = 64 << 20  # bytes: not even an idle guest has less to transfer
+MIN_TRANSFER = 64 << 20  # bytes: even an idle guest transfers at least this
 
 
 class TimedOperation(Protocol):
-    """Something that is under way, and asks for attention at certain times.
+    """Operation that takes time and has events.
 
-    The bandwidth, in bytes a second, is constant between these times.
+    The bandwidth, in bytes per second, is constant between events.
     """
 
     def time_to_event(self, bandwidth: float) -> float:
-        """Return the seconds until something about it changes by itself."""
+        """Return the seconds until the next event."""
 
     def run(self, seconds: float, bandwidth: float) -> None:
-        """Let *seconds* pass, no more than `time_to_event` said."""
+        """Let *seconds* pass, at most `time_to_event`."""
 
     def handle_event(self, bandwidth: float) -> bool:
-        """Do what is due, if anything is; return whether all is done."""
+        """Handle the event that is due, if any; return True at the end."""
 
     def progress(self, bandwidth: float) -> Progress:
-        """Return how far it is."""
+        """Return the progress of the operation."""
 
     @property
     def received(self) -> int:
-        """Return the bytes of memory that the target holds already."""
+        """Return the bytes of memory that the target has received."""
 
 
 @dataclass(slots=True)
 class FixedDuration:
-    """Something that takes a fixed time and sends nothing, such as a restart."""
+    """Operation of fixed duration without a transfer, such as a restart."""
 
     remaining: float
 
@@ -51,11 +51,11 @@ class FixedDuration:
         self.remaining -= seconds
 
     def handle_event(self, bandwidth: float) -> bool:  # noqa: ARG002 - a Protocol
-        """Return whether the time is over."""
+        """Return True if the time is over."""
         return self.remaining <= 0
 
     def progress(self, bandwidth: float) -> Progress:  # noqa: ARG002 - a Protocol
-        """Return nothing: there is nothing to count."""
+        """Return an empty progress: nothing is transferred."""
         return Progress()
 
     @property
@@ -65,22 +65,23 @@ class FixedDuration:
 
 
 class PreCopy:
-    """The memory of a running guest on its way, round after round.
+    """Pre-copy of the memory of a running guest, in rounds.
 
-    The first round sends all memory, each further one what was written while
-    the one before was sent. When the rest can be sent within the downtime, the
-    guest stands still for it. A guest that writes faster than it is sent never
-    comes to that, unless all it writes to is small enough.
+    The first round sends all memory. Each further round sends the pages written during
+    the round before. When the rest can be sent within the downtime, the guest is paused
+    and the rest is sent. A guest with a dirty rate above the bandwidth does not
+    converge,
+    unless its working set is small enough.
 
     Args:
         memory: Bytes in use.
-        dirty_rate: Bytes a second that the guest writes anew.
-        working_set: Bytes that are written to again and again.
-        downtime: Seconds for which the guest may stand still.
+        dirty_rate: Bytes per second that the guest writes.
+        working_set: Bytes that are written repeatedly.
+        downtime: Seconds for which the guest may be paused.
 
     Source:
-        Clark et al., Live Migration of Virtual Machines (NSDI 2005); the
-        stopping condition is QEMU's, and so is its downtime of 0.3 s.
+        Clark et al., Live Migration of Virtual Machines (NSDI 2005). The stopping
+        condition and the downtime of 0.3 s are those of QEMU.
     """
 
     def __init__(
@@ -100,11 +101,11 @@ class PreCopy:
         self._paused = False
 
     def time_to_event(self, bandwidth: float) -> float:
-        """Return the seconds until this round is sent."""
+        """Return the seconds until the current round is sent."""
         return self._remaining / bandwidth if bandwidth > 0 else math.inf
 
     def run(self, seconds: float, bandwidth: float) -> None:
-        """Send for *seconds*, while the guest goes on writing."""
+        """Send for *seconds*, while the guest keeps writing."""
         sent = min(self._remaining, bandwidth * seconds)
         self._remaining -= sent
         self._sent += sent
@@ -113,7 +114,7 @@ class PreCopy:
             self._dirty = min(self.working_set, written)
 
     def handle_event(self, bandwidth: float) -> bool:
-        """Begin the next round if this one is sent; return whether it was the last."""
+        """Start the next round if this one is sent; return True after the last."""
         if self._remaining >= 1:
             return False
         if self._paused:
@@ -123,7 +124,7 @@ class PreCopy:
         return False
 
     def progress(self, bandwidth: float) -> Progress:
-        """Return what is sent and what remains, as QEMU counts it."""
+        """Return the sent and remaining bytes, as QEMU counts them."""
         remaining = int(self._remaining + self._dirty)
         return Progress(
             total=int(self._sent) + remaining,
@@ -135,7 +136,7 @@ class PreCopy:
 
     @property
     def received(self) -> int:
-        """Return the bytes the target holds: never more than the guest has."""
+        """Return the bytes on the target, at most the memory of the guest."""
         return min(self._memory, int(self._sent))
 
 
@@ -146,13 +147,13 @@ MAX_DIRTY_RATE = 160.0 * MIB
 
 @dataclass(frozen=True, slots=True)
 class GuestBehavior:
-    """How one guest behaves.
+    """Memory and load behavior of one guest.
 
     Attributes:
-        dirty_rate: Bytes of memory written anew per second.
-        working_set: Part of the memory in use, in [0, 1], that is written to.
-        phase: Where in the swing of its load the guest begins, in [0, 1].
-        period: Seconds between two peaks of its load.
+        dirty_rate: Bytes of memory written per second.
+        working_set: Fraction of the memory in use, in [0, 1], that is written to.
+        phase: Initial phase of the load variation, in [0, 1].
+        period: Seconds between two peaks of the load.
     """
 
     dirty_rate: float
@@ -161,9 +162,9 @@ class GuestBehavior:
     period: float
 
     def load_variation(self, elapsed: float) -> float:
-        """Return how its load stands after *elapsed* seconds, from -2 to 2.
+        """Return the load variation after *elapsed* seconds, in [-2, 2].
 
-        It is 0 in the beginning, so that the load is then as it was drawn.
+        It is 0 at the start, so that the load is then as it was drawn.
         """
         full_cycle = 2 * math.pi
         return math.sin(full_cycle * (elapsed / self.period + self.phase)) - math.sin(
@@ -172,8 +173,8 @@ class GuestBehavior:
 
 
 def guest_behavior(guest: Guest, seed: int) -> GuestBehavior:
-    """Return how *guest* behaves in the world of that *seed*."""
-    # By name, so that one guest more or less changes nothing for the others.
+    """Return the behavior of *guest* for that *seed*."""
+    # Drawn by name, so that adding a guest does not change the others.
     rng = random.Random(f"{seed}:{guest.id}")  # noqa: S311 - no secret
     rate = rng.lognormvariate(math.log(TYPICAL_DIRTY_RATE), 0.9)
     return GuestBehavior(

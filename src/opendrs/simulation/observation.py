@@ -1,4 +1,4 @@
-"""What can be measured in a data centre."""
+"""Measurements of a simulated data center."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from opendrs.model import (
     Usage,
 )
 
-STALL_FREE_LOAD = 0.5  # load up to which hardly anything waits
-STALL_PER_LOAD = 0.4  # share of time that work waits, per load above that
+STALL_FREE_LOAD = 0.5  # load up to which tasks hardly wait
+STALL_PER_LOAD = 0.4  # increase of the stalled share of time, per load above that
 
 
 class SimulatedMetrics:
-    """Measures a data centre by what has changed since the beginning.
+    """Measurements of a data center, derived from its changes since the start.
 
     Args:
-        initial: The data centre in the beginning.
+        initial: Initial state of the data center.
     """
 
     def __init__(self, initial: Snapshot) -> None:
@@ -41,7 +41,7 @@ class SimulatedMetrics:
         }
 
     def guest(self, guest: Guest, age: float, factor: float) -> Guest:
-        """Return *guest* with *factor* times its load, *age* seconds older."""
+        """Return *guest* with *factor* times its load and *age* seconds more uptime."""
         running = guest.state is GuestState.RUNNING
         uptime = guest.uptime
         return replace(
@@ -53,12 +53,12 @@ class SimulatedMetrics:
     def node(
         self, node: Node, guests: Iterable[Guest], received: Mapping[GuestId, int]
     ) -> Node:
-        """Return *node* as its sensors show it, under the load of *guests*.
+        """Return *node* with its measurements under the load of *guests*.
 
         Args:
-            node: The node as it is.
+            node: State of the node.
             guests: All guests, measured.
-            received: The bytes of each guest under way that are there already.
+            received: Bytes already received of each migrating guest.
         """
         if node.state in (NodeState.OFFLINE, NodeState.UNKNOWN):
             return replace(node, usage=Usage(), pressure=Pressure(), load_average=None)
@@ -76,7 +76,7 @@ class SimulatedMetrics:
     def snapshot(
         self, now: datetime, nodes: Iterable[Node], guests: Iterable[Guest]
     ) -> Snapshot:
-        """Return all that was measured *now*."""
+        """Return the snapshot of all measurements at *now*."""
         measured = {node.id: node for node in nodes}
         return replace(
             self._initial,
@@ -86,10 +86,10 @@ class SimulatedMetrics:
         )
 
     def _with_stall(self, guest: Guest, nodes: Mapping[NodeId, Node]) -> Guest:
-        """Return *guest* with the time it waits for the cpu of its node.
+        """Return *guest* with its CPU stall on its node.
 
-        It waits for longer as everybody there does; what it waited for on a node
-        without stalls is its own doing, and goes along.
+        The stall is scaled by that of the node. A stall measured on a node without
+        stalls is caused by the guest itself, and stays with it.
         """
         initial_stall = guest.pressure.cpu
         initial_load = _load(self._initial.nodes[self._initial.guests[guest.id].node])
@@ -107,7 +107,7 @@ class SimulatedMetrics:
 
 
 def _load(node: Node) -> float | None:
-    """Return the part of its cores that *node* uses, but for noise; None if unknown."""
+    """Return the used fraction of the cores of *node*; None if unknown."""
     if node.capacity is None or node.usage.cpu is None:
         return None
     return round(node.usage.cpu / node.capacity.cpu, 9)
@@ -118,7 +118,7 @@ def node_demand(
 ) -> tuple[float, int]:
     """Return the cores and bytes that *guests* use on *node*.
 
-    What was not measured of a guest is left out, in the beginning as later.
+    Values that were not measured are omitted, at the start as later.
     """
     cpu, memory = 0.0, 0
     for guest in guests:
@@ -131,7 +131,7 @@ def node_demand(
 
 
 def _minus(usage: Usage, guests: tuple[float, int]) -> tuple[float | None, int | None]:
-    """Return what the node uses for itself; below 0 when sampled at odds."""
+    """Return the usage outside guests; negative if sampled inconsistently."""
     return (
         None if usage.cpu is None else usage.cpu - guests[0],
         None if usage.memory is None else usage.memory - guests[1],
@@ -184,7 +184,7 @@ def _pressure(node: Node, initial: Usage, now: Usage) -> Pressure:
 def _stall(
     initial_stall: Stall, initial: float | None, now: float | None, capacity: float
 ) -> Stall:
-    """Return the stall that was drawn, moved by what the load has done since."""
+    """Return the initial stall, changed by the change of the load since."""
     if initial_stall.some is None or initial is None or now is None:
         return initial_stall
     change = stall_at_load(now / capacity) - stall_at_load(initial / capacity)
@@ -195,5 +195,5 @@ def _stall(
 
 
 def stall_at_load(load: float) -> float:
-    """Return the share of time, in [0, 1], that work waits at a *load*."""
+    """Return the share of time, in [0, 1], in which tasks are stalled at *load*."""
     return min(1.0, max(0.0, load - STALL_FREE_LOAD) * STALL_PER_LOAD)

@@ -1,4 +1,4 @@
-"""Placement of simulated guests: initial placement, anti-affinity, migrations in flight."""
+"""Placement of simulated guests: initial placement, exclusion groups, migrations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from opendrs.simulation.workload import Integers, Mask
 
 
 class ExclusionGroups:
-    """The hosts that are open to each guest: those without one of its group.
+    """Target filter by anti-affinity groups: one member per host.
 
     Args:
         group: Number of the group of each guest; -1 for none.
-        hosts: How many hosts there are.
+        hosts: Number of hosts.
     """
 
     def __init__(self, group: Integers, hosts: int) -> None:
@@ -32,12 +32,12 @@ class ExclusionGroups:
         self._target: dict[int, int] = {}
 
     def begin(self, host: Integers, migrations: Iterable[InFlightMigration]) -> None:
-        """Begin a decision: each guest is on its *host*, or also bound for another."""
+        """Start a decision with the host of each guest and the running migrations."""
         self._host = host.copy()
         self._target = {migration.guest: migration.target for migration in migrations}
 
     def allowed_targets(self, guest: int) -> Mask:
-        """Return which hosts *guest* may go to."""
+        """Return the hosts to which *guest* may migrate."""
         group = self._group[guest]
         if group < 0:
             return self._all
@@ -49,20 +49,20 @@ class ExclusionGroups:
         return allowed
 
     def record_move(self, guest: int, target: int) -> None:
-        """Take note that *guest* is on *target* now."""
+        """Record that *guest* is on *target* now."""
         self._host[guest] = target
 
 
 def initial_placement(
     hosts: HostSpecs, guests: GuestSpecs, target_filter: TargetFilter
 ) -> Integers:
-    """Return where each guest begins, when nothing is known of its load.
+    """Return the initial host of each guest, when its load is unknown.
 
-    The thriftiest host that has room for all it may ever use; where there is none
-    any more, of those with the memory the one whose CPU is promised the least.
+    The most efficient host with enough uncommitted CPU is selected. If there is none,
+    the host with the least committed CPU of those with enough memory.
 
     Raises:
-        ConfigurationError: A guest finds no memory.
+        ConfigurationError: No host has enough memory for a guest.
     """
     order = np.argsort(hosts.watts[hosts.curve, -1] / hosts.cpu, kind="stable")
     total, memory = hosts.cpu[order], hosts.memory[order].copy()
@@ -73,7 +73,8 @@ def initial_placement(
         feasible = (memory >= size) & target_filter.allowed_targets(guest)[order]
         if not feasible.any():
             raise ConfigurationError(
-                f"guest {guest + 1} of {len(host)} finds no room on {len(cpu)} hosts"
+                f"guest {guest + 1} of {len(host)}: does not fit on {len(cpu)} hosts; "
+                "add hosts or memory"
             )
         fits = feasible & (cpu >= mips)
         free_cpu = np.where(feasible, cpu / total, -np.inf)
@@ -87,7 +88,7 @@ def initial_placement(
 
 @dataclass(frozen=True, slots=True)
 class InFlightMigration:
-    """A guest on its way; in seconds since the beginning."""
+    """Running or scheduled migration; times in seconds since the start."""
 
     guest: int
     target: int

@@ -1,4 +1,4 @@
-"""The data centre as a platform, and its faults."""
+"""Simulated data center as a platform, with fault injection."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from opendrs.simulation.datacenter import LINK_BANDWIDTH, Datacenter
 
 
 class SimulatedPlatform:
-    """A simulated cluster, as `opendrs.ports.Platform`.
+    """Simulated cluster that implements `opendrs.ports.Platform`.
 
     Args:
-        initial: The cluster in the beginning.
-        clock: Tells how far things have come; it may be read by others too.
-        name: What the cluster is called.
-        seed: Draws how guests behave.
-        bandwidth: Bytes a second over the link of one node.
-        load_variation: Part of its cpu use, in [0, 0.5], by which a guest's load varies.
+        initial: Initial state of the cluster.
+        clock: Clock that drives the simulation; may be shared.
+        name: Name of the cluster.
+        seed: Seed for the behavior of the guests.
+        bandwidth: Bytes per second on the link of one node.
+        load_variation: Amplitude of a guest's load variation, as a fraction of its CPU
+            usage, in [0, 0.5].
     """
 
-    def __init__(  # noqa: PLR0913 - each a property of the simulated world
+    def __init__(  # noqa: PLR0913 - each a property of the simulation
         self,
         initial: Snapshot,
         clock: Clock,
@@ -36,7 +37,7 @@ class SimulatedPlatform:
         self._clock = clock
         self._reachable = True
         self._tasks: dict[TaskId, Action] = {}
-        # The snapshot may be old: the simulated world begins now.
+        # The snapshot may be old: simulated time starts now.
         self._started_at = clock.monotonic()
         self._datacenter = Datacenter(
             initial, seed=seed, bandwidth=bandwidth, load_variation=load_variation
@@ -44,71 +45,71 @@ class SimulatedPlatform:
 
     @property
     def name(self) -> str:
-        """Return what the cluster is called."""
+        """Return the name of the cluster."""
         return self._name
 
     def observe(self) -> Snapshot:
-        """Return the cluster as it is now."""
+        """Return the current snapshot of the cluster."""
         return self._reachable_datacenter().observe(self._clock.now())
 
     def start(self, action: Action) -> TaskId:
-        """Start *action* and return at once."""
+        """Start *action* and return its task."""
         self._reachable_datacenter().start(action)
         return self._task_id(action)
 
     def find(self, action: Action) -> TaskId:
-        """Return the task that *action* would have been given."""
+        """Return the task that *action* would have."""
         self._reachable_datacenter()
         return self._task_id(action)
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Return how *task* stands."""
+        """Return the status of *task*."""
         datacenter = self._reachable_datacenter()
         action = self._tasks.get(task)
         running = datacenter.running_action(action) if action is not None else None
         if running is None:
-            return TaskStatus(TaskState.LOST, f"{task} is not known")
+            return TaskStatus(TaskState.LOST, f"{task} is unknown")
         if not running.is_running:
             return TaskStatus(running.state, running.detail)
         progress = running.operation.progress(datacenter.bandwidth_of(running))
         return TaskStatus(TaskState.RUNNING, progress=progress)
 
     def abort(self, task: TaskId) -> None:
-        """Ask for *task* to be given up."""
+        """Request the abort of *task*."""
         datacenter = self._reachable_datacenter()
         if task in self._tasks:
-            datacenter.abort(self._tasks[task], "given up on request")
+            datacenter.abort(self._tasks[task], "aborted on request")
 
     def fail_node(self, node: NodeId) -> None:
-        """Let *node* die, and the guests on it."""
+        """Fail *node* and the guests on it."""
         self._advanced_datacenter().fail_node(node)
 
     def cut_link(self, node: NodeId) -> None:
-        """Cut the link of *node*: its guests run on, and none comes or goes."""
+        """Cut the link of *node*: its guests keep running, but cannot migrate."""
         self._advanced_datacenter().cut_link(node)
 
     def restore_link(self, node: NodeId) -> None:
-        """Mend the link of *node*."""
+        """Restore the link of *node*."""
         self._advanced_datacenter().restore_link(node)
 
     def make_non_converging(self, guest: GuestId) -> None:
-        """Let *guest* write more than can be sent, from its next migration on."""
+        """Let *guest* dirty memory faster than it can be sent."""
         self._advanced_datacenter().make_non_converging(guest)
 
     def forget_task(self, action: Action) -> None:
-        """Lose the memory of *action*: its task is then lost."""
+        """Forget *action*: its task is then lost."""
         self._advanced_datacenter().forget_task(action)
 
     def disconnect(self) -> None:
-        """Answer nothing from now on, while the world goes its way."""
+        """Make the platform unreachable; simulated time continues."""
         self._reachable = False
 
     def reconnect(self) -> None:
-        """Answer again."""
+        """Make the platform reachable again."""
         self._reachable = True
 
     def schedule_fault(self, seconds: float, fault: Callable[[], None]) -> None:
-        """Let *fault*, such as a `kill`, happen *seconds* from now."""
+        """Schedule *fault*, such as `fail_node`, in *seconds* from now."""
         self._advanced_datacenter().schedule_fault(seconds, fault)
 
     def _reachable_datacenter(self) -> Datacenter:

@@ -1,4 +1,4 @@
-"""Arrays of a simulated cluster that the policy decides on."""
+"""Arrays of a simulated cluster for the policy."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from opendrs.simulation.workload import Floats, Integers, Mask, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyInput:
-    """A data centre when so many intervals are over, and only they are known.
+    """State of a simulated cluster after some intervals; only those are known.
 
     Attributes:
-        policy: Who looks.
-        workload: What guests ask for.
+        policy: Policy that decides.
+        workload: CPU requested by the guests.
         hosts: The hosts.
         guests: The guests.
-        host: Where each guest is.
-        migrations: Who is on the way; on both hosts, as memory and CPU go.
-        migrated_at: When each guest last arrived somewhere, in seconds.
-        powered_on: Which hosts are on.
-        step: How many intervals are over.
+        host: Host of each guest.
+        migrations: Migrations in progress; their memory and CPU count on both hosts.
+        migrated_at: End of each guest's last migration, in seconds.
+        powered_on: True for hosts that are on.
+        step: Number of completed intervals.
     """
 
     policy: Consolidate
@@ -41,7 +41,7 @@ class PolicyInput:
     step: int
 
     def guest_arrays(self) -> GuestArrays:
-        """Return the guests."""
+        """Return the guests as arrays."""
         step = self.step
         width = min(self.policy.history_length, step)
         samples = self.workload.cpu[:, step - width : step] * self.guests.cpu[:, None]
@@ -62,14 +62,14 @@ class PolicyInput:
         )
 
     def _memory_usage(self, step: int) -> Floats:
-        """Return the MB each guest uses; all it may where that was not recorded."""
+        """Return the MB used by each guest; its limit if usage was not recorded."""
         if self.workload.memory is None:
             return self.guests.memory
         usage: Floats = self.workload.memory[:, step] * self.guests.memory
         return usage
 
     def node_arrays(self) -> NodeArrays:
-        """Return the hosts."""
+        """Return the hosts as arrays."""
         step = self.step
         hosts, width = len(self.hosts.cpu), min(self.policy.history_length, step)
         overhead = np.zeros((hosts, width))

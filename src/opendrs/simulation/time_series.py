@@ -1,4 +1,4 @@
-"""A run interval by interval, kept only when somebody asks for it."""
+"""Time series of a run, recorded on request."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from opendrs.simulation.workload import Floats
 
 Float32Array = npt.NDArray[np.float32]
 
-MAX_FRAMES = 1000  # of a film; a picture shows no more
+MAX_FRAMES = 1000  # frames of a recording; a plot cannot show more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSeries:
-    """What happened in each interval; all columns of shape (intervals,).
+    """Metrics of each interval; all columns of shape (intervals,).
 
     Attributes:
-        time_s: Seconds from the beginning of the run to that of the interval.
-        seconds: How long the interval is.
-        hosts_on: How many hosts were not asleep, on average.
-        active_hosts: How many had guests, on average.
-        overloaded_hosts: Of how many more was asked than they have, on average.
-        power_w: Watts that all hosts drew, on average.
+        time_s: Seconds from the start of the run to the start of the interval.
+        seconds: Duration of the interval.
+        hosts_on: Mean number of hosts that were not powered off.
+        active_hosts: Mean number of hosts with guests.
+        overloaded_hosts: Mean number of hosts with more CPU requested than they have.
+        power_w: Mean power of all hosts in watts.
         energy_kwh: Energy of all hosts.
-        load: CPU that guests asked for, as part of that of the active hosts; NaN
-            where none was active.
-        migrations: How many were decided.
+        load: CPU requested by guests, as a fraction of that of the active hosts; NaN
+            if none was active.
+        migrations: Number of selected migrations.
     """
 
     time_s: Floats
@@ -50,7 +50,7 @@ class TimeSeries:
 
     @staticmethod
     def from_cumulative(sums: Mapping[str, Floats]) -> TimeSeries:
-        """Return what came between one row of *sums* and the next."""
+        """Return the differences between consecutive rows of *sums*."""
         increments = {
             name: np.diff(column, prepend=0.0) for name, column in sums.items()
         }
@@ -73,20 +73,19 @@ class TimeSeries:
 
 
 def _mean(sums: Floats, seconds: Floats) -> Floats:
-    # Rounding leaves a little less than nothing where nothing came.
+    # Rounding errors can leave a small negative value in an interval without events.
     return np.maximum(sums / seconds, 0.0)
 
 
 @dataclass(slots=True)
 class LoadFrames:
-    """The load of each host over time, in not too many frames.
+    """Load of each host over time, in a limited number of frames.
 
-    When there are too many, two at a time are made one: the mean of a host over
-    the time it was on.
+    At the limit, pairs of frames are merged: the mean over the time a host was on.
 
     Attributes:
-        max_frames: How many frames are kept at most; an even number.
-        intervals_per_frame: How many intervals a frame covers; the last may cover fewer.
+        max_frames: Largest number of frames; even.
+        intervals_per_frame: Number of intervals per frame; the last may have fewer.
     """
 
     max_frames: int = MAX_FRAMES
@@ -95,7 +94,7 @@ class LoadFrames:
     _pending: list[Floats] = field(default_factory=list)
 
     def add(self, load: Floats) -> None:
-        """Add the load of each host in a further interval; NaN where asleep."""
+        """Add the load of each host in the next interval; NaN while powered off."""
         self._pending.append(load)
         if len(self._pending) < self.intervals_per_frame:
             return
@@ -115,7 +114,7 @@ class LoadFrames:
 
 
 def _mean_load(loads: Float32Array) -> Float32Array:
-    """Return the mean of each column over what is not NaN; NaN without any."""
+    """Return the mean of each column without NaN; NaN if all are."""
     known = ~np.isnan(loads)
     count = known.sum(axis=0)
     mean = np.full(loads.shape[1], np.nan, np.float32)
@@ -125,10 +124,10 @@ def _mean_load(loads: Float32Array) -> Float32Array:
 
 
 class TimeSeriesRecorder:
-    """A watcher who keeps what it is told.
+    """Interval observer that records a time series.
 
     Args:
-        with_frames: Whether to keep the load of each host too.
+        with_frames: True to also record the load of each host.
     """
 
     def __init__(self, *, with_frames: bool = False) -> None:
@@ -136,14 +135,14 @@ class TimeSeriesRecorder:
         self._frames = LoadFrames() if with_frames else None
 
     def __call__(self, sums: CumulativeMetrics, load: Floats) -> None:
-        """Keep what has come of an interval."""
+        """Record the result of an interval."""
         if not self._rows or sums.seconds > self._rows[-1].seconds:
             self._rows.append(sums)
             if self._frames is not None:
                 self._frames.add(load)
 
     def time_series(self) -> TimeSeries:
-        """Return what happened in each interval."""
+        """Return the metrics of each interval."""
         names = [column.name for column in fields(CumulativeMetrics)]
         rows = [[getattr(row, name) for name in names] for row in self._rows]
         table = np.array(rows, np.float64).reshape(-1, len(names))
@@ -151,5 +150,5 @@ class TimeSeriesRecorder:
 
     def load_frames(self) -> LoadFrames:
         """Return the load of each host over time."""
-        assert self._frames is not None  # noqa: S101 - it was asked for
+        assert self._frames is not None  # noqa: S101 - recorded with frames
         return self._frames

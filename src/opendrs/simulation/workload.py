@@ -10,38 +10,38 @@ import numpy.typing as npt
 
 from opendrs.errors import ConfigurationError, ModelError
 
-MIN_SAMPLES = 2  # samples
+MIN_SAMPLES = 2
 
 
 class CpuUnit(StrEnum):
-    """What the CPU of a guest is told in."""
+    """Unit of the CPU of a guest."""
 
     MIPS = "mips"
-    CORES = "cores"  # as fast as those of the slowest host
-    LARGEST_HOST = "largest host"  # part of it
+    CORES = "cores"  # of the slowest host
+    LARGEST_HOST = "largest host"  # fraction of its CPU
 
 
 class MemoryUnit(StrEnum):
-    """What the memory of a guest is told in."""
+    """Unit of the memory of a guest."""
 
     MB = "mb"
-    LARGEST_HOST = "largest host"  # part of it
+    LARGEST_HOST = "largest host"  # fraction of its memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSizes:
-    """How large guests are, as their trace tells; each of shape (guests,).
+    """Sizes of guests as recorded in a trace; each of shape (guests,).
 
     Attributes:
-        cpu: All of the CPU of each, above 0.
-        cpu_unit: What that is told in.
-        cores: How many cores each can use at once, at least 1; None for as many as
+        cpu: Total CPU of each guest, above 0.
+        cpu_unit: Unit of `cpu`.
+        cores: Number of cores each can use at once, at least 1; None for as many as
             its CPU needs.
-        memory: All of the memory of each, above 0; None where the trace does not tell.
-        memory_unit: What that is told in.
+        memory: Total memory of each guest, above 0; None if not recorded.
+        memory_unit: Unit of `memory`.
 
     Raises:
-        ModelError: A size is not above 0, or there is not one for each guest.
+        ModelError: A size is not above 0, or their number is not that of the guests.
     """
 
     cpu: Floats
@@ -56,31 +56,34 @@ class GuestSizes:
             if values is None:
                 continue
             if values.shape != self.cpu.shape or values.ndim != 1:
-                raise ModelError(f"sizes: there is not one {name} for each guest")
+                raise ModelError(
+                    f"sizes: {name}: expected shape {self.cpu.shape}, "
+                    f"got {values.shape}"
+                )
             if not ((values > 0) & (values < np.inf)).all():
-                raise ModelError(f"sizes: {name} must be above 0")
+                raise ModelError(f"sizes: {name}: expected numbers above 0")
         if self.cores is not None and (self.cores < 1).any():
-            raise ModelError("sizes: a guest has at least 1 core")
+            raise ModelError("sizes: cores: expected at least 1 core for each guest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The load of guests, sample by sample.
+    """Load of guests over time.
 
-    A sample is the mean over the interval that begins with it.
+    A sample is the mean over the interval that starts with it.
 
     Attributes:
-        names: The guests, in the order they are numbered in.
-        cpu: CPU of each, as part of its own; shape (guests, samples).
-        memory: Memory of each in use, as part of its own; None where it was not
-            recorded: then each is taken to use all of it.
-        sizes: How large they are; None where the trace does not tell.
-        interval: Seconds from one sample to the next.
-        notes: What was changed in reading.
+        names: Names of the guests, in the order of the rows.
+        cpu: CPU of each guest, as a fraction of its own; shape (guests, samples).
+        memory: Memory usage of each guest, as a fraction of its own; None if not
+            recorded: then each is assumed to use all of it.
+        sizes: Sizes of the guests; None if not recorded.
+        interval: Seconds between samples.
+        notes: Changes made while reading.
 
     Raises:
-        ModelError: There is not a row or a size for each guest, fewer than two
-            samples, or one that is not in [0, 1].
+        ModelError: The number of rows or sizes is not that of the guests, there are
+            fewer than two samples, or one is not in [0, 1].
     """
 
     names: tuple[str, ...]
@@ -97,37 +100,39 @@ class Workload:
             shape = values.shape
             if shape != (len(self.names), *shape[1:]) or shape[1] < MIN_SAMPLES:
                 raise ModelError(
-                    f"{name}: {len(self.names)} guests have no samples of {shape}"
+                    f"{name}: expected {len(self.names)} rows of at least "
+                    f"{MIN_SAMPLES} samples, got shape {shape}"
                 )
             if not ((values >= 0) & (values <= 1)).all():
-                raise ModelError(f"{name} must be in [0, 1]")
+                raise ModelError(f"{name}: expected numbers in [0, 1]")
         if self.memory is not None and self.memory.shape != self.cpu.shape:
-            raise ModelError("cpu and memory have not as many samples")
+            raise ModelError("memory: expected as many samples as cpu")
         if self.sizes is not None and len(self.sizes.cpu) != len(self.names):
-            raise ModelError("sizes: there is not one for each guest")
+            raise ModelError("sizes: expected one for each guest")
         if not 0 < self.interval < np.inf:
-            raise ModelError(f"the interval must be above 0 s, not {self.interval}")
+            raise ModelError(f"interval: expected more than 0 s, got {self.interval}")
 
 
 DAY = 86_400.0
 WEEK = 7 * DAY
 SAMPLE_INTERVAL = 300.0  # s
-MAX_SYNTHETIC_VALUE = 1000  # bursts a day, or times the load
-WEEKEND_FACTOR = 0.6  # of the load of other days
+MAX_SYNTHETIC_VALUE = 1000  # bursts per day, or multiples of the load
+WEEKEND_FACTOR = 0.6  # load relative to that of other days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSettings:
-    """What to draw; the same for the same seed.
+    """Settings of a synthetic workload; deterministic for a seed.
 
     Attributes:
-        guests: How many.
-        days: For how long.
-        group: How many guests at a time have the same busy hours.
-        load: Mean load on working days, without bursts, as part of the CPU of a guest.
-        noise: Standard deviation of what is no cycle, as part of the load.
-        bursts: How many bursts a guest has on a day, on average; half an hour each.
-        seed: Of all that is drawn.
+        guests: Number of guests.
+        days: Duration in days.
+        group: Number of consecutive guests with the same busy hours.
+        load: Mean load on working days without bursts, as a fraction of the CPU of a
+            guest.
+        noise: Standard deviation of the noise, as a fraction of the load.
+        bursts: Mean number of bursts per guest and day; half an hour each.
+        seed: Seed of all random numbers.
 
     Raises:
         ConfigurationError: A value is out of range.
@@ -144,21 +149,27 @@ class SyntheticSettings:
     def __post_init__(self) -> None:
         for name in ("guests", "days", "group"):
             if getattr(self, name) < 1:
-                raise ConfigurationError(f"{name} must be at least 1")
+                raise ConfigurationError(
+                    f"{name}: expected at least 1, got {getattr(self, name)}"
+                )
         if not 0 < self.load <= 1:
-            raise ConfigurationError(f"load must be in (0, 1], not {self.load}")
+            raise ConfigurationError(
+                f"load: expected a number in (0, 1], got {self.load}"
+            )
         for name in ("noise", "bursts"):
             if not 0 <= getattr(self, name) <= MAX_SYNTHETIC_VALUE:
                 raise ConfigurationError(
-                    f"{name} must be from 0 to {MAX_SYNTHETIC_VALUE}"
+                    f"{name}: expected a number from 0 to {MAX_SYNTHETIC_VALUE}, "
+                    f"got {getattr(self, name)}"
                 )
 
 
 def synthetic_workload(settings: SyntheticSettings) -> Workload:
-    """Return the workload that *settings* describes.
+    """Return the workload with these *settings*.
 
-    Days have a busy hour, the same for a group, by more or less for each guest;
-    two days in seven are quieter. Memory is steady but for a tenth that goes with CPU.
+    Each day has a busy hour, the same for a group, with a height that varies by guest.
+    Two days in seven have less load. Memory is constant except for a tenth that
+    follows the CPU.
     """
     rng = np.random.default_rng(settings.seed)
     samples = int(settings.days * DAY / SAMPLE_INTERVAL)
@@ -180,7 +191,7 @@ def synthetic_workload(settings: SyntheticSettings) -> Workload:
 
 
 def _daily_cycles(rng: np.random.Generator, time: Floats, groups: Integers) -> Floats:
-    """Return the part of its mean that each guest asks for, by hour and day."""
+    """Return the load of each guest relative to its mean, by hour and day."""
     count = int(groups.max()) + 1
     peak = rng.uniform(0, DAY, count)[groups][:, None]
     height = rng.uniform(0, 0.8, len(groups))[:, None]
@@ -191,7 +202,7 @@ def _daily_cycles(rng: np.random.Generator, time: Floats, groups: Integers) -> F
 
 
 def _add_bursts(rng: np.random.Generator, cpu: Floats, mean: float) -> None:
-    """Raise the load for half an hour at a time."""
+    """Add bursts of half an hour in place."""
     length = int(1800 / SAMPLE_INTERVAL)
     for guest, count in enumerate(rng.poisson(mean, len(cpu)).tolist()):
         for start in rng.integers(0, cpu.shape[1], count).tolist():

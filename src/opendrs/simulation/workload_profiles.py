@@ -1,4 +1,4 @@
-"""What the guests of a drawn cluster do for a living."""
+"""Workload profiles of the guests in the demo cluster."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ HOUR, DAY = 3600.0, 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadProfile:
-    """Guests that do the same.
+    """Guests with the same workload.
 
     Attributes:
-        name: Begins the name of each guest.
-        share: How many of sixty guests have this role.
-        cores: Limits of processor time that occur.
-        memory: Limits of memory that occur, in GiB.
-        cpu_usage: Least and most part of the cores in use.
-        kind: Virtual machines or containers.
-        mobility: How the guests move.
-        mobility_detail: Why they do not move live.
-        tags: What the operator says about them.
-        ha_managed: Whether an HA manager looks after them.
+        name: Prefix of the name of each guest.
+        share: Number of guests with this profile out of sixty.
+        cores: Possible CPU limits, in cores.
+        memory: Possible memory limits, in GiB.
+        cpu_usage: Least and largest used fraction of the cores.
+        kind: Virtual machine or container.
+        mobility: Mobility of the guests.
+        mobility_detail: Reason why they cannot migrate live.
+        tags: Tags of the guests.
+        ha_managed: True for guests managed by an HA manager.
     """
 
     name: str
@@ -135,12 +135,12 @@ PROFILES = (
 
 
 def assign_profiles(count: int) -> list[tuple[GuestId, WorkloadProfile]]:
-    """Return names and roles of *count* guests, in the usual proportions."""
+    """Return names and profiles of *count* guests, in proportion to the shares."""
     numbers = dict.fromkeys((profile.name for profile in PROFILES), 0)
     total = sum(profile.share for profile in PROFILES)
     assigned: list[tuple[GuestId, WorkloadProfile]] = []
     for position in range(1, count + 1):
-        # Whoever is furthest behind its share comes next.
+        # The profile that is furthest below its share comes next.
         profile = max(
             PROFILES, key=lambda r: r.share * position / total - numbers[r.name]
         )
@@ -154,7 +154,7 @@ def assign_profiles(count: int) -> list[tuple[GuestId, WorkloadProfile]]:
 def draw_guest(
     rng: random.Random, name: GuestId, profile: WorkloadProfile, node: NodeId
 ) -> Guest:
-    """Return a guest that runs in *profile* on *node*."""
+    """Return a running guest of *profile* on *node*."""
     limit = Resources(rng.choice(profile.cores), rng.choice(profile.memory) * GIB)
     cpu_usage = rng.uniform(*profile.cpu_usage)
     usage = Usage(

@@ -1,4 +1,4 @@
-"""Where the record is kept."""
+"""Stores of the controller: in memory, and in an SQLite file."""
 
 from opendrs.store.memory import MemoryStore as MemoryStore
 from opendrs.store.sqlite import SqliteStore as SqliteStore

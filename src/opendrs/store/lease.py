@@ -1,4 +1,4 @@
-"""The lease on a store file: one process at a time, in a file only its owner can read."""
+"""Lease on a store file, and private files that only the user can read."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PRIVATE = 0o600
 
 
 def open_private(path: Path) -> int:
-    """Return a handle to read and write the file *path*, which is made if absent.
+    """Return a file descriptor to read and write *path*; create it if absent.
 
-    In a directory that others may write, a symbolic link could lead to any file of
-    the user; it is refused.
+    Symbolic links are rejected: in a directory that others can write to, a link could
+    lead to any file of the user.
 
     Raises:
-        StoreError: It cannot be opened, or is not an ordinary file.
+        StoreError: The file cannot be opened, or is not a regular file.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
@@ -34,17 +34,15 @@ def open_private(path: Path) -> int:
         ) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise StoreError(
-            f"cannot open {display_path(path)}: it is not an ordinary file"
-        )
+        raise StoreError(f"cannot open {display_path(path)}: expected a regular file")
     return handle
 
 
 def require_readable(path: Path) -> None:
-    """Check that the file *path* can be read, without a wish to write to it.
+    """Check that the file *path* can be read; no permission to write is required.
 
     Raises:
-        StoreError: It cannot be opened, or is not an ordinary file.
+        StoreError: The file cannot be opened, or is not a regular file.
     """
     try:
         open_regular(path).close()
@@ -58,21 +56,21 @@ def _error_detail(error: OSError | ValueError) -> str:
     if not isinstance(error, OSError):
         return str(error)
     if error.errno == errno.ELOOP:
-        return "it is a symbolic link; remove it, or name the file that it leads to"
+        return "symbolic link; remove it, or name its target"
     return error.strerror or str(error)
 
 
-_MAX_PID_LENGTH = 20  # digits of a process id, and more
+_MAX_PID_LENGTH = 20  # digits; more than those of a process id
 
 
 class Lease:
-    """The right to write to a record, for as long as the process lives.
+    """Exclusive right of this process to write to a store.
 
-    It is a lock on a file beside the record, which the kernel takes back when
-    the process dies, in whatever way. The file tells who holds it.
+    The lease is a lock on a file beside the store. The kernel releases it when the
+    process ends, also by a signal. The file contains the process id of the holder.
 
     Args:
-        path: The file.
+        path: The lock file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,10 +78,10 @@ class Lease:
         self._handle: int | None = None
 
     def acquire(self) -> None:
-        """Take the lease.
+        """Acquire the lease without waiting.
 
         Raises:
-            LeaseLostError: Another process holds it; the message says which.
+            LeaseLostError: Another process holds the lease; with its process id.
             StoreError: The file cannot be opened, or is a symbolic link.
         """
         handle = open_private(self._path)
@@ -93,27 +91,27 @@ class Lease:
             holder = _holder_pid(handle)
             os.close(handle)
             raise LeaseLostError(
-                f"process {holder} is at work on this cluster; wait until it has "
-                f"ended (it holds {display_path(self._path)})"
+                f"store: locked by process {holder}: {display_path(self._path)}; "
+                "wait until the process has ended"
             ) from error
         self._handle = handle
         self._write_pid(handle)
 
     def release(self) -> None:
-        """Give the lease back, if it is held."""
+        """Release the lease if it is held."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
     def _write_pid(self, handle: int) -> None:
-        # Only for people to read: a full disk must not stop anybody here.
+        # Only informative: a full disk must not prevent the lease.
         with contextlib.suppress(OSError):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
 
 
 def _holder_pid(handle: int) -> str:
-    """Return the number of the process that has signed the file."""
+    """Return the process id in the lock file, or "unknown"."""
     with contextlib.suppress(OSError):
         signed = os.pread(handle, _MAX_PID_LENGTH, 0).strip()
         if signed.isdigit():

@@ -1,4 +1,4 @@
-"""The record in memory without a database: for dry runs and tests."""
+"""Store in memory without a database, for dry runs and tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opendrs.ports import CycleRecord, StepRecord
 
 
 class MemoryStore:
-    """What a controller remembers, for as long as the process lives."""
+    """Implementation of `opendrs.ports.Store` in the memory of the process."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
@@ -20,7 +20,7 @@ class MemoryStore:
         self._cycles: deque[tuple[str, datetime, str]] = deque(maxlen=MAX_CYCLES)
 
     def load(self, key: str) -> Mapping[str, object] | None:
-        """Return what was saved under *key*, or None."""
+        """Return the value saved under *key*, or None."""
         text = self._values.get(key)
         return None if text is None else value_from_text(text)
 
@@ -33,7 +33,7 @@ class MemoryStore:
         self._records[record.run, record.step] = record
 
     def unfinished(self) -> tuple[StepRecord, ...]:
-        """Return the records without an outcome, the oldest first."""
+        """Return the records without an outcome, oldest first."""
         return tuple(r for r in self._sorted_records() if r.outcome is None)
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
@@ -46,7 +46,7 @@ class MemoryStore:
         )
 
     def correct_times(self, now: datetime) -> int:
-        """Set the recorded times that are after *now* to *now*."""
+        """Set recorded times after *now* to *now*; return the number of changes."""
         corrected = {
             key: replace(
                 record,
@@ -63,16 +63,16 @@ class MemoryStore:
         return len(corrected) + ahead
 
     def records_of(self, run: str) -> tuple[StepRecord, ...]:
-        """Return the records of that run, the oldest first."""
+        """Return the records of *run*, oldest first."""
         return tuple(r for r in self._sorted_records() if r.run == run)
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        """Keep what was decided in a cycle; the oldest of many are forgotten."""
+        """Add the record of a cycle; keep the newest `MAX_CYCLES`."""
         text = value_as_text(cycle.document)
         self._cycles.append((cycle.run, cycle.decided_at, text))
 
     def cycles(self) -> tuple[CycleRecord, ...]:
-        """Return what was decided in the cycles that are kept, the oldest first."""
+        """Return the records of cycles, oldest first."""
         return tuple(
             CycleRecord(run=run, decided_at=time, document=value_from_text(text))
             for run, time, text in self._cycles
@@ -82,4 +82,4 @@ class MemoryStore:
         return sorted(self._records.values(), key=lambda record: record.intended_at)
 
 
-MAX_CYCLES = 300  # that are kept: a day, one each five minutes
+MAX_CYCLES = 300  # cycle records that are kept: a day with five-minute intervals

@@ -1,4 +1,4 @@
-"""The tables of the record in an SQLite file, and how older ones are brought up."""
+"""Tables of the SQLite store, and migration from older versions."""
 
 from __future__ import annotations
 
@@ -68,52 +68,48 @@ UPDATE records SET outcome = 'rejected' WHERE outcome = 'refused';
 """
 # Needs no new version: older programs use the tables as before.
 _INDEX = "CREATE INDEX IF NOT EXISTS records_by_end ON records (ended_at)"
-MIGRATIONS = (
-    _STEP_TABLES,
-    _REQUEST_TABLES,
-    _PRESENT_NAMES,
-)  # from each version to the next, from 0 on
+# Entry n migrates from version n to version n + 1.
+MIGRATIONS = (_STEP_TABLES, _REQUEST_TABLES, _PRESENT_NAMES)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def is_blank(database: sqlite3.Connection) -> bool:
-    """Return whether *database* has just been made, and nothing is in it."""
+    """Return True if *database* is new and has no tables."""
     version = database.execute("PRAGMA user_version").fetchone()[0]
     return version == 0 and not _table_count(database)
 
 
 def migrate_schema(database: sqlite3.Connection, name: str, *, read_only: bool) -> None:
-    """Bring the tables of *database* up to date, all or nothing.
+    """Migrate the tables of *database* to the current version in one transaction.
 
     Args:
-        database: An open file.
-        name: What the file is called.
-        read_only: Whether only to read it: what an older version wrote is then
-            left as it is, because that version may be at work on it.
+        database: The open database.
+        name: Name of the database for error messages.
+        read_only: True to leave an older version unchanged, because a process of
+            that version may be using it.
 
     Raises:
-        StoreError: It was written by a newer version, or is not a record.
+        StoreError: A newer version wrote the database, or it is not a store.
     """
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise StoreError(
-            f"{name} was written by a newer opendrs: version {version}, "
-            f"and this one knows version {SCHEMA_VERSION}"
+            f"{name}: written by a newer opendrs: expected at most version "
+            f"{SCHEMA_VERSION}, got version {version}; update opendrs"
         )
     if read_only and version > 0:
         return
     if version == 0 and _table_count(database):
-        raise StoreError(f"{name} is a database, but not one of opendrs")
+        raise StoreError(f"{name}: a database, but not a store of opendrs")
     if version < SCHEMA_VERSION:
         changes = "".join(MIGRATIONS[version:])
-        database.executescript(
-            f"BEGIN IMMEDIATE; {changes} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
-        )
+        version_change = f"PRAGMA user_version = {SCHEMA_VERSION};"
+        database.executescript(f"BEGIN IMMEDIATE; {changes} {version_change} COMMIT;")
     database.execute(_INDEX)
 
 
 def _table_count(database: sqlite3.Connection) -> int:
-    """Return how many tables and indexes there are."""
+    """Return the number of tables and indexes."""
     row = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     count: int = row[0]
     return count

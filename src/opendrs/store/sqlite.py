@@ -1,4 +1,4 @@
-"""The record in an SQLite file."""
+"""Store in an SQLite file."""
 
 from __future__ import annotations
 
@@ -71,42 +71,40 @@ _CYCLES = "SELECT * FROM cycles ORDER BY rowid"
 
 _IN_MEMORY = ":memory:"
 _INCOMPLETE_WRITE = (
-    "a process that was killed has left it half written; the next command that may "
-    "write to it, such as run or apply, puts it right"
+    "incomplete write of a process that was killed; the next command with write "
+    "permission, such as run or apply, repairs it"
 )
 
 _StepRow = tuple[str, str, str, str, str | None, str | None, str | None, str]
 
 
 class SqliteStore:
-    """What a controller remembers, in a file; used in a `with` statement.
+    """Implementation of `opendrs.ports.Store` in a file; used in a `with` statement.
 
-    Only one process works with a file at once: entering takes a lease. Its threads
-    take turns. What is saved is on the disk before the method returns.
+    Entering acquires a lease, so that one process at a time uses the file. Threads
+    are serialized. Each method returns after its changes are on the disk.
 
     Args:
-        path: The file; it and its directory are made when they are not there,
-            for nobody but the user to read. A symbolic link is not written to.
-            None to keep all in memory: for what does not outlast the process.
-        read_only: Whether only to read a file that is there, while another
-            process may be at work on it. No lease is taken then, and no right
-            to write is needed.
+        path: The file. It and its directory are created if absent, readable only by
+            the user. Symbolic links are rejected. None for a database in memory.
+        read_only: True to read an existing file that another process may be using.
+            Neither a lease nor permission to write is required then.
     """
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
         self._path = path
         self._read_only = read_only
-        self._name = "the record in memory" if path is None else display_path(path)
+        self._name = "store in memory" if path is None else display_path(path)
         self._lock = threading.RLock()
         self._lease: Lease | None = None
         self._connection: sqlite3.Connection | None = None
 
     def __enter__(self) -> Self:
-        """Take the lease and open the file.
+        """Acquire the lease and open the file.
 
         Raises:
-            LeaseLostError: Another process works with the file.
-            StoreError: It is not such a file, or cannot be opened.
+            LeaseLostError: Another process uses the file.
+            StoreError: The file cannot be opened, or is not a store.
         """
         try:
             if self._path is None:
@@ -116,7 +114,7 @@ class SqliteStore:
                 self._connection = self._connect_to(self._path)
             else:
                 self._lease = self._acquire_lease(self._path)
-                # SQLite itself would let the whole group read it, and follow a link.
+                # SQLite would make the file readable by the group, and follow links.
                 os.close(open_private(self._path))
                 self._connection = self._connect_to(self._path)
             self._prepare()
@@ -134,7 +132,7 @@ class SqliteStore:
         self._close()
 
     def load(self, key: str) -> Mapping[str, object] | None:
-        """Return what was saved under *key*, or None."""
+        """Return the value saved under *key*, or None."""
         with self.database() as database:
             query = "SELECT value FROM saved WHERE key = ?"
             row = database.execute(query, (key,)).fetchone()
@@ -152,7 +150,7 @@ class SqliteStore:
             database.execute(_WRITE, _to_row(record))
 
     def unfinished(self) -> tuple[StepRecord, ...]:
-        """Return the records without an outcome, the oldest first."""
+        """Return the records without an outcome, oldest first."""
         return self._records(_UNFINISHED)
 
     def recent(self, since: datetime) -> tuple[StepRecord, ...]:
@@ -161,7 +159,7 @@ class SqliteStore:
         return self._records(_RECENT, time, time)
 
     def correct_times(self, now: datetime) -> int:
-        """Set the recorded times that are after *now* to *now*."""
+        """Set recorded times after *now* to *now*; return the number of changes."""
         times = {
             "now": time_as_text(now),
             "before": time_as_text(now - timedelta(microseconds=1)),
@@ -172,11 +170,11 @@ class SqliteStore:
             )
 
     def records_of(self, run: str) -> tuple[StepRecord, ...]:
-        """Return the records of that run, the oldest first."""
+        """Return the records of *run*, oldest first."""
         return self._records(_RECORDS_OF, run)
 
     def record_cycle(self, cycle: CycleRecord) -> None:
-        """Keep what was decided in a cycle; the oldest of many are forgotten."""
+        """Add the record of a cycle; keep the newest `MAX_CYCLES`."""
         text = zlib.compress(value_as_text(cycle.document).encode())
         row = (cycle.run, time_as_text(cycle.decided_at), text)
         with self.transaction() as database:
@@ -184,28 +182,28 @@ class SqliteStore:
             database.execute(_PRUNE_CYCLES, (MAX_CYCLES,))
 
     def cycles(self) -> tuple[CycleRecord, ...]:
-        """Return what was decided in the cycles that are kept, the oldest first."""
+        """Return the records of cycles, oldest first."""
         with self.database() as database:
             return tuple(map(_cycle_from_row, database.execute(_CYCLES).fetchall()))
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
-        """Yield the open file, for this thread alone.
+        """Yield the connection, exclusively for this thread.
 
         Raises:
-            StoreError: It is not open, or does not do what is asked.
+            StoreError: The store is not open, or a statement failed.
         """
         with self._lock, self._translate_errors():
             if self._connection is None:
-                raise StoreError(f"{self._name} is not open")
+                raise StoreError(f"{self._name}: not open")
             yield self._connection
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Yield the same; all that is done with it is done, or nothing.
+        """Yield the connection in a transaction, rolled back after an error.
 
         Raises:
-            StoreError: As above.
+            StoreError: The store is not open, or a statement failed.
         """
         with self.database() as database:
             database.execute("BEGIN IMMEDIATE")
@@ -222,35 +220,36 @@ class SqliteStore:
             return tuple(map(_from_row, database.execute(query, values).fetchall()))
 
     def _acquire_lease(self, path: Path) -> Lease:
-        """Return the lease on the record at *path*, whose directory is made."""
+        """Create the directory of *path* and return the lease on the store."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
             detail = error.strerror if isinstance(error, OSError) else error
             raise StoreError(
-                f"cannot make {display_path(path.parent)}: {detail}"
+                f"cannot create {display_path(path.parent)}: {detail}"
             ) from error
         lease = Lease(path.with_name(path.name + ".lock"))
         lease.acquire()
         return lease
 
     def _connect_to(self, path: Path) -> sqlite3.Connection:
-        # "rw" for a reader as well: where it may not write, SQLite only reads; where
-        # it may, it undoes what a process that was killed had begun.
+        # "rw" for readers as well: with write permission, SQLite rolls back the
+        # incomplete transaction of a killed process; without it, SQLite only reads.
         with self._translate_errors():
             return _connect(f"{path.absolute().as_uri()}?mode=rw")
 
     def _prepare(self) -> None:
         with self.database() as database:
-            if self._read_only and is_blank(database):  # another process makes it now
+            # A blank file is being created by another process.
+            if self._read_only and is_blank(database):
                 database.close()
                 self._connection = _connect(_IN_MEMORY)
                 migrate_schema(self._connection, self._name, read_only=False)
                 return
             if not self._read_only:
                 database.execute("PRAGMA journal_mode = DELETE")
-                # FULL does not sync the directory once the journal is gone, so that a
-                # power failure could bring it back, and undo what was promised.
+                # FULL does not sync the directory after the journal is deleted. A
+                # power failure could restore the journal and undo a commit.
                 database.execute("PRAGMA synchronous = EXTRA")
             migrate_schema(database, self._name, read_only=self._read_only)
 
@@ -273,11 +272,11 @@ class SqliteStore:
             detail = _INCOMPLETE_WRITE if is_incomplete else escape_line(str(error))
             raise StoreError(f"{self._name}: {detail}") from error
         except DamagedRecordError as error:
-            raise StoreError(f"{self._name} {error}") from error
+            raise StoreError(f"{self._name}: {error}") from error
 
 
 def _connect(address: str) -> sqlite3.Connection:
-    """Return a connection without transactions of its own, for several threads."""
+    """Return a connection without implicit transactions, for several threads."""
     return sqlite3.connect(
         address, uri=True, isolation_level=None, check_same_thread=False
     )

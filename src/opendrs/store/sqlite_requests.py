@@ -1,4 +1,4 @@
-"""The requests of agents in an SQLite file."""
+"""Request store in an SQLite file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ON CONFLICT (guest, node) DO UPDATE SET
     taken_at = excluded.taken_at, interval = excluded.interval,
     samples = excluded.samples
 """
-# Only what changes is written: most guests are where they were.
+# Only changes are written: most guests stay on their node.
 _RECORD_PLACEMENT = """
 UPDATE histories SET is_current = (node = :node)
 WHERE guest = :guest AND is_current <> (node = :node) AND EXISTS (
@@ -52,62 +52,64 @@ ORDER BY node
 """
 _UNCLOSED = f"""
 SELECT * FROM requests WHERE state IN ({_OPEN_STATES}) ORDER BY received_at, rowid
-"""  # noqa: S608 - our own words
+"""  # noqa: S608 - the states of an enum
 _HISTORY = f"{_HISTORY_ROWS} WHERE is_current AND guest = ?"
 _HISTORIES = f"{_HISTORY_ROWS} WHERE is_current AND taken_at >= ? ORDER BY guest"
 _PRUNE_REQUESTS = f"""
-DELETE FROM requests WHERE node = :node AND state NOT IN ({_OPEN_STATES}) AND sequence <= (
+DELETE FROM requests
+WHERE node = :node AND state NOT IN ({_OPEN_STATES}) AND sequence <= (
     SELECT sequence FROM requests WHERE node = :node
     ORDER BY sequence DESC LIMIT 1 OFFSET :keep
 )
-"""  # noqa: S608 - our own words
+"""  # noqa: S608 - the states of an enum
 _PRUNE_REPLACED = "DELETE FROM histories WHERE node = ? AND NOT is_current"
 _PRUNE_HISTORIES = "DELETE FROM histories WHERE taken_at < ?"
 
+# In the order of the table columns.
 _RequestRow = tuple[
     str, str, int, str, str, float, str, str, str, str, str, str, str | None, str
-]  # as the table has them
+]
 _HistoryRow = tuple[str, str, str, float, str]
 
 
 class SqliteRequestStore:
-    """The requests of agents, in the same file as the record.
+    """Implementation of `opendrs.ports.RequestStore` in the file of a store.
 
     Args:
-        store: The record, which is open while this is used.
+        store: The open store.
     """
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
 
     def request(self, name: str) -> RequestRecord | None:
-        """Return the request of that id, or None."""
+        """Return the request with the id *name*, or None."""
         return next(iter(self._requests(_REQUEST, name)), None)
 
     def latest(self, node: NodeId) -> RequestRecord | None:
-        """Return the request of the highest sequence of *node*, or None."""
+        """Return the request of *node* with the highest sequence, or None."""
         return next(iter(self._requests(_LATEST_OF_NODE, node)), None)
 
     def latest_per_node(self) -> tuple[RequestRecord, ...]:
-        """Return the request of the highest sequence of each node."""
+        """Return the request with the highest sequence of each node."""
         return self._requests(_LATEST_PER_NODE)
 
     def open_requests(self) -> tuple[RequestRecord, ...]:
-        """Return the requests of which something may still come, the oldest first."""
+        """Return the requests that are not closed, oldest first."""
         return self._requests(_UNCLOSED)
 
     def history(self, guest: GuestId) -> UsageHistory | None:
-        """Return the history of *guest* that counts, or None."""
+        """Return the current history of *guest*, or None."""
         return next(iter(self._histories(_HISTORY, guest)), None)
 
     def histories(self, since: datetime) -> tuple[UsageHistory, ...]:
-        """Return those histories that count, and were taken at or after *since*."""
+        """Return the current histories with samples at or after *since*."""
         return self._histories(_HISTORIES, time_as_text(since))
 
     def record_placements(
         self, placements: Mapping[GuestId, NodeId], since: datetime
     ) -> None:
-        """Take note of where guests are, by which it is told whose history counts."""
+        """Make the history of its present node the current one of each guest."""
         time = time_as_text(since)
         with self._store.transaction() as database:
             database.executemany(
@@ -125,8 +127,8 @@ class SqliteRequestStore:
         *,
         keep: int,
     ) -> None:
-        """Keep a new request and its histories, all or nothing."""
-        detail = f"{request.id} came before it was looked at"
+        """Add a new request and its histories in one transaction."""
+        detail = f"request {request.id} arrived before the evaluation"
         with self._store.transaction() as database:
             database.execute(_SUPERSEDE, (detail, request.node))
             database.execute(_INSERT, _to_row(request))
@@ -135,7 +137,7 @@ class SqliteRequestStore:
             database.executemany(_KEEP_HISTORY, map(_to_history_row, histories))
 
     def claim(self, request_ids: Collection[str]) -> tuple[RequestRecord, ...]:
-        """Return those of these requests that were still queued: deciding by now."""
+        """Set the queued ones of these requests to evaluating, and return them."""
         with self._store.transaction() as database:
             claimed = [
                 name
@@ -146,12 +148,12 @@ class SqliteRequestStore:
         return tuple(request for request in records if request is not None)
 
     def update(self, requests: Collection[RequestRecord]) -> None:
-        """Replace these requests by what they are now, all or nothing."""
+        """Update the state, detail, run and steps of *requests* in one transaction."""
         with self._store.transaction() as database:
             database.executemany(_REPLACE, map(_to_changed_row, requests))
 
     def prune(self, before: datetime) -> None:
-        """Forget the histories that were taken before that."""
+        """Delete the histories without samples at or after *before*."""
         with self._store.database() as database:
             database.execute(_PRUNE_HISTORIES, (time_as_text(before),))
 

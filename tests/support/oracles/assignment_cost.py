@@ -1,4 +1,4 @@
-"""What an assignment costs and breaks, the plain way: loops over the definition."""
+"""Cost and feasibility of an assignment in plain loops over the definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Assignment = list[int]
 
 
 def load(problem: Problem, assignment: Assignment, node: int, resource: int) -> float:
-    """Return what *node* bears of *resource*."""
+    """Return the load of *resource* on *node*."""
     return float(problem.base_load[node, resource]) + sum(
         float(problem.demand[group, resource])
         for group, place in enumerate(assignment)
@@ -19,7 +19,7 @@ def load(problem: Problem, assignment: Assignment, node: int, resource: int) -> 
 
 
 def held(problem: Problem, assignment: Assignment, node: int, resource: int) -> float:
-    """Return what *node* holds of *resource*, also for units that have left it."""
+    """Return the amount of *resource* that *node* holds, with transient demand."""
     left = sum(
         float(problem.demand[group, resource])
         for group, place in enumerate(assignment)
@@ -30,7 +30,7 @@ def held(problem: Problem, assignment: Assignment, node: int, resource: int) -> 
 
 
 def reference_cost(problem: Problem, assignment: Assignment) -> float:
-    """Return what *assignment* costs."""
+    """Return the cost of *assignment*."""
     return (
         sum(_node_cost(problem, assignment, node) for node in range(problem.node_count))
         + sum(
@@ -81,7 +81,7 @@ def _set_cost(problem: Problem, assignment: Assignment) -> float:
 
 
 def is_feasible(problem: Problem, assignment: Assignment) -> bool:
-    """Return whether *assignment* may be."""
+    """Return True if *assignment* is feasible."""
     moved = [g for g, place in enumerate(assignment) if place != problem.origin[g]]
     return (
         all(problem.allowed[problem.class_of[g], assignment[g]] for g in moved)

@@ -1,4 +1,4 @@
-"""Placement of OpenStack Neat: best fit decreasing, and draining of underloaded hosts."""
+"""Placement of OpenStack Neat: best-fit decreasing, and drains of underloaded hosts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from opendrs.policies.consolidation.history import Floats, Integers, Mask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCapacity:
-    """A host as consolidation sees it, in the units of the guests.
+    """Capacity and usage of a host, in the units of the guests.
 
     Attributes:
-        id: Its name.
-        cpu: CPU it has for guests.
-        memory: Memory it has for guests.
+        id: Id of the host.
+        cpu: CPU available for guests.
+        memory: Memory available for guests.
         cpu_used: CPU in use.
         memory_used: Memory in use.
     """
@@ -38,13 +38,13 @@ class HostCapacity:
 def free_capacity(
     threshold: float, total: float, used: float, *, whole: bool = False
 ) -> float:
-    """Return how much of *total* is free below *threshold*; negative when over.
+    """Return the free part of *total* below *threshold*; negative if exceeded.
 
     Args:
-        threshold: The part of the total that may be used.
-        total: What there is.
-        used: What is in use.
-        whole: Cut off what is less than a unit, as Neat does with MHz and MB.
+        threshold: Usable fraction of the total.
+        total: Capacity.
+        used: Usage.
+        whole: True to round down to whole units, as Neat does with MHz and MB.
     """
     remaining = threshold * total - used
     return math.trunc(remaining) if whole else remaining
@@ -55,7 +55,7 @@ GuestTargets = Mapping[GuestId, NodeId]
 
 @dataclass(frozen=True, slots=True)
 class GuestDemands:
-    """What guests need, as columns in the order of their names; shape (guests,)."""
+    """Demand of guests as arrays in the order of their names; shape (guests,)."""
 
     cpu: Floats
     memory: Floats
@@ -63,15 +63,15 @@ class GuestDemands:
 
 @dataclass(frozen=True, slots=True)
 class FreeCapacity:
-    """What hosts have, as columns in the order of their names; shape (hosts,).
+    """Capacity of hosts as arrays in the order of their names; shape (hosts,).
 
     Attributes:
-        cpu: CPU they have for guests.
-        memory: Memory they have for guests.
+        cpu: CPU available for guests.
+        memory: Memory available for guests.
         cpu_used: CPU in use.
         memory_used: Memory in use.
-        powered_on: Whether they run.
-        allowed: Whether they may receive guests.
+        powered_on: True for running hosts.
+        allowed: True for hosts that may receive guests.
     """
 
     cpu: Floats
@@ -84,7 +84,7 @@ class FreeCapacity:
 
 @dataclass(slots=True)
 class _HostState:
-    """What is still free on a host, and where it stands in the order."""
+    """Free resources of a host, and its position in the order."""
 
     order: tuple[float, float, NodeId]
     cpu: float
@@ -99,12 +99,13 @@ class BestFitDecreasing:
     """Fill the hosts with the least free CPU first.
 
     Attributes:
-        cpu_threshold: Part of a running host's CPU that may be used; a sleeping
-            one is filled up.
+        cpu_threshold: Usable fraction of a running host's CPU; a powered-off host is
+            filled completely.
         memory_threshold: The same for its memory.
-        averaging_window: How many samples a guest's need is averaged over.
-        whole: Count in whole units, as Neat does with MHz and MB: free room is
-            cut off, and so is what a guest needs.
+        averaging_window: Number of samples over which the demand of a guest is
+            averaged.
+        whole: True to count whole units, as Neat does with MHz and MB: free capacity
+            and demand are rounded down.
     """
 
     name: ClassVar[str] = "best-fit-decreasing"
@@ -124,14 +125,14 @@ class BestFitDecreasing:
         hosts: Sequence[HostCapacity],
         powered_off: Sequence[HostCapacity] = (),
     ) -> GuestTargets | None:
-        """Return a host for each guest, or None when they do not all fit.
+        """Return a host for each guest, or None if they do not all fit.
 
-        A guest without samples is left out.
+        A guest without samples is skipped.
 
         Args:
-            guests: Who has to go somewhere.
-            hosts: The running hosts that may receive.
-            powered_off: The hosts that may be woken.
+            guests: Guests to place.
+            hosts: Running hosts that may receive.
+            powered_off: Hosts that may be powered on.
         """
         states = sorted(map(self._state_of, hosts), key=lambda each: each.order)
         reserve = sorted(map(_empty_state, powered_off), key=lambda each: each.order)
@@ -161,7 +162,7 @@ class BestFitDecreasing:
         )
 
     def demand(self, guest: GuestLoad) -> float | None:
-        """Return the CPU that *guest* is given; None when nothing is known."""
+        """Return the CPU of *guest*; None if it is unknown."""
         mean = guest.demand(self.averaging_window)
         return math.floor(mean) if self.whole and mean is not None else mean
 
@@ -177,7 +178,7 @@ class BestFitDecreasing:
     def place_arrays(
         self, demands: GuestDemands, capacity: FreeCapacity
     ) -> Integers | None:
-        """Return a host for each guest, as its place in *capacity*, or None.
+        """Return a host for each guest, as its index in *capacity*, or None.
 
         Fractions of a unit count, as with `whole` unset.
         """
@@ -212,7 +213,7 @@ class BestFitDecreasing:
 
 
 def largest_first(demands: GuestDemands) -> Integers:
-    """Return the guests by CPU, memory and name, the largest first."""
+    """Return the guests by CPU, memory and name, largest first."""
     return np.lexsort((np.arange(len(demands.cpu)), demands.memory, demands.cpu))[::-1]
 
 
@@ -221,21 +222,21 @@ def _empty_state(host: HostCapacity) -> _HostState:
 
 
 class PlacementFunction(Protocol):
-    """Finds a host for each guest, or None when they do not all fit."""
+    """Placement that returns a host for each guest, or None if they do not all fit."""
 
     def __call__(
         self, guests: Sequence[GuestLoad], hosts: Sequence[HostCapacity]
     ) -> GuestTargets | None:
-        """Return where *guests* go among *hosts*."""
+        """Return the host of each of *guests*."""
 
 
 class ArrayPlacementFunction(Protocol):
-    """Finds a host for each guest in columns, or None when they do not all fit."""
+    """Placement on arrays: a host for each guest, or None if they do not all fit."""
 
     def __call__(
         self, demands: GuestDemands, capacity: FreeCapacity
     ) -> Integers | None:
-        """Return the host of each guest, as its place in *capacity*."""
+        """Return the host of each guest, as its index in *capacity*."""
 
 
 def drain_hosts(
@@ -246,17 +247,18 @@ def drain_hosts(
     *,
     averaging_window: int = 2,
 ) -> dict[NodeId, GuestTargets]:
-    """Return where the guests of each host go that can be emptied.
+    """Return the targets of the guests of each host that can be drained.
 
     Args:
-        underloaded: The hosts that should be emptied.
-        hosts: The running hosts that may give and receive.
-        guests: Who is on each of them; a host without guests receives none.
-        place: How room is found.
-        averaging_window: How many samples a guest's need is averaged over.
+        underloaded: Hosts that should be drained.
+        hosts: Running hosts that may give and receive.
+        guests: Guests of each host; a host without guests receives none.
+        place: Placement function.
+        averaging_window: Number of samples over which the demand of a guest is
+            averaged.
 
     Returns:
-        The emptied hosts, in the order they are emptied in.
+        The drained hosts, in the order of the drains.
     """
     capacities, receivers = dict(hosts), set[NodeId]()
     drained: dict[NodeId, GuestTargets] = {}
@@ -284,14 +286,14 @@ def drain_host_arrays(
     host: Integers,
     place: ArrayPlacementFunction,
 ) -> Integers:
-    """Return where each guest goes, as `emptied` does; -1 for who stays.
+    """Return the target of each guest, as `drain_hosts`; -1 for guests that stay.
 
     Args:
-        underloaded: Whether each host should be emptied; shape (hosts,).
-        capacity: What hosts have; those allowed give and receive.
-        demands: What guests need.
-        host: Where each guest is; shape (guests,).
-        place: How room is found.
+        underloaded: True for hosts that should be drained; shape (hosts,).
+        capacity: Capacity of the hosts; those allowed give and receive.
+        demands: Demand of the guests.
+        host: Host of each guest; shape (guests,).
+        place: Placement function.
     """
     occupied = np.bincount(host, minlength=len(capacity.cpu)) > 0
     receiving = capacity.allowed & capacity.powered_on & occupied

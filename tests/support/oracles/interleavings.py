@@ -1,4 +1,4 @@
-"""The states a plan may pass through, the plain way, and what is wrong in them."""
+"""States that a plan can pass through, enumerated plainly, and their defects."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from opendrs.model import (
 from support.oracles.placement import RuleViolation, current_placement, violated_rules
 
 NOT_STARTED, RUNNING, DONE = range(3)
-MAX_EXHAUSTIVE = 6  # up to so many units every state is looked at, and else a sample
+MAX_EXHAUSTIVE = 6  # units up to which all states are enumerated; above, a sample
 
 State = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class StepUnit:
-    """Steps that are started together."""
+    """Steps that start together."""
 
     steps: tuple[Step, ...]
     depends_on: frozenset[int]
 
 
 def unsafe_states(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
-    """Return what is wrong in some state that *plan* may pass through."""
+    """Return the defects of all states that *plan* can pass through."""
     found: list[str] = []
     parts = step_units(snapshot, plan)
     before = violated_rules(snapshot, current_placement(snapshot))
@@ -46,7 +46,7 @@ def unsafe_states(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
 
 
 def step_units(snapshot: Snapshot, plan: Plan) -> list[StepUnit]:
-    """Return the steps of *plan*, those of guests kept together as one."""
+    """Return the steps of *plan*, with those of a move group as one unit."""
     groups: list[list[Step]] = []
     for step in plan.steps:
         friends = [
@@ -66,7 +66,7 @@ def step_units(snapshot: Snapshot, plan: Plan) -> list[StepUnit]:
 
 
 def states(parts: Sequence[StepUnit]) -> Iterator[State]:
-    """Yield the states in which nothing has started before what it waits for."""
+    """Yield the states in which every started step has its dependencies done."""
     if len(parts) <= MAX_EXHAUSTIVE:
         for state in product(range(3), repeat=len(parts)):
             if _reachable(parts, state):
@@ -78,7 +78,7 @@ def states(parts: Sequence[StepUnit]) -> Iterator[State]:
 
 
 def _random_execution(parts: Sequence[StepUnit], random: Random) -> Iterator[State]:
-    """Yield the states of one way through: much is started before it ends."""
+    """Yield the states of one random execution with much parallelism."""
     state = [NOT_STARTED] * len(parts)
     while set(state) != {DONE}:
         starts = [
@@ -101,7 +101,7 @@ def _reachable(parts: Sequence[StepUnit], state: State) -> bool:
 
 
 def _start_together(snapshot: Snapshot, one: Step, other: Step) -> bool:
-    """Return whether the guests are kept together, and go the same way."""
+    """Return True if the guests have a strict affinity and the same endpoints."""
     pair = {migration_of(one).guest, migration_of(other).guest}
     endpoints = {
         (migration_of(step).source, migration_of(step).target) for step in (one, other)
@@ -140,10 +140,10 @@ def _violations(
 def _overfull_nodes(
     snapshot: Snapshot, parts: Sequence[StepUnit], state: State, limits: Limits
 ) -> list[str]:
-    """Return the nodes that have taken in more than they may hold.
+    """Return the nodes that received guests and exceed their memory.
 
-    A guest under way counts on both nodes; what leaves frees no more than was
-    measured on the node. Who leaves for the second time had arrived there before.
+    A migrating guest counts on both nodes. A departure frees at most the measured
+    memory of the node. A second departure of a guest follows its arrival there.
     """
     usage = _MemoryUsage(snapshot)
     stages = [
@@ -166,7 +166,7 @@ def _overfull_nodes(
 
 
 class _MemoryUsage:
-    """What is used and promised on each node, and who has taken anybody in."""
+    """Used and committed memory of each node, and the nodes that received guests."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

@@ -26,30 +26,29 @@ def cpu_used(core: float, before: tuple[float, int], now: tuple[float, int]) -> 
     """Return the CPU that a guest used between two readings of its counter.
 
     Args:
-        core: Speed of one core, in the unit of the answer.
-        before: Time of the earlier reading in seconds, and CPU time in
-            nanoseconds.
+        core: Speed of one core, in the unit of the result.
+        before: Time of the earlier reading in seconds, and CPU time in nanoseconds.
         now: The same of the later reading.
     """
     return core * (now[1] - before[1]) / ((now[0] - before[0]) * NANOSECONDS)
 
 
 def migration_time(memory: Iterable[float], bandwidth: float) -> float:
-    """Return how many seconds it takes on average to move one of some guests.
+    """Return the mean duration of a migration in seconds.
 
     Args:
         memory: Memory of each guest; at least one.
-        bandwidth: Memory that is transferred in a second, in the same unit.
+        bandwidth: Memory that is transferred per second, in the same unit.
     """
     sizes = list(memory)
     return sum(sizes) / len(sizes) / bandwidth
 
 
 def host_names(text: str) -> list[str]:
-    """Return the hosts that a `compute_hosts` entry names.
+    """Return the hosts in a `compute_hosts` entry.
 
-    Everything separates but letters, digits, `-` and `_`: a dot does too, so
-    that no name is fully qualified.
+    All characters except letters, digits, `-` and `_` are separators. So is the dot,
+    and no name is fully qualified.
     """
     return re.findall(r"[A-Za-z0-9_-]+", text)
 
@@ -57,15 +56,15 @@ def host_names(text: str) -> list[str]:
 def host_history(
     guests: Sequence[Sequence[float]], overhead: Sequence[float], capacity: float
 ) -> list[float]:
-    """Return the part of a host's CPU that was in use, sample by sample.
+    """Return the used fraction of a host's CPU, per sample.
 
-    Guests that came later have shorter histories: the newest samples of all are
-    taken to be of the same moment, and a guest used nothing before its first.
+    Guests that arrived later have shorter histories. The newest samples of all are
+    treated as simultaneous, and a guest used nothing before its first sample.
 
     Args:
-        guests: What each guest used.
-        overhead: What the host used outside its guests.
-        capacity: What the host has, in the same unit.
+        guests: CPU used by each guest.
+        overhead: CPU used by the host outside its guests.
+        capacity: CPU of the host, in the same unit.
 
     Returns:
         As many samples as the longest history of a guest; may exceed 1.
@@ -81,12 +80,12 @@ def host_history(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlwaysUnderloaded:
-    """Every host of which anything is known should be emptied if it can be."""
+    """Underload detector for which every host with samples is underloaded."""
 
     name: ClassVar[str] = "always"
 
     def underloaded(self, history: Sequence[float]) -> bool:
-        """Return whether anything is known."""
+        """Return True if there are samples."""
         return bool(history)
 
     def all_underloaded(self, histories: LoadHistories) -> Mask:
@@ -96,7 +95,7 @@ class AlwaysUnderloaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderloadThreshold:
-    """The newest sample is not above *threshold*."""
+    """Underloaded if the newest sample is not above *threshold*."""
 
     name: ClassVar[str] = "threshold"
     threshold: float = 0.5
@@ -105,7 +104,7 @@ class UnderloadThreshold:
         require_ratio("threshold", self.threshold, 1.0)
 
     def underloaded(self, history: Sequence[float]) -> bool:
-        """Return whether the newest sample is at most the threshold."""
+        """Return True if the newest sample is at most the threshold."""
         return bool(history) and history[-1] <= self.threshold
 
     def all_underloaded(self, histories: LoadHistories) -> Mask:
@@ -116,7 +115,7 @@ class UnderloadThreshold:
 def select_guest(
     selector: GuestSelector, guests: Sequence[GuestLoad]
 ) -> GuestId | None:
-    """Return which of *guests*, all on one host, leaves; None when there is none."""
+    """Return the guest to evict of *guests* on one host; None if there is none."""
     ordered = sorted(guests, key=lambda guest: guest.id)
     keys = zip(selector.keys(ordered), ordered, strict=True)
     return min(keys, key=lambda each: each[0])[1].id if ordered else None
@@ -125,7 +124,7 @@ def select_guest(
 def select_guest_per_node(
     selector: GuestSelector, guests: EvictionCandidates, hosts: int
 ) -> Integers:
-    """Return which guest leaves each of *hosts* hosts; -1 where there is none."""
+    """Return the guest to evict of each of *hosts* hosts; -1 if there is none."""
     keys = selector.key_columns(guests)
     rows = np.arange(len(guests.node_of))
     order = np.lexsort((rows, *reversed(keys), guests.node_of))

@@ -1,4 +1,4 @@
-"""What strict rules demand, the plain way: every placement is tried."""
+"""Meaning of strict rules, by enumeration of all placements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RuleViolation = tuple[int, frozenset[GuestId]]
 
 
 def current_placement(snapshot: Snapshot) -> Placement:
-    """Return the nodes each guest counts on."""
+    """Return the nodes on which each guest counts."""
     return {
         guest.id: frozenset(guest.occupied_nodes)
         for guest in snapshot.guests.values()
@@ -28,7 +28,7 @@ def current_placement(snapshot: Snapshot) -> Placement:
 
 
 def violated_rules(snapshot: Snapshot, placement: Placement) -> set[RuleViolation]:
-    """Return which guests break which strict rule, by its position."""
+    """Return the guests that violate a strict rule, with its position."""
     return {
         (position, guests)
         for position, rule in enumerate(snapshot.rules)
@@ -53,7 +53,7 @@ def _violations_of(rule: object, placement: Placement) -> Iterator[frozenset[Gue
 
 
 def is_satisfiable(snapshot: Snapshot) -> bool:
-    """Return whether some placement of all guests keeps every strict rule."""
+    """Return True if a placement of all guests satisfies every strict rule."""
     guests = sorted(
         {g for rule in snapshot.rules for g in getattr(rule, "guests", ())}
         & set(snapshot.guests)

@@ -1,7 +1,7 @@
-"""PABFD: where guests go, the host whose power grows least first.
+"""PABFD: place guests on the host where the power increases least.
 
-The guest that needs most goes first; hosts that sleep may be woken, and draw
-then what they draw idle on top. All guests are placed, or none.
+The guest with the largest demand comes first. Powered-off hosts may be powered on; then
+their idle power counts too. All guests are placed, or none.
 
 Source:
     Beloglazov and Buyya, CCPE 24 (2012) 1397-1420.
@@ -31,11 +31,11 @@ from support.oracles.best_fit import (
 
 @dataclass(frozen=True, slots=True)
 class PowerCurves:
-    """The power of hosts, as columns.
+    """Power curves of hosts as arrays.
 
     Attributes:
         watts: One row of eleven values per curve.
-        curve_of: Which of them each host has; shape (hosts,).
+        curve_of: Row of each host's curve; shape (hosts,).
     """
 
     watts: Floats
@@ -44,13 +44,14 @@ class PowerCurves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerAwareBestFitDecreasing:
-    """Place each guest where the power drawn grows least.
+    """Place each guest where the power increases least.
 
     Attributes:
-        cpu_threshold: Part of a host's CPU that may be used.
-        memory_threshold: The same for its memory.
-        averaging_window: How many samples a guest's need is averaged over.
-        powered_off_watts: Watts that a sleeping host draws.
+        cpu_threshold: Usable fraction of a host's CPU.
+        memory_threshold: Usable fraction of its memory.
+        averaging_window: Number of samples over which the demand of a guest is
+            averaged.
+        powered_off_watts: Watts of a powered-off host.
     """
 
     name: ClassVar[str] = "power-aware-best-fit-decreasing"
@@ -72,15 +73,15 @@ class PowerAwareBestFitDecreasing:
         curves: Mapping[NodeId, PowerCurve],
         powered_off: Sequence[HostCapacity] = (),
     ) -> GuestTargets | None:
-        """Return a host for each guest, or None when they do not all fit.
+        """Return a host for each guest, or None if they do not all fit.
 
-        A guest without samples is left out.
+        A guest without samples is skipped.
 
         Args:
-            guests: Who has to go somewhere.
-            hosts: The running hosts that may receive.
-            curves: The power of each host.
-            powered_off: The hosts that may be woken.
+            guests: Guests to place.
+            hosts: Running hosts that may receive.
+            curves: Power curve of each host.
+            powered_off: Hosts that may be powered on.
         """
         capacities = {host.id: host for host in (*hosts, *powered_off)}
         still_off = {host.id for host in powered_off}
@@ -132,7 +133,7 @@ class PowerAwareBestFitDecreasing:
     def place_arrays(
         self, demands: GuestDemands, capacity: FreeCapacity, curves: PowerCurves
     ) -> Integers | None:
-        """Return a host for each guest, as its place in *capacity*, or None."""
+        """Return a host for each guest, as its index in *capacity*, or None."""
         cpu, memory = capacity.cpu_used.copy(), capacity.memory_used.copy()
         cpu_limit = self.cpu_threshold * capacity.cpu
         memory_limit = self.memory_threshold * capacity.memory
@@ -161,9 +162,7 @@ class PowerAwareBestFitDecreasing:
         return targets
 
 
-TIE_BREAK_DIGITS = (
-    9  # so that between equal hosts the name decides rather than rounding
-)
+TIE_BREAK_DIGITS = 9  # values are rounded so that ties are broken by name
 
 
 def _rounded(watts: float) -> float:

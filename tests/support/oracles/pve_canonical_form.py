@@ -1,4 +1,4 @@
-"""The rules of a configuration in the canonical form in which Proxmox VE's own tests compare them."""
+"""Rules of a configuration in the canonical form of the tests of Proxmox VE."""
 
 from __future__ import annotations
 

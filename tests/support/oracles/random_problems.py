@@ -1,4 +1,4 @@
-"""Problems drawn at random that use every kind of constraint and of cost."""
+"""Random problems with every kind of constraint and cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opendrs.optimizer.problem import RatioTerm
 
 
 def random_problem(seed: int, nodes: int = 6, groups: int = 24) -> Problem:
-    """Return a problem whose origin may have full nodes and broken groups."""
+    """Return a problem whose origin may have full nodes and violated sets."""
     draw = np.random.default_rng(seed)
     demand = draw.integers(0, 9, (groups, 3)).astype(float)
     origin = draw.integers(0, nodes, groups)
@@ -47,7 +47,7 @@ def random_problem(seed: int, nodes: int = 6, groups: int = 24) -> Problem:
 def _random_sets(
     draw: np.random.Generator, groups: int, location: Indices, near: Indices
 ) -> GroupSets:
-    """Return groups that overlap, asking for no more than holds at the origin."""
+    """Return overlapping sets whose spread and needs hold at the origin."""
     count = 8
     lists = [
         sorted(draw.choice(groups, size=draw.integers(1, 5), replace=False).tolist())

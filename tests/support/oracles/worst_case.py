@@ -1,7 +1,7 @@
-"""Steps that might go wrong when nothing is relied on but what they wait for.
+"""Steps that may be unsafe if only their own dependencies are relied on.
 
-Stricter than the states a plan can pass through: all that does not wait for a step may
-be under way with it, whatever it waits for itself.
+This is stricter than the states that a plan can pass through. All steps that do not
+depend on a step may run with it, whatever they depend on themselves.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from support.oracles.interleavings import migration_of
 
 
 def unsafe_steps(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
-    """Return the steps that may overfill their target, or meet who must be apart.
+    """Return the steps that may overfill their target or violate an anti-affinity.
 
-    And those that may find their guest elsewhere.
+    Steps whose guest may be on another node are included.
     """
     ancestors_of = ancestors(plan)
     return [
@@ -38,7 +38,7 @@ def unsafe_steps(snapshot: Snapshot, plan: Plan, limits: Limits) -> list[str]:
 
 
 def ancestors(plan: Plan) -> dict[str, set[str]]:
-    """Return the steps that each step waits for, directly or not."""
+    """Return the direct and indirect dependencies of each step."""
     known: dict[str, set[str]] = {}
     for step in plan.steps:
         known[step.id] = set(step.depends_on).union(
@@ -48,7 +48,7 @@ def ancestors(plan: Plan) -> dict[str, set[str]]:
 
 
 def without_dependency(plan: Plan, step: Step, earlier: StepId) -> Plan:
-    """Return *plan* in which *step* waits for what *earlier* does, but not for it."""
+    """Return *plan* in which *step* has the dependencies of *earlier* instead."""
     (before,) = (each for each in plan.steps if each.id == earlier)
     fewer = tuple(each for each in step.depends_on if each != earlier)
     less = replace(step, depends_on=(*fewer, *before.depends_on))
@@ -90,7 +90,7 @@ def _may_violate_anti_affinity(
 def _may_be_elsewhere(
     snapshot: Snapshot, plan: Plan, step: Step, sure: dict[str, set[str]]
 ) -> bool:
-    """Return whether the guest may not have come yet to where it is to leave."""
+    """Return True if the guest may not yet be on the source of *step*."""
     guest, source = migration_of(step).guest, migration_of(step).source
     came = {
         each.id
@@ -113,7 +113,7 @@ def _possible_nodes(
     during: Step,
     sure: dict[str, set[str]],
 ) -> set[NodeId]:
-    """Return where *guest* may be while the step *during* is under way."""
+    """Return the nodes on which *guest* may be while the step *during* runs."""
     nodes = {snapshot.guests[guest].node}
     for step in plan.steps:
         if migration_of(step).guest == guest and during.id not in sure[step.id]:

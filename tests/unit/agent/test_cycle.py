@@ -1,4 +1,4 @@
-"""One round of an agent: what it remembers, what it asks, what it survives."""
+"""One cycle of an agent: its state, its requests, its recovery."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ CROWDED = cluster(
 
 
 class FakePlatform:
-    """What an agent sees when it looks."""
+    """A platform that shows the given snapshot."""
 
     name = "here"
 
@@ -97,7 +97,7 @@ class FakePlatform:
 
 @dataclass
 class FakeController:
-    """Who takes requests, or fails as it is told to."""
+    """A controller that accepts requests, or raises the configured error."""
 
     error: Exception | None = None
     last_sequence: int = 0
@@ -294,7 +294,7 @@ def test_many_histories_are_truncated_to_limit(
         len(samples) for samples in agent_setup.last_request.samples.guests.values()
     }
     assert agent_setup.last_request.samples.guests["vm7"] == [*used[: sent - 1], 0.01]
-    assert f"the newest {sent} samples of each are sent" in caplog.text
+    assert f"the newest {sent} samples of each" in caplog.text
 
 
 def test_long_gap_resets_histories_and_keeps_sequence(
@@ -330,7 +330,7 @@ def test_last_sample_in_future_counts_as_now_and_is_logged_once(
     agent_setup.run_cycles(2)
 
     assert len(agent_setup.last_request.samples.guests["big"]) == 4
-    assert caplog.text.count("the last sample is in the future") == 1
+    assert caplog.text.count("last sample in the future") == 1
 
 
 def test_unreachable_host_sends_nothing(
@@ -454,8 +454,8 @@ def test_rejected_token_is_logged_and_cycle_ends(
 @pytest.mark.parametrize(
     ("detail", "expected"),
     [
-        ("small moved to b", "the last request is done: small moved to b"),
-        ("", "the last request is done"),
+        ("small moved to b", "last request done: small moved to b"),
+        ("", "last request done"),
     ],
 )
 def test_status_of_last_request_is_logged(
@@ -479,14 +479,16 @@ def test_status_of_last_request_is_logged(
 def test_unknown_node_is_configuration_error(agent_setup: AgentSetup) -> None:
     agent_setup.agent = agent_setup.start_agent(node="z")
 
-    with pytest.raises(ConfigurationError, match=r"agent\.node: here has no node z"):
+    with pytest.raises(
+        ConfigurationError, match=r"agent\.node: unknown node on here: z"
+    ):
         agent_setup.agent.run_cycle()
 
 
 def test_state_of_other_node_is_rejected(agent_setup: AgentSetup) -> None:
     agent_setup.run_cycles(1)
 
-    with pytest.raises(StoreError, match="of the agent of a, not of b"):
+    with pytest.raises(StoreError, match="of the agent of b, got that of a"):
         agent_setup.start_agent(node="b").run_cycle()
 
 
@@ -496,7 +498,7 @@ def test_unreadable_state_is_store_error(
 ) -> None:
     agent_setup.store.save("agent", state)
 
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="cannot be decoded"):
         agent_setup.agent.run_cycle()
 
 

@@ -1,4 +1,4 @@
-"""The courier, against a server over real TLS."""
+"""The HTTP client of the agent, against a server over real TLS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opendrs.agent.http_client import RequestRejectedError
 from opendrs.api.schema import RequestBody, UsageSamples
 from opendrs.cli.logs import log_to_stderr
 from opendrs.config.settings import AgentSettings
-from opendrs.controller.events import log_event
+from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import (
     ConfigurationError,
     PermissionDeniedError,
@@ -46,7 +46,7 @@ QUEUED = {"id": str(REQUEST.id), "state": "queued"}
 
 @dataclass
 class FakeServer:
-    """A controller that answers what it is told to."""
+    """A controller with configured answers."""
 
     url: str
     answers: list[tuple[int, object]] = field(default_factory=list)
@@ -198,7 +198,7 @@ def test_rejected_request_is_not_retried(
 ) -> None:
     server.answers = [(status, {"detail": "no, because"})]
 
-    with pytest.raises(error, match=rf"answered {status}: no, because"):
+    with pytest.raises(error, match=rf"response {status}: no, because"):
         client.submit(REQUEST, 60)
 
     assert server.delays == []
@@ -221,7 +221,7 @@ def test_unexpected_response_is_an_error(
 ) -> None:
     server.answers = [(200, answer)]
 
-    with pytest.raises(UnexpectedResponseError, match="not as a controller does"):
+    with pytest.raises(UnexpectedResponseError, match="is not that of a controller"):
         client.submit(REQUEST, 60)
 
 
@@ -238,7 +238,7 @@ def test_unreachable_controller_times_out(
 
     with (
         ControllerClient(away, lambda _: None) as client,
-        pytest.raises(PlatformUnavailableError, match=r"localhost:1 cannot be reached"),
+        pytest.raises(PlatformUnavailableError, match=r"localhost:1 unreachable"),
     ):
         client.submit(REQUEST, 0.2)
 
@@ -353,7 +353,7 @@ def test_the_token_is_masked_in_the_log_of_the_agent(
         try:
             client.submit(REQUEST, 60)
         except RequestRejectedError as error:
-            log_event("request-rejected", str(error), guest=f"vm-{TOKEN}")
+            log_event(LogEventCode.REQUEST_REJECTED, str(error), guest=f"vm-{TOKEN}")
 
     text = capsys.readouterr().err
     assert "Authorization: Bearer [a secret]" in text

@@ -1,4 +1,4 @@
-"""Peers without a token hold up no agent, and take no more files than there are."""
+"""Peers without a token delay no agent and exhaust no file descriptors."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_oldest_anonymous_connection_is_dropped_and_logged(
         r for r in caplog.records if getattr(r, "event", "") == "connection-dropped"
     ]
     assert [r.getMessage() for r in logged] == [
-        "127.0.0.2: has 8 of 8 connections without a token; the oldest is closed"
+        "127.0.0.2: too many connections without a token: 8 of 8; the oldest is closed"
     ]
 
 
@@ -200,7 +200,7 @@ def test_repeated_unauthorized_requests_are_logged_once(
         answers = {client.get(REQUESTS_PATH).status_code for _ in range(5)}
 
     assert answers == {401}
-    assert caplog.messages.count("127.0.0.1 showed no token that is known") == 1
+    assert caplog.messages.count("127.0.0.1: missing or unknown token") == 1
 
 
 def test_repeated_invalid_http_is_logged_at_most_once(
@@ -217,7 +217,7 @@ def test_repeated_invalid_http_is_logged_at_most_once(
             spoken.sendall(b"no HTTP\r\n\r\n")
             assert spoken.recv(100).startswith(b"HTTP/1.1 400")
 
-    # Another interface of this process may have told it just before.
+    # Another interface of this process may have logged it just before.
     assert caplog.messages.count("Invalid HTTP request received.") <= 1
 
 

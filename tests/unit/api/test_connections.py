@@ -1,4 +1,4 @@
-"""Connections of token holders stay; those of others take the place of one another."""
+"""Connections of token holders are kept; those of others replace one another."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Peers:
         return client
 
     def is_open(self, client: ClientAddress | None) -> bool:
-        """Return whether the peer has not been told to end the connection."""
+        """Return whether the server keeps the connection to the peer open."""
         assert client is not None
         theirs = self._ends[client][1]
         theirs.settimeout(0)

@@ -1,4 +1,4 @@
-"""What the interface says of itself holds, whatever is sent to it."""
+"""Conformance of the API to its OpenAPI description, for any input."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_undefined_operations_answer_problem_details(
     possible = {method.upper() for method in WRITTEN["paths"].get(path, ())}
     problem = {
         **WRITTEN["components"]["schemas"]["ProblemDetails"],
-        "required": ["detail"],
+        "required": ["code", "detail"],
+        "components": WRITTEN["components"],
+        "additionalProperties": False,
     }
-    checked = jsonschema.Draft202012Validator(
-        {**problem, "additionalProperties": False}
-    )
+    checked = jsonschema.Draft202012Validator(problem)
     requests = path.format(id=uuid4(), guest="vm1")
 
     with vouched.client(int(address.rpartition(":")[2]), token) as client:
@@ -71,7 +71,7 @@ def test_undefined_operations_answer_problem_details(
             assert answer.status_code == (401 if needs_token else status)
             assert answer.headers["Content-Type"] == "application/json"
             checked.validate(answer.json())
-            assert set(answer.json()) == {"detail", "last_sequence"}
+            assert set(answer.json()) == {"code", "detail", "last_sequence"}
             if answer.status_code == 405:
                 assert set(answer.headers["Allow"].split(", ")) == possible
 

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from opendrs.api import body_limits, server
@@ -25,6 +25,7 @@ from opendrs.api.schema import (
     MAX_BODY_BYTES,
     OPENAPI_PATH,
     REQUESTS_PATH,
+    ProblemCode,
     RequestBody,
 )
 from opendrs.api.server import ApiServer
@@ -43,23 +44,23 @@ SOME_ID = "5c6f6ad0-6f0f-4f0e-9d5b-6a4c3d1d8a11"
 
 
 @pytest.fixture
-def h1(port: int, vouched: CertificateFiles) -> Iterator[httpx.Client]:
+def h1(port: int, vouched: CertificateFiles) -> Iterator[httpx2.Client]:
     with vouched.client(port, node_token("h1")) as client:
         yield client
 
 
 @pytest.fixture
-def anonymous(port: int, vouched: CertificateFiles) -> Iterator[httpx.Client]:
+def anonymous(port: int, vouched: CertificateFiles) -> Iterator[httpx2.Client]:
     with vouched.client(port) as client:
         yield client
 
 
-def post(client: httpx.Client, request: RequestBody) -> httpx.Response:
+def post(client: httpx2.Client, request: RequestBody) -> httpx2.Response:
     return client.post(REQUESTS_PATH, content=request.model_dump_json())
 
 
 def test_submitted_request_status_can_be_queried(
-    agent_cluster: AgentCluster, h1: httpx.Client
+    agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     request = agent_cluster.build_request("h1", LoadState.OVERLOADED, ["vm1"])
 
@@ -96,7 +97,7 @@ def test_samples_are_returned_to_any_node(
     assert unknown.status_code == 404
 
 
-def test_health_and_openapi_need_no_token(anonymous: httpx.Client) -> None:
+def test_health_and_openapi_need_no_token(anonymous: httpx2.Client) -> None:
     assert anonymous.get(HEALTH_PATH).json() == {"status": "ok"}
     assert anonymous.get(OPENAPI_PATH).json()["info"]["title"] == "OpenDRS requests"
 
@@ -117,7 +118,7 @@ def test_health_and_openapi_need_no_token(anonymous: httpx.Client) -> None:
     "path", [REQUESTS_PATH, f"{REQUESTS_PATH}/{SOME_ID}", "/v1/elsewhere"]
 )
 def test_request_without_token_is_unauthorized(
-    agent_cluster: AgentCluster, anonymous: httpx.Client, header: str | None, path: str
+    agent_cluster: AgentCluster, anonymous: httpx2.Client, header: str | None, path: str
 ) -> None:
     headers = {} if header is None else {"Authorization": header}
     body = agent_cluster.build_request("h1").model_dump_json()
@@ -126,7 +127,9 @@ def test_request_without_token_is_unauthorized(
 
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"] == "Bearer"
-    assert answer.json()["detail"] == "show the token of a node"
+    assert (
+        answer.json()["detail"] == "token missing or unknown; send the token of a node"
+    )
     assert agent_cluster.request_store.latest_per_node() == ()
 
 
@@ -138,7 +141,7 @@ def test_token_of_other_node_is_forbidden(
 
 
 def test_authorization_scheme_ignores_case(
-    agent_cluster: AgentCluster, anonymous: httpx.Client
+    agent_cluster: AgentCluster, anonymous: httpx2.Client
 ) -> None:
     headers = {"Authorization": f"bearer  {node_token('h1')}"}
     body = agent_cluster.build_request("h1").model_dump_json()
@@ -161,7 +164,7 @@ def test_authorization_scheme_ignores_case(
         ({"id": "17"}, "id: "),
         ({"node": ""}, "node: "),
         ({"node": "n" * 256}, "node: "),
-        ({"evict": ["vm1"], "load_state": "normal"}, "expected nobody to leave"),
+        ({"evict": ["vm1"], "load_state": "normal"}, "expected no guests to evict"),
         ({"evict": ["vm1", "vm1"]}, "evict: expected each name only once"),
         ({"samples": {}}, "samples.interval: "),
         (
@@ -181,7 +184,7 @@ def test_authorization_scheme_ignores_case(
 )
 def test_invalid_request_detail_names_problem(
     agent_cluster: AgentCluster,
-    h1: httpx.Client,
+    h1: httpx2.Client,
     changes: dict[str, object],
     problem: str,
 ) -> None:
@@ -199,12 +202,12 @@ def test_invalid_request_detail_names_problem(
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"null", b"[]", b"\xff", b"[" * 100_000, b'{"id": NaN}']
 )
-def test_invalid_body_is_unprocessable(h1: httpx.Client, body: bytes) -> None:
+def test_invalid_body_is_unprocessable(h1: httpx2.Client, body: bytes) -> None:
     assert h1.post(REQUESTS_PATH, content=body).status_code == 422
 
 
 def test_repeated_invalid_requests_are_logged_once(
-    h1: httpx.Client, caplog: pytest.LogCaptureFixture
+    h1: httpx2.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     # Another test of the same interface may have brought it about just before.
     answers = {h1.post(REQUESTS_PATH, content=b"{").status_code for _ in range(5)}
@@ -213,7 +216,7 @@ def test_repeated_invalid_requests_are_logged_once(
     assert caplog.messages.count("a request of h1 was answered with 422") <= 1
 
 
-def test_many_problems_are_truncated(h1: httpx.Client) -> None:
+def test_many_problems_are_truncated(h1: httpx2.Client) -> None:
     fields = {f"further{number}": 1 for number in range(100)}
 
     detail = h1.post(REQUESTS_PATH, json=fields).json()["detail"]
@@ -223,7 +226,7 @@ def test_many_problems_are_truncated(h1: httpx.Client) -> None:
 
 
 def test_tokens_are_never_shown(
-    agent_cluster: AgentCluster, h1: httpx.Client, caplog: pytest.LogCaptureFixture
+    agent_cluster: AgentCluster, h1: httpx2.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     token = node_token("h1")
@@ -261,7 +264,7 @@ def test_tokens_are_never_shown(
 @pytest.mark.parametrize("field", ["node", "evict", "samples.guests"])
 def test_a_name_with_a_token_is_neither_recorded_nor_logged_nor_answered(
     agent_cluster: AgentCluster,
-    h1: httpx.Client,
+    h1: httpx2.Client,
     caplog: pytest.LogCaptureFixture,
     field: str,
     name: str,
@@ -310,13 +313,13 @@ def test_guest_named_like_token_is_masked_in_log(
         agent_cluster.run_cycle()
 
     text = capsys.readouterr().err
-    assert "should leave" in text
+    assert "evict" in text
     assert "[a secret]" in text
     assert name not in text
 
 
 def test_misplaced_token_is_masked_in_response(
-    agent_cluster: AgentCluster, h1: httpx.Client
+    agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     token = node_token("h1")
     request = agent_cluster.build_request("h1").model_dump(mode="json")
@@ -334,13 +337,16 @@ def test_misplaced_token_is_masked_in_response(
     assert details[1].startswith('samples.guests."[a secret]": ')
 
 
-def test_oversized_body_is_not_read(h1: httpx.Client) -> None:
+def test_oversized_body_is_not_read(h1: httpx2.Client) -> None:
     declared = h1.post(REQUESTS_PATH, content=b" " * (MAX_BODY_BYTES + 1))
     chunks = (b" " * 65_536 for _ in range(MAX_BODY_BYTES // 65_536 + 1))
     undeclared = h1.post(REQUESTS_PATH, content=chunks)
 
     assert (declared.status_code, undeclared.status_code) == (413, 413)
-    assert declared.json()["detail"] == f"a request has at most {MAX_BODY_BYTES} bytes"
+    assert (
+        declared.json()["detail"]
+        == f"request too large: at most {MAX_BODY_BYTES} bytes"
+    )
 
 
 @contextmanager
@@ -355,7 +361,7 @@ def at_most(mib: float) -> Iterator[None]:
     assert peak / 2**20 < mib
 
 
-def test_many_invalid_fields_use_little_memory(h1: httpx.Client) -> None:
+def test_many_invalid_fields_use_little_memory(h1: httpx2.Client) -> None:
     fields = dict.fromkeys(map(str, range(350_000)), 0)
     body = json.dumps(fields, separators=(",", ":"))
     assert 0.8 * MAX_BODY_BYTES < len(body) < MAX_BODY_BYTES
@@ -367,7 +373,7 @@ def test_many_invalid_fields_use_little_memory(h1: httpx.Client) -> None:
 
 
 def test_largest_request_uses_little_memory(
-    agent_cluster: AgentCluster, h1: httpx.Client
+    agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     guests = {f"vm{number}": [12.34567] * 999 for number in range(400)}
     body = agent_cluster.build_request("h1", guests=guests).model_dump_json()
@@ -380,7 +386,7 @@ def test_largest_request_uses_little_memory(
 
 
 def test_largest_request_is_accepted(
-    agent_cluster: AgentCluster, h1: httpx.Client
+    agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     guests = {f"guest-{number:05}": [1.25] * 30 for number in range(10_000)}
 
@@ -400,7 +406,7 @@ def test_largest_request_is_accepted(
 
 
 def test_store_failure_is_service_unavailable(
-    agent_cluster: AgentCluster, h1: httpx.Client, caplog: pytest.LogCaptureFixture
+    agent_cluster: AgentCluster, h1: httpx2.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent_cluster.store.__exit__(None, None, None)
 
@@ -408,9 +414,9 @@ def test_store_failure_is_service_unavailable(
 
     agent_cluster.store.__enter__()
     assert answer.status_code == 503
-    assert answer.json()["detail"] == "it cannot be kept now; send it again"
+    assert answer.json()["code"] == ProblemCode.STORE_FAILED
     assert answer.headers["Retry-After"] == "1"
-    assert "is not open" in caplog.text
+    assert "not open" in caplog.text
     assert post(h1, agent_cluster.build_request("h1")).status_code == 202
 
 
@@ -423,7 +429,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def test_internal_error_is_answered_and_logged(
     agent_cluster: AgentCluster,
-    h1: httpx.Client,
+    h1: httpx2.Client,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -432,31 +438,37 @@ def test_internal_error_is_answered_and_logged(
     answer = post(h1, agent_cluster.build_request("h1"))
 
     assert answer.status_code == 500
-    assert "bug in opendrs" in answer.json()["detail"]
+    assert answer.json()["code"] == ProblemCode.INTERNAL_ERROR
     # It is logged after it is answered, which may take a moment.
     wait_until(lambda: "Exception in ASGI application" in caplog.text)
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status"),
+    ("method", "path", "code"),
     [
-        ("GET", "/", 404),
-        ("GET", REQUESTS_PATH, 405),
-        ("DELETE", f"{REQUESTS_PATH}/{SOME_ID}", 405),
-        ("GET", f"{REQUESTS_PATH}/17", 422),
-        ("GET", "/v1/guests//samples", 422),
-        ("POST", f"{REQUESTS_PATH}/", 404),
-        ("GET", "/docs", 404),
+        ("GET", "/", ProblemCode.PATH_UNKNOWN),
+        ("GET", REQUESTS_PATH, ProblemCode.METHOD_NOT_ALLOWED),
+        ("DELETE", f"{REQUESTS_PATH}/{SOME_ID}", ProblemCode.METHOD_NOT_ALLOWED),
+        ("GET", f"{REQUESTS_PATH}/17", ProblemCode.PATH_INVALID),
+        ("GET", f"{REQUESTS_PATH}/{SOME_ID}", ProblemCode.REQUEST_UNKNOWN),
+        ("GET", "/v1/guests//samples", ProblemCode.PATH_INVALID),
+        ("GET", "/v1/guests/none/samples", ProblemCode.SAMPLES_UNKNOWN),
+        ("POST", f"{REQUESTS_PATH}/", ProblemCode.PATH_UNKNOWN),
+        ("GET", "/docs", ProblemCode.PATH_UNKNOWN),
     ],
 )
 def test_unknown_path_answers_problem_details(
-    h1: httpx.Client, method: str, path: str, status: int
+    h1: httpx2.Client, method: str, path: str, code: ProblemCode
 ) -> None:
     answer = h1.request(method, path)
 
-    assert answer.status_code == status
+    assert answer.status_code == code.status
     assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json() == {"detail": answer.json()["detail"], "last_sequence": None}
+    assert answer.json() == {
+        "code": code,
+        "detail": answer.json()["detail"],
+        "last_sequence": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -470,15 +482,13 @@ def test_unknown_path_answers_problem_details(
     ],
 )
 def test_unsupported_method_answers_allowed_methods(
-    h1: httpx.Client, method: str, path: str, allowed: str
+    h1: httpx2.Client, method: str, path: str, allowed: str
 ) -> None:
     answer = h1.request(method, path)
 
     assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
-    assert answer.json() == {
-        "detail": f"{method}: not possible here; use {allowed}",
-        "last_sequence": None,
-    }
+    assert answer.json()["code"] == ProblemCode.METHOD_NOT_ALLOWED
+    assert answer.json()["detail"].endswith(f"use {allowed}")
 
 
 def test_invalid_http_answers_problem_details(
@@ -491,6 +501,7 @@ def test_invalid_http_answers_problem_details(
     assert head.startswith(b"HTTP/1.1 400")
     assert b"application/json" in head
     assert json.loads(body) == {
+        "code": ProblemCode.REQUEST_MALFORMED,
         "detail": "Invalid HTTP request received.",
         "last_sequence": None,
     }
@@ -608,9 +619,7 @@ def test_a_node_has_one_body_at_a_time_and_others_are_not_affected(
 
     assert (rejected.status_code, other.status_code) == (429, 202)
     assert rejected.headers["Retry-After"] == "1"
-    assert rejected.json()["detail"] == (
-        "h1: another request is being processed; try again"
-    )
+    assert rejected.json()["code"] == ProblemCode.NODE_BUSY
     with vouched.client(port, node_token("h1")) as client:
         assert post(client, agent_cluster.build_request("h1")).status_code == 202
 
@@ -659,7 +668,7 @@ def test_node_with_many_requests_is_busy(
 
 
 def test_compressed_body_is_rejected(
-    agent_cluster: AgentCluster, h1: httpx.Client
+    agent_cluster: AgentCluster, h1: httpx2.Client
 ) -> None:
     packed = gzip.compress(agent_cluster.build_request("h1").model_dump_json().encode())
 
@@ -705,7 +714,7 @@ def test_response_to_unread_request_closes_connection(
 
 @pytest.mark.parametrize("path", [HEALTH_PATH, OPENAPI_PATH])
 def test_anonymous_response_closes_connection(
-    anonymous: httpx.Client, h1: httpx.Client, path: str
+    anonymous: httpx2.Client, h1: httpx2.Client, path: str
 ) -> None:
     assert anonymous.get(path).headers["Connection"] == "close"
     assert "Connection" not in h1.get(path).headers
@@ -726,8 +735,8 @@ def test_old_tls_is_rejected(
 
 
 def test_plain_http_is_rejected(port: int) -> None:
-    with pytest.raises(httpx.HTTPError):
-        httpx.get(f"http://127.0.0.1:{port}{HEALTH_PATH}", trust_env=False)
+    with pytest.raises(httpx2.HTTPError):
+        httpx2.get(f"http://127.0.0.1:{port}{HEALTH_PATH}", trust_env=False)
 
 
 def test_listen_address_in_use_is_configuration_error(
@@ -741,7 +750,7 @@ def test_listen_address_in_use_is_configuration_error(
         ApiServer(settings, agent_cluster.service)
 
     assert str(raised.value) == (
-        f"api.listen: cannot listen on {taken}: somebody else does already"
+        f"api.listen: cannot listen on {taken}: address in use by another process"
     )
 
 
@@ -762,7 +771,7 @@ def test_ended_server_thread_is_reported(
     with ApiServer(vouched.settings, agent_cluster.service) as serving:
         serving.require_alive()
 
-    with pytest.raises(OpenDRSError, match="no longer taken"):
+    with pytest.raises(OpenDRSError, match="server stopped"):
         serving.require_alive()
 
 
@@ -778,7 +787,7 @@ def test_server_stops_with_open_connections(
     idle.close()
 
 
-def test_every_answer_is_described(anonymous: httpx.Client) -> None:
+def test_every_answer_is_described(anonymous: httpx2.Client) -> None:
     described = anonymous.get(OPENAPI_PATH).json()["paths"]
 
     answers = described[REQUESTS_PATH]["post"]["responses"]
@@ -813,14 +822,14 @@ def test_unusable_certificates_are_configuration_errors(
             ApiServer(changed, agent_cluster.service)
         logged.append(str(raised.value).replace(str(tmp_path), "."))
 
-    both = "api.certificate, api.key: "
-    no_match = "the key is not that of the certificate"
+    both = "api.certificate, api.key: cannot use "
+    no_match = "the key does not belong to the certificate"
     no_pem = "expected a certificate and its private key in PEM"
     assert logged == [
         "api.certificate: cannot read ./absent.pem: No such file or directory",
         "api.key: cannot read .: Is a directory",
-        f"{both}./garbage.pem and {settings.key} cannot be used: {no_pem}",
-        f"{both}{settings.certificate} and ./garbage.pem cannot be used: {no_pem}",
-        f"{both}{settings.certificate} and ./controller.key cannot be used: {no_match}",
+        f"{both}./garbage.pem and {settings.key}: {no_pem}",
+        f"{both}{settings.certificate} and ./garbage.pem: {no_pem}",
+        f"{both}{settings.certificate} and ./controller.key: {no_match}",
         "api.tokens: cannot read ./absent.toml: No such file or directory",
     ]

@@ -1,4 +1,4 @@
-"""A token says whose agent it is, and is told to nobody."""
+"""Tokens identify the agent of a node, and are never disclosed."""
 
 from pathlib import Path
 
@@ -93,7 +93,7 @@ def test_token_file_may_have_several_hashes_per_node(path: Path) -> None:
         (f'h1 = "{HASH}0"', "h1: expected the SHA-256 of a token"),
         ("h1 = 1", "h1: expected the SHA-256 of a token"),
         (f'h1 = ["{HASH}", "secret"]', "h1: expected the SHA-256 of a token"),
-        (f'h1 = "{HASH}"\nh2 = "{HASH}"', "h2: its token is that of h1 as well"),
+        (f'h1 = "{HASH}"\nh2 = "{HASH}"', "h2: same token as h1; create a new one"),
         (f'"" = "{HASH}"', "expected the name of a node"),
         (f'"a\\nb" = "{HASH}"', "expected the name of a node"),
         ("h1 = ", "TOML"),

@@ -1,4 +1,4 @@
-"""The cluster as columns says what the plain forms say, also after moves."""
+"""Assignment state against the plain form, also after moves."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_guests_move_live_where_they_can() -> None:
 
 
 def test_unknown_memory_stays_unknown_after_departure() -> None:
-    # Nothing is known of the memory of `dark`, so nobody may join it.
+    # Nothing is known of the memory of `dark`, so no guest may join it.
     plain = cluster(
         {"a": 0.5, "b": 0.4}, {"x": ("a", 0.3), "y": ("b", 0.1), "dark": ("a", None)}
     )

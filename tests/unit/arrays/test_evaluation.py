@@ -1,4 +1,4 @@
-"""The best move over columns is the best of the plain form."""
+"""Best single move against the plain form."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def best_of(case: EvaluationCase, move: Move, metric: ImbalanceMetric) -> BestMo
 
 
 def indistinguishable(case: EvaluationCase, one: Move, other: Move) -> bool:
-    """Return whether two moves are equal, or so near that doubles cannot tell.
+    """Return whether two moves are equal, or too near for doubles to distinguish.
 
     TOPSIS stretches the least difference between all candidates to the whole
     scale, so what rounding may do depends on how far they are apart.

@@ -1,4 +1,4 @@
-"""Which guests may be moved, which move as one, and why the others stay."""
+"""Move groups, and reasons of skipped guests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from opendrs.arrays import (
     MobilityFilter,
     MoveGroups,
+    SkippedGuest,
+    SkipReason,
     compile_move_groups,
     describe_skipped,
 )
@@ -69,6 +71,10 @@ def group_members(result: MoveGroups) -> dict[str, list[str]]:
     }
 
 
+def reasons_of(result: MoveGroups) -> dict[str, SkipReason]:
+    return {guest: each.reason for guest, each in result.skipped.items()}
+
+
 PAIR = (Affinity(guests=guest_ids("101", "102")),)
 TRIPLE = (Affinity(guests=guest_ids("101", "102", "103")),)
 STOPPED = {"state": GuestState.STOPPED}
@@ -109,7 +115,7 @@ def test_move_groups_match_proxmox(
     assert group_members(groups_of(*guests, rules=rules)) == expected
 
 
-def test_the_order_of_guests_does_not_matter() -> None:
+def test_move_groups_are_in_order_of_name() -> None:
     forth, back = groups_of(vm("101"), vm("102")), groups_of(vm("102"), vm("101"))
 
     assert list(forth.movable) == list(back.movable) == ["101", "102"]
@@ -125,40 +131,48 @@ def test_soft_affinity_makes_no_move_group() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "detail"),
+    ("changes", "reason", "detail"),
     [
-        ({"state": GuestState.PAUSED}, "guest state paused"),
-        ({"state": GuestState.UNKNOWN}, "guest state unknown"),
-        ({"migrating_to": NODE}, "it is on the move"),
-        ({"mobility": Mobility.NONE}, "it cannot move"),
+        ({"state": GuestState.PAUSED}, SkipReason.NOT_RUNNING, "guest state paused"),
+        ({"state": GuestState.UNKNOWN}, SkipReason.NOT_RUNNING, "guest state unknown"),
+        (
+            {"migrating_to": NODE},
+            SkipReason.MIGRATION_IN_PROGRESS,
+            "migration in progress",
+        ),
+        ({"mobility": Mobility.NONE}, SkipReason.MOBILITY_NONE, "not migratable"),
         (
             {"mobility": Mobility.NONE, "mobility_detail": "a disk of its own"},
-            "it cannot move: a disk of its own",
+            SkipReason.MOBILITY_NONE,
+            "not migratable: a disk of its own",
         ),
         (
             {"mobility": Mobility.COLD, "mobility_detail": "a GPU"},
-            "it cannot move live: a GPU",
+            SkipReason.MOBILITY_COLD,
+            "not live-migratable: a GPU",
         ),
-        ({"uptime": 59.9}, "it started less than 60 s ago"),
+        ({"uptime": 59.9}, SkipReason.RECENTLY_STARTED, "started less than 60 s ago"),
         (
             {"migrated_at": NOON - timedelta(seconds=599)},
-            "it was moved less than 600 s ago",
+            SkipReason.COOLDOWN,
+            "migrated less than 600 s ago",
         ),
         (
             {"migrated_at": NOON + timedelta(days=30)},
-            "it was moved less than 600 s ago",
+            SkipReason.COOLDOWN,
+            "migrated less than 600 s ago",
         ),
-        ({"usage": Usage(1.0, None)}, "its usage is not known"),
-        ({"usage": Usage(None, 1)}, "its usage is not known"),
+        ({"usage": Usage(1.0, None)}, SkipReason.METRICS_MISSING, "usage unknown"),
+        ({"usage": Usage(None, 1)}, SkipReason.METRICS_MISSING, "usage unknown"),
     ],
 )
 def test_immovable_guest_is_skipped_with_reason(
-    changes: dict[str, Any], detail: str
+    changes: dict[str, Any], reason: SkipReason, detail: str
 ) -> None:
     result = groups_of(vm("x", **changes))
 
     assert result.movable == {}
-    assert result.skipped == {"x": detail}
+    assert result.skipped == {"x": SkippedGuest(reason, detail)}
 
 
 @pytest.mark.parametrize(
@@ -170,22 +184,22 @@ def test_immovable_guest_is_skipped_with_reason(
         {"mobility": None},
         {"mobility": Mobility.COLD, "kind": GuestKind.CONTAINER},
         {"ha_managed": False},
-        {"mobility_detail": "only an obstacle to something else"},
+        {"mobility_detail": "not relevant for live migration"},
         {"usage": Usage(0.0, 0), "limit": None},
     ],
 )
-def test_a_guest_that_nothing_holds_may_be_moved(changes: dict[str, Any]) -> None:
+def test_guest_without_skip_reason_is_movable(changes: dict[str, Any]) -> None:
     result = groups_of(vm("x", **changes))
 
     assert group_members(result) == {"x": ["x"]}
     assert result.skipped == {}
 
 
-def test_a_stopped_guest_is_not_worth_a_word() -> None:
+def test_stopped_guest_is_not_reported() -> None:
     assert groups_of(vm("x", **STOPPED)) == MoveGroups({}, {})
 
 
-def test_guests_of_a_node_that_is_not_online_stay() -> None:
+def test_guest_on_node_in_maintenance_is_skipped() -> None:
     snapshot = snapshot_of(vm("x"))
     down = replace(snapshot.nodes[NodeId("node1")], state=NodeState.MAINTENANCE)
     snapshot = replace(snapshot, nodes={**snapshot.nodes, down.id: down})
@@ -194,10 +208,10 @@ def test_guests_of_a_node_that_is_not_online_stay() -> None:
         snapshot, compile_rules(snapshot), DEFAULT_LIMITS, ANY_GUEST
     )
 
-    assert result.skipped == {"x": "its node node1 is maintenance"}
+    assert reasons_of(result) == {"x": SkipReason.NODE_NOT_ONLINE}
 
 
-def test_pinned_excluded_and_contradicted_guests_stay() -> None:
+def test_guests_with_excluding_or_contradictory_rules_are_skipped() -> None:
     rules: tuple[Rule, ...] = (
         Pin(guests=guest_ids("x"), name="licence"),
         TagExclusion(tags=frozenset({"lab"}), name="no lab"),
@@ -210,36 +224,39 @@ def test_pinned_excluded_and_contradicted_guests_stay() -> None:
     )
 
     assert result.movable == {}
-    assert result.skipped[GuestId("x")] == "rule: licence"
-    assert result.skipped[GuestId("y")] == "rule: no lab"
-    assert "contradict" in result.skipped[GuestId("p")]
+    assert reasons_of(result) == {
+        "x": SkipReason.PINNED,
+        "y": SkipReason.TAG_EXCLUDED,
+        "p": SkipReason.CONTRADICTORY_RULES,
+        "q": SkipReason.CONTRADICTORY_RULES,
+    }
+    assert result.skipped[GuestId("x")].detail == "rule: licence"
+    assert result.skipped[GuestId("y")].detail == "rule: no lab"
 
 
-def test_containers_stay_where_they_may_not_be_stopped() -> None:
+def test_container_is_skipped_without_cold_migration() -> None:
     result = groups_of(
         vm("x", kind=GuestKind.CONTAINER, mobility=None), allow_cold_migration=False
     )
 
-    assert result.skipped == {
-        "x": "it is a container, which would have to be stopped to move"
-    }
+    assert reasons_of(result) == {"x": SkipReason.MOBILITY_COLD}
 
 
-def test_guests_that_no_ha_manager_knows_stay_where_only_those_move() -> None:
+def test_only_ha_managed_filter_skips_unmanaged_guest() -> None:
     guests = [vm("x", ha_managed=False), vm("y", ha_managed=True), vm("z")]
 
     result = groups_of(*guests, only_ha_managed=True)
 
-    assert result.skipped == {"x": "it is not managed by the HA manager"}
+    assert reasons_of(result) == {"x": SkipReason.NOT_HA_MANAGED}
     assert list(result.movable) == ["y", "z"]
 
 
-def test_in_static_mode_a_guest_must_have_a_limit_and_need_not_be_measured() -> None:
+def test_static_load_model_requires_limit_and_no_usage() -> None:
     guests = [vm("x", limit=None), vm("y", usage=Usage())]
 
     result = groups_of(*guests, load_model=LoadModel.STATIC)
 
-    assert result.skipped == {"x": "its usage is not known"}
+    assert reasons_of(result) == {"x": SkipReason.METRICS_MISSING}
     assert list(result.movable) == ["y"]
 
 
@@ -249,7 +266,7 @@ def test_static_load_model_skips_guest_without_cpu_limit_by_default() -> None:
     stays = groups_of(free, load_model=LoadModel.STATIC)
     goes = groups_of(free, load_model=LoadModel.STATIC, include_unlimited=True)
 
-    assert stays.skipped == {"x": "it has no cpu limit to be weighed by"}
+    assert reasons_of(stays) == {"x": SkipReason.NO_CPU_LIMIT}
     assert list(goes.movable) == list(groups_of(free).movable) == ["x"]
 
 
@@ -258,27 +275,30 @@ def test_immovable_member_skips_whole_group() -> None:
         vm("101"), vm("102", mobility=Mobility.NONE), vm("103"), rules=TRIPLE
     )
 
-    assert result.skipped == {
-        "101": "it moves only with 102, and it cannot move",
-        "102": "it cannot move",
-        "103": "it moves only with 102, and it cannot move",
+    assert reasons_of(result) == {
+        "101": SkipReason.GROUP_MEMBER_SKIPPED,
+        "102": SkipReason.MOBILITY_NONE,
+        "103": SkipReason.GROUP_MEMBER_SKIPPED,
     }
 
 
-def test_a_group_that_is_torn_apart_stays_and_says_so() -> None:
+def test_group_on_two_nodes_is_skipped() -> None:
     result = groups_of(vm("101"), vm("102", "node2"), rules=PAIR)
 
-    detail = "it must be together with guests that are on other nodes"
-    assert result.skipped == {"101": detail, "102": detail}
+    reason = SkipReason.GROUP_ON_SEVERAL_NODES
+    assert reasons_of(result) == {"101": reason, "102": reason}
 
 
-def test_the_summary_names_a_few_guests_for_each_reason() -> None:
-    many = {GuestId(f"g{i}"): "why not" for i in range(7)}
-    one_more = {GuestId(f"h{i}"): "why" for i in range(6)}
-    few = {GuestId(f"f{i}"): "because" for i in range(3)}
+def test_describe_skipped_lists_first_guests_per_reason() -> None:
+    pinned = SkippedGuest(SkipReason.PINNED, "rule: licence")
+    started = SkippedGuest(SkipReason.RECENTLY_STARTED, "started")
+    unknown = SkippedGuest(SkipReason.METRICS_MISSING, "usage unknown")
+    many = {GuestId(f"g{i}"): pinned for i in range(7)}
+    one_more = {GuestId(f"h{i}"): started for i in range(6)}
+    few = {GuestId(f"f{i}"): unknown for i in range(3)}
 
     assert describe_skipped({**many, **few, **one_more}) == (
-        "left alone: f0, f1, f2: because",
-        "left alone: g0, g1, g2 and 4 more: why not",
-        "left alone: h0, h1, h2 and 3 more: why",
+        "skipped: f0, f1, f2: usage unknown",
+        "skipped: g0, g1, g2 and 4 more: rule: licence",
+        "skipped: h0, h1, h2 and 3 more: started",
     )

@@ -1,4 +1,4 @@
-"""With a price for each guest, no plan comes below what is said to be possible."""
+"""Lagrangian bound with guest prices: no plan is below it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIRECTION = np.array([0.6, 0.8])
 
 
 def problems_of(seed: int) -> NodeProblems:
-    """Return what a node chooses among: eight guests, two of them its own."""
+    """Return the choices of a node: eight guests, two of them its own."""
     draw = np.random.default_rng(seed)
     return NodeProblems(
         offsets=2 * draw.normal(size=(1, 2)),
@@ -37,7 +37,7 @@ def problems_of(seed: int) -> NodeProblems:
 
 
 def costs(problems: NodeProblems, chosen: tuple[bool, ...]) -> float:
-    """Return what it costs a node to choose them, in plain words."""
+    """Return the cost of a choice of one node, in plain loops."""
     x, y = float(problems.offsets[0, 0]), float(problems.offsets[0, 1])
     paid = 0.0
     for guest, takes in enumerate(chosen):
@@ -51,7 +51,7 @@ def costs(problems: NodeProblems, chosen: tuple[bool, ...]) -> float:
 
 @given(st.integers(0, 10_000), st.integers(0, 8))
 @settings(max_examples=30, deadline=None)
-def test_no_choice_costs_less(seed: int, few: int) -> None:
+def test_best_choices_bound_is_below_all_choices(seed: int, few: int) -> None:
     problems = problems_of(seed)
     least = min(costs(problems, each) for each in product((False, True), repeat=8))
     tangents, chosen = np.zeros((1, 2)), np.zeros((1, 8), np.bool_)
@@ -82,7 +82,7 @@ def cluster_of(seed: int) -> RelaxedCluster:
 
 
 def squares(cluster: RelaxedCluster) -> list[tuple[float, Floats]]:
-    """Return both squares, weighted, of each plan, and the means of its shares."""
+    """Return the weighted squares of each plan, and its mean used fractions."""
     found = []
     for places in product(range(3), repeat=5):
         share = cluster.share.copy()
@@ -101,7 +101,7 @@ def squares(cluster: RelaxedCluster) -> list[tuple[float, Floats]]:
 
 
 def drawn(seed: int) -> GuestPrices:
-    """Return some prices."""
+    """Return random prices."""
     draw = np.random.default_rng(seed)
     return GuestPrices(
         draw.normal(0, 0.05, 5),
@@ -112,7 +112,7 @@ def drawn(seed: int) -> GuestPrices:
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=15, deadline=None)
-def test_no_plan_has_smaller_squares(seed: int) -> None:
+def test_bound_is_below_the_squares_of_all_plans(seed: int) -> None:
     cluster = cluster_of(seed)
     plans = squares(cluster)
     middle = plans[seed % len(plans)][1]
@@ -137,7 +137,7 @@ def test_no_plan_has_smaller_squares(seed: int) -> None:
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=15, deadline=None)
-def test_the_bound_is_concave_with_this_slope(seed: int) -> None:
+def test_bound_is_concave_with_this_supergradient(seed: int) -> None:
     cluster = cluster_of(seed)
     means = cluster.share.mean(axis=0) * np.array([[0.98], [1.02]])
     choices = Choices(cluster, DIRECTION, means)
@@ -148,7 +148,7 @@ def test_the_bound_is_concave_with_this_slope(seed: int) -> None:
     assert choices.at(there)[0] <= value + slope @ (there - here) + 1e-9
 
 
-def test_the_same_shares_stay_the_best_in_another_box() -> None:
+def test_mean_prices_keep_the_ideal_in_another_box() -> None:
     cluster = cluster_of(1)
     one, other = (
         Choices(cluster, DIRECTION, cluster.share.mean(axis=0) * np.array(sides))
@@ -160,9 +160,9 @@ def test_the_same_shares_stay_the_best_in_another_box() -> None:
     assert other.ideal(other.mean_prices(ideal)) == pytest.approx(ideal)
 
 
-def test_the_highest_point_is_found() -> None:
-    # By hand: 3 - |x - 1| - 2 |y - 1| is highest at (1, 1), 3 - x - y at (0, 0), as no
-    # point may be below 0.
+def test_maximize_finds_the_highest_point() -> None:
+    # By hand: 3 - |x - 1| - 2 |y - 1| is highest at (1, 1), and 3 - x - y at (0, 0),
+    # since no point may be negative.
     def pyramid(point: Floats) -> tuple[float, Floats]:
         away = point - 1
         height = np.array([1.0, 2.0])

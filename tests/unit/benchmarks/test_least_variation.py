@@ -1,4 +1,4 @@
-"""No plan has a smaller sum of variations than is said to be possible."""
+"""Lower bound of the sum of variations: no plan is below it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def drawn(seed: int) -> dict[str, Any]:
 
 
 def broken(snapshot: dict[str, Any], places: dict[str, str]) -> int:
-    """Return how often strict rules are broken, as the judge counts it."""
+    """Return the number of violations of strict rules, as judge_plan.py counts them."""
     total = 0
     for rule in snapshot["rules"]:
         homes = [places[name] for name in rule["guests"]]
@@ -67,7 +67,7 @@ def broken(snapshot: dict[str, Any], places: dict[str, str]) -> int:
 def sums(
     snapshot: dict[str, Any], moves: int, gib: float, repaired: int = 0
 ) -> list[float]:
-    """Return the sum of both variations of each plan, in plain words."""
+    """Return the sum of both variations of each plan, in plain loops."""
     nodes, guests = snapshot["nodes"], snapshot["guests"]
     now = broken(snapshot, {name: guest["node"] for name, guest in guests.items()})
     found = []
@@ -98,7 +98,7 @@ def sums(
 @pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 3), st.integers(0, 60), st.integers(0, 2))
 @settings(max_examples=8, deadline=None)
-def test_no_plan_has_a_smaller_sum(
+def test_bound_is_below_all_plans(
     seed: int, moves: int, gib: int, repaired: int
 ) -> None:
     snapshot = drawn(seed)
@@ -122,7 +122,7 @@ def test_guest_prices_raise_the_bound() -> None:
 
 
 def test_bound_with_repairs_is_higher() -> None:
-    # By hand: one of the small ones has to leave, and with one move nobody else can.
+    # By hand: one of the small guests has to leave, so with one move no other can.
     snapshot = drawn(1)
     small = {"usage": {"cpu": 1, "memory": GIB}, "node": "n0"}
     large = {"usage": {"cpu": 9, "memory": 9 * GIB}, "node": "n0"}
@@ -130,10 +130,10 @@ def test_bound_with_repairs_is_higher() -> None:
     snapshot["rules"] = [{"kind": "anti-affinity", "guests": ["g0", "g1"]}]
 
     either = least_sum(snapshot, 1, 9.0)
-    mending = least_sum(snapshot, 1, 9.0, 1)
+    repairing = least_sum(snapshot, 1, 9.0, 1)
 
-    assert either < 0.8 * mending
-    assert 0.95 * min(sums({**snapshot}, 1, 9.0, 1)) < mending
+    assert either < 0.8 * repairing
+    assert 0.95 * min(sums({**snapshot}, 1, 9.0, 1)) < repairing
 
 
 def test_offenders_of_rules_are_found() -> None:
@@ -145,7 +145,7 @@ def test_offenders_of_rules_are_found() -> None:
     assert violations_per_guest(snapshot).tolist() == [1, 2, 0, 1, 1, 1]
 
 
-def test_where_nothing_may_move_it_is_what_there_is() -> None:
+def test_bound_without_moves_is_the_present_sum() -> None:
     snapshot = drawn(1)
 
     assert least_sum(snapshot, 0, 0.0) == pytest.approx(
@@ -153,7 +153,7 @@ def test_where_nothing_may_move_it_is_what_there_is() -> None:
     )
 
 
-def test_the_least_sum_of_roots_is_at_a_corner() -> None:
+def test_least_corner_has_the_least_sum_of_roots() -> None:
     # By hand: between A + B >= 5 and the axes, sqrt(5) at (5, 0) and at (0, 5). With
     # A >= 1 and B >= 1 besides, 2 + 1 at (4, 1) and at (1, 4).
     one = Line(np.array([1.0, 1.0]), 5.0)
@@ -163,9 +163,9 @@ def test_the_least_sum_of_roots_is_at_a_corner() -> None:
     assert least_corner([one, *sides]).root == pytest.approx(3.0)
 
 
-def test_nodes_must_be_online() -> None:
+def test_bound_with_offline_node_raises() -> None:
     snapshot = drawn(1)
     snapshot["nodes"]["n0"]["state"] = "offline"
 
-    with pytest.raises(ValueError, match="there is a node that is not online"):
+    with pytest.raises(ValueError, match="expected all online"):
         judged_problem(snapshot, 1, 1.0)

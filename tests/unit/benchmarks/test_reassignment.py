@@ -1,3 +1,5 @@
+"""Machine reassignment benchmark: reader, checker, portfolio and program."""
+
 from __future__ import annotations
 
 import gzip
@@ -23,8 +25,8 @@ from runners.reassignment.portfolio import selection_points, solve, work
 from support.oracles.assignment_cost import reference_cost
 from support.oracles.random_problems import random_problem
 
-ROOT = Path(__file__).parents[3]
-PROGRAM = ROOT / "benchmarks" / "runners" / "roadef.py"
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+PROGRAM = BENCHMARKS / "runners" / "roadef.py"
 
 
 # Two resources, the first transient; three machines; two services, of which the
@@ -45,7 +47,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def test_costs_what_is_worked_by_hand(model: Path) -> None:
+def test_checker_cost_equals_hand_calculation(model: Path) -> None:
     instance = read_instance(model)
     origin, moved = [0, 1, 0], [0, 2, 0]
 
@@ -64,12 +66,12 @@ def test_costs_what_is_worked_by_hand(model: Path) -> None:
     [
         ([0, 2, 2], "machine 2 holds 220 of resource 1, of which it has 100"),
         ([1, 1, 0], "2 processes of service 0 are on machine 1"),
-        ([1, 1, 0], "service 0 stands in 1 locations, not 2"),
-        ([0, 1, 2], "service 1 needs service 0 in neighbourhood 1"),
+        ([1, 1, 0], "service 0 is in 1 locations, not 2"),
+        ([0, 1, 2], "service 1 needs service 0 in neighborhood 1"),
         ([1, 0, 0], "machine 0 holds 28 of resource 0, of which it has 15"),
     ],
 )
-def test_says_which_constraint_is_broken(
+def test_checker_names_the_violated_constraint(
     tmp_path: Path, places: list[int], message: str
 ) -> None:
     path = tmp_path / "model.txt"
@@ -80,7 +82,7 @@ def test_says_which_constraint_is_broken(
     assert message in checker.violations(instance, [0, 1, 0], places)
 
 
-def test_the_engine_agrees_with_the_judge(model: Path) -> None:
+def test_problem_agrees_with_the_checker(model: Path) -> None:
     instance = read_instance(model)
     start = model.with_name("start.txt")
     start.write_text("0 1 0")
@@ -112,7 +114,7 @@ def test_the_engine_agrees_with_the_judge(model: Path) -> None:
         (WEIGHTS, f"1 10 {1 << 53}", "is not below 2\\^53"),
     ],
 )
-def test_says_what_is_wrong_with_a_model(
+def test_read_instance_with_invalid_model_raises(
     model: Path, before: str, after: str, message: str
 ) -> None:
     model.write_text(MODEL.replace(before, after))
@@ -122,7 +124,7 @@ def test_says_what_is_wrong_with_a_model(
 
 
 @pytest.mark.parametrize("damage", [slice(None, -9), slice(None, None, 2)])
-def test_says_that_a_compressed_file_is_damaged(model: Path, damage: slice) -> None:
+def test_read_instance_with_damaged_gzip_raises(model: Path, damage: slice) -> None:
     packed = gzip.compress(MODEL.encode(), mtime=0)
     model.write_bytes(packed[:10] + packed[10:][damage])
 
@@ -130,7 +132,7 @@ def test_says_that_a_compressed_file_is_damaged(model: Path, damage: slice) -> N
         read_instance(model)
 
 
-def test_says_which_file_is_not_there(tmp_path: Path) -> None:
+def test_read_instance_with_missing_file_raises(tmp_path: Path) -> None:
     with pytest.raises(InstanceError, match="nowhere: cannot be read: No such file"):
         read_instance(tmp_path / "nowhere")
 
@@ -139,19 +141,20 @@ def test_says_which_file_is_not_there(tmp_path: Path) -> None:
     ("text", "message"),
     [("0 1", "ends within the assignment"), ("0 1 3", "the assignment has 3")],
 )
-def test_the_program_ends_with_2_on_bad_input(
+def test_program_with_invalid_input_exits_with_2(
     model: Path, text: str, message: str
 ) -> None:
     start, out = model.with_name("start.txt"), model.with_name("out.txt")
     start.write_text(text)
     command = [sys.executable, str(PROGRAM), str(model), str(start), "--out", str(out)]
 
+    paths = [str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(  # noqa: S603 - our own program
         command,
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": f"{ROOT / 'benchmarks'}:{ROOT / 'src'}"},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
     )
 
     assert done.returncode == 2
@@ -161,7 +164,7 @@ def test_the_program_ends_with_2_on_bad_input(
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 16])
-def test_halves_are_left_behind_until_one_search_is_left(count: int) -> None:
+def test_selection_points_halve_until_one_search_remains(count: int) -> None:
     ends = selection_points(count)
 
     assert count >> (len(ends) - 1) == 1
@@ -169,14 +172,14 @@ def test_halves_are_left_behind_until_one_search_is_left(count: int) -> None:
     assert ends[-1] == 1.0
 
 
-def test_the_work_is_what_all_searches_do_between_two_choices() -> None:
-    # By hand: four go to 0.44, two on to 0.5, and one to the end.
+def test_work_counts_all_searches_between_selections() -> None:
+    # By hand: four run to 0.44, two continue to 0.5, and one to the end.
     assert work(4) == pytest.approx([4 * 0.44, 2 * 0.06, 0.5])
     assert work(1) == [1.0]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
-def test_what_is_found_in_time_is_feasible_and_better(threads: int) -> None:
+def test_solve_within_time_is_feasible_and_better(threads: int) -> None:
     problem = random_problem(11)
 
     found = solve(problem, seconds=0.5, seed=0, threads=threads)
@@ -186,7 +189,7 @@ def test_what_is_found_in_time_is_feasible_and_better(threads: int) -> None:
     assert reference_cost(problem, found.tolist()) < reference_cost(problem, origin)
 
 
-def test_without_time_all_stay_at_home() -> None:
+def test_solve_without_time_returns_the_origin() -> None:
     problem = random_problem(11)
 
     found = solve(problem, seconds=0.0, seed=0, threads=2)

@@ -1,3 +1,5 @@
+"""Results file of the machine reassignment benchmark."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -23,7 +25,7 @@ def result(instance: str = "a1_1", cost: int = 1010, broken: int = 0) -> Result:
     )
 
 
-def test_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+def test_results_are_continued_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "build" / "results.csv"
     Results(path).add(result())
     Results(path).add(result("a1_2"))
@@ -37,7 +39,7 @@ def test_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("time", "threads", "seed"), [(30.0, 2, 0), (300.0, 1, 0), (300.0, 2, 1)]
 )
-def test_what_was_found_on_other_conditions_does_not_count(
+def test_results_with_other_settings_are_ignored(
     tmp_path: Path, time: float, threads: int, seed: int
 ) -> None:
     kept = Results(tmp_path / "results.csv")
@@ -46,24 +48,24 @@ def test_what_was_found_on_other_conditions_does_not_count(
     assert kept.of("a1_1", time=time, threads=threads, seed=seed) is None
 
 
-def test_says_which_line_is_no_result(tmp_path: Path) -> None:
+def test_results_with_invalid_line_raise(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     path.write_text("instance,time\na1_1,soon\n")
 
-    with pytest.raises(ValueError, match=r"results\.csv: line 2 is no result"):
+    with pytest.raises(ValueError, match=r"results\.csv: line 2: not a result"):
         Results(path)
 
 
-def test_the_score_is_the_distance_in_percent_of_the_initial_cost() -> None:
+def test_score_is_excess_in_percent_of_the_initial_cost() -> None:
     assert result(cost=1010).score == pytest.approx(0.5)
     assert result(cost=1010).row().endswith("| 1010 | 1000 | 0.5000 | 590 |")
 
 
-def test_families_are_summed_up_and_what_is_not_valid_is_counted() -> None:
+def test_summary_has_mean_of_families_and_invalid_count() -> None:
     found = [
         result("a1_1", cost=1000),
         result("a2_1", cost=1020),
         result("b_1", cost=1010, broken=2),
     ]
 
-    assert summary(found) == "mean of a: 0.5000 %\nmean of b: 0.5000 %\nnot valid: 1"
+    assert summary(found) == "mean of a: 0.5000 %\nmean of b: 0.5000 %\ninvalid: 1"

@@ -52,7 +52,7 @@ def test_demo_shows_the_most_valuable_steps_and_ends_with_a_summary(
     output = lines(opendrs("demo").out)
 
     assert "the 10 most valuable of 19 steps; --all shows all" in output
-    assert "measure before on node after on node" in output[-8:]
+    assert "metric before on node after on node" in output[-8:]
     assert output[-1] == "Result: 19 done."
 
 
@@ -62,8 +62,8 @@ def test_demo_all_shows_all_steps_and_the_metrics_of_the_policy(
     brief, output = lines(opendrs("demo").out), lines(opendrs("demo", "--all").out)
 
     assert not any("most valuable" in line for line in output)
-    assert output.count("measure before after") == 2
-    assert "measure before after" not in brief
+    assert output.count("metric before after") == 2
+    assert "metric before after" not in brief
 
 
 def test_demo_summary_shows_no_steps_and_no_nodes_but_what_changed(
@@ -72,7 +72,7 @@ def test_demo_summary_shows_no_steps_and_no_nodes_but_what_changed(
     output = lines(opendrs("demo", "--summary").out)
 
     assert output[0].startswith("balance: improves-balance")
-    assert output.count("measure before on node after on node") == 2
+    assert output.count("metric before on node after on node") == 2
     assert not any(line.startswith(("step ", "node ", "left alone")) for line in output)
     assert output[-1] == "Result: 19 done."
 
@@ -116,7 +116,7 @@ def test_apply_without_steps_reports_nothing_to_do(opendrs: RunOpendrs) -> None:
     answer = opendrs("apply", "demo", "--yes", "--set", "threshold=9")
 
     assert answer.status == 0
-    assert answer.out.endswith("There is nothing to do.\n")
+    assert answer.out.endswith("Nothing to do.\n")
 
 
 def test_apply_without_terminal_is_rejected(opendrs: RunOpendrs) -> None:
@@ -124,8 +124,8 @@ def test_apply_without_terminal_is_rejected(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 2
     assert answer.err == (
-        "opendrs: apply asks before it acts, and there is no terminal to ask on; "
-        "add --yes\n"
+        "opendrs: apply: standard input is not a terminal, so no confirmation is "
+        "possible; add --yes\n"
     )
 
 
@@ -152,7 +152,7 @@ def test_apply_asks_before_it_starts(
 
     answer = opendrs("apply", "demo", "--set", "max_migrations=1")
 
-    assert "Do this? [y/N]" in answer.out
+    assert "Execute this plan? [y/N]" in answer.out
     assert answer.out.endswith(ending)
     assert answer.status == status
 
@@ -167,11 +167,11 @@ def test_the_summary_is_on_the_screen_with_the_question(
     finished = run_opendrs_in_terminal(
         *("apply", "demo", "--policy", "optimize"),
         size=size,
-        reply=("Do this? [y/N]", "n\n"),
+        reply=("Execute this plan? [y/N]", "n\n"),
     )
 
     lines = finished.lines
-    question = next(n for n, line in enumerate(lines) if "Do this?" in line)
+    question = next(n for n, line in enumerate(lines) if "Execute this plan?" in line)
     height, first = 0, question
     while height + -(-max(1, len(lines[first])) // columns) <= rows:
         height += -(-max(1, len(lines[first])) // columns)
@@ -199,8 +199,7 @@ def test_apply_to_a_file_is_rejected(opendrs: RunOpendrs, consent: list[str]) ->
 
     assert answer.status == 2
     assert answer.err == (
-        "opendrs: pair.json is a snapshot in a file: "
-        "it can be planned for, not changed\n"
+        "opendrs: pair.json: a snapshot file cannot be changed; use opendrs plan\n"
     )
 
 

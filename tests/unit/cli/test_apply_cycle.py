@@ -1,4 +1,4 @@
-"""What was interrupted is followed first; then plan, ask, act, and tell."""
+"""Cycle of apply: recover interrupted steps, plan, confirm, execute, report."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext

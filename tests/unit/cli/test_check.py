@@ -50,7 +50,7 @@ def test_check_valid_configuration_succeeds(opendrs: RunOpendrs) -> None:
 
     assert check(opendrs, platform + VALID) == (
         0,
-        "opendrs.toml: a configuration with 1 platform and 3 rules, in order.\n",
+        "opendrs.toml: a configuration with 1 platform and 3 rules: no errors\n",
         "",
     )
 
@@ -61,8 +61,10 @@ def test_check_finds_contradictions_without_a_cluster(
     status, out, _ = check(opendrs, CONTRADICTORY)
 
     assert status == 1
-    assert out.startswith("contradiction: a and b must be together and apart")
-    assert out.endswith("2 rules; 1 contradiction.\n")
+    assert out.startswith(
+        "contradiction: both affinity and anti-affinity between a and b"
+    )
+    assert out.endswith("2 rules: 1 contradiction\n")
 
 
 def test_check_finds_infeasible_anti_affinity(
@@ -73,7 +75,7 @@ def test_check_finds_infeasible_anti_affinity(
     status, out, _ = check(opendrs, crowded)
 
     assert status == 1
-    assert "3 guests must be apart" in out
+    assert "anti-affinity among 3 guests" in out
 
 
 def test_check_lists_all_errors_of_a_configuration(opendrs: RunOpendrs) -> None:
@@ -131,7 +133,7 @@ def violating_snapshot(*, strict: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("strict", "status", "word"), [(True, 1, "broken"), (False, 0, "not kept (soft)")]
+    ("strict", "status", "word"), [(True, 1, "violated"), (False, 0, "violated (soft)")]
 )
 def test_check_fails_on_strict_violations_only(
     opendrs: RunOpendrs, *, strict: bool, status: int, word: str
@@ -141,7 +143,7 @@ def test_check_fails_on_strict_violations_only(
     answer = opendrs("check", "pair.json")
 
     assert answer.status == status
-    assert answer.out.startswith(f"{word}: apart: broken by vm1, vm2 on a")
+    assert answer.out.startswith(f"{word}: apart: violated by vm1, vm2 on a")
 
 
 def test_check_json_has_result_and_violations(opendrs: RunOpendrs) -> None:
@@ -158,7 +160,7 @@ def test_check_json_has_result_and_violations(opendrs: RunOpendrs) -> None:
 def test_a_cluster_can_be_checked(opendrs: RunOpendrs) -> None:
     answer = opendrs("check", "demo")
 
-    assert (answer.status, answer.out) == (0, "demo: a cluster, in order.\n")
+    assert (answer.status, answer.out) == (0, "demo: a cluster: no errors\n")
 
 
 def test_rules_in_json_are_rules_too(opendrs: RunOpendrs) -> None:
@@ -168,7 +170,7 @@ def test_rules_in_json_are_rules_too(opendrs: RunOpendrs) -> None:
     answer = opendrs("check", "rules.json")
 
     assert answer.out == (
-        "rules.json: a configuration with 0 platforms and 1 rule, in order.\n"
+        "rules.json: a configuration with 0 platforms and 1 rule: no errors\n"
     )
 
 
@@ -234,15 +236,15 @@ def test_check_warns_of_missing_metrics_and_states(
     assert opendrs("check", "c.json").err.splitlines() == [
         (
             "opendrs: warning: c.json: nodes: nodes a, b, c and 1 more have no usage "
-            "(nodes.a.usage: cpu, memory); there is no plan without it"
+            "(nodes.a.usage: cpu, memory); required for a plan"
         ),
         (
             "opendrs: warning: c.json: guests: guest g2 has no state "
-            "(guests.g2.state); no plan moves what lacks it"
+            "(guests.g2.state); required to migrate the guest"
         ),
         (
             "opendrs: warning: c.json: guests: guest g1 has no usage "
-            "(guests.g1.usage: cpu, memory); no plan moves what lacks it"
+            "(guests.g1.usage: cpu, memory); required to migrate the guest"
         ),
     ]
 
@@ -255,7 +257,8 @@ def test_check_skips_rules_without_metrics(opendrs: RunOpendrs) -> None:
 
     output = " ".join(text.split())
     assert (
-        "cannot be judged: keep g1, g2 apart: nodes a, b, c and 1 more have" in output
+        "cannot be judged: anti-affinity of g1, g2: nodes a, b, c and 1 more have"
+        in output
     )
     assert "cannot be kept" not in output
     after = document["violations"]["after"]
@@ -275,8 +278,8 @@ def test_check_counts_violations_and_shows_three(opendrs: RunOpendrs) -> None:
     short = opendrs("check", "big.json").out.splitlines()
     full = opendrs("check", "big.json", "--all").out.splitlines()
 
-    end = "big.json: a snapshot; 4 of 5 strict rules are broken."
+    end = "big.json: a snapshot: 4 of 5 strict rules violated"
     assert [len(short), short[-1]] == [5, end]
     assert short[-2] == "and 1 more; --all shows all"
     assert [len(full), full[-1]] == [5, end]
-    assert full[-2].startswith("broken: ")
+    assert full[-2].startswith("violated: ")

@@ -92,7 +92,7 @@ def test_the_table_has_a_line_for_the_cluster_and_for_each_policy(
 
     heads, before, after = answer.out.splitlines()
     assert heads.split()[:3] == ["policy", "cpu", "cv"]
-    assert before.split()[:4] == ["as", "it", "is", "1.0000"]
+    assert before.split()[:2] == ["now", "1.0000"]
     assert after.split()[:2] == ["balance", "0.0000"]
 
 
@@ -102,7 +102,7 @@ def test_policy_without_migrations_states_its_reason(opendrs: RunOpendrs) -> Non
     answer = opendrs("compare", "level.json", "--policy", "balance")
 
     last = answer.out.splitlines()[-1]
-    assert last.startswith("balance moves nothing: balanced - imbalance 0.000")
+    assert last.startswith("balance: no migrations: balanced - imbalance 0.000")
 
 
 def test_plot_axes_are_memory_and_load(opendrs: RunOpendrs, imbalanced: str) -> None:
@@ -110,7 +110,7 @@ def test_plot_axes_are_memory_and_load(opendrs: RunOpendrs, imbalanced: str) -> 
 
     drawn = Path("curve.svg").read_text()
     assert "memory migrated (GiB)" in drawn
-    assert "load of the fullest node, cpu or memory (%)" in drawn
+    assert "load of the most loaded node, cpu or memory (%)" in drawn
     assert "optimize, by budget" in drawn
     assert "rules broken" not in drawn
 
@@ -125,7 +125,7 @@ def test_plot_label_counts_violations(
 
     drawn = Path("curve.svg").read_text()
     assert "now; no migration: pressure" in drawn
-    assert "1 rule broken" in drawn
+    assert "1 rule violated" in drawn
 
 
 def test_no_label_covers_another() -> None:
@@ -153,10 +153,13 @@ def test_no_label_covers_another() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--plot", "curve.txt"], "curve.txt: a picture ends in .svg, .png, .pdf"),
-        (["--plot", "nowhere/curve.svg"], "there is no directory nowhere"),
-        (["--plot", "folder.svg"], "folder.svg: is a directory"),
-        (["--policy", "balanse"], "no such policy"),
+        (
+            ["--plot", "curve.txt"],
+            "curve.txt: expected a file name ending in .svg, .png, .pdf",
+        ),
+        (["--plot", "nowhere/curve.svg"], "directory not found: nowhere"),
+        (["--plot", "folder.svg"], "folder.svg: expected a file, got a directory"),
+        (["--policy", "balanse"], "unknown policy"),
     ],
 )
 def test_invalid_plot_path_is_rejected_first(
@@ -179,7 +182,7 @@ def test_table_is_printed_when_the_plot_fails(
     answer = opendrs("compare", imbalanced, "--policy", "balance", "--plot", "full.svg")
 
     assert answer.status == 2
-    assert answer.err == "opendrs: cannot write full.svg: No space left on device\n"
+    assert answer.err == "opendrs: full.svg: cannot write: No space left on device\n"
     assert "balance" in answer.out
 
 
@@ -227,9 +230,9 @@ def test_remaining_violations_and_repair_command_are_shown(
         "--set 'priorities=[\"repair\"]'"
     )
     assert lines[-4:] == [
-        "broken strict rules: 0 of 1 remain after optimize",
-        "broken strict rules: 1 of 1 remain after balance, pressure",
-        "broken: apart: broken by one, two on a",
+        "violated strict rules: 0 of 1 remain after optimize",
+        "violated strict rules: 1 of 1 remain after balance, pressure",
+        "violated: apart: violated by one, two on a",
         f"to repair: {command}",
     ]
     assert found["repair"] == command

@@ -1,4 +1,4 @@
-"""What the how-to about agents says to do, done."""
+"""Execution of the commands in the how-to about agents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from opendrs.api.schema import REQUESTS_PATH
@@ -62,7 +62,7 @@ def test_howto_certificates_and_tokens_are_accepted(tmp_path: Path) -> None:
     with (
         AgentCluster(tmp_path, cluster({"beta": 0.5}, {})) as hall,
         ApiServer(settings, hall.service) as server,
-        httpx.Client(verify=trust, trust_env=False) as client,
+        httpx2.Client(verify=trust, trust_env=False) as client,
     ):
         answer = client.post(
             f"https://localhost:{server.address[1]}{REQUESTS_PATH}",

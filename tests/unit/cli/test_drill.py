@@ -1,4 +1,4 @@
-"""opendrs drill: what the HA manager would do, told to people and programs."""
+"""opendrs drill: log, tables, JSON and exit status."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ FULL = cluster(
 )
 
 
-def test_a_drill_file_gives_its_log_and_a_summary(
+def test_drill_file_prints_log_and_summary(
     opendrs: RunOpendrs, drill_file: Path
 ) -> None:
     answer = opendrs("drill", str(drill_file))
@@ -77,10 +77,10 @@ def test_a_drill_file_gives_its_log_and_a_summary(
     assert "\nvm:2\tnode3 → node2\t1\t2 min 0 s\t" in answer.out
     assert "2 guests, 1 of them down for up to 2 min 0 s. 1 move, 1 to" in answer.out
     assert "Fenced: node3 at 220 s.\nSettled after 220 s; simulated until" in answer.out
-    assert "Note: no guest says whether it is HA-managed" in answer.out
+    assert "Note: HA management of the guests is unknown" in answer.out
 
 
-def test_scenario_directory_gives_the_log_of_proxmox_ve(
+def test_scenario_directory_prints_log_of_proxmox_ve(
     opendrs: RunOpendrs, scenario_directory: Path
 ) -> None:
     answer = opendrs("drill", str(scenario_directory))
@@ -90,7 +90,7 @@ def test_scenario_directory_gives_the_log_of_proxmox_ve(
     assert "Fenced: node3 at 240 s." in answer.out
 
 
-def test_json_is_one_event_a_line_and_the_summary_last(
+def test_json_has_one_event_per_line_and_the_summary_last(
     opendrs: RunOpendrs, drill_file: Path
 ) -> None:
     answer = opendrs("drill", str(drill_file), "--format", "json")
@@ -116,7 +116,7 @@ def test_written_log_matches_itself(opendrs: RunOpendrs, drill_file: Path) -> No
     answer = opendrs("drill", str(drill_file), "--expect", "log.expect")
 
     assert answer.status == 0
-    assert answer.out.startswith("The log is as in log.expect.\n")
+    assert answer.out.startswith("The log matches log.expect.\n")
 
 
 @pytest.mark.parametrize("form", ["drill.toml", "scenario"])
@@ -134,7 +134,7 @@ def test_other_expected_log_prints_the_diff(
     assert "The log differs from log.expect." in answer.out
 
 
-def test_a_log_may_be_expected_in_the_file(
+def test_expected_log_of_drill_file_is_compared(
     opendrs: RunOpendrs, drill_file: Path
 ) -> None:
     Path("log.expect").write_text("\n")
@@ -154,7 +154,7 @@ def test_failed_expectations_are_named(opendrs: RunOpendrs, drill_file: Path) ->
 
     assert answer.status == 1
     assert (
-        "Not as expected: drill.toml: expect[0]: vm:2: expected to run on node3, runs"
+        "Failed: drill.toml: expect[0]: vm:2: expected to run on node3, runs"
         in answer.out
     )
 
@@ -168,7 +168,7 @@ def test_aborted_drill_is_reported(
     answer = opendrs("drill", str(scenario_directory))
 
     assert answer.status == 1
-    assert "The drill could not go on at " in answer.out
+    assert "Drill aborted at " in answer.out
 
 
 @pytest.mark.parametrize("name", ["drill.svg", "drill.png"])
@@ -188,7 +188,7 @@ def test_failure_shows_restarts_and_memory(opendrs: RunOpendrs, tmp_path: Path) 
     assert "The cluster survives the loss of b." in answer.out
 
 
-def test_a_target_that_is_too_small_is_named(
+def test_target_with_too_little_memory_is_named(
     opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
     answer = opendrs("drill", snapshot_file(FULL, tmp_path), "--fail", "c")
@@ -200,9 +200,7 @@ def test_a_target_that_is_too_small_is_named(
     )
 
 
-def test_the_limits_are_those_of_the_configuration(
-    opendrs: RunOpendrs, tmp_path: Path
-) -> None:
+def test_limits_of_the_configuration_apply(opendrs: RunOpendrs, tmp_path: Path) -> None:
     Path("opendrs.toml").write_text("[limits]\nmemory_headroom = 0.5\n")
 
     answer = opendrs("drill", snapshot_file(SPACIOUS, tmp_path), "--fail", "a")
@@ -211,7 +209,7 @@ def test_the_limits_are_those_of_the_configuration(
     assert "\nb\t30.0 GiB → 10.0 GiB\t" in answer.out
 
 
-def test_a_guest_without_a_node_left_is_named(
+def test_guest_without_feasible_node_is_counted(
     opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
     only = NodeAffinity(guests=guest_ids("vm:3"), nodes={NodeId("b"): 1})
@@ -231,12 +229,12 @@ def test_unmanaged_guests_stay_down(opendrs: RunOpendrs, tmp_path: Path) -> None
     }
     source = snapshot_file(replace(SPACIOUS, guests=guests), tmp_path)
 
-    some = opendrs("drill", source, "--each-node")
-    everyone = opendrs("drill", source, "--each-node", "--assume-ha")
+    default = opendrs("drill", source, "--each-node")
+    all_managed = opendrs("drill", source, "--each-node", "--assume-ha")
 
-    assert "Note: 2 running guests are not HA-managed and stay down" in some.out
-    assert "All HA-managed guests survive the loss of any one node." in some.out
-    assert "The cluster survives the loss of any one node." in everyone.out
+    assert "Note: 2 running guests are not HA-managed and stay down" in default.out
+    assert "All HA-managed guests survive the loss of any one node." in default.out
+    assert "The cluster survives the loss of any one node." in all_managed.out
 
 
 def test_cluster_without_managed_guests_does_not_survive(
@@ -260,7 +258,7 @@ def test_unknown_memory_does_not_fit(opendrs: RunOpendrs, tmp_path: Path) -> Non
     answer = opendrs("drill", source, "--fail", "b")
 
     assert answer.status == 1
-    assert "the memory of c is not known" in answer.out
+    assert "the memory of c is unknown" in answer.out
 
 
 def test_without_a_majority_nothing_is_recovered(
@@ -271,7 +269,7 @@ def test_without_a_majority_nothing_is_recovered(
     answer = opendrs("drill", source, "--fail", "a", "--fail", "b")
 
     assert answer.status == 1
-    assert "Note: the nodes that are left are no majority" in answer.out
+    assert "Note: the remaining nodes are not a majority" in answer.out
 
 
 def test_each_failure_is_listed_and_fatal_ones_are_named(
@@ -324,11 +322,11 @@ def test_failures_as_json(opendrs: RunOpendrs, tmp_path: Path) -> None:
         }
     ]
     assert (one["survived"], one["targets"][0]["fits"]) == (False, False)
-    assert [loss["nodes"] for loss in each["failures"]] == [["a"], ["b"], ["c"]]
+    assert [failure["nodes"] for failure in each["failures"]] == [["a"], ["b"], ["c"]]
     assert each["survives_any_node"] is False
 
 
-def test_the_demo_cluster_can_be_drilled(opendrs: RunOpendrs) -> None:
+def test_demo_cluster_survives_each_failure(opendrs: RunOpendrs) -> None:
     answer = opendrs("drill", "demo", "--each-node", "--assume-ha")
 
     assert answer.status == 0
@@ -347,7 +345,7 @@ def test_guest_migrated_before_the_failure_is_not_restarted(
     answer = opendrs("drill", source, "--fail", "a")
 
     assert "0 ms" not in answer.out
-    assert "the HA manager had moved vm:1 before the loss" in answer.out
+    assert "the HA manager moved vm:1 before the failure" in answer.out
 
 
 def test_failure_of_demo_node_counts_restart_blockers(
@@ -356,10 +354,10 @@ def test_failure_of_demo_node_counts_restart_blockers(
     answer = opendrs(
         "drill", "demo", "--fail", "node2", "--assume-ha", "--format", "json"
     )
-    loss = json.loads(answer.out)
+    failure = json.loads(answer.out)
 
-    guests = {each["guest"]: each for each in loss["guests"]}
-    assert loss["cannot_restart"] == ["render-02"]
+    guests = {each["guest"]: each for each in failure["guests"]}
+    assert failure["cannot_restart"] == ["render-02"]
     assert guests["render-02"]["target"] is None
     assert guests["render-02"]["restart_blocker"].startswith("a graphics card")
     assert len([one for one in guests.values() if one["target"]]) == len(guests) - 1
@@ -368,21 +366,21 @@ def test_failure_of_demo_node_counts_restart_blockers(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["demo", "--fail", "nod1"], 'there is no node "nod1"; did you mean node1?'),
-        (["cluster.json"], "cluster.json is a snapshot: say --fail NODE or --each-no"),
-        (["demo"], 'there is no drill "demo"; of a cluster say --fail NODE'),
-        (["drill.toml", "--assume-ha"], "--assume-ha is for --fail or --each-node"),
-        (["demo", "--fail", "node1", "--expect", "x"], "--expect is for a drill"),
-        (["demo", "--each-node", "--fail", "node1"], "--fail is for one host or some"),
+        (["demo", "--fail", "nod1"], 'unknown node "nod1"; did you mean node1?'),
+        (["cluster.json"], "expected a drill file, got a snapshot; add --fail"),
+        (["demo"], 'no drill file or directory "demo"; for a cluster add'),
+        (["drill.toml", "--assume-ha"], "--assume-ha: requires --fail or --each-node"),
+        (["demo", "--fail", "node1", "--expect", "x"], "--expect: not allowed"),
+        (["demo", "--each-node", "--fail", "node1"], "--fail: not allowed"),
         (
             ["demo", "--each-node", "--plot", "x.png"],
-            "--plot or --output is for --fail",
+            "--plot, --output: not allowed",
         ),
-        (["drill.toml", "--plot", "x.jpg"], "x.jpg: a picture is called *.svg or *.p"),
+        (["drill.toml", "--plot", "x.jpg"], "x.jpg: expected a file name *.svg or *.p"),
         (["drill.toml", "--plot", "no/x.png"], "cannot write no/x.png: no such direct"),
         (["drill.toml", "--expect", "nowhere"], "cannot read nowhere: No such file"),
-        (["\0"], "there is no drill"),
-        (["x" * 300], "there is no drill"),
+        (["\0"], "no drill file"),
+        (["x" * 300], "no drill file"),
     ],
 )
 def test_invalid_arguments_name_valid_ones(
@@ -411,13 +409,13 @@ def test_invalid_arguments_name_valid_ones(
         ),
         ("cmdlist", '[["power node9 on"]]', "no such node 'node9'"),
         ("cmdlist", '[["power node1 on"]', "cmdlist: line 1, column 20: Expecting"),
-        ("cmdlist", "{}", "cmdlist: must be a list, not {}"),
-        ("hardware_status", "[]", "hardware_status: must be an object, not []"),
+        ("cmdlist", "{}", "cmdlist: expected a list, got {}"),
+        ("hardware_status", "[]", "hardware_status: expected an object, got []"),
         ("service_config", '{"vm:1": {}}', "service without assigned node"),
         ("service_config", '{"vm:1": {"node": "x"}}', "vm:1: no such node 'x'"),
-        ("service_config", '{"vm1": {"node": "node1"}}', "a service is called vm:100"),
+        ("service_config", '{"vm1": {"node": "node1"}}', "expected a service such as"),
         ("service_status_node1", "{", "service_status_node1: line 1, column 2"),
-        ("datacenter.cfg", '{"crs": 3}', "datacenter.cfg: crs: must be an object"),
+        ("datacenter.cfg", '{"crs": 3}', "datacenter.cfg: crs: expected an object"),
     ],
 )
 def test_error_in_scenario_directory_names_file_and_path(
@@ -432,7 +430,7 @@ def test_error_in_scenario_directory_names_file_and_path(
     assert name in answer.err
 
 
-def test_a_directory_without_commands_is_no_scenario(
+def test_directory_without_cmdlist_is_rejected(
     opendrs: RunOpendrs, scenario_directory: Path
 ) -> None:
     (scenario_directory / "cmdlist").unlink()

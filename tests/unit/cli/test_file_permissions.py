@@ -171,7 +171,7 @@ def test_store_in_shared_directory_is_exposed(place: Path) -> None:
     (only,) = found(place, **document)
 
     assert only.path == shared
-    assert only.fix == "keep it in a directory that only its owner may write"
+    assert only.fix == "use a directory that only its owner can write"
 
 
 def test_target_directory_of_symlink_is_checked(place: Path) -> None:

@@ -59,7 +59,7 @@ def test_named_pipe_is_rejected(opendrs: RunOpendrs, command: tuple[str, ...]) -
     answer = opendrs(*command)
 
     assert (answer.status, answer.out) == (2, "")
-    assert "it is a named pipe; name an ordinary file" in answer.err
+    assert "expected a regular file, found a named pipe" in answer.err
 
 
 @pytest.mark.parametrize("command", ["plan", "show", "check", "simulate planetlab"])
@@ -67,7 +67,7 @@ def test_unlimited_device_is_rejected(opendrs: RunOpendrs, command: str) -> None
     answer = opendrs(*command.split(), "/dev/zero")
 
     assert (answer.status, answer.out) == (2, "")
-    assert answer.err.endswith("/dev/zero: it is a device; name an ordinary file\n")
+    assert answer.err.endswith("/dev/zero: expected a regular file, found a device\n")
 
 
 def test_million_errors_are_abridged(
@@ -115,7 +115,7 @@ def test_oversized_json_is_rejected(
     answer = opendrs("check", "bad.json")
 
     assert answer.status == 2
-    assert answer.err == "opendrs: bad.json holds more than 16,777,216 values\n"
+    assert answer.err == "opendrs: bad.json: more than 16,777,216 values\n"
 
 
 def test_oversized_toml_is_rejected(opendrs: RunOpendrs) -> None:
@@ -125,5 +125,5 @@ def test_oversized_toml_is_rejected(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 2
     assert answer.err == (
-        "opendrs: bad.toml is larger than 32 MiB of TOML; write it as JSON\n"
+        "opendrs: bad.toml: larger than 32 MiB of TOML; write it as JSON\n"
     )

@@ -67,18 +67,18 @@ def change_nodes(**changes: object) -> Change:
         ),
         (
             set_value("guests", "x", "node", value="nowhere"),
-            'guests.x.node: there is no node "nowhere"',
+            'guests.x.node: unknown node "nowhere"',
         ),
         (
             set_value(
                 "rules",
                 value=[{"kind": "node-affinity", "guests": ["x"], "nodes": {"c": 0}}],
             ),
-            'rules[0].nodes: there is no node "c"',
+            'rules[0].nodes: unknown node "c"',
         ),
         (
             set_value("rules", value=[{"kind": "anti-affinity", "guests": ["x", "z"]}]),
-            'rules[0].guests: there is no guest "z"',
+            'rules[0].guests: unknown guest "z"',
         ),
         (
             set_value("rules", value=[{"kind": "anti-affinity", "guests": ["x", "x"]}]),
@@ -103,14 +103,14 @@ def test_impossible_value_is_reported_with_its_path(
 @pytest.mark.parametrize(
     ("content", "output"),
     [
-        (b"", "bad.json is empty"),
+        (b"", "bad.json: empty file"),
         (
             gzip.compress(VALID_SNAPSHOT.encode()),
-            "bad.json is compressed: unpack it first",
+            "bad.json: compressed; decompress it first",
         ),
         (
             VALID_SNAPSHOT.replace('"y"', '"x"').encode(),
-            "bad.json: guests.x: this key stands more than once",
+            "bad.json: guests.x: duplicate key; remove all but one",
         ),
     ],
 )
@@ -129,8 +129,8 @@ def test_file_without_snapshot_is_rejected(
     [
         (change_nodes(state="offline"), "metrics-missing - no node is online"),
         (lambda found: found.update(nodes={}, guests={}), "metrics-missing - no node"),
-        (set_value("guests", value={}), "no feasible move - no guest may be moved"),
-        (lambda found: found["nodes"].pop("b"), "balanced - unevenness 0.000"),
+        (set_value("guests", value={}), "no feasible move - no guest may migrate"),
+        (lambda found: found["nodes"].pop("b"), "balanced - imbalance 0.000"),
         (
             set_value("nodes", "b", "usage", value={}),
             "metrics-missing - node b has no usage",
@@ -148,4 +148,4 @@ def test_empty_plan_states_its_reason(
 
     assert (answer.status, answer.err) == (0, "")
     assert answer.out.startswith(f"optimize: {output}")
-    assert answer.out.endswith("There is nothing to do.\n")
+    assert answer.out.endswith("Nothing to do.\n")

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from opendrs.cli.logs import log_to_stderr
-from opendrs.controller.events import log_event, mask_logs
+from opendrs.controller.events import LogEventCode, log_event, mask_logs
 
 
 def log_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -19,7 +19,7 @@ def test_text_format_has_time_level_and_message(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with log_to_stderr("table", "info"):
-        log_event("step-started", "step 1: started", step="1")
+        log_event(LogEventCode.STEP_STARTED, "step 1: started", step="1")
 
     (line,) = log_lines(capsys)
     time, level, message = line.split(maxsplit=2)
@@ -31,7 +31,9 @@ def test_json_format_has_the_event_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with log_to_stderr("json", "info"):
-        log_event("step-started", "step 1: started", step="1", level_of_load=0.5)
+        log_event(
+            LogEventCode.STEP_STARTED, "step 1: started", step="1", level_of_load=0.5
+        )
 
     (line,) = log_lines(capsys)
     output = json.loads(line)
@@ -49,7 +51,7 @@ def test_event_fields_do_not_replace_standard_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with log_to_stderr("json", "info"):
-        log_event("decision-made", "nothing to do", time="never")
+        log_event(LogEventCode.DECISION_MADE, "nothing to do", time="never")
 
     (line,) = log_lines(capsys)
     assert json.loads(line)["time"] != "never"
@@ -60,7 +62,7 @@ def test_event_is_one_escaped_line(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with log_to_stderr(form, "info"):
-        log_event("request-accepted", "h1\n\x1b[2J\u2028: calm")
+        log_event(LogEventCode.REQUEST_ACCEPTED, "h1\n\x1b[2J\u2028: calm")
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.isprintable()
@@ -83,12 +85,16 @@ def test_library_warning_names_its_logger(
 
 def test_lower_levels_are_omitted(capsys: pytest.CaptureFixture[str]) -> None:
     with log_to_stderr("table", "warning"):
-        log_event("decision-made", "nothing to do")
+        log_event(LogEventCode.DECISION_MADE, "nothing to do")
         logging.getLogger("library").info("chatter")
-        log_event("agents-unresponsive", "not heard: h1", level=logging.WARNING)
+        log_event(
+            LogEventCode.AGENTS_UNRESPONSIVE,
+            "agents unresponsive: h1",
+            level=logging.WARNING,
+        )
 
     (line,) = log_lines(capsys)
-    assert line.endswith("not heard: h1")
+    assert line.endswith("agents unresponsive: h1")
 
 
 def test_log_stops_at_the_end_of_the_context(
@@ -96,7 +102,7 @@ def test_log_stops_at_the_end_of_the_context(
 ) -> None:
     with log_to_stderr("table", "info"):
         pass
-    log_event("decision-made", "nothing to do")
+    log_event(LogEventCode.DECISION_MADE, "nothing to do")
 
     assert log_lines(capsys) == []
 
@@ -110,7 +116,10 @@ def test_no_secret_is_logged_wherever_it_is(
 
     with log_to_stderr(form, "info"), mask_logs(mask):
         log_event(
-            "step-started", "s3cret: started", guest="s3cret", at={"s3cret": ["s3cret"]}
+            LogEventCode.STEP_STARTED,
+            "s3cret: started",
+            guest="s3cret",
+            at={"s3cret": ["s3cret"]},
         )
         logging.getLogger("another.library").warning("guest %s is odd", "s3cret")
         secret = "s3cret"  # noqa: S105 - opens nothing
@@ -131,9 +140,9 @@ def test_secret_is_masked_while_it_is_registered(
     with log_to_stderr("table", "info"):
         with mask_logs(lambda text: text.replace("one", "-")):
             with mask_logs(lambda text: text.replace("two", "-")):
-                log_event("decision-made", "one two")
-            log_event("decision-made", "one two")
-        log_event("decision-made", "one two")
+                log_event(LogEventCode.DECISION_MADE, "one two")
+            log_event(LogEventCode.DECISION_MADE, "one two")
+        log_event(LogEventCode.DECISION_MADE, "one two")
 
     output = [line.split(maxsplit=2)[2] for line in log_lines(capsys)]
     assert output == ["- -", "- two", "one two"]

@@ -86,10 +86,7 @@ def test_unexpected_error_is_reported_as_bug(
     assert answer.status == 3
     assert answer.err.splitlines() == [
         "opendrs: ZeroDivisionError: division by zero",
-        (
-            "opendrs: this is a bug in opendrs; please report it, with the output of "
-            "--debug"
-        ),
+        ("opendrs: this is a bug in opendrs; report it with the output of --debug"),
     ]
 
 
@@ -203,8 +200,8 @@ def test_snapshot_as_configuration_is_one_error_line(
 
     assert answer.status == 2
     assert answer.err == (
-        "opendrs: cluster.json is a snapshot, not a configuration: "
-        "opendrs plan, show and check take it\n"
+        "opendrs: cluster.json: expected a configuration, found a snapshot; "
+        "use opendrs plan, show or check\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""A person is told what was interrupted, what was not done and why."""
+"""Output about interrupted and skipped steps, with the reasons."""
 
 from dataclasses import replace
 
@@ -75,7 +75,7 @@ def test_table_shows_power_on_dependencies_and_cold_migration(
     TableOutput(REPAIR).show_decision(apply_result())
 
     lines = printed_lines(capsys)
-    assert "step guest from to cores memory waits for why" in lines
+    assert "step guest from to cores memory depends on detail" in lines
     assert "1 power-on b room is needed" in lines
     assert "2 ct (stop, start) a b ? ? 1 it is the largest" in lines
 
@@ -128,7 +128,7 @@ def test_summary_before_confirmation_counts_violations_only(
         "",
         "balance: no feasible move - because",
         "",
-        "broken strict rules: 10 of 10 remain: balance does not repair rules",
+        "violated strict rules: 10 of 10 remain; balance does not repair rules",
     ]
 
 
@@ -141,8 +141,7 @@ def test_recovery_reports_the_interrupted_steps(
     TableOutput(REPAIR).show_recovery(records.records)
 
     assert " ".join(printed_lines(capsys)) == (
-        "An earlier run was interrupted with one step under way; following to the "
-        "end what it started."
+        "Recovering 1 unfinished step of an interrupted run."
     )
 
 
@@ -173,5 +172,5 @@ def test_result_reports_an_unreachable_cluster(
     )
 
     lines = printed_lines(capsys)
-    assert "The cluster cannot be seen now." in lines
+    assert "The cluster is unreachable; its new state is unknown." in lines
     assert lines[-1] == "Result: 1 done."

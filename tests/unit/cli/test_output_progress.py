@@ -1,4 +1,4 @@
-"""What happens is told while it happens."""
+"""Output of progress during execution."""
 
 import io
 from dataclasses import replace
@@ -65,8 +65,8 @@ def test_started_and_finished_steps_are_printed() -> None:
     assert text.getvalue().splitlines() == [
         "started 1: vm a → b",
         "done 1: vm a → b, in 1 min 5 s",
-        "failed 2: wake c: no answer",
-        "rejected 3: put c to sleep: not empty",
+        "failed 2: power on c: no answer",
+        "rejected 3: power off c: not empty",
     ]
 
 
@@ -99,7 +99,10 @@ def test_each_cancellation_is_reported_once() -> None:
             reporter.step_progressed(MOVE, status)
 
     assert text.getvalue().splitlines() == [
-        ("Starting nothing more. Running migrations finish; Ctrl-C again aborts them."),
+        (
+            "No further step starts. Running migrations finish; "
+            "Ctrl-C again aborts them."
+        ),
         "Aborting running migrations.",
     ]
 

@@ -48,7 +48,7 @@ def test_plan_json_is_the_documented_object(
     found = json.loads(answer.out)
     assert answer.status == 0
     assert list(found) == [
-        *("policy", "reason", "detail", "notes"),
+        *("policy", "reason", "detail", "notes", "skipped"),
         *("before", "after", "violations", "summary", "steps", "schedule"),
     ]
     assert (found["policy"], found["reason"]) == ("balance", "improves-balance")
@@ -57,7 +57,7 @@ def test_plan_json_is_the_documented_object(
     [step] = found["steps"]
     keys = ["id", "kind", "guest", "source", "target", "depends_on", "detail"]
     assert list(step) == keys
-    assert step["detail"].startswith("takes 4.00 cores")
+    assert step["detail"].startswith("moves 4.00 cores")
     assert {**step, "detail": ""} == {
         "id": "1",
         "kind": "live-migration",
@@ -109,11 +109,11 @@ def test_plan_shows_reason_steps_and_loads(
 
     rows = [" ".join(row.split()) for row in text.splitlines()]
     assert rows[0].startswith("balance: improves-balance - imbalance 1.000 → 0.000")
-    assert any(row.startswith("1 big a b 4 40.0 GiB takes 4.00 cores") for row in rows)
+    assert any(row.startswith("1 big a b 4 40.0 GiB moves 4.00 cores") for row in rows)
     assert "a 80% 40% 80% 40%" in rows
     assert "b 0% 40% 0% 40%" in rows
-    assert "left alone: kept: rule: stays" in rows
-    assert rows[-1] == "This is a snapshot in a file: it is planned for, not changed."
+    assert "skipped: kept: rule: stays" in rows
+    assert rows[-1] == "This plan is for a snapshot file and cannot be applied."
 
 
 def test_powered_off_node_is_shown_and_powered_on(opendrs: RunOpendrs) -> None:
@@ -149,7 +149,7 @@ def test_nan_time_limit_is_rejected(opendrs: RunOpendrs, imbalanced: str) -> Non
     answer = opendrs("plan", imbalanced, "--policy", "optimize", "--time-limit", "nan")
 
     assert answer.status == 2
-    assert "nan is not a number of seconds" in answer.err
+    assert "expected a number of seconds, got nan" in answer.err
 
 
 def test_suggested_command_repeats_the_options(opendrs: RunOpendrs) -> None:
@@ -165,7 +165,7 @@ def test_suggested_command_repeats_the_options(opendrs: RunOpendrs) -> None:
     text = opendrs("plan", "demo", *options).out
 
     command = f"opendrs apply demo {' '.join(options)}"
-    assert f"To do this: {command}\n" in text
+    assert f"To execute this plan: {command}\n" in text
 
 
 def test_settings_change_the_decision(opendrs: RunOpendrs, imbalanced: str) -> None:
@@ -203,7 +203,7 @@ def test_says_when_there_is_nothing_to_do(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 0
     assert answer.out.startswith("balance: balanced - ")
-    assert answer.out.endswith("There is nothing to do.\n")
+    assert answer.out.endswith("Nothing to do.\n")
 
 
 def test_remaining_strict_violations_are_named(opendrs: RunOpendrs) -> None:
@@ -218,8 +218,11 @@ def test_remaining_strict_violations_are_named(opendrs: RunOpendrs) -> None:
 
     answer = opendrs("plan", "level.json")
 
-    assert "stays broken: keep one, two apart: broken by one, two on a" in answer.out
-    assert answer.out.count("stays broken") == 1
+    assert (
+        "remains violated: anti-affinity of one, two: violated by one, two on a"
+        in answer.out
+    )
+    assert answer.out.count("remains violated") == 1
 
 
 def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
@@ -234,7 +237,7 @@ def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
     text = opendrs("plan", "level.json").out
     everything = opendrs("plan", "level.json", "--all").out
 
-    assert "broken strict rules: 6 of 6 remain: balance does not repair" in text
+    assert "violated strict rules: 6 of 6 remain; balance does not repair" in text
     assert text.count("cannot be kept: ") == 3
     assert "\nand 3 more; --all shows all\n" in text
     assert everything.count("cannot be kept: ") == 6
@@ -274,9 +277,9 @@ def test_every_policy_names_the_repair_command(
     text = opendrs("plan", violating_snapshot, "--policy", policy, *same).out
     repaired = opendrs(*repair_command_in(text), "--format", "json").out
 
-    assert f"broken strict rules: 2 of 2 remain: {policy} does not" in text
-    assert "cannot be kept: pinned: x, y: left alone: rule: stay" in text
-    assert "stays broken: apart: broken by one, two on a" in text
+    assert f"violated strict rules: 2 of 2 remain; {policy} does not" in text
+    assert "cannot be kept: pinned: x, y: skipped: rule: stay" in text
+    assert "remains violated: apart: violated by one, two on a" in text
     assert "to repair 1 of them: opendrs plan 'broken cluster.json' " in text
     assert repair_command_in(text)[-2:] == [*same]
     after = json.loads(repaired)["violations"]["after"]
@@ -306,7 +309,7 @@ def test_infeasible_repair_is_printed_once(
 ) -> None:
     text = opendrs("plan", violating_snapshot, "--policy", "optimize").out
 
-    assert text.count("cannot be kept: pinned: x, y: left alone: rule: stay") == 1
+    assert text.count("cannot be kept: pinned: x, y: skipped: rule: stay") == 1
 
 
 def test_repair_command_only_repairs(
@@ -317,7 +320,7 @@ def test_repair_command_only_repairs(
     text = opendrs(*command).out
     found = json.loads(opendrs(*command, "--format", "json").out)["violations"]
 
-    assert "broken strict rules: 1 of 2 remain\n" in text
+    assert "violated strict rules: 1 of 2 remain\n" in text
     assert "to repair" not in text
     assert found["repair"] is None
 
@@ -330,13 +333,13 @@ def test_the_summary_comes_first_and_can_be_had_alone(
 
     assert text.startswith(summary)
     assert summary.splitlines()[1:] == [
-        "plan: 1 move of 40.0 GiB, at least 5 min 44 s",
+        "plan: 1 migration of 40.0 GiB, at least 5 min 44 s",
         "",
-        "measure\tbefore\ton node\tafter\ton node",
+        "metric\tbefore\ton node\tafter\ton node",
         "highest cpu load\t80%\ta\t40%\ta",
         "highest memory load\t80%\ta\t40%\ta",
         "imbalance\t1.000\t\t0.000\t",
-        "broken strict rules\t0\t\t0\t",
+        "violated strict rules\t0\t\t0\t",
     ]
 
 
@@ -429,7 +432,7 @@ def test_reasons_are_below_the_steps_of_a_small_plan(
     lines = run_opendrs_in_terminal("plan", imbalanced).lines
 
     place = lines.index("1     big    a     b       4  40.0 GiB")
-    assert lines[place + 1].startswith("      takes 4.00 cores and 40.00 GiB from a")
+    assert lines[place + 1].startswith("      moves 4.00 cores and 40.00 GiB from a")
 
 
 def test_commands_are_never_divided_among_lines(
@@ -468,16 +471,16 @@ def test_of_many_notes_the_first_are_shown(opendrs: RunOpendrs) -> None:
 
     text = opendrs("plan", "pins.json").out
 
-    assert text.count("left alone: ") == 5
+    assert text.count("skipped: ") == 5
     assert "\nand 3 more notes; --all shows all\n" in text
-    assert opendrs("plan", "pins.json", "--all").out.count("left alone: ") == 8
+    assert opendrs("plan", "pins.json", "--all").out.count("skipped: ") == 8
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--policy", "balanec"], "did you mean balance?"),
-        (["--set", "tresh=1"], "no such setting; did you mean threshold?"),
+        (["--set", "tresh=1"], "unknown setting; did you mean threshold?"),
         (["--set", "threshold"], "--set: expected KEY=VALUE"),
         (["--set", "threshold=low"], 'expected a number, found "low"'),
         (["--config", "none.toml"], "No such file"),
@@ -501,13 +504,13 @@ def test_unknown_source_lists_the_platforms(
 
     assert answer.status == 2
     assert answer.err == (
-        "opendrs: using opendrs.toml, found in the working directory\n"
-        'opendrs: "labor" is neither a file nor a configured platform (there is: lab)\n'
+        "opendrs: using ./opendrs.toml\n"
+        'opendrs: "labor": neither a file nor a configured platform (configured: lab)\n'
     )
 
 
 def test_metrics_of_the_policy_are_shown_with_all(opendrs: RunOpendrs) -> None:
-    heads = "measure\tbefore\tafter"
+    heads = "metric\tbefore\tafter"
 
     assert heads not in opendrs("plan", "demo").out
     assert heads in opendrs("plan", "demo", "--all").out

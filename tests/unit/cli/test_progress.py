@@ -148,7 +148,7 @@ def test_apply_on_a_simulated_cluster_shows_how_far_migrations_are(
         command, reply=("downtime", CTRL_C), environment=terminal_environment
     )
 
-    assert "Starting nothing more." in "\n".join(finished.lines)
+    assert "No further step starts." in "\n".join(finished.lines)
 
 
 def test_ctrl_c_shows_finished_and_skipped_steps(

@@ -1,4 +1,4 @@
-"""Commands that only read need no right to write, neither to a record nor beside it."""
+"""Commands that only read need no write permission for a record or its directory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def test_read_only_user_can_show_and_plan(
         if record == "in use":
             stack.enter_context(SqliteStore(path))
         before = set(place.iterdir())
-        opendrs(*words(*command))  # loads what nobody may perhaps not read
+        opendrs(
+            *words(*command)
+        )  # loads modules that the unprivileged user may be unable to read
 
         with unprivileged():
             answer = opendrs(*words(*command))
@@ -94,5 +96,5 @@ def test_default_configuration_is_named(opendrs: RunOpendrs) -> None:
     shutil.move("opendrs.toml", "other.toml")
     absent = opendrs("plan", "demo")
 
-    assert found.err == "opendrs: using opendrs.toml, found in the working directory\n"
+    assert found.err == "opendrs: using ./opendrs.toml\n"
     assert given.err == absent.err == ""

@@ -102,7 +102,7 @@ def test_history_continues_after_unreachable_platform(
     answer = opendrs("record", "demo", "-o", "h.jsonl", "--every", "1", "--count", "2")
 
     assert answer.out == "Wrote 2 snapshots to h.jsonl.\n"
-    assert answer.err == "opendrs: not seen this time: no answer\n"
+    assert answer.err == "opendrs: snapshot skipped: no answer\n"
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_history_continues_after_unreachable_platform(
     [
         (["-o", "c.json", "--count", "2"], "--count needs --every"),
         (["-o", "none/c.json"], "cannot write none/c.json"),
-        (["-o", "none/h.jsonl", "--every", "1"], "cannot write none/h.jsonl"),
+        (["-o", "none/h.jsonl", "--every", "1"], "none/h.jsonl: cannot write"),
         (["-o", "c.json", "--every", "0"], "not in the range"),
         (["-o", "c.json", "--every", "1e300"], "not in the range"),
-        (["-o", "c.json", "--every", "nan"], "nan is not a number"),
+        (["-o", "c.json", "--every", "nan"], "expected a number of seconds, got nan"),
         (["-o", "c.json", "--every", "5 parsecs"], 'such as "10 min" (units: ms, s'),
         (["-o", "c.json", "--every", "often"], "got 'often'"),
         ([], "Missing option"),
@@ -136,7 +136,7 @@ def test_existing_file_is_not_overwritten(opendrs: RunOpendrs, name: str) -> Non
 
     assert rejected.status == 2
     assert rejected.err == (
-        f"opendrs: cannot write {name}: it is there; --force replaces it\n"
+        f"opendrs: {name}: the file exists; use --force to replace it\n"
     )
     assert Path(name).read_text() == "precious"
     assert opendrs("record", "demo", "-o", name, "--force").status == 0
@@ -151,7 +151,7 @@ def test_a_history_is_not_added_to_a_file_of_another_kind(opendrs: RunOpendrs) -
     rejected = opendrs("record", "demo", "-o", "c.json", *every)
 
     assert rejected.status == 2
-    assert "no history to add to; --force replaces it" in rejected.err
+    assert "not a history; use --force to replace it" in rejected.err
     assert Path("c.json").read_text() == before
     assert opendrs("record", "demo", "-o", "c.json", *every, "--force").status == 0
     assert len(Path("c.json").read_text().splitlines()) == 2
@@ -180,8 +180,8 @@ def test_a_history_is_read(
     early = opendrs(reader[0], name, *reader[1:], "--at", "2026-11-21T12:30+01:00")
 
     assert (newest.status, second.status) == (0, 0)
-    assert f"{name}: the last line is damaged" in newest.err
-    assert "begins at 2026-11-21T12:00:00Z" in early.err
+    assert f"{name}: last line damaged" in newest.err
+    assert "the first is of 2026-11-21T12:00:00Z" in early.err
     assert early.status == 2
     if reader[0] in ("show", "check"):
         assert "2026-11-21 12:02:00 UTC" in newest.out
@@ -200,9 +200,15 @@ def test_a_history_of_the_configuration_is_read(opendrs: RunOpendrs) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("show", "demo", "--at", "2026-11-21"), "demo is no history in a file"),
-        (("show", "h.jsonl", "--at", "noon"), "'noon' is no time such as 2026-"),
-        (("check", "h.jsonl", "--at", ""), "'' is no time such as 2026-"),
+        (("show", "demo", "--at", "2026-11-21"), "demo is not a history file"),
+        (
+            ("show", "h.jsonl", "--at", "noon"),
+            "expected a time such as 2026-11-22T09:30:00Z, got 'noon'",
+        ),
+        (
+            ("check", "h.jsonl", "--at", ""),
+            "expected a time such as 2026-11-22T09:30:00Z, got ''",
+        ),
     ],
 )
 def test_invalid_time_is_invalid_input(

@@ -132,7 +132,7 @@ def invalid_tokens(document: Document, place: Path) -> None:
         ),
         (change_requests(key="."), "api.key: cannot read .: Is a directory"),
         (garbled_certificate, "expected a certificate and its private key in PEM"),
-        (foreign_key, "the key is not that of the certificate"),
+        (foreign_key, "the key does not belong to the certificate"),
         (
             change_requests(tokens="absent.toml"),
             "api.tokens: cannot read absent.toml: No such file",
@@ -151,7 +151,7 @@ def invalid_tokens(document: Document, place: Path) -> None:
         ),
         (
             change_requests(keys="x"),
-            "opendrs.toml: api.keys: no such setting; did you mean key",
+            "opendrs.toml: api.keys: unknown setting; did you mean key",
         ),
         (
             lambda document, _: document["api"].pop("key"),
@@ -159,7 +159,7 @@ def invalid_tokens(document: Document, place: Path) -> None:
         ),
         (
             lambda document, _: document.update(policy={"name": "balance"}),
-            "opendrs.toml: policy.name: [api] goes with the policy consolidate",
+            "opendrs.toml: policy.name: [api] requires the policy consolidate",
         ),
         (
             lambda document, _: document.update(controller={"interval": 0}),
@@ -196,7 +196,8 @@ def test_occupied_port_is_reported(opendrs: RunOpendrs, document: Document) -> N
 
     assert answer.status == 2
     assert answer.err == (
-        f"opendrs: api.listen: cannot listen on {listen}: somebody else does already\n"
+        f"opendrs: api.listen: cannot listen on {listen}: "
+        "address in use by another process\n"
     )
 
 
@@ -206,7 +207,7 @@ def test_read_only_platform_is_rejected(
     answer = error_lines(opendrs, document)
 
     assert answer.status == 2
-    assert ".json is a snapshot in a file: it can be planned for" in answer.err
+    assert ".json: a snapshot file cannot be changed" in answer.err
 
 
 @pytest.mark.parametrize("names", [[], ["one", "two"]])
@@ -218,7 +219,7 @@ def test_ambiguous_platform_must_be_named(
     answer = error_lines(opendrs, document)
 
     assert answer.status == 2
-    assert "opendrs.toml: which platform? Say --platform NAME" in answer.err
+    assert "select it with --platform NAME" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_store_of_transient_platform_is_rejected(
     answer = opendrs(*command)
 
     assert answer.status == 2
-    assert "[store] path: demo ends with this process, and no record" in answer.err
+    assert "[store] path: demo is not persistent and has no store" in answer.err
     assert not Path("record.sqlite").exists()
 
 

@@ -1,4 +1,4 @@
-"""How long a plan takes, as it is told."""
+"""Tests of the printed schedule of a plan."""
 
 from __future__ import annotations
 
@@ -70,9 +70,8 @@ def test_assumptions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
     assert said.endswith(
-        "assumed: links of 1 Gbit/s, because [limits] names no bandwidth; guests do "
-        "not write to their memory during 2 steps, because the dirty rate is not "
-        "known; no time for 1 step, because the duration is not known"
+        "assumed: bandwidth 1 Gbit/s per link ([limits] sets none); a dirty rate of 0 "
+        "for 2 steps (not measured); 0 s for 1 step (duration unknown)"
     )
 
 
@@ -82,8 +81,8 @@ def test_never_completing_migrations_are_printed(
     said = printed_schedule(capsys, CHAIN, two_node_cluster(2.0 * GIB), FAST)
 
     assert said.endswith(
-        "never ends, and is aborted after 10 min 0 s: 1, 2: the guest writes faster "
-        "than its memory can be sent"
+        "does not converge: 1, 2: the guest writes faster than its memory can be sent; "
+        "aborted after the timeout of 10 min 0 s"
     )
 
 
@@ -94,7 +93,7 @@ def test_migrations_over_the_timeout_are_printed(
         capsys, CHAIN, two_node_cluster(0.0), replace(FAST, migration_timeout=15)
     )
 
-    assert said.endswith("takes too long, and is aborted after 15 s: 1, 2")
+    assert said.endswith("too slow: 1, 2: aborted after the timeout of 15 s")
 
 
 def test_temporarily_non_converging_migrations_are_printed(
@@ -115,10 +114,10 @@ def test_temporarily_non_converging_migrations_are_printed(
     said = printed_schedule(capsys, both, snapshot, FAST)
 
     assert said.endswith(
-        "makes no headway for a time: 1: the guest writes faster than its memory can "
-        "be sent while other moves share its links"
+        "temporarily not converging: 1: the guest writes faster than its memory can "
+        "be sent while other migrations share its links"
     )
-    assert "no headway" not in printed_schedule(capsys, CHAIN, snapshot, FAST)
+    assert "not converging" not in printed_schedule(capsys, CHAIN, snapshot, FAST)
 
 
 def test_empty_plan_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,4 +167,4 @@ def test_plan_uses_the_configured_bandwidth(
     found = json.loads(opendrs(*command, "--format", "json").out)["schedule"]
 
     assert (found["seconds"], found["bandwidth_assumed"]) == (40.0, False)
-    assert "plan: 1 move of 40.0 GiB, at least 40 s\n" in opendrs(*command).out
+    assert "plan: 1 migration of 40.0 GiB, at least 40 s\n" in opendrs(*command).out

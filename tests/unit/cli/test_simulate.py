@@ -207,27 +207,36 @@ def test_the_example_of_the_reference_runs_as_it_stands(opendrs: RunOpendrs) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("planetlab",), "planetlab needs a PATH"),
+        (("planetlab",), "planetlab: PATH missing"),
         (("planetlab", "missing"), "missing: No such file"),
         (("csv", "missing.csv"), "No such file"),
-        (("synthetic", "--start", "3"), "--start is for traces, not synthetic"),
-        (("synthetic", "--days", "0.5"), "--days must be whole for synthetic"),
-        (("planetlab", "missing", "--interval", "0"), "interval must be above 0 s"),
-        (("synthetic", "path"), "synthetic takes no PATH"),
+        (("synthetic", "--start", "3"), "--start: only for traces"),
+        (
+            ("synthetic", "--days", "0.5"),
+            "--days: expected a whole number for synthetic",
+        ),
+        (
+            ("planetlab", "missing", "--interval", "0"),
+            "interval: expected more than 0 s",
+        ),
+        (("synthetic", "path"), "synthetic: expected no PATH"),
         (("synthetic", "--policy", "balance"), "expected consolidate, none, or"),
         (
             ("synthetic", "--policy", "none", "--set", "fill_target=1"),
             "neither settings",
         ),
-        (("synthetic", "--set", "fill_target=2"), "fill_target must be"),
-        (("synthetic", "--set", "tarpit=2"), "no such setting"),
-        (("synthetic", "--model", "cloudsim-3.0.3"), 'runs "planetlab" only'),
-        (("synthetic", "--hosts", "1"), "finds no room"),
+        (("synthetic", "--set", "fill_target=2"), "fill_target: expected"),
+        (("synthetic", "--set", "tarpit=2"), "unknown setting"),
+        (("synthetic", "--model", "cloudsim-3.0.3"), 'only "planetlab" is supported'),
+        (("synthetic", "--hosts", "1"), "does not fit on 1 hosts"),
         (("synthetic", "--out", "run.xls"), "ends in .json, .csv or .parquet"),
         (("synthetic", "--series", "run.svg"), "ends in .json, .csv or .parquet"),
         (("synthetic", "--plot", "run.csv"), "ends in .svg, .png or .pdf"),
-        (("synthetic", "--out", "none/run.csv"), "there is no directory"),
-        (("synthetic", "--out", "x.csv", "--series", "x.csv"), "written already"),
+        (("synthetic", "--out", "none/run.csv"), "no such directory"),
+        (
+            ("synthetic", "--out", "x.csv", "--series", "x.csv"),
+            "already used as input or output",
+        ),
         (("tarot",), "tarot: expected a scenario file (.toml or .json), or one of"),
         (("none.toml",), "cannot read none.toml"),
     ],
@@ -246,11 +255,14 @@ def test_invalid_input_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--hosts", "3"), "--hosts: a scenario file says that itself"),
-        (("--model", "opendrs"), "--model: a scenario file says that itself"),
-        (("--set", "fill_target=1"), "--set needs --policy"),
-        (("path",), "a scenario takes no PATH"),
-        (("--out", "scenario.json", "--out", "x.csv"), "read or written already"),
+        (("--hosts", "3"), "--hosts: not allowed with a scenario file"),
+        (("--model", "opendrs"), "--model: not allowed with a scenario file"),
+        (("--set", "fill_target=1"), "--set: needs --policy"),
+        (("path",), "a scenario file has no PATH"),
+        (
+            ("--out", "scenario.json", "--out", "x.csv"),
+            "already used as input or output",
+        ),
     ],
 )
 def test_scenario_rejects_workload_options(
@@ -280,7 +292,7 @@ def test_scenario_without_capacity_fails_before_it_runs(
     answer = opendrs("simulate", write_scenario(hosts=[{"count": 1, "memory": 900}]))
 
     assert answer.status == 2
-    assert "finds no room on 1 hosts" in answer.err
+    assert "does not fit on 1 hosts" in answer.err
 
 
 def test_unknown_scheme_is_rejected(opendrs: RunOpendrs) -> None:
@@ -292,7 +304,7 @@ def test_unknown_scheme_is_rejected(opendrs: RunOpendrs) -> None:
     )
 
     assert answer.status == 2
-    assert "no scheme is called 'abc-mmt'" in answer.err
+    assert "policy 'abc-mmt'" in answer.err
 
 
 def test_empty_directory_is_rejected(opendrs: RunOpendrs) -> None:
@@ -301,7 +313,7 @@ def test_empty_directory_is_rejected(opendrs: RunOpendrs) -> None:
     answer = opendrs("simulate", "planetlab", "empty")
 
     assert answer.status == 2
-    assert "no traces in there" in answer.err
+    assert "no traces found" in answer.err
 
 
 def test_a_trace_is_never_written_over(opendrs: RunOpendrs) -> None:
@@ -310,7 +322,7 @@ def test_a_trace_is_never_written_over(opendrs: RunOpendrs) -> None:
     answer = opendrs("simulate", "csv", "load.csv", "--out", "./load.csv")
 
     assert answer.status == 2
-    assert "load.csv is read or written already" in answer.err
+    assert "load.csv: already used as input or output" in answer.err
     assert Path("load.csv").read_text() == "guest,cpu\na,10\na,20\n"
 
 
@@ -322,7 +334,7 @@ def test_unwritable_output_leaves_nothing(
     answer = opendrs(*SMALL, "--out", "run.csv", "--series", "series.csv")
 
     assert answer.status == 2
-    assert "run.csv is there, and no file" in answer.err
+    assert "run.csv: exists and is not a regular file" in answer.err
     assert [each.name for each in Path().iterdir()] == ["run.csv"]
 
 

@@ -103,7 +103,7 @@ def test_rule_with_unknown_guest_is_rejected(tmp_path: Path) -> None:
         observe(file_source_of(PAIR, tmp_path, UNKNOWN_GUEST_RULE))
 
     assert str(raised.value) == (
-        'the configuration, on pair: rules[0].guests: there is no guest "nobody"'
+        'the configuration, on pair: rules[0].guests: unknown guest "nobody"'
     )
 
 
@@ -121,7 +121,7 @@ def test_guest_may_be_on_an_unreachable_node(tmp_path: Path) -> None:
 def test_rule_with_unknown_node_is_rejected(tmp_path: Path) -> None:
     rule = NodeAffinity(guests=guest_ids("vm"), nodes={NodeId("c"): 1})
 
-    with pytest.raises(ConfigurationError, match='there is no node "c"'):
+    with pytest.raises(ConfigurationError, match='unknown node "c"'):
         observe(file_source_of(PAIR, tmp_path, rule))
 
 
@@ -131,7 +131,7 @@ def test_network_with_unknown_node_is_rejected(tmp_path: Path) -> None:
     )
     opened = replace(file_source_of(PAIR, tmp_path), networks=(network,))
 
-    with pytest.raises(ConfigurationError, match='nodes: there is no node "c"'):
+    with pytest.raises(ConfigurationError, match='nodes: unknown node "c"'):
         observe(opened)
 
 
@@ -151,11 +151,11 @@ def test_store_belongs_to_one_platform(tmp_path: Path) -> None:
 
     other_platform = open_source("other", settings)
     with (
-        pytest.raises(ConfigurationError, match='the record of "lab"; other needs'),
+        pytest.raises(ConfigurationError, match='belongs to platform "lab"'),
         open_store(other_platform, settings),
     ):
         pytest.fail("it was opened")
-    with pytest.raises(ConfigurationError, match='the record of "lab"'):
+    with pytest.raises(ConfigurationError, match='belongs to platform "lab"'):
         enrich_from_store(PAIR, Balance(), other_platform, settings)
 
 

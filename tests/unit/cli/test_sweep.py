@@ -36,7 +36,7 @@ ONE = ("--jobs", "1")  # processes take longer to begin than these runs do
 
 @pytest.fixture(autouse=True)
 def _restore_logging() -> Iterator[None]:
-    """Let those speak again, in other tests, whom a command has told to be silent."""
+    """Restore the log levels that a command has raised."""
     before = {name: logging.getLogger(name).level for name in SILENCED_LOGGERS}
     yield
     for name, level in before.items():
@@ -71,7 +71,9 @@ def test_prints_a_table_and_keeps_every_run(opendrs: RunOpendrs) -> None:
     for label in labels:
         assert len([line for line in lines if line.rstrip().endswith(label)]) == 1
     assert lines[0].startswith("*")
-    assert "* on the front of energy kwh and slav; means of 2 runs." in answer.out
+    assert (
+        "* on the Pareto front of energy kwh and slav; means of 2 runs." in answer.out
+    )
     assert "8 runs, 8 of them new: grid.parquet" in answer.out
     assert files() == ["grid.parquet", "grid.toml"]
     rows = parquet.read_table("grid.parquet").to_pylist()
@@ -142,7 +144,7 @@ def test_front_of_equal_metrics_is_rejected(opendrs: RunOpendrs) -> None:
 
     assert (answer.status, answer.err) == (
         2,
-        "opendrs: --front: expected two different metrics, found slav twice\n",
+        "opendrs: --front: expected two different metrics, got slav twice\n",
     )
 
 
@@ -182,7 +184,7 @@ def test_of_very_many_the_table_shows_the_front_first_of_all(
     out = capsys.readouterr().out
     numbers = [int(number) for number in re.findall(r"policy(\d+)", out)]
     assert numbers == [*range(31), *range(51, 60)]
-    assert "20 more are not shown." in out
+    assert "20 more not shown" in out
 
 
 def test_results_go_to_the_requested_file(opendrs: RunOpendrs) -> None:
@@ -236,18 +238,21 @@ def test_plot_of_missing_metric_is_rejected(opendrs: RunOpendrs) -> None:
     ("options", "message"),
     [
         (("--out", "x.csv"), "x.csv: expected a name that ends in .parquet"),
-        (("--out", "none/x.parquet"), "there is no directory none"),
-        (("--out", "folder.parquet"), "folder.parquet is there, and no file"),
+        (("--out", "none/x.parquet"), "no such directory: none"),
+        (
+            ("--out", "folder.parquet"),
+            "folder.parquet: exists and is not a regular file",
+        ),
         (("--plot", "x.csv"), "expected a name that ends in .svg, .png or .pdf"),
         (("--jobs", "0"), "0 is not in the range"),
         (("--front", "energy_kwh", "tarot"), "'tarot' is not one of"),
-        (("--jobs", "2", "--scheduler", "tcp://host:1"), "--jobs is for this machine"),
+        (("--jobs", "2", "--scheduler", "tcp://host:1"), "--jobs: cannot be combined"),
         (("--scheduler", ""), "expected an address such as tcp://10.0.0.1:8786"),
         (("--scheduler", "host"), "expected an address such as tcp://10.0.0.1:8786"),
         (("--scheduler", "http://host:1"), "expected an address such as tcp://"),
         (("--scheduler", "inproc://host:1"), "expected an address such as tcp://"),
         (("--scheduler", "tcp://host:x"), "expected an address such as tcp://"),
-        (("--scheduler", "tls://host:1"), "needs the certificates"),
+        (("--scheduler", "tls://host:1"), "certificates missing"),
     ],
 )
 def test_invalid_option_writes_nothing(
@@ -274,11 +279,11 @@ def test_invalid_option_writes_nothing(
                     {"name": "consolidate", "settings": {"fill_target": [0.5, 9]}}
                 ]
             },
-            "fill_target must be",
+            "fill_target: expected",
         ),
         ({"workload": {"kind": "csv", "path": "no.csv"}}, "no.csv: No such file"),
         ({"workload": {"kind": "csv", "path": ["good.csv", "bad.csv"]}}, "bad.csv"),
-        ({"hosts": [{"count": [6, 1], "memory": 900}]}, "finds no room on 6 hosts"),
+        ({"hosts": [{"count": [6, 1], "memory": 900}]}, "does not fit on 6 hosts"),
     ],
 )
 def test_invalid_sweep_writes_nothing(
@@ -315,7 +320,7 @@ def test_results_of_another_sweep_are_unchanged(opendrs: RunOpendrs) -> None:
     answer = opendrs("sweep", write_sweep(seed=5), *ONE)
 
     assert answer.status == 2
-    assert "grid.parquet holds runs of another sweep" in answer.err
+    assert "grid.parquet: contains only runs of another sweep" in answer.err
     assert Path("grid.parquet").read_bytes() == before
     assert files() == ["grid.parquet", "grid.toml"]
 
@@ -341,12 +346,12 @@ def test_a_trace_is_never_written_over(opendrs: RunOpendrs) -> None:
     answer = opendrs("sweep", write_sweep(workload=workload), "--out", "load.parquet")
 
     assert answer.status == 2
-    assert "load.parquet is read or written already" in answer.err
+    assert "load.parquet: already used as input or output" in answer.err
 
 
 @pytest.fixture(name="silent_port")
 def fixture_silent_port() -> Iterator[int]:
-    """Give a port at which somebody listens who never says a word."""
+    """Give a port with a listener that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -359,7 +364,7 @@ def test_unreachable_scheduler_is_reported(opendrs: RunOpendrs) -> None:
     answer = opendrs("sweep", name, "--scheduler", f"tcp://127.0.0.1:{port}")
 
     assert answer.status == 3
-    assert f"no Dask scheduler answers at tcp://127.0.0.1:{port}" in answer.err
+    assert f"no Dask scheduler responds at tcp://127.0.0.1:{port}" in answer.err
     assert files() == [name]
 
 
@@ -372,7 +377,7 @@ def test_unresponsive_scheduler_is_reported(
     answer = opendrs("sweep", name, "--scheduler", f"tcp://127.0.0.1:{silent_port}")
 
     assert answer.status == 3
-    assert "no Dask scheduler answers" in answer.err
+    assert "no Dask scheduler responds" in answer.err
     assert files() == [name]
 
 
@@ -395,7 +400,7 @@ def test_missing_certificates_are_reported(opendrs: RunOpendrs) -> None:
         answer = opendrs("sweep", write_sweep(), "--scheduler", "tls://127.0.0.1:1")
 
     assert answer.status == 2
-    assert "needs the certificates that the configuration of Dask names" in answer.err
+    assert "certificates missing; set distributed.comm.tls" in answer.err
     assert "No such file" in answer.err
 
 

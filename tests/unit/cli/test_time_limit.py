@@ -114,7 +114,9 @@ def test_iterations_of_a_slice_are_bounded(
 
 
 def test_policy_without_time_limit_support_is_rejected() -> None:
-    with pytest.raises(ConfigurationError, match="--time-limit: balance takes as long"):
+    with pytest.raises(
+        ConfigurationError, match="--time-limit: balance has no time limit"
+    ):
         decide_within(Balance(), IMBALANCED, 1.0)
 
 
@@ -138,14 +140,14 @@ def test_suggested_apply_command_contains_the_budget(opendrs: RunOpendrs) -> Non
     text = " ".join(opendrs(*command).out.split())
 
     advice = "opendrs apply demo --policy optimize --budget '9 migrations'"
-    assert f"To do this: {advice}" in text
+    assert f"To execute this plan: {advice}" in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--policy", "optimize", "--budget", "much"], "budget must be knee"),
-        (["--policy", "balance", "--budget", "knee"], "balance takes none"),
+        (["--policy", "optimize", "--budget", "much"], "budget: expected knee"),
+        (["--policy", "balance", "--budget", "knee"], "balance has no budget"),
         (["--policy", "optimize", "--time-limit", "0"], "--time-limit"),
         (
             [
@@ -156,7 +158,7 @@ def test_suggested_apply_command_contains_the_budget(opendrs: RunOpendrs) -> Non
                 "--set",
                 "budget=9 migrations",
             ],
-            "--budget: --set budget=… says it already",
+            "--budget: also given by --set budget",
         ),
     ],
 )
@@ -177,17 +179,17 @@ def test_contradictory_options_are_rejected(
     [
         (
             ("--budget", "3 migrations"),
-            "--budget: balance takes none; --policy optimize",
+            "--budget: balance has no budget; use --policy optimize",
         ),
-        (("--time-limit", "3"), "--time-limit: balance takes as long as it takes"),
+        (("--time-limit", "3"), "--time-limit: balance has no time limit"),
         (("--time-limit", "0"), "0.0 is not in the range 0<x<=86400"),
         (("--time-limit", "-1"), "-1.0 is not in the range 0<x<=86400"),
         (("--time-limit", "inf"), "inf is not in the range 0<x<=86400"),
-        (("--time-limit", "nan"), "nan is not a number of seconds"),
+        (("--time-limit", "nan"), "expected a number of seconds, got nan"),
         (("--time-limit", "soon"), "got 'soon'"),
-        (("--policy", "optimize", "--budget", "0"), "budget must be knee, unlimited,"),
-        (("--policy", "optimize", "--budget", "inf GiB"), "budget must be knee,"),
-        (("--policy", "optimize", "--budget", "9e999 GiB"), "too large a number"),
+        (("--policy", "optimize", "--budget", "0"), "budget: expected knee, unlimited"),
+        (("--policy", "optimize", "--budget", "inf GiB"), "budget: expected knee"),
+        (("--policy", "optimize", "--budget", "9e999 GiB"), "number too large"),
     ],
 )
 def test_invalid_time_limit_or_budget_is_rejected(
@@ -208,7 +210,8 @@ def test_suggested_apply_command_repeats_the_options(opendrs: RunOpendrs) -> Non
     )
 
     assert plan.out.endswith(
-        "opendrs apply demo --policy optimize --budget '2 migrations' --time-limit 0.2\n"
+        "opendrs apply demo --policy optimize --budget '2 migrations' "
+        "--time-limit 0.2\n"
     )
     assert apply.status == 0
     assert "Result: 2 done." in apply.out

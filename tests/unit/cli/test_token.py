@@ -46,7 +46,7 @@ def test_existing_token_is_not_overwritten(opendrs: RunOpendrs) -> None:
     answer = opendrs("token", "h1", "-o", "h1.token")
 
     assert (answer.status, answer.out) == (2, "")
-    assert answer.err == "opendrs: cannot write h1.token: File exists\n"
+    assert answer.err == "opendrs: h1.token: cannot write: File exists\n"
     assert Path("h1.token").read_text() == "the old one"
 
 
@@ -66,4 +66,4 @@ def test_missing_directory_is_reported(opendrs: RunOpendrs) -> None:
     answer = opendrs("token", "h1", "-o", "nowhere/h1.token")
 
     assert answer.status == 2
-    assert "cannot write nowhere/h1.token: No such file or directory" in answer.err
+    assert "nowhere/h1.token: cannot write: No such file or directory" in answer.err

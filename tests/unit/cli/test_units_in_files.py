@@ -1,4 +1,4 @@
-"""Wherever bytes or seconds are asked for, they may be told with a unit."""
+"""Units of bytes and seconds in files."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_secret_as_duration_is_not_shown(opendrs: RunOpendrs) -> None:
         (
             ("plan", "demo", "--policy", "optimize", "--time-limit", "nan"),
             2,
-            "nan is not",
+            "got nan",
         ),
         (("simulate", "synthetic", "--memory", "64 GB"), 2, "got '64 GB'"),
         (("simulate", "csv", "none.csv", "--interval", "10 min"), 2, "none.csv: No"),

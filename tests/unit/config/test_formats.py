@@ -1,4 +1,4 @@
-"""Files that are taken for others."""
+"""Files of one format given in place of another."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from opendrs.errors import InvalidFileError
 @pytest.mark.parametrize(
     ("document", "reported"),
     [
-        ({"format": "opendrs-snapshot/1"}, "here is a snapshot, not a drill: opendrs"),
-        ({"platform": {}}, "here is a configuration, not a drill: opendrs run"),
-        ({"format": "opendrs-sweep/2"}, "here is a sweep, not a drill: opendrs sweep"),
+        (
+            {"format": "opendrs-snapshot/1"},
+            "here: expected a drill, found a snapshot; use opendrs",
+        ),
+        ({"platform": {}}, "expected a drill, found a configuration; use opendrs run"),
+        (
+            {"format": "opendrs-sweep/2"},
+            "expected a drill, found a sweep; use opendrs sweep",
+        ),
     ],
 )
 def test_file_of_another_format_is_one_error_line(

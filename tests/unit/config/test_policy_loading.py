@@ -52,7 +52,7 @@ def test_duplicate_policy_name_is_rejected(
     for package in ("drs_one", "drs_two"):
         installed(tmp_path, monkeypatch, package, f"twin = {package}:Patient")
 
-    with pytest.raises(ConfigurationError, match="two policies are called twin"):
+    with pytest.raises(ConfigurationError, match="policy twin: provided twice"):
         build_policy("twin")
 
 
@@ -61,7 +61,7 @@ def test_a_policy_that_cannot_be_loaded_is_a_clear_error(
 ) -> None:
     installed(tmp_path, monkeypatch, "drs_gone", "gone = drs_nowhere:Patient")
 
-    with pytest.raises(ConfigurationError, match="gone cannot be loaded"):
+    with pytest.raises(ConfigurationError, match="policy gone: cannot load"):
         build_policy("gone")
 
 
@@ -70,5 +70,5 @@ def test_a_class_without_settings_is_no_policy(
 ) -> None:
     installed(tmp_path, monkeypatch, "drs_plain", "plain = drs_plain:Plain")
 
-    with pytest.raises(ConfigurationError, match="plain is not a dataclass"):
+    with pytest.raises(ConfigurationError, match="policy plain: expected a dataclass"):
         build_policy("plain")

@@ -149,14 +149,14 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
         (
             COMMAND,
             [
-                f"platform.lab.power.nodes.{node}: on_command: there is no variable mac "
-                "(there is: node); a brace is written as two"
+                f"platform.lab.power.nodes.{node}: on_command: unknown variable: mac; "
+                "expected one of node; write {{ for a brace"
                 for node in ("h1", "h2")
             ],
         ),
         (
             '[platform.lab.power.nodes.h3]\ndriver = "none"\n',
-            ["platform.lab.power.nodes.h3: no such node (there is: h1, h2)"],
+            ["platform.lab.power.nodes.h3: unknown node (known: h1, h2)"],
         ),
         (
             '[platform.lab.power.nodes]\nh1 = "command"\n',
@@ -169,15 +169,16 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
             ),
             [
                 (
-                    "platform.lab.power.nodes.h1.off_comand: no such setting; did you mean "
-                    "off_command? (there is: detached, off_command, off_confirm_time, "
-                    "on_command, state_command, timeout, transition_timeout, variables)"
+                    "platform.lab.power.nodes.h1.off_comand: unknown setting; did you "
+                    "mean off_command? (known: detached, off_command, "
+                    "off_confirm_time, on_command, state_command, timeout, "
+                    "transition_timeout, variables)"
                 ),
                 "platform.lab.power.nodes.h1.off_command: is missing",
                 "platform.lab.power.nodes.h1.on_command: expected a list, found a text",
                 (
-                    "platform.lab.power.nodes.h1: timeout: must be more than 0 "
-                    "seconds and at most 3600, not 0.0"
+                    "platform.lab.power.nodes.h1: timeout: expected more than 0 and "
+                    "at most 3600 s, got 0.0"
                 ),
             ],
         ),
@@ -189,8 +190,8 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
             ),
             [
                 (
-                    "platform.lab.power.nodes.h1.password: no such setting; did you "
-                    "mean password_env? (there is: ca, off_method, password_env, "
+                    "platform.lab.power.nodes.h1.password: unknown setting; did you "
+                    "mean password_env? (known: ca, off_method, password_env, "
                     "password_file, system, timeout, transition_timeout, url, user)"
                 )
             ],
@@ -265,4 +266,4 @@ def test_a_snapshot_in_a_file_has_no_power(config: Path) -> None:
     )
 
     (only,) = found
-    assert only.startswith("platform.saved.power: no such setting")
+    assert only.startswith("platform.saved.power: unknown setting")

@@ -29,9 +29,9 @@ def zeros(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (fifo, "it is a named pipe; name an ordinary file"),
-        (bound_socket, "it is a socket; name an ordinary file"),
-        (zeros, "it is a device; name an ordinary file"),
+        (fifo, "expected a regular file, found a named pipe"),
+        (bound_socket, "expected a regular file, found a socket"),
+        (zeros, "expected a regular file, found a device"),
         (Path.mkdir, "Is a directory"),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_file_may_be_as_large_as_allowed_and_no_larger(tmp_path: Path) -> None
     assert read_regular(path, 10) == b"0123456789"
     with pytest.raises(OSError) as caught:  # noqa: PT011 - its reason is below
         read_regular(path, 9)
-    assert caught.value.strerror == "it is larger than 9 bytes"
+    assert caught.value.strerror == "larger than 9 bytes"
 
 
 READ = """

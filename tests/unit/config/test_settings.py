@@ -150,8 +150,8 @@ def test_store_path_defaults_to_state_directory(
         (
             "[limit]\n",
             (
-                "limit: no such table; did you mean limits? "
-                "(there is: agent, api, controller, limits, platform, policy, "
+                "limit: unknown table; did you mean limits? "
+                "(known: agent, api, controller, limits, platform, policy, "
                 "rules, store)"
             ),
         ),
@@ -159,7 +159,7 @@ def test_store_path_defaults_to_state_directory(
         (
             "[limits]\ncooldwon = 3",
             (
-                "limits.cooldwon: no such setting; did you mean cooldown? (there is: "
+                "limits.cooldwon: unknown setting; did you mean cooldown? (known: "
                 "bandwidth, cooldown, max_migrations_per_node, "
                 "max_parallel_migrations, memory_headroom, memory_overcommit, "
                 "migration_timeout, min_uptime, networks)"
@@ -182,25 +182,34 @@ def test_store_path_defaults_to_state_directory(
         ),
         (
             "[limits]\nmax_parallel_migrations = 0",
-            "limits: max_parallel_migrations must be at least 1, not 0",
+            "limits: max_parallel_migrations: expected at least 1, got 0",
         ),
         (
             '[[limits.networks]]\nname = "x"\nnodes = ["a"]\nmove = 1',
-            "limits.networks[0].move: no such field",
+            "limits.networks[0].move: unknown field",
         ),
         (
-            '[[limits.networks]]\nname = "x"\nnodes = ["a"]\nmax_parallel_migrations = 0',
-            "limits.networks[0]: x: max_parallel_migrations must be at least 1, not 0",
+            (
+                '[[limits.networks]]\nname = "x"\nnodes = ["a"]\n'
+                "max_parallel_migrations = 0"
+            ),
+            (
+                "limits.networks[0]: x: max_parallel_migrations: "
+                "expected at least 1, got 0"
+            ),
         ),
         (
-            '[[limits.networks]]\nname = "x"\nnodes = "a"\nmax_parallel_migrations = 1',
+            (
+                '[[limits.networks]]\nname = "x"\nnodes = "a"\n'
+                "max_parallel_migrations = 1"
+            ),
             'limits.networks[0].nodes: expected a list, found "a"',
         ),
         (
             '[policy]\nname = "ballance"',
             (
-                'policy.name: "ballance": no such policy; did you mean balance? '
-                f"(there is: {KNOWN})"
+                'policy.name: "ballance": unknown policy; did you mean balance? '
+                f"(known: {KNOWN})"
             ),
         ),
         ("[policy]\nname = 1", "policy.name: expected a text, found 1"),
@@ -214,21 +223,24 @@ def test_store_path_defaults_to_state_directory(
         (
             "[policy.balance]\nmin_improvement = 2",
             (
-                "policy.balance: min_improvement must be a finite number in [0, 1], not 2.0; "
-                "2 % is 0.02"
+                "policy.balance: min_improvement: expected a finite number in [0, 1], "
+                "got 2.0; 2 % is 0.02"
             ),
         ),
         (
             "[policy.balance]\nlimits = {}",
             (
-                "policy.balance.limits: no such setting (there is: "
-                "allow_cold_migration, imbalance_metric, load_model, max_migrations, method, "
-                "min_improvement, threshold)"
+                "policy.balance.limits: unknown setting (known: "
+                "allow_cold_migration, imbalance_metric, load_model, max_migrations, "
+                "method, min_improvement, threshold)"
             ),
         ),
         (
             '[policy.balance]\nload_model = "guess"',
-            "policy.balance.load_model: expected 'static' or 'dynamic', found \"guess\"",
+            (
+                "policy.balance.load_model: expected 'static' or 'dynamic', "
+                'found "guess"'
+            ),
         ),
         (
             "[platform.lab]\n",
@@ -241,15 +253,15 @@ def test_store_path_defaults_to_state_directory(
         ('[platform.lab]\nkind = "file"', "platform.lab.path: is missing"),
         (
             '[platform.lab]\nkind = "libvirt"\nnodes = {}',
-            "platform.lab: nodes: name at least one node and its URI",
+            "platform.lab: nodes: expected at least one node with its URI, got none",
         ),
         (
             '[platform.demo]\nkind = "file"\npath = "x"',
-            'platform.demo: a platform cannot be called "demo"',
+            'platform.demo: invalid name of a platform: "demo"',
         ),
         (
             '[platform."../x"]\nkind = "file"\npath = "x"',
-            'platform."../x": a platform cannot be called "../x"',
+            'platform."../x": invalid name of a platform: "../x"',
         ),
         ("[store]\n", "store.path: is missing"),
         (
@@ -305,7 +317,7 @@ def test_unknown_policy_error_lists_policies() -> None:
         build_policy("balanc")
 
     assert str(raised.value) == (
-        f'"balanc": no such policy; did you mean balance? (there is: {KNOWN})'
+        f'"balanc": unknown policy; did you mean balance? (known: {KNOWN})'
     )
 
 
@@ -315,8 +327,8 @@ def test_unknown_setting_error_lists_settings() -> None:
 
     assert str(raised.value).splitlines() == [
         (
-            "policy auto-rebalance: treshold: no such setting; did you mean threshold? "
-            "(there is: hold, imbalance_metric, load_model, margin, method, "
+            "policy auto-rebalance: treshold: unknown setting; did you mean threshold? "
+            "(known: hold, imbalance_metric, load_model, margin, method, "
             "threshold)"
         ),
         'policy auto-rebalance: hold: expected a whole number, found "x"',
@@ -386,7 +398,7 @@ def test_agent_settings_are_read(read: Read, tmp_path: Path) -> None:
         ("timeout = -1", "timeout: expected seconds above 0"),
         ("interval = 1e9", "interval: expected seconds above 0"),
         ("interval = nan", "interval"),
-        ('token = "secret"', "agent.token: no such setting"),
+        ('token = "secret"', "agent.token: unknown setting"),
     ],
 )
 def test_invalid_agent_settings_are_diagnosed(
@@ -477,12 +489,12 @@ def test_an_address_is_split_into_host_and_port(
         ("max_clock_skew = -1", "api: max_clock_skew: expected seconds above 0"),
         ("batch_window = inf", "api: batch_window: expected seconds above 0"),
         ("key = 1", "api.key"),
-        ('token = "x"', "api.token: no such setting; did you mean tokens?"),
+        ('token = "x"', "api.token: unknown setting; did you mean tokens?"),
         (
             "[controller]\ninterval = 0",
             "controller: interval: expected seconds above 0",
         ),
-        ("[controller]\nintervall = 1", "controller.intervall: no such setting"),
+        ("[controller]\nintervall = 1", "controller.intervall: unknown setting"),
     ],
 )
 def test_invalid_api_settings_are_diagnosed(
@@ -501,6 +513,5 @@ def test_api_requires_policy_consolidate(diagnostics: ReadDiagnostics) -> None:
         (logged,) = diagnostics(text)
 
         assert logged == (
-            "FILE: policy.name: [api] goes with the policy consolidate only, "
-            'found "balance"'
+            'FILE: policy.name: [api] requires the policy consolidate, found "balance"'
         )

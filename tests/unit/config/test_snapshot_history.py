@@ -62,7 +62,7 @@ def test_newest_snapshot_before_a_time_is_observed(
 def test_time_before_the_first_snapshot_is_rejected(path: Path, name: str) -> None:
     write_snapshot(snapshot_at(0), path.with_name("cluster.json"))
 
-    with pytest.raises(InvalidFileError, match="begins at 2026-11-21T12:00:00Z"):
+    with pytest.raises(InvalidFileError, match="the first is of 2026-11-21T12:00:00Z"):
         SnapshotFilePlatform(path.with_name(name)).as_of(NOON - MINUTE).observe()
 
 
@@ -109,8 +109,8 @@ def test_damaged_last_line_is_skipped_and_reported(path: Path, end: str) -> None
     )
 
     assert newest.observe() == earlier.observe() == snapshot_at(2)
-    assert newest.damage.startswith(f"{path}: the last line is damaged")
-    assert earlier.damage.startswith(f"{path}: the last line is damaged")
+    assert newest.damage.startswith(f"{path}: last line damaged")
+    assert earlier.damage.startswith(f"{path}: last line damaged")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_damage_before_the_end_names_its_line(path: Path) -> None:
     path.write_text("\n".join(lines))
 
     assert SnapshotFilePlatform(path).observe() == snapshot_at(2)
-    with pytest.raises(InvalidFileError, match=r"history\.jsonl, line 2 is not JSON"):
+    with pytest.raises(InvalidFileError, match=r"history\.jsonl, line 2: not JSON"):
         SnapshotFilePlatform(path).as_of(NOON + 2 * MINUTE).observe()
 
 
@@ -196,7 +196,7 @@ def test_appending_removes_a_truncated_line(path: Path) -> None:
     with HistoryFile(path) as again:
         again.add(json_line(snapshot_at(4)))
 
-    assert again.repair == f"{path}: the last line was cut off, and has been removed"
+    assert again.repair == f"{path}: last line incomplete; removed"
     assert len(path.read_text().splitlines()) == 4
     assert SnapshotFilePlatform(path).observe() == snapshot_at(4)
 
@@ -218,7 +218,7 @@ def test_a_file_that_is_no_history_is_neither_cut_nor_added_to(
     path = tmp_path / "notes.txt"
     path.write_text(content)
 
-    with pytest.raises(InvalidFileError, match="no history to add to"):
+    with pytest.raises(InvalidFileError, match="not a history"):
         HistoryFile(path)
 
     assert path.read_text() == content
@@ -249,7 +249,7 @@ def test_line_without_newline_is_kept(path: Path) -> None:
 def test_only_one_process_adds_to_a_history(path: Path) -> None:
     with (
         HistoryFile(path),
-        pytest.raises(InvalidFileError, match="another process adds to it"),
+        pytest.raises(InvalidFileError, match="locked by another process"),
     ):
         HistoryFile(path)
 

@@ -234,22 +234,22 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             guest_with(node="node3"),
-            'guests.vm:101.node: there is no node "node3"; did you mean node2?',
+            'guests.vm:101.node: unknown node "node3"; did you mean node2?',
         ),
         (
             guest_with(migrating_to="elsewhere"),
-            'guests.vm:101.migrating_to: there is no node "elsewhere"',
+            'guests.vm:101.migrating_to: unknown node "elsewhere"',
         ),
         (
             guest_with(migrating_to="node1"),
             (
                 'guests.vm:101.migrating_to: expected another node than "node1", '
-                "where it is"
+                "its node"
             ),
         ),
         (
             guest_with(usages={}),
-            "guests.vm:101.usages: no such field; did you mean usage?",
+            "guests.vm:101.usages: unknown field; did you mean usage?",
         ),
         (
             document(guests={"vm:101": {"kind": "vm"}}, rules=[]),
@@ -277,14 +277,14 @@ def guest_with(**fields: object) -> dict[str, Any]:
         (
             document(taken_at="2026-11-21T00:00:00"),
             (
-                "taken_at: expected a time with its zone, such as "
+                "taken_at: expected a time with its time zone, such as "
                 '2026-11-21T12:00:00Z, found "2026-11-21T00:00:00"'
             ),
         ),
         (
             document(taken_at=1764000000),
             (
-                "taken_at: expected a time with its zone, such as "
+                "taken_at: expected a time with its time zone, such as "
                 "2026-11-21T12:00:00Z, found 1764000000"
             ),
         ),
@@ -294,7 +294,7 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             document(rules=[{"kind": "pin", "guests": ["vm:999"]}]),
-            'rules[0].guests: there is no guest "vm:999"',
+            'rules[0].guests: unknown guest "vm:999"',
         ),
         (
             document(
@@ -302,7 +302,7 @@ def guest_with(**fields: object) -> dict[str, Any]:
                     {"kind": "node-affinity", "guests": ["vm:101"], "nodes": {"x": 1}}
                 ]
             ),
-            'rules[0].nodes: there is no node "x"',
+            'rules[0].nodes: unknown node "x"',
         ),
         (
             document(rules=[{"kind": "affinity", "guests": ["vm:101"]}]),
@@ -314,7 +314,7 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             document(rules=[{"kind": "pin", "guests": ["vm:101"], "strict": True}]),
-            "rules[0].strict: no such field",
+            "rules[0].strict: unknown field",
         ),
         (document(rules=[{"guests": ["vm:101"]}]), "rules[0].kind: is missing"),
         (
@@ -351,8 +351,8 @@ def test_all_errors_are_reported_at_once(read_error: Read) -> None:
     assert found.splitlines() == [
         'FILE: nodes.node1.usage.cpu: expected a number, found "x"',
         "FILE: guests.vm:101.uptime: expected 0 or more, found -1",
-        'FILE: guests.vm:101.node: there is no node "node9"; did you mean node1?',
-        'FILE: rules[0].guests: there is no guest "vm:404"; did you mean vm:101?',
+        'FILE: guests.vm:101.node: unknown node "node9"; did you mean node1?',
+        'FILE: rules[0].guests: unknown guest "vm:404"; did you mean vm:101?',
     ]
 
 
@@ -368,18 +368,18 @@ def test_diagnostics_after_the_first_ten_are_counted(read_error: Read) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"a": 1,\n "b": }', "FILE is not JSON: expecting value (line 2, column 7)"),
-        ("", "FILE is empty"),
+        ('{"a": 1,\n "b": }', "FILE: not JSON: expecting value (line 2, column 7)"),
+        ("", "FILE: empty file"),
         (
             "{}\n{}",
             (
-                "FILE is not JSON: more than one value (a history has one snapshot a "
+                "FILE: not JSON: more than one value (a history has one snapshot per "
                 "line) (line 2, column 1)"
             ),
         ),
-        ("[" * 1_000_000, "FILE is nested too deeply"),
-        ('{"format": ' + "9" * 5000 + "}", "FILE holds too long a number"),
-        (b"\x89PNG\r\n", "FILE is not text: byte 0x89 at position 0 is not UTF-8"),
+        ("[" * 1_000_000, "FILE: nested too deeply"),
+        ('{"format": ' + "9" * 5000 + "}", "FILE: number too long"),
+        (b"\x89PNG\r\n", "FILE: not UTF-8: byte 0x89 at position 0"),
     ],
 )
 def test_invalid_json_is_one_error_line(
@@ -393,16 +393,16 @@ def test_invalid_json_is_one_error_line(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a = 1\nb == 2", "is not TOML: Invalid value (at line 2, column 4)"),
-        ("a = " + "[" * 100_000, "is nested too deeply"),
-        ("a." * 100_000 + "a = 1", "is nested too deeply"),
-        ("x = {" + "a." * 2000 + "a = 1}", "is nested too deeply"),
-        ("x = {y = 'z', " + "a . " * 2000 + "a = 1}", "is nested too deeply"),
-        ('x = {y = """z"""", ' + "a." * 2000 + "a = 1}", "is nested too deeply"),
-        ('"=".' + "a." * 2000 + "a = 1", "is nested too deeply"),
-        ('"#".' + '\'a\'.a."\\"".' * 2000 + "a = 1", "is nested too deeply"),
-        ("x = '" + "a." * 2000, 'is not TOML: Expected "\'" (at end of document)'),
-        ("a = " + "9" * 5000, "holds too long a number"),
+        ("a = 1\nb == 2", "not TOML: Invalid value (at line 2, column 4)"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("a." * 100_000 + "a = 1", "nested too deeply"),
+        ("x = {" + "a." * 2000 + "a = 1}", "nested too deeply"),
+        ("x = {y = 'z', " + "a . " * 2000 + "a = 1}", "nested too deeply"),
+        ('x = {y = """z"""", ' + "a." * 2000 + "a = 1}", "nested too deeply"),
+        ('"=".' + "a." * 2000 + "a = 1", "nested too deeply"),
+        ('"#".' + '\'a\'.a."\\"".' * 2000 + "a = 1", "nested too deeply"),
+        ("x = '" + "a." * 2000, 'not TOML: Expected "\'" (at end of document)'),
+        ("a = " + "9" * 5000, "number too long"),
     ],
 )
 def test_invalid_toml_is_one_error_line(
@@ -414,7 +414,7 @@ def test_invalid_toml_is_one_error_line(
     with pytest.raises(InvalidFileError) as raised:
         read_snapshot(path)
 
-    assert str(raised.value) == f"{path} {message}"
+    assert str(raised.value) == f"{path}: {message}"
 
 
 def test_arbitrary_text_is_neither_json_nor_toml(tmp_path: Path) -> None:
@@ -424,7 +424,7 @@ def test_arbitrary_text_is_neither_json_nor_toml(tmp_path: Path) -> None:
     with pytest.raises(InvalidFileError) as raised:
         read_snapshot(path)
 
-    assert str(raised.value) == f"{path} is neither JSON nor TOML"
+    assert str(raised.value) == f"{path}: neither JSON nor TOML"
 
 
 def test_a_number_too_long_to_be_shown_is_not_shown(tmp_path: Path) -> None:
@@ -441,8 +441,8 @@ def test_duplicate_keys_are_reported(read_error: Read) -> None:
 
     found = read_error(text)
 
-    assert "FILE: guests.vm:101: this key stands more than once" in found
-    assert "FILE: nodes.node2.state: this key stands more than once" in found
+    assert "FILE: guests.vm:101: duplicate key; remove all but one" in found
+    assert "FILE: nodes.node2.state: duplicate key; remove all but one" in found
 
 
 def test_missing_file_is_reported(tmp_path: Path) -> None:
@@ -485,4 +485,4 @@ def test_deep_nesting_is_rejected(read_error: Read) -> None:
     deep = '{"x":' * 900 + "1" + "}" * 900
     text = json.dumps(document()).replace('"node2": {}', f'"node2": {deep}')
 
-    assert "nodes.node2.x: no such field" in read_error(text.encode())
+    assert "nodes.node2.x: unknown field" in read_error(text.encode())

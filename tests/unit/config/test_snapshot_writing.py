@@ -1,4 +1,4 @@
-"""What is written is read back the same, and replaced at once."""
+"""Round trip of written snapshots, and atomic replacement of files."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What agents ask for is decided about together, once, and closed with its end."""
+"""Requests of agents: decided together, once, and closed with their steps."""
 
 from __future__ import annotations
 
@@ -44,10 +44,8 @@ def agent_cluster(tmp_path: Path) -> Iterator[AgentCluster]:
 
 
 def places(agent_cluster: AgentCluster) -> dict[str, str]:
-    return {
-        name: guest.node
-        for name, guest in agent_cluster.simulation.simulated_platform.observe().guests.items()
-    }
+    snapshot = agent_cluster.simulation.simulated_platform.observe()
+    return {name: guest.node for name, guest in snapshot.guests.items()}
 
 
 def moved(agent_cluster: AgentCluster) -> set[str]:
@@ -107,7 +105,7 @@ def test_node_of_unresponsive_agent_receives_no_guest(
 
     status = agent_cluster.get_status(request_id)
     assert status.state is RequestState.REJECTED
-    assert status.detail.startswith("nothing is done: ")
+    assert status.detail.startswith("no action: ")
     assert moved(agent_cluster) == set()
 
 
@@ -159,7 +157,7 @@ def test_unresponsive_agents_are_logged_on_change(
         for r in caplog.records
         if getattr(r, "event", "").startswith("agents")
     ]
-    assert logged == ["not heard: h2, h3", "all agents are heard"]
+    assert logged == ["agents unresponsive: h2, h3", "all agents are responsive"]
 
 
 def test_restart_keeps_unresponsive_agents(agent_cluster: AgentCluster) -> None:
@@ -180,7 +178,7 @@ def test_request_is_executed_once(agent_cluster: AgentCluster) -> None:
         agent_cluster.submit(name)
     agent_cluster.submit("h1", OVER, ["vm1"])
     agent_cluster.run_cycle()
-    # Somebody moves it back: the request does not come to life again.
+    # The guest is moved back: the request stays closed.
     back = LiveMigration(
         GuestId("vm1"), NodeId(places(agent_cluster)["vm1"]), NodeId("h1")
     )
@@ -204,7 +202,7 @@ def test_departed_guest_is_skipped_and_reported(agent_cluster: AgentCluster) -> 
     status = agent_cluster.get_status(request_id)
     assert moved(agent_cluster) == {"vm1"}
     assert status.state is RequestState.DONE
-    assert status.detail == "not there any more, and left out: vm4, deleted"
+    assert status.detail == "not on the node any more: vm4, deleted"
 
 
 def test_unplaceable_guest_is_reported(tmp_path: Path) -> None:
@@ -220,7 +218,7 @@ def test_unplaceable_guest_is_reported(tmp_path: Path) -> None:
 
         status = agent_cluster.get_status(request_id)
         assert status.state is RequestState.DONE
-        assert status.detail == "no place was found for vm2"
+        assert status.detail == "no target node found for vm2"
 
 
 def test_samples_older_than_migration_are_rejected(agent_cluster: AgentCluster) -> None:
@@ -235,7 +233,7 @@ def test_samples_older_than_migration_are_rejected(agent_cluster: AgentCluster) 
 
     status = agent_cluster.get_status(early.id)
     assert status.state is RequestState.REJECTED
-    assert status.detail == "h1 has changed since its samples were taken"
+    assert status.detail == "node changed since the samples were taken: h1"
     assert moved(agent_cluster) == {"vm1"}
 
 
@@ -283,7 +281,7 @@ def test_request_of_unknown_node_is_rejected(agent_cluster: AgentCluster) -> Non
 
     status = agent_cluster.get_status(request_id)
     assert status.state is RequestState.REJECTED
-    assert status.detail == "there is no node h9"
+    assert status.detail == "unknown node: h9"
 
 
 def test_request_after_agent_timeout_is_rejected(agent_cluster: AgentCluster) -> None:
@@ -296,7 +294,7 @@ def test_request_after_agent_timeout_is_rejected(agent_cluster: AgentCluster) ->
 
     status = agent_cluster.get_status(request_id)
     assert status.state is RequestState.REJECTED
-    assert status.detail == "it waited too long to be acted on"
+    assert status.detail == "agent timeout exceeded before the evaluation"
 
 
 def test_request_in_future_counts_as_now(agent_cluster: AgentCluster) -> None:
@@ -450,7 +448,7 @@ def test_evaluating_request_is_superseded_after_restart(
 
     status = agent_cluster.get_status(first)
     assert status.state is RequestState.SUPERSEDED
-    assert status.detail == "a newer one came before it was decided about"
+    assert status.detail == "a newer request arrived before the evaluation"
     assert agent_cluster.get_status(second).state is RequestState.DONE
     assert moved(agent_cluster) == {"vm2"}
 
@@ -472,7 +470,7 @@ def test_unstarted_steps_are_reported_as_skipped(agent_cluster: AgentCluster) ->
 
     status = agent_cluster.get_status(request_id)
     assert status.state is RequestState.FAILED
-    assert status.detail == "step 1: the controller ended before it was started"
+    assert status.detail == "step 1: never started: the controller stopped before"
     assert status.steps[0].outcome is Outcome.SKIPPED
     assert moved(agent_cluster) == set()
 

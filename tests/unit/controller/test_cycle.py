@@ -1,4 +1,4 @@
-"""A decision rests on a look at the cluster and on what is remembered."""
+"""Decisions from a snapshot of the cluster and the memory of the policy."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_decision_contains_no_guest_in_cooldown() -> None:
     decision = decide(snapshot, Balance(), store)
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    assert any("moved less than 600 s ago" in note for note in decision.notes)
+    assert any("migrated less than 600 s ago" in note for note in decision.notes)
 
 
 def test_each_evaluation_advances_policy_memory() -> None:
@@ -118,14 +118,13 @@ def test_memory_of_wrong_type_raises_store_error(
         decide(LOPSIDED, policy, store)
 
     assert str(raised.value).startswith(
-        f'the record holds something else as "memory of {policy.name}" than that '
-        f"policy remembers: {diagnostic}"
+        f'store: entry "memory of {policy.name}" does not fit the policy: {diagnostic}'
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign:
-    """A policy of somebody else, that does not say what it remembers."""
+    """A third-party policy without a type for its memory."""
 
     name: ClassVar[str] = "foreign"
     limits: Limits = DEFAULT_LIMITS

@@ -1,4 +1,4 @@
-"""What happens to steps is told as events."""
+"""Log events about steps."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_observer_logs_failure_as_warning(
     )
 
     assert messages(caplog) == [
-        ("WARNING", f"step 2 (put to sleep a): {outcome}: no power")
+        ("WARNING", f"step 2 (power off a): {outcome}: no power")
     ]
 
 
@@ -96,13 +96,13 @@ def test_observer_logs_waiting_for_steps_as_debug(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = LoggingObserver(CancellationToken())
-    waking = step("3", PowerOn(NodeId("c")))
-    log.step_started(waking)
-    log.step_waiting(FIRST, "c is asleep")
+    power_on = step("3", PowerOn(NodeId("c")))
+    log.step_started(power_on)
+    log.step_waiting(FIRST, "c is offline")
 
     assert messages(caplog) == [
-        ("INFO", "step 3 (wake c): started"),
-        ("DEBUG", "step 1 (vm: a -> b): waits: c is asleep"),
+        ("INFO", "step 3 (power on c): started"),
+        ("DEBUG", "step 1 (vm: a -> b): waits: c is offline"),
     ]
 
 
@@ -115,8 +115,8 @@ def test_observer_logs_each_cancellation_once(caplog: pytest.LogCaptureFixture) 
         log.step_progressed(FIRST, TaskStatus(TaskState.RUNNING))
 
     assert messages(caplog) == [
-        ("INFO", "starting nothing more; what runs goes to its end"),
-        ("WARNING", "giving up what runs"),
+        ("INFO", "starting no new steps; running steps finish"),
+        ("WARNING", "aborting running steps"),
     ]
 
 
@@ -157,8 +157,8 @@ def test_empty_decision_is_logged_when_reason_changes(
     details = [
         (DecisionReason.BALANCED, "imbalance 0.053; below 0.1: enough"),
         (DecisionReason.BALANCED, "imbalance 0.061; below 0.1: enough"),
-        (DecisionReason.MIGRATION_IN_PROGRESS, "on the move: vm1"),
-        (DecisionReason.MIGRATION_IN_PROGRESS, "on the move: vm2"),
+        (DecisionReason.MIGRATION_IN_PROGRESS, "migration in progress: vm1"),
+        (DecisionReason.MIGRATION_IN_PROGRESS, "migration in progress: vm2"),
         (DecisionReason.BALANCED, "imbalance 0.053; below 0.1: enough"),
     ]
 
@@ -167,8 +167,8 @@ def test_empty_decision_is_logged_when_reason_changes(
 
     assert logged(caplog, "decision-made") == [
         "balance: nothing to do; balanced, imbalance 0.053; below 0.1: enough",
-        "balance: nothing to do; migration-in-progress, on the move: vm1",
-        "balance: nothing to do; migration-in-progress, on the move: vm2",
+        "balance: nothing to do; migration-in-progress, migration in progress: vm1",
+        "balance: nothing to do; migration-in-progress, migration in progress: vm2",
         "balance: nothing to do; balanced, imbalance 0.053; below 0.1: enough",
     ]
     assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 5
@@ -195,7 +195,7 @@ def test_plan_is_always_logged(
 
 
 def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> None:
-    notes = [f"left alone: vm{number}: it is pinned" for number in range(1, 6)]
+    notes = [f"skipped: vm{number}: it is pinned" for number in range(1, 6)]
 
     CycleLogger("lab").log_decision(
         BALANCE,
@@ -206,7 +206,7 @@ def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> N
 
     (message,) = logged(caplog, "decision-made")
     assert message.startswith("balance: nothing to do; no-candidate, no move helps; ")
-    assert message.endswith("; left alone: vm3: it is pinned; and 2 notes more")
+    assert message.endswith("; skipped: vm3: it is pinned; and 2 notes more")
     assert vars(caplog.records[-1])["about"]["notes"] == notes
 
 
@@ -221,11 +221,11 @@ def test_strict_violations_are_logged_on_change(
 
     broken, kept = logged(caplog, "rules-broken", "rules-kept")
     assert broken.startswith(
-        "rules: broken strict rules: 1; after this plan: 1; stays broken: "
+        "rules: violated strict rules: 1; after this plan: 1; remains violated: "
     )
-    assert "broken by vm1, vm2 on a; to repair, configure the policy" in broken
+    assert "violated by vm1, vm2 on a; to repair, configure the policy" in broken
     assert broken.endswith("and run: opendrs apply lab --policy optimize")
-    assert kept == "rules: no strict rule is broken any more"
+    assert kept == "rules: no strict rule is violated any more"
 
 
 def test_plan_repairing_all_rules_logs_info(
@@ -239,7 +239,7 @@ def test_plan_repairing_all_rules_logs_info(
     )
 
     assert logged(caplog, "rules-broken") == [
-        "rules: broken strict rules: 1; after this plan: 0"
+        "rules: violated strict rules: 1; after this plan: 0"
     ]
     assert logged(caplog, "rules-broken", least=logging.WARNING) == []
 

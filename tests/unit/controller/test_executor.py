@@ -1,4 +1,4 @@
-"""A plan is carried out step by step, and every step gets an outcome."""
+"""Execution of plans: each step gets an outcome."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_step_with_failed_dependency_is_skipped() -> None:
     )
 
     assert outcomes(report) == [FAILED, SKIPPED, SKIPPED]
-    assert report.records[1].detail == "it waits for 1, which was not done"
+    assert report.records[1].detail == "dependency not done: 1"
     assert simulation.node_of("vm2") == "a"
 
 
@@ -158,7 +158,9 @@ def test_guard_rejection_is_recorded_with_detail() -> None:
     report = simulation.execute(ONE, TWO)
 
     assert outcomes(report) == [REJECTED, DONE]
-    assert report.records[0].detail.startswith("b uses 90.0 GiB, and 10.0 GiB would")
+    assert report.records[0].detail.startswith(
+        "b: 90.0 GiB in use and 10.0 GiB arriving"
+    )
     assert simulation.node_of("vm1") == "a"
 
 
@@ -171,7 +173,7 @@ def test_guard_checks_each_step_on_fresh_snapshot() -> None:
     report = simulation.execute(ONE, step("2", migration("vm2", "a", "c"), "1"))
 
     assert outcomes(report) == [DONE, REJECTED]
-    assert report.records[1].detail == "c is not online but offline"
+    assert report.records[1].detail == "c: expected state online, got offline"
 
 
 def max_parallel(simulation: SimulatedCluster, *steps: Step) -> dict[str, int]:
@@ -221,11 +223,11 @@ def test_waiting_detail_is_reported_once() -> None:
     simulation.execute(ONE, TWO)
 
     assert simulation.observer.waits == [
-        ("2", "1 moves from or to a under way, of at most 1")
+        ("2", "a: 1 migrations in progress, limit is 1")
     ]
 
 
-def test_step_waits_for_memory_of_leaving_guest() -> None:
+def test_step_waits_for_memory_of_evicted_guest() -> None:
     # b has room for one of them only once vm7 has left; the plan does not say.
     full = {**sample_cluster().nodes, B: node("b", 0.8)}
     guests = {**sample_cluster().guests, GuestId("vm7"): guest("vm7", "b", 0.2)}
@@ -248,8 +250,8 @@ def test_non_converging_migration_is_aborted() -> None:
 
     assert outcomes(report) == [ABORTED, DONE]
     assert report.records[0].detail == (
-        "did not converge within 60 s: the guest writes 2048 MiB/s and 1024 MiB/s "
-        "are sent; vm1 is on a (running)"
+        "timeout: did not converge within 60 s: dirty rate 2048 MiB/s, bandwidth "
+        "1024 MiB/s; vm1 is on a (running)"
     )
 
 
@@ -289,7 +291,7 @@ def test_unknown_task_is_lost() -> None:
 
     assert outcomes(report) == [LOST]
     assert report.records[0].detail == (
-        "the platform no longer knows live-migration vm1 a b; vm1 is on a (running)"
+        "task unknown to the platform: live-migration vm1 a b; vm1 is on a (running)"
     )
 
 
@@ -342,8 +344,8 @@ def test_long_outage_loses_step() -> None:
 
     assert outcomes(report) == [LOST, LOST]
     assert report.records[0].detail == (
-        "could not be asked after for 60 s: simulation does not answer; "
-        "where vm1 is now could not be seen"
+        "platform unreachable for 60 s: simulation does not answer; "
+        "location of vm1 unknown: platform unreachable"
     )
     assert 60 < simulation.elapsed < 180
 
@@ -358,7 +360,7 @@ def test_unobservable_cluster_starts_nothing() -> None:
 
     assert outcomes(report) == [SKIPPED]
     assert report.records[0].detail == (
-        "the cluster cannot be seen: simulation does not answer"
+        "cluster unreachable: simulation does not answer"
     )
     assert simulation.observer.waits == [("1", "simulation does not answer")]
 
@@ -430,7 +432,8 @@ def test_permission_denied_for_status_loses_step() -> None:
 
     assert outcomes(report) == [LOST]
     assert (
-        report.records[0].detail == "cannot be asked after: no; vm1 is on a (running)"
+        report.records[0].detail
+        == "task status not available: no; vm1 is on a (running)"
     )
 
 
@@ -441,14 +444,14 @@ def test_permission_denied_for_observe_starts_nothing() -> None:
     report = simulation.execute(ONE, TWO)
 
     assert outcomes(report) == [SKIPPED, SKIPPED]
-    assert report.records[0].detail == "the cluster cannot be seen: no"
+    assert report.records[0].detail == "cluster unreachable: no"
 
 
 @pytest.mark.parametrize(
     ("error", "detail"),
     [
         (PlatformUnavailableError("busy"), []),
-        (PlatformError("no"), [("1", "cannot be aborted: no")]),
+        (PlatformError("no"), [("1", "could not be aborted: no")]),
     ],
 )
 def test_an_abort_that_fails_does_not_lose_the_step(
@@ -462,7 +465,7 @@ def test_an_abort_that_fails_does_not_lose_the_step(
 
     report = simulation.execute(ONE)
 
-    # Asked again where nobody answered; else the step is lost in the end.
+    # Without an answer the question is repeated; else the step is lost.
     assert outcomes(report) == [LOST if detail else ABORTED]
     assert simulation.observer.waits == detail
 
@@ -523,7 +526,7 @@ def test_guest_migrated_by_earlier_run_is_rejected() -> None:
     )
 
     assert outcomes(report) == [REJECTED, DONE]
-    assert "is left alone for 600 s" in report.records[0].detail
+    assert "cooldown is 600 s" in report.records[0].detail
 
 
 def test_power_actions_are_ordered_with_migrations() -> None:
@@ -558,7 +561,7 @@ def test_affinity_group_is_not_split() -> None:
     report = simulation.execute(ONE)
 
     assert outcomes(report) == [REJECTED]
-    assert "a pair: broken by vm1, vm2 on a, b" in report.records[0].detail
+    assert "a pair: violated by vm1, vm2 on a, b" in report.records[0].detail
 
 
 def test_group_is_rejected_when_one_is_rejected() -> None:
@@ -570,7 +573,7 @@ def test_group_is_rejected_when_one_is_rejected() -> None:
 
     assert outcomes(report) == [ABORTED, FAILED]
     assert report.records[0].detail == (
-        "given up because 2, bound to it, did not go; vm1 is on a (running)"
+        "cancelled: step 2 of the same move group failed; vm1 is on a (running)"
     )
     assert simulation.node_of("vm1") == simulation.node_of("vm2") == "a"
 
@@ -594,7 +597,7 @@ def test_separated_group_detail_names_rule() -> None:
     report = simulation.execute(ONE, step("2", migration("vm2", "a", "b")))
 
     assert outcomes(report) == [DONE, ABORTED]
-    assert report.records[1].detail.endswith("this rule is broken now: a pair")
+    assert report.records[1].detail.endswith("rule is violated now: a pair")
 
 
 def test_group_with_circular_dependency_is_skipped() -> None:
@@ -645,7 +648,7 @@ def test_wait_for_foreign_migrations_times_out() -> None:
     report = simulation.execute(ONE)
 
     assert outcomes(report) == [REJECTED]
-    assert report.records[0].detail == "1 moves from or to b under way, of at most 1"
+    assert report.records[0].detail == "b: 1 migrations in progress, limit is 1"
     assert 60 <= simulation.elapsed < 70
 
 
@@ -689,7 +692,7 @@ def test_rejected_step_record_has_both_times() -> None:
             intended_at=NOON + timedelta(seconds=30),
             ended_at=NOON + timedelta(seconds=30),
             outcome=REJECTED,
-            detail="vm1 is on a, not on b",
+            detail="vm1: expected on b, is on a",
         ),
     )
 
@@ -703,4 +706,4 @@ def test_unknown_usage_is_not_zero() -> None:
     report = simulation.execute(ONE)
 
     assert outcomes(report) == [REJECTED]
-    assert report.records[0].detail == "the memory in use on b was not measured"
+    assert report.records[0].detail == "b: memory usage was not measured"

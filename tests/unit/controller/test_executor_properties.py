@@ -1,4 +1,4 @@
-"""Whatever the cluster and the plan: rules are kept and nodes not overfilled."""
+"""Properties of execution: rules are kept, and no node is overcommitted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FEW = settings(max_examples=60, deadline=None)
 
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[Snapshot, Plan]:
-    """Draw a cluster, and moves that nobody has thought about."""
+    """Draw a cluster, and arbitrary moves."""
     origin = draw(snapshots(measured=True, settled=True))
     nodes = sorted(origin.nodes)
     steps: list[Step] = []

@@ -117,7 +117,7 @@ def test_a_node_that_was_powered_on_in_the_future_may_be_powered_off_later() -> 
     late = simulation.execute(step("1", PowerOff(C)), run="late")
 
     assert outcomes(early) == [Outcome.REJECTED]
-    assert "was woken 0 s ago" in early.records[0].detail
+    assert "powered on 0 s ago" in early.records[0].detail
     assert outcomes(late) == [Outcome.DONE]
 
 
@@ -196,7 +196,7 @@ def test_platform_clock_ahead_does_not_hide_migration(days: int) -> None:
 
     assert found is not None
     assert found.reason is RejectionReason.COOLDOWN
-    assert "was moved 0 s ago" in found.detail
+    assert "migrated 0 s ago" in found.detail
     assert known.guests[VM1].migrated_at == NOON
 
 

@@ -1,4 +1,4 @@
-"""What the record tells about the moves and the switches of the past."""
+"""History of migrations and power actions in the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller goes on, cycle after cycle, until it is told to stop."""
+"""Loop of the controller: cycle after cycle, until it is stopped."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def raising(error: Exception) -> Callable[[], None]:
 
 
 def events(caplog: pytest.LogCaptureFixture, *names: str) -> list[str]:
-    """Return what was told of such events."""
+    """Return the messages of the events *names*."""
     logged = [record for record in caplog.records if record.name == "opendrs"]
     return [r.getMessage() for r in logged if getattr(r, "event", "") in names]
 
@@ -148,7 +148,7 @@ def test_strict_violations_are_logged_once(
     setup.controller.run_forever()
 
     (message,) = events(caplog, "rules-broken")
-    assert "broken strict rules: 1; after this plan: 1" in message
+    assert "violated strict rules: 1; after this plan: 1" in message
     assert "opendrs apply simulation --policy optimize" in message
 
 
@@ -217,7 +217,7 @@ def test_cancel_while_waiting_ends_loop() -> None:
     setup.simulation.simulated_platform.schedule_fault(
         450, setup.simulation.cancellation.cancel
     )
-    # The simulated world only sees what is due when somebody asks.
+    # The simulated world only sees what is due when it is observed.
     setup.alive = setup.simulation.simulated_platform.observe  # type: ignore[assignment]
 
     setup.controller.run_forever()
@@ -276,8 +276,8 @@ def test_unreachable_cluster_is_logged_once_and_retried(
     # Later and later, but no later than the next cycle is due anyway.
     assert setup.observed_at == [0, 5, 15, 35, 75, 300]
     assert events(caplog, "cluster-unreachable", "cluster-reachable") == [
-        "the cluster cannot be seen: simulation does not answer",
-        "the cluster can be seen again",
+        "cluster unreachable: simulation does not answer; retrying in 5 s",
+        "cluster reachable again",
     ]
 
 

@@ -190,7 +190,7 @@ def test_damaged_inventory_raises_store_error(
     known |= {"architecture": None, "cpu_model": None}
     store.save("nodes", {"b": {**known, **change}})
 
-    with pytest.raises(StoreError, match="the record of nodes is not readable"):
+    with pytest.raises(StoreError, match='entry "nodes" cannot be decoded'):
         fill_known_nodes(with_b(NodeState.OFFLINE), store)
 
 

@@ -1,4 +1,4 @@
-"""A node that was switched in vain is left alone for a while."""
+"""Pause of power actions on a node after a failure."""
 
 from __future__ import annotations
 
@@ -168,10 +168,10 @@ def test_policy_sees_effective_node_state(store: Store) -> None:
 
 
 class FailingPowerOn(SimulatedPlatform):
-    """A simulated cluster in which b cannot be woken."""
+    """A simulated cluster in which b cannot be powered on."""
 
     def start(self, action: Action) -> TaskId:
-        """Start it, unless b is to be woken."""
+        """Start *action*, unless it powers on b."""
         if action == ON:
             raise PlatformError("the fuse of b is blown")
         return super().start(action)

@@ -1,4 +1,4 @@
-"""A process may die at any time: nothing is lost, and nothing done twice."""
+"""Recovery after a crash at any time: no step is lost or repeated."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def recover_until_killed(simulation: SimulatedCluster, fuse: KillAtCall) -> bool
 
 
 def count_calls() -> int:
-    """Return how many calls there are when nobody dies."""
+    """Return the number of calls without a crash."""
     fuse = KillAtCall(-1, after_effect=False)
     assert not execute_until_killed(SimulatedCluster(sample_cluster()), fuse, *STEPS)
     return fuse.calls
@@ -244,7 +244,7 @@ def test_recover_records_ended_task() -> None:
     (record,) = simulation.recover()
 
     assert record.outcome is Outcome.FAILED
-    assert record.detail == "given up on request; vm3 is on a (running)"
+    assert record.detail == "aborted on request; vm3 is on a (running)"
 
 
 def test_recover_unknown_task_is_lost() -> None:
@@ -254,7 +254,7 @@ def test_recover_unknown_task_is_lost() -> None:
 
     assert record.outcome is Outcome.LOST
     assert record.detail == (
-        "the platform no longer knows live-migration vm3 a c; vm3 is on a (running)"
+        "task unknown to the platform: live-migration vm3 a c; vm3 is on a (running)"
     )
 
 
@@ -267,7 +267,7 @@ def test_recover_overdue_task_is_aborted() -> None:
     (record,) = simulation.recover()
 
     assert record.outcome is Outcome.ABORTED
-    assert record.detail.startswith("did not converge within 300 s")
+    assert record.detail.startswith("timeout: did not converge within 300 s")
 
 
 def test_recover_cancelled_twice_aborts_tasks() -> None:

@@ -1,4 +1,4 @@
-"""What happened is told in plain words."""
+"""Details of task outcomes in plain words."""
 
 from __future__ import annotations
 
@@ -32,25 +32,30 @@ def test_join_details_skips_empty() -> None:
     [
         (None, ""),
         (Progress(), ""),
-        (Progress(bandwidth=20.0 * MIB), ": 20 MiB/s are sent"),
-        (Progress(dirty_rate=30.0 * MIB), ": the guest writes 30 MiB/s"),
+        (Progress(bandwidth=20.0 * MIB), ": bandwidth 20 MiB/s"),
+        (Progress(dirty_rate=30.0 * MIB), ": dirty rate 30 MiB/s"),
         (
             Progress(dirty_rate=30.0 * MIB, bandwidth=20.0 * MIB),
-            ": the guest writes 30 MiB/s and 20 MiB/s are sent",
+            ": dirty rate 30 MiB/s, bandwidth 20 MiB/s",
         ),
     ],
 )
 def test_timeout_detail_names_known_rates(
     progress: Progress | None, speeds: str
 ) -> None:
-    assert timeout_detail(MOVE, 60, progress) == f"did not converge within 60 s{speeds}"
+    assert (
+        timeout_detail(MOVE, 60, progress)
+        == f"timeout: did not converge within 60 s{speeds}"
+    )
 
 
 @pytest.mark.parametrize("action", [ColdMigration(GuestId("vm1"), A, B), PowerOn(B)])
 def test_timeout_detail_of_other_actions_has_no_rates(
     action: ColdMigration | PowerOn,
 ) -> None:
-    assert timeout_detail(action, 60, Progress()) == "did not end within 60 s"
+    assert (
+        timeout_detail(action, 60, Progress()) == "timeout: did not finish within 60 s"
+    )
 
 
 def test_location_names_node_and_state() -> None:
@@ -72,11 +77,11 @@ def test_location_of_missing_guest_is_reported() -> None:
 
     assert (
         describe_location(gone.simulated_platform, MOVE)
-        == "vm1 is on no node that answers"
+        == "vm1 is on no reachable node"
     )
     assert (
         describe_location(silent.simulated_platform, MOVE)
-        == "where vm1 is now could not be seen"
+        == "location of vm1 unknown: platform unreachable"
     )
     assert describe_location(gone.simulated_platform, PowerOn(B)) == ""
 

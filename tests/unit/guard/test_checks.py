@@ -1,4 +1,4 @@
-"""The guard judges on a fresh snapshot, from a closed list of refusals."""
+"""Checks of actions on a fresh snapshot, and their rejection reasons."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_rejection_detail_contains_mobility_detail() -> None:
     rejection = check((MOVE,), with_guest(plain(), tied), DEFAULT_LIMITS)
 
     assert rejection is not None
-    assert rejection.detail == "vm cannot be moved while it runs: a local disk"
+    assert rejection.detail == "vm: not live-migratable: a local disk"
 
 
 def test_cold_migration_of_guest_without_live_mobility_is_allowed() -> None:
@@ -252,8 +252,7 @@ def test_rejection_detail_names_used_and_arriving_memory() -> None:
 
     assert rejection is not None
     assert rejection.detail == (
-        "b uses 70.0 GiB, and 30.0 GiB would arrive: more than 95.0 GiB of its "
-        "100.0 GiB"
+        "b: 70.0 GiB in use and 30.0 GiB arriving, allowed are 95.0 GiB of 100.0 GiB"
     )
 
 

@@ -1,4 +1,4 @@
-"""The budget says "wait" where the review says "no"."""
+"""Limits of parallel migrations."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_rejection_detail_counts_running_migrations_of_network() -> None:
     rejection = check_concurrency([move("a", "e")], migrating(vm_c="a"), RACKS)
 
     assert rejection is not None
-    assert rejection.detail == "1 moves over rack under way, of at most 1"
+    assert rejection.detail == "rack: 1 migrations in progress, limit is 1"
 
 
 def test_rejection_detail_counts_running_migrations_of_node() -> None:
@@ -133,7 +133,7 @@ def test_rejection_detail_counts_running_migrations_of_node() -> None:
     )
 
     assert rejection is not None
-    assert rejection.detail == "2 moves from or to a under way, of at most 2"
+    assert rejection.detail == "a: 2 migrations in progress, limit is 2"
 
 
 def test_power_off_is_not_limited_by_running_migrations() -> None:

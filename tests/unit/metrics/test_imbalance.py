@@ -1,4 +1,4 @@
-"""Node imbalance as Proxmox VE computes it; plain and over columns."""
+"""Node imbalance of Proxmox VE; plain and with arrays."""
 
 from __future__ import annotations
 

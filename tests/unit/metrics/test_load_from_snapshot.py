@@ -1,4 +1,4 @@
-"""From a snapshot to loads: what counts as taken, and what must be known."""
+"""Loads computed from a snapshot, and missing metrics."""
 
 from __future__ import annotations
 

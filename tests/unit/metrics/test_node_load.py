@@ -1,4 +1,4 @@
-"""Loads, start scores and candidates, on the reference values of Proxmox VE."""
+"""Loads, start scores and single moves against reference values of Proxmox VE."""
 
 from __future__ import annotations
 

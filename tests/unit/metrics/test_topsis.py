@@ -1,4 +1,4 @@
-"""TOPSIS, against published and independent figures; plain and over columns."""
+"""TOPSIS against published and independent values; plain and with arrays."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def test_equals_keep_their_order_in_the_ranking() -> None:
 def test_topsis_of_invalid_input_raises_error(
     matrix: Table, weights: Sequence[float]
 ) -> None:
-    with pytest.raises(ValueError, match=r"weights|finite|numbers"):
+    with pytest.raises(ValueError, match="expected"):
         topsis(matrix, weights)
-    with pytest.raises(ValueError, match=r"weights|finite|numbers"):
+    with pytest.raises(ValueError, match="expected"):
         topsis_array(np.array(matrix), weights)
 
 
 def test_topsis_of_ragged_rows_raises_error() -> None:
-    with pytest.raises(ValueError, match="each alternative needs 2 numbers"):
+    with pytest.raises(ValueError, match="matrix: expected 2 columns"):
         topsis([[1, 2], [3]], [1, 2])
 
 

@@ -1,4 +1,4 @@
-"""A few names, and how many more there are."""
+"""Lists of names in messages."""
 
 import pytest
 
@@ -32,6 +32,6 @@ def test_a_rule_names_three_guests_and_all_when_it_is_described() -> None:
     rule = AntiAffinity(guests=guest_ids(*"abcde"))
     broken = Violation(rule, rule.guests, frozenset())
 
-    assert str(rule) == "keep a, b, c and 2 more apart"
-    assert rule.describe() == "keep a, b, c, d, e apart"
-    assert str(broken).startswith(f"{rule}: broken by a, b, c and 2 more on ")
+    assert str(rule) == "anti-affinity of a, b, c and 2 more"
+    assert rule.describe() == "anti-affinity of a, b, c, d, e"
+    assert str(broken).startswith(f"{rule}: violated by a, b, c and 2 more on ")

@@ -1,4 +1,4 @@
-"""Amounts are read with their units, whatever field of whatever file they are for."""
+"""Amounts with units in configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value that cannot exist cannot be built."""
+"""Validation of model values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
         lambda: Limits(min_uptime=bad),
         lambda: Limits(migration_timeout=bad),
     ):
-        with pytest.raises(ModelError, match="must be"):
+        with pytest.raises(ModelError, match="expected"):
             build()
 
 
@@ -80,7 +80,7 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
 def test_limits_out_of_range_raise_error(limits: dict[str, Any]) -> None:
     (name,) = limits
 
-    with pytest.raises(ModelError, match=f"{name} must be"):
+    with pytest.raises(ModelError, match=f"{name}: expected"):
         Limits(**limits)
 
 
@@ -99,15 +99,18 @@ def test_a_network_joins_its_nodes_to_all_others() -> None:
     [
         (
             {"max_parallel_migrations": 0},
-            "x: max_parallel_migrations must be at least 1, not 0",
+            "x: max_parallel_migrations: expected at least 1, got 0",
         ),
-        ({"bandwidth": 0.5}, "bandwidth must be at least 1, not 0.5"),
-        ({"bandwidth": math.nan}, "bandwidth must be at least 1, not nan"),
+        ({"bandwidth": 0.5}, "bandwidth: expected at least 1 byte per second, got 0.5"),
+        (
+            {"bandwidth": math.nan},
+            "bandwidth: expected at least 1 byte per second, got nan",
+        ),
         (
             {"nodes": (), "max_parallel_migrations": 1},
-            "x: there must be at least 1 node",
+            "x: nodes: expected at least 1, got 0",
         ),
-        ({}, "x: expected max_parallel_migrations, bandwidth, or both"),
+        ({}, "x: nothing is limited; set max_parallel_migrations, bandwidth, or both"),
     ],
 )
 def test_network_without_limit_raises_error(
@@ -120,7 +123,7 @@ def test_network_without_limit_raises_error(
 def test_duplicate_network_names_raise_error() -> None:
     uplink = Network(name="uplink", nodes=(A,), max_parallel_migrations=1)
 
-    with pytest.raises(ModelError, match="there are two networks called uplink"):
+    with pytest.raises(ModelError, match="networks: duplicate name: uplink"):
         Limits(networks=(uplink, replace(uplink, nodes=(B,))))
 
 
@@ -128,15 +131,15 @@ def test_duplicate_network_names_raise_error() -> None:
     "capacity", [Resources(0, 1), Resources(1e-9, 1), Resources(1, 0)]
 )
 def test_node_with_zero_capacity_raises_error(capacity: Resources) -> None:
-    with pytest.raises(ModelError, match="a: capacity must be at least"):
+    with pytest.raises(ModelError, match="a: capacity: expected at least"):
         node("a", 0.1, capacity=capacity)
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan])
 def test_a_stall_is_a_fraction_of_time(fraction: float) -> None:
-    with pytest.raises(ModelError, match="some must be in"):
+    with pytest.raises(ModelError, match="some: expected a fraction in"):
         Stall(some=fraction)
-    with pytest.raises(ModelError, match="full must be in"):
+    with pytest.raises(ModelError, match="full: expected a fraction in"):
         Stall(full=fraction)
 
 
@@ -144,18 +147,18 @@ def test_a_stall_is_a_fraction_of_time(fraction: float) -> None:
 def test_one_guest_cannot_be_together_or_apart(
     kind: type[Affinity | AntiAffinity],
 ) -> None:
-    with pytest.raises(ModelError, match="must name at least 2, not 1"):
+    with pytest.raises(ModelError, match="expected at least 2, got 1"):
         kind(guests=guest_ids("x"))
 
 
 def test_rule_without_guests_raises_error() -> None:
-    with pytest.raises(ModelError, match="guests of a node-affinity"):
+    with pytest.raises(ModelError, match="node-affinity rule: guests"):
         NodeAffinity(guests=frozenset(), nodes={A: 0})
-    with pytest.raises(ModelError, match="nodes of a node-affinity"):
+    with pytest.raises(ModelError, match="node-affinity rule: nodes"):
         NodeAffinity(guests=guest_ids("x"), nodes={})
-    with pytest.raises(ModelError, match="guests of a pin"):
+    with pytest.raises(ModelError, match="pin rule: guests"):
         Pin(guests=frozenset())
-    with pytest.raises(ModelError, match="tags of an exclusion"):
+    with pytest.raises(ModelError, match="tag-exclusion rule: tags"):
         TagExclusion(tags=frozenset())
 
 
@@ -171,14 +174,14 @@ def test_a_rule_keeps_its_own_priorities() -> None:
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
-        (Affinity(guests=guest_ids("y", "x")), "keep x, y together"),
-        (AntiAffinity(guests=guest_ids("y", "x")), "keep x, y apart"),
-        (Pin(guests=guest_ids("x")), "leave x where it is"),
-        (Pin(guests=guest_ids("x", "y")), "leave x, y where they are"),
-        (TagExclusion(tags=frozenset({"t"})), "leave guests tagged t alone"),
+        (Affinity(guests=guest_ids("y", "x")), "affinity of x, y"),
+        (AntiAffinity(guests=guest_ids("y", "x")), "anti-affinity of x, y"),
+        (Pin(guests=guest_ids("x")), "pin of x"),
+        (Pin(guests=guest_ids("x", "y")), "pin of x, y"),
+        (TagExclusion(tags=frozenset({"t"})), "exclusion of tag t"),
         (
             NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 1, A: 0}),
-            "x belongs on a, b",
+            "node affinity of x to a, b",
         ),
         (Affinity(guests=guest_ids("y", "x"), name="pair"), "pair"),
     ],
@@ -248,7 +251,7 @@ def test_a_plan_has_its_steps_in_an_order_that_is_safe() -> None:
 
 
 def test_plan_with_duplicate_step_ids_raises_error() -> None:
-    with pytest.raises(ModelError, match="two steps are called 1"):
+    with pytest.raises(ModelError, match="step 1: duplicate id"):
         Plan((step("1"), step("1")))
 
 
@@ -256,5 +259,5 @@ def test_plan_with_duplicate_step_ids_raises_error() -> None:
     "steps", [(step("1", "1"),), (step("1", "2"), step("2")), (step("1", "gone"),)]
 )
 def test_a_step_waits_only_for_those_before_it(steps: tuple[Step, ...]) -> None:
-    with pytest.raises(ModelError, match="which is not before it"):
+    with pytest.raises(ModelError, match="which does not precede it"):
         Plan(steps)

@@ -1,4 +1,4 @@
-"""Steps wait where they must, and for no more than that."""
+"""Dependencies of steps: necessary and minimal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is to change places: the way is safe, and no wait is for nothing."""
+"""Sequenced plans are safe in every interleaving, with minimal dependencies."""
 
 from __future__ import annotations
 

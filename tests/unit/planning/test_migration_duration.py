@@ -1,4 +1,4 @@
-"""How long it takes to move a guest while it runs."""
+"""Estimated durations of live migrations."""
 
 from __future__ import annotations
 

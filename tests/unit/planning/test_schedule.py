@@ -1,4 +1,4 @@
-"""When the steps of a plan begin and end."""
+"""Estimated schedules of plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves that are in order stay so, and every way through them is safe."""
+"""Sequencing of moves in a given order."""
 
 from __future__ import annotations
 
@@ -113,9 +113,7 @@ def test_move_before_its_memory_is_free_is_dropped_with_note() -> None:
 
     assert move_texts(sequenced.ordered_moves) == ["y c"]
     assert move_texts(sequenced.dropped) == ["x b"]
-    assert sequenced.notes == (
-        "given up, because there is no safe way: x stay where they are",
-    )
+    assert sequenced.notes == ("dropped, because there is no safe sequence: x",)
 
 
 def test_move_relying_on_dropped_move_is_dropped() -> None:

@@ -1,4 +1,4 @@
-"""What was ordered is carried out: the guard objects to nothing on the way."""
+"""Execution of sequenced plans without rejections by the guard."""
 
 from __future__ import annotations
 

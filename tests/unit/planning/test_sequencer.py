@@ -1,4 +1,4 @@
-"""Moves in any order find a way through."""
+"""Sequencing of moves in any order."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_two_that_change_places_need_a_third() -> None:
 
     sequenced = sequence_texts(snapshot, "x b", "y a")
 
-    # The smaller one steps aside.
+    # The smaller one makes a detour.
     assert move_texts(sequenced.ordered_moves) == ["y c", "x b", "y a"]
-    assert sequenced.ordered_moves[0].detail == "waits on c until a has room for it"
+    assert sequenced.ordered_moves[0].detail == "detour: on c until a has enough memory"
     assert sequenced.ordered_moves[2].detail == "because"
 
 
@@ -299,8 +299,8 @@ def test_dropped_moves_and_detours_are_noted() -> None:
 
     assert sequence_texts(snapshot, "x b", "y a", "z d").notes == (
         (
-            "by way of a third node, because they wait for one another: y "
-            "(50.0 GiB besides)"
+            "detours over a staging node, because of cyclic dependencies: y "
+            "(50.0 GiB of additional transfer)"
         ),
-        "given up, because there is no safe way: z stay where they are",
+        "dropped, because there is no safe sequence: z",
     )

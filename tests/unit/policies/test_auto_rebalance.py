@@ -1,4 +1,4 @@
-"""AutoRebalance moves one guest once an imbalance has lasted, as Proxmox does."""
+"""Policy auto-rebalance, with the behavior of Proxmox VE."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_migration_in_progress_postpones_decision(memory: int) -> None:
 
     assert decision.reason is DecisionReason.MIGRATION_IN_PROGRESS
     assert (decision.memory, decision.plan) == (memory, EMPTY_PLAN)
-    assert decision.detail == "on the move: small"
+    assert decision.detail == "migration in progress: small"
 
 
 def test_does_not_decide_about_a_node_it_cannot_see() -> None:
@@ -212,7 +212,7 @@ def test_does_not_decide_about_a_node_it_cannot_see() -> None:
 
     assert decision.reason is DecisionReason.METRICS_MISSING
     assert decision.detail == (
-        "node b has no usage (nodes.b.usage: cpu, memory); a plan needs it of all"
+        "node b has no usage (nodes.b.usage: cpu, memory); required for a plan"
     )
     assert (decision.memory, decision.plan) == (2, EMPTY_PLAN)
 
@@ -240,7 +240,7 @@ def test_a_node_that_cannot_be_reached_is_mentioned() -> None:
         LOPSIDED, nodes={**LOPSIDED.nodes, C: node("c", None, state=NodeState.UNKNOWN)}
     )
 
-    assert "node c is unknown and left out" in AT_ONCE.decide(lost, 0).notes
+    assert "node unreachable, ignored: c" in AT_ONCE.decide(lost, 0).notes
 
 
 def test_a_single_node_is_balanced() -> None:
@@ -336,7 +336,7 @@ def test_guest_with_unknown_usage_is_skipped() -> None:
     decision = AT_ONCE.decide(snapshot, 0)
 
     assert actions(decision) == [migration("small", "a", "b")]
-    assert "left alone: big: its usage is not known" in decision.notes
+    assert "skipped: big: usage unknown" in decision.notes
 
 
 def test_target_without_memory_is_infeasible() -> None:
@@ -377,7 +377,7 @@ def test_contradictions_are_noted() -> None:
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     assert decision.notes[0].startswith(
-        "contradiction: big and small must be together and apart ("
+        "contradiction: both affinity and anti-affinity between big and small ("
     )
 
 
@@ -385,7 +385,7 @@ def test_step_detail_explains_guest_and_node() -> None:
     (step,) = AT_ONCE.decide(LOPSIDED, 0).plan.steps
 
     assert step.detail == (
-        "takes 3.00 cores and 30.00 GiB from a (80% loaded) to b (20%): "
+        "moves 3.00 cores and 30.00 GiB from a (80% loaded) to b (20%): "
         "imbalance 0.600 → 0.000"
     )
 
@@ -404,8 +404,8 @@ def test_says_which_nearer_choices_a_rule_excluded() -> None:
 
     assert step.action == migration("vm", "a", "d")
     assert step.detail.split("; ")[1:] == [
-        "b (0.247) would be better, but vm must be apart from other",
-        "c (0.297) would be better, but its architecture is arm",
+        "better, but infeasible: b (0.247): anti-affinity of vm to other",
+        "better, but infeasible: c (0.297): node architecture arm",
     ]
 
 
@@ -418,8 +418,8 @@ def test_detail_names_at_most_three_infeasible_nodes() -> None:
 
     (closed,) = step.detail.split("; ")[1:]
     assert re.fullmatch(
-        r"each of b \(.*\) and c \(.*\) and d \(.*\) would be better, but a rule "
-        "forbids it: .*",
+        r"better, but infeasible: b \(.*\) and c \(.*\) and d \(.*\): "
+        "forbidden by rule: .*",
         closed,
     )
 
@@ -439,9 +439,9 @@ def test_step_detail_names_move_group() -> None:
 
     steps = AT_ONCE.decide(replace(LOPSIDED, rules=(rule,)), 0).plan.steps
 
-    detail = "big and small must stay together and move as one"
+    detail = "big and small migrate as one because of affinity"
     assert [step.detail.split("; ")[1] for step in steps] == [detail, detail]
-    assert steps[0].detail.startswith("takes 4.00 cores and 40.00 GiB from a")
+    assert steps[0].detail.startswith("moves 4.00 cores and 40.00 GiB from a")
 
 
 @pytest.mark.parametrize(
@@ -459,7 +459,7 @@ def test_step_detail_names_move_group() -> None:
 def test_settings_out_of_range_raise_error(settings: dict[str, Any]) -> None:
     (name,) = settings
 
-    with pytest.raises(ValueError, match=f"^{name} must be "):
+    with pytest.raises(ValueError, match=f"^{name}: expected "):
         AutoRebalance(**settings)
 
 

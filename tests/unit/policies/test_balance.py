@@ -1,4 +1,4 @@
-"""Balance makes the best move, and the best after it, while that is worth it."""
+"""Policy balance."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_makes_as_many_moves_as_it_takes() -> None:
         migration("g3", "a", "d"),
     ]
     assert decision.after["imbalance"] == pytest.approx(0, abs=1e-9)
-    assert decision.detail == "imbalance 1.732 → 0.000; below 0.1: enough"
+    assert decision.detail == "imbalance 1.732 → 0.000; not above the threshold 0.1"
 
 
 def test_leaves_a_balanced_cluster_alone() -> None:
@@ -88,9 +88,7 @@ def test_stops_when_a_move_gains_less_than_the_margin() -> None:
 
     assert enough.reason is DecisionReason.IMPROVES_BALANCE
     assert not_enough.reason is DecisionReason.IMPROVEMENT_TOO_SMALL
-    assert not_enough.detail.endswith(
-        "; the next move would take away only 25.0% of it"
-    )
+    assert not_enough.detail.endswith("; the next move would reduce it by 25.0% only")
 
 
 def test_the_margin_is_shared_among_the_nodes() -> None:
@@ -120,7 +118,9 @@ def test_moves_no_more_guests_than_the_limit(moves: int, expected: int) -> None:
     decision = Balance(max_migrations=moves).decide(PILED, None)
 
     assert len(decision.plan.steps) == expected
-    assert (f"the limit of {moves} moves is reached" in decision.detail) is (moves < 3)
+    assert (f"the limit of {moves} migrations is reached" in decision.detail) is (
+        moves < 3
+    )
     if not moves:
         assert decision.reason is DecisionReason.MIGRATION_LIMIT_REACHED
 
@@ -136,7 +136,7 @@ def test_no_movable_guest_gives_no_candidate() -> None:
     decision = Balance().decide(cluster({"a": 0.8, "b": 0.2}, {}), None)
 
     assert (decision.reason, decision.plan) == (DecisionReason.NO_CANDIDATE, EMPTY_PLAN)
-    assert decision.detail == "imbalance 0.600; no guest may move"
+    assert decision.detail == "imbalance 0.600; no feasible move"
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,7 @@ def test_containers_stay_unless_they_may_be_relocated() -> None:
     goes = Balance(allow_cold_migration=True).decide(snapshot, None)
 
     assert stays.reason is DecisionReason.NO_CANDIDATE
-    assert stays.notes == (
-        "left alone: ct: it is a container, which would have to be stopped to move",
-    )
+    assert stays.notes == ("skipped: ct: container, and cold migration is not allowed",)
     assert actions(goes) == [ColdMigration(GuestId("ct"), A, B)]
 
 
@@ -187,8 +185,14 @@ def test_unplaceable_guests_are_noted_with_reason() -> None:
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     assert decision.notes == (
-        "nowhere to go: big: b: big must be apart from small; c: it is offline",
-        "nowhere to go: small: a: small must be apart from big; c: it is offline",
+        (
+            "no feasible node: big: b: anti-affinity of big to small; "
+            "c: node state offline"
+        ),
+        (
+            "no feasible node: small: a: anti-affinity of small to big; "
+            "c: node state offline"
+        ),
     )
 
 
@@ -230,7 +234,7 @@ def test_static_mode_does_not_count_on_a_guest_without_cpu_limit() -> None:
     )
 
     assert decision.plan == EMPTY_PLAN
-    assert decision.notes == ("left alone: free: it has no cpu limit to be weighed by",)
+    assert decision.notes == ("skipped: free: no CPU limit",)
 
 
 @pytest.mark.parametrize(
@@ -246,5 +250,5 @@ def test_static_mode_does_not_count_on_a_guest_without_cpu_limit() -> None:
 def test_settings_out_of_range_raise_error(settings: dict[str, Any]) -> None:
     (name,) = settings
 
-    with pytest.raises(ValueError, match=f"^{name} must be "):
+    with pytest.raises(ValueError, match=f"^{name}: expected "):
         Balance(**settings)

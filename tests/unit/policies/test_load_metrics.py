@@ -1,4 +1,4 @@
-"""Better nodes that are closed are named together where one reason closes them."""
+"""Explanations of infeasible nodes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from opendrs.policies.load_metrics import describe_infeasible_nodes
 
 def test_nodes_that_one_reason_closes_are_named_in_one_sentence() -> None:
     choices = [
-        ("a", "it is offline"),
-        ("b", "a rule forbids it: r"),
-        ("c", "it is offline"),
+        ("a", "node state offline"),
+        ("b", "forbidden by rule: r"),
+        ("c", "node state offline"),
     ]
 
     assert [*describe_infeasible_nodes(choices)] == [
-        "each of a and c would be better, but it is offline",
-        "b would be better, but a rule forbids it: r",
+        "better, but infeasible: a and c: node state offline",
+        "better, but infeasible: b: forbidden by rule: r",
     ]
 
 

@@ -1,4 +1,4 @@
-"""What an operator is told of nodes that are closed."""
+"""Notes about infeasible nodes."""
 
 from opendrs.metrics import LoadModel
 from opendrs.model import NodeId
@@ -7,11 +7,15 @@ from support.builders import cluster
 
 
 def test_group_by_detail_names_most_frequent_reasons() -> None:
-    closed = {NodeId(f"n{number}"): f"it lacks {number} GiB" for number in range(6)}
-    closed |= {NodeId("x"): "it is offline", NodeId("y"): "it is offline"}
+    closed = {
+        NodeId(f"n{number}"): f"insufficient memory: {number} GiB short"
+        for number in range(6)
+    }
+    closed |= {NodeId("x"): "node state offline", NodeId("y"): "node state offline"}
 
     assert group_by_detail(closed) == (
-        "x, y: it is offline; n0: it lacks 0 GiB; n1: it lacks 1 GiB; "
+        "x, y: node state offline; n0: insufficient memory: 0 GiB short; "
+        "n1: insufficient memory: 1 GiB short; "
         "4 more for other reasons"
     )
 
@@ -24,5 +28,5 @@ def test_of_many_nodes_that_are_not_measured_three_are_named() -> None:
     assert waiting is not None
     assert waiting[1] == (
         "nodes n0, n1, n2 and 6 more have no usage (nodes.n0.usage: cpu, memory); "
-        "a plan needs it of all"
+        "required for a plan"
     )

@@ -73,9 +73,7 @@ def test_failed_command_reports_its_last_line() -> None:
     with pytest.raises(PlatformError) as raised:
         driver(off_command=program(talk)).off()
 
-    assert str(raised.value) == (
-        "the command off of h1 ended with exit status 3: no? route"
-    )
+    assert str(raised.value) == ("h1: command off: exit status 3: no? route")
 
 
 def test_long_error_line_is_cut() -> None:
@@ -94,7 +92,7 @@ def test_command_with_unlimited_stderr_is_killed() -> None:
         driver(on_command=program(talk), timeout=30.0).on()
 
     assert str(raised.value) == (
-        "the command on of h1 complained more than 1 MiB, and was ended"
+        "h1: command on: killed: more than 1 MiB on standard error"
     )
 
 
@@ -103,14 +101,14 @@ def test_missing_file_descriptors_are_reported(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
 
-    with pytest.raises(PlatformError, match="could not be run: No such file"):
+    with pytest.raises(PlatformError, match="cannot be run: No such file"):
         driver().on()
 
 
 def test_killed_command_is_reported() -> None:
     die = program("import os, signal; os.kill(os.getpid(), signal.SIGTERM)")
 
-    with pytest.raises(PlatformError, match="ended with signal 15"):
+    with pytest.raises(PlatformError, match="command on: signal 15"):
         driver(on_command=die).on()
 
 
@@ -122,7 +120,7 @@ def test_missing_program_is_reported() -> None:
             )()
 
         assert str(raised.value) == (
-            f"the command {act} of h1 could not be run: No such file or directory"
+            f"h1: command {act}: cannot be run: No such file or directory"
         )
 
 
@@ -143,7 +141,7 @@ def test_zero_byte_is_rejected() -> None:
 
 
 def test_node_name_with_dash_is_rejected() -> None:
-    with pytest.raises(PermissionDeniedError, match="begin with a dash"):
+    with pytest.raises(PermissionDeniedError, match="starts with a dash"):
         driver(NodeId("-oProxyCommand=x"), on_command=("echo", "{node}")).on()
 
 
@@ -151,7 +149,9 @@ def test_hanging_command_is_killed_with_its_children(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hang = f"sleep 60 & echo $! > {pid}; wait"
 
-    with pytest.raises(PlatformError, match=r"off of h1 did not end within 0\.5 s"):
+    with pytest.raises(
+        PlatformError, match=r"h1: command off: killed: timeout after 0\.5 s"
+    ):
         driver(off_command=("sh", "-c", hang), timeout=0.5).off()
 
     child = int(pid.read_text())

@@ -37,7 +37,7 @@ def test_empty_node_is_powered_off_and_on(power_cluster: PowerTestCluster) -> No
     on = power_cluster.wait_for_request(power_cluster.platform.start(ON))
 
     assert off.state is TaskState.DONE
-    assert off.detail == "the power of h2 is off"
+    assert off.detail == "h2: power is off"
     assert powered_off is NodeState.OFFLINE
     assert on.state is TaskState.DONE
     assert power_cluster.state(H2) is NodeState.ONLINE
@@ -49,7 +49,7 @@ def test_start_returns_before_the_driver(power_cluster: PowerTestCluster) -> Non
     task = power_cluster.platform.start(OFF)
 
     assert power_cluster.platform.status(task).state is TaskState.RUNNING
-    assert power_cluster.platform.status(task).detail == "h2 is being asked"
+    assert power_cluster.platform.status(task).detail == "h2: power request in progress"
     power_cluster.drivers[H2].gate.set()
     assert power_cluster.wait_for_request(task).state is TaskState.DONE
 
@@ -81,7 +81,9 @@ def test_opposite_of_pending_action_is_rejected(
     power_cluster.platform.start(OFF)
     wait_until(lambda: power_cluster.drivers[H2].requests == ["off"])
 
-    with pytest.raises(PlatformError, match="h2 is being switched the other way"):
+    with pytest.raises(
+        PlatformError, match="h2: the opposite power action is in progress"
+    ):
         power_cluster.platform.start(ON)
     power_cluster.drivers[H2].gate.set()
 
@@ -92,7 +94,7 @@ def test_accepted_request_is_not_done(power_cluster: PowerTestCluster) -> None:
     status = power_cluster.wait_for_request(power_cluster.platform.start(OFF))
 
     assert status.state is TaskState.RUNNING
-    assert status.detail == "the power of h2 is on"
+    assert status.detail == "h2: power is on"
     assert power_cluster.state(H2) is NodeState.ONLINE
 
 
@@ -105,9 +107,9 @@ def test_powered_node_is_not_online(power_cluster: PowerTestCluster) -> None:
 
     booting = power_cluster.wait_for_request(task)
 
-    assert still_off.detail == "the power of h2 is off"
+    assert still_off.detail == "h2: power is off"
     assert booting.state is TaskState.RUNNING
-    assert booting.detail == "the state of h2 is unknown"
+    assert booting.detail == "h2: state is unknown"
 
 
 def test_driver_error_is_a_failure(power_cluster: PowerTestCluster) -> None:
@@ -117,7 +119,7 @@ def test_driver_error_is_a_failure(power_cluster: PowerTestCluster) -> None:
     status = power_cluster.wait_for_request(power_cluster.platform.start(OFF))
 
     assert status.state is TaskState.FAILED
-    assert status.detail == "the fuse is blown; the power of h2 is on"
+    assert status.detail == "the fuse is blown; h2: power is on"
 
 
 def test_driver_error_with_confirmed_state_is_done(
@@ -175,7 +177,7 @@ def test_a_node_that_is_not_empty_stays_on(
     status = power_cluster.wait_for_request(power_cluster.platform.start(OFF))
 
     assert status.state is TaskState.FAILED
-    assert status.detail.startswith("h2 stays on: it is not empty (vm)")
+    assert status.detail.startswith("h2: not powered off: not empty: vm")
     assert power_cluster.drivers[H2].requests == []
 
 
@@ -187,7 +189,7 @@ def test_unreachable_node_stays_on(power_cluster: PowerTestCluster) -> None:
     status = power_cluster.wait_for_request(power_cluster.platform.start(OFF))
 
     assert status.state is TaskState.FAILED
-    assert "h2 stays on: its state is unknown" in status.detail
+    assert "h2: not powered off: its state is unknown" in status.detail
     assert power_cluster.drivers[H2].requests == []
 
 
@@ -215,7 +217,7 @@ def test_node_is_powered_on_while_all_are_off(power_cluster: PowerTestCluster) -
 
 def test_node_without_driver_is_unsupported(power_cluster: PowerTestCluster) -> None:
     for ask in (power_cluster.platform.start, power_cluster.platform.find):
-        with pytest.raises(UnsupportedError, match="h3 cannot be switched on or off"):
+        with pytest.raises(UnsupportedError, match="h3: cannot be powered on or off"):
             ask(PowerOff(H3))
 
 
@@ -252,7 +254,7 @@ def test_abort_fails_the_task(power_cluster: PowerTestCluster) -> None:
     later = power_cluster.platform.status(task)
 
     assert aborted.state is TaskState.FAILED
-    assert aborted.detail == "no longer waited for; the power of h2 is on"
+    assert aborted.detail == "wait cancelled; h2: power is on"
     assert later.state is TaskState.DONE
 
 
@@ -286,11 +288,11 @@ def test_unresponsive_node_confirms_power_off(power_cluster: PowerTestCluster) -
 
     assert (first.state, first.detail) == (
         TaskState.RUNNING,
-        "h2 has not answered for 0 s",
+        "h2: unresponsive for 0 s",
     )
     assert early.state is TaskState.RUNNING
     assert enough.state is TaskState.DONE
-    assert enough.detail == "h2 has not answered for 60 s"
+    assert enough.detail == "h2: unresponsive for 60 s"
 
 
 def test_response_restarts_the_off_confirm_time(
@@ -306,7 +308,7 @@ def test_response_restarts_the_off_confirm_time(
     power_cluster.platform.status(task)
     power_cluster.time = 100.0
 
-    assert answers.detail == "h2 still answers"
+    assert answers.detail == "h2: still responds"
     assert power_cluster.platform.status(task).state is TaskState.RUNNING
 
 
@@ -355,7 +357,7 @@ def test_failing_state_query_is_logged_once(
 
     assert states == [NodeState.UNKNOWN] * 2
     assert [record.getMessage() for record in caplog.records] == [
-        "the controller is dead; whether h2 is off is not known"
+        "the controller is dead; power state of h2 unknown"
     ]
     assert power_cluster.state(H2) is NodeState.OFFLINE
 
@@ -383,7 +385,7 @@ def test_failed_request_without_confirmation_fails(
 
     assert status.state is TaskState.FAILED
     assert status.detail == (
-        "the controller is dead; how it is now cannot be told: the controller is dead"
+        "the controller is dead; current state unknown: the controller is dead"
     )
 
 

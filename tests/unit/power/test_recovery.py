@@ -65,7 +65,7 @@ def test_recovered_power_off_uses_the_transition_timeout() -> None:
     record = recover_action(power_cluster, PowerOff(H2))
 
     assert record.outcome is Outcome.FAILED
-    assert record.detail == "h2 did not follow within 300 s; the power of h2 is on"
+    assert record.detail == "h2: timeout after 300 s; h2: power is on"
     assert power_cluster.time == 300
     assert power_cluster.state(H2) is NodeState.ONLINE
     assert power_cluster.drivers[H2].requests == []
@@ -77,7 +77,7 @@ def test_recovered_power_off_uses_the_shorter_timeout() -> None:
     record = recover_action(power_cluster, PowerOff(H2), migration_timeout=60.0)
 
     assert record.outcome is Outcome.ABORTED
-    assert record.detail == "did not end within 60 s"
+    assert record.detail == "timeout: did not finish within 60 s"
 
 
 def test_recovered_power_on_is_requested_again() -> None:

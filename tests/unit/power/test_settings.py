@@ -1,4 +1,4 @@
-"""What an operator says about power is checked before anything is done."""
+"""Validation of power settings before any action."""
 
 from __future__ import annotations
 
@@ -30,48 +30,54 @@ def redfish_settings(**changes: Any) -> RedfishSettings:  # noqa: ANN401
     [
         (
             {"on_command": ()},
-            "on_command: name a program, and its arguments as further words",
+            "on_command: expected a list of a program and its arguments",
         ),
         (
             {"off_command": ("",)},
-            "off_command: name a program, and its arguments as further words",
+            "off_command: expected a list of a program and its arguments",
         ),
         (
             {"state_command": ()},
-            "state_command: name a program, and its arguments as further words",
+            "state_command: expected a list of a program and its arguments",
         ),
         (
             {"on_command": ("wake", "{mac}")},
             (
-                "on_command: there is no variable mac (there is: node); a brace is written as "
-                "two"
+                "on_command: unknown variable: mac; expected one of node; write {{ "
+                "for a brace"
             ),
         ),
         (
             {"variables": {"a b": "x"}},
-            "variables.a b: a variable cannot be called that",
+            (
+                "variables.a b: invalid name; expected letters, digits and "
+                "underscores, and not node"
+            ),
         ),
         (
             {"variables": {"node": "x"}},
-            "variables.node: a variable cannot be called that",
+            (
+                "variables.node: invalid name; expected letters, digits and "
+                "underscores, and not node"
+            ),
         ),
         (
             {"timeout": 0.0},
-            "timeout: must be more than 0 seconds and at most 3600, not 0.0",
+            "timeout: expected more than 0 and at most 3600 s, got 0.0",
         ),
         (
             {"off_confirm_time": float("nan")},
-            "off_confirm_time: must be more than 0 seconds and at most 3600, not nan",
+            "off_confirm_time: expected more than 0 and at most 3600 s, got nan",
         ),
         (
             {"transition_timeout": 4000.0},
-            "transition_timeout: must be more than 0 seconds and at most 3600, not 4000.0",
+            "transition_timeout: expected more than 0 and at most 3600 s, got 4000.0",
         ),
         (
             {"transition_timeout": 60.0},
             (
-                "transition_timeout: must be more than off_confirm_time, 60, not 60: nothing could be "
-                "confirmed"
+                "transition_timeout: expected more than off_confirm_time (60 s), got "
+                "60 s; otherwise no power-off is confirmed"
             ),
         ),
     ],
@@ -88,11 +94,11 @@ def test_invalid_command_settings_are_rejected(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"url": "http://bmc"}, "url: is not a URL such as https://bmc-h1"),
-        ({"url": "bmc"}, "url: is not a URL such as https://bmc-h1"),
-        ({"url": "https://"}, "url: is not a URL such as https://bmc-h1"),
+        ({"url": "http://bmc"}, "url: expected a URL such as https://bmc-h1"),
+        ({"url": "bmc"}, "url: expected a URL such as https://bmc-h1"),
+        ({"url": "https://"}, "url: expected a URL such as https://bmc-h1"),
         *(
-            ({"url": f"https://{place}"}, "url: is not a URL such as https://bmc-h1")
+            ({"url": f"https://{place}"}, "url: expected a URL such as https://bmc-h1")
             for place in (
                 "bmc:abc",
                 "bmc:99999",
@@ -109,25 +115,25 @@ def test_invalid_command_settings_are_rejected(
             )
         ),
         *(
-            ({"system": name}, "system: is not the id of a system")
+            ({"system": name}, "system: expected the id of a system, such as 1")
             for name in ("", ".", "..", "a\nb", "\ud800", "a" * 201)
         ),
         (
             {"url": "https://u:s3cr3t@bmc"},
-            "url: holds a password; give it in a file (password_file)",
+            "url: contains a user or password; use user and password_file",
         ),
         (
             {"password_file": None},
-            "password_file, password_env: give one of the two",
+            "password_file, password_env: expected exactly one of both",
         ),
         (
             {"password_env": "BMC"},
-            "password_file, password_env: give one of the two",
+            "password_file, password_env: expected exactly one of both",
         ),
-        ({"user": ""}, "user: must not be empty"),
+        ({"user": ""}, "user: expected a user name, got an empty value"),
         (
             {"timeout": -1.0},
-            "timeout: must be more than 0 seconds and at most 3600, not -1.0",
+            "timeout: expected more than 0 and at most 3600 s, got -1.0",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the rules mean together: groups, consequences, contradictions."""
+"""Compiled rules: groups, implied rules, contradictions."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_guests_together_and_apart_contradict_each_other() -> None:
 
     assert found.rules == (*chain, far)
     assert found.guests == {V, W, X}
-    assert found.detail == "v and x must be together and apart"
+    assert found.detail == "both affinity and anti-affinity between v and x"
 
 
 def test_disjoint_node_affinities_are_a_contradiction() -> None:
@@ -196,7 +196,7 @@ def test_disjoint_node_affinities_are_a_contradiction() -> None:
 
     assert found.rules == rules
     assert found.guests == {V}
-    assert found.detail == "no node of the cluster may hold v"
+    assert found.detail == "no allowed node in the cluster for v"
 
 
 def test_node_affinity_to_missing_node_is_a_contradiction() -> None:
@@ -215,7 +215,7 @@ def test_contradiction_of_affinity_group_is_reported_once() -> None:
 
     assert found.rules == rules
     assert found.guests == {V, W, X}
-    assert found.detail == "no node of the cluster may hold v and w and x"
+    assert found.detail == "no allowed node in the cluster for v and w and x"
 
 
 def test_anti_affinity_of_more_guests_than_nodes_is_a_contradiction() -> None:
@@ -225,7 +225,10 @@ def test_anti_affinity_of_more_guests_than_nodes_is_a_contradiction() -> None:
 
     assert found.rules == (contradiction,)
     assert found.guests == {V, W, X, Y}
-    assert found.detail == "4 guests must be apart and their nodes suffice for 3"
+    assert (
+        found.detail
+        == "anti-affinity among 4 guests, but their allowed nodes suffice for 3"
+    )
 
 
 def test_as_many_guests_apart_as_nodes_are_none() -> None:
@@ -240,7 +243,10 @@ def test_anti_affinity_with_too_few_allowed_nodes_is_a_contradiction() -> None:
 
     assert found.rules == (contradiction, pair)
     assert found.guests == {V, W, X}
-    assert found.detail == "3 guests must be apart and their nodes suffice for 2"
+    assert (
+        found.detail
+        == "anti-affinity among 3 guests, but their allowed nodes suffice for 2"
+    )
 
 
 def test_allowed_nodes_of_groups_can_make_a_contradiction() -> None:
@@ -261,7 +267,10 @@ def test_matching_reassigns_reassigned_guest() -> None:
     # v makes room on a for w, and cannot make any more of it for x.
     (found,) = contradictions(apart("v", "w", "x"), belong("w", "x", a=1))
 
-    assert found.detail == "3 guests must be apart and their nodes suffice for 2"
+    assert (
+        found.detail
+        == "anti-affinity among 3 guests, but their allowed nodes suffice for 2"
+    )
 
 
 def test_matching_reassigns_guests() -> None:
@@ -294,7 +303,7 @@ def test_affinity_group_with_immovable_members_on_two_nodes_is_a_contradiction()
     assert found.rules == (rule,)
     assert found.guests == {V, W, X}
     assert found.detail == (
-        "v and w and x must be together, and some of them cannot leave a and b"
+        "affinity of v and w and x, but some of them cannot leave a and b"
     )
 
 
@@ -307,13 +316,16 @@ def test_members_that_cannot_leave_the_same_node_contradict_nothing() -> None:
 def test_a_contradiction_names_its_rules() -> None:
     (found,) = contradictions(belong("v", nowhere=1))
 
-    assert str(found) == 'no node of the cluster may hold v ("v belongs on nowhere")'
+    assert (
+        str(found)
+        == 'no allowed node in the cluster for v ("node affinity of v to nowhere")'
+    )
 
 
 def test_guests_of_a_contradiction_are_immovable() -> None:
     rules = compiled(together("v", "w"), apart("v", "w"), belong("x", a=1))
 
-    detail = "its rules contradict each other: v and w must be together and apart"
+    detail = "contradictory rules: both affinity and anti-affinity between v and w"
     assert rules.immovable == {V: detail, W: detail}
 
 
@@ -361,8 +373,8 @@ def test_unsatisfiable_rule_is_a_contradiction(
 ) -> None:
     """Each anti-affinity is judged by itself, beside groups and nodes.
 
-    Several of them together may leave too few nodes as well, as when the map of
-    who is apart from whom has no colouring; that is not looked for.
+    Several of them together may leave too few nodes as well, as when the graph
+    of anti-affinity has no coloring; the compilation does not detect that.
     """
     rest = [rule for rule in snapshot.rules if not isinstance(rule, AntiAffinity)]
     spreads = [rule for rule in snapshot.rules if isinstance(rule, AntiAffinity)]

@@ -1,4 +1,4 @@
-"""Where guests may go, and why not elsewhere."""
+"""Feasible nodes, and reasons of infeasible nodes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def test_without_rules_every_other_node_is_open_in_order_of_name() -> None:
 
 @pytest.mark.parametrize("state", set(NodeState) - {NodeState.ONLINE})
 def test_a_node_that_is_not_online_is_closed(state: NodeState) -> None:
-    assert infeasible(with_node(snapshot_of(), B, state=state)) == {B: f"it is {state}"}
+    assert infeasible(with_node(snapshot_of(), B, state=state)) == {
+        B: f"node state {state}"
+    }
 
 
 def test_another_architecture_is_closed_where_both_are_known() -> None:
@@ -95,7 +97,7 @@ def test_another_architecture_is_closed_where_both_are_known() -> None:
 
     assert infeasible(arm) == {}
     assert infeasible(with_node(arm, A, architecture="x86_64")) == {
-        B: "its architecture is aarch64"
+        B: "node architecture aarch64"
     }
 
 
@@ -104,13 +106,13 @@ def test_a_guest_that_needs_a_processor_goes_only_where_it_is_known_to_be() -> N
 
     there = with_node(picky, C, cpu_model="EPYC")
 
-    assert infeasible(there) == {B: "its processor is not EPYC"}
+    assert infeasible(there) == {B: "node CPU model is not EPYC"}
 
 
 def test_nodes_that_a_strict_rule_does_not_list_are_closed() -> None:
     rule = belong(a=0, b=0)
 
-    assert infeasible(snapshot_of(rule)) == {C: f"a rule forbids it: {rule}"}
+    assert infeasible(snapshot_of(rule)) == {C: f"forbidden by rule: {rule}"}
 
 
 def test_of_ranked_nodes_only_the_highest_are_open() -> None:
@@ -148,7 +150,7 @@ def test_node_with_anti_affine_guest_is_infeasible() -> None:
     spread = AntiAffinity(guests=guest_ids("x", "y", "z"))
     snapshot = snapshot_of(spread, places={"x": "a", "y": "b", "z": "b"})
 
-    assert infeasible(snapshot) == {B: "x must be apart from y and z"}
+    assert infeasible(snapshot) == {B: "anti-affinity of x to y and z"}
 
 
 def test_the_source_and_the_target_of_a_moving_guest_are_closed() -> None:
@@ -172,7 +174,7 @@ def test_anti_affinity_of_member_applies_to_whole_group() -> None:
     )
     snapshot = snapshot_of(*rules, places={"x": "a", "y": "a", "z": "c"})
 
-    assert infeasible(snapshot, X, Y) == {C: "x must be apart from z"}
+    assert infeasible(snapshot, X, Y) == {C: "anti-affinity of x to z"}
 
 
 def test_a_soft_rule_is_not_kept_worse_than_it_is() -> None:
@@ -181,8 +183,8 @@ def test_a_soft_rule_is_not_kept_worse_than_it_is() -> None:
     broken = snapshot_of(spread, places={"x": "a", "y": "a", "z": "c"})
 
     assert infeasible(kept) == {
-        B: "x would better be apart from y",
-        C: "x would better be apart from z",
+        B: "soft anti-affinity of x to y",
+        C: "soft anti-affinity of x to z",
     }
     assert infeasible(broken) == {}
 
@@ -191,8 +193,8 @@ def test_guests_that_would_better_stay_together_are_not_parted() -> None:
     pair = Affinity(guests=guest_ids("x", "y"), strict=False)
 
     assert infeasible(snapshot_of(pair, places={"x": "a", "y": "a"})) == {
-        B: "x would better stay with y",
-        C: "x would better stay with y",
+        B: "soft affinity of x to y",
+        C: "soft affinity of x to y",
     }
     assert infeasible(snapshot_of(pair, places={"x": "a", "y": "b"})) == {}
 
@@ -214,7 +216,7 @@ def test_a_node_that_would_run_out_of_memory_is_closed() -> None:
     full = with_node(snapshot_of(), B, usage=Usage(1.0, 86 * GIB))
 
     assert infeasible(tight) == {}
-    assert infeasible(full) == {B: "it lacks 1.0 GiB of free memory"}
+    assert infeasible(full) == {B: "insufficient memory: 1.0 GiB short"}
 
 
 def test_node_over_memory_overcommit_is_infeasible() -> None:
@@ -223,13 +225,13 @@ def test_node_over_memory_overcommit_is_infeasible() -> None:
     full = with_guest(snapshot, Y, limit=Resources(1, 92 * GIB))
 
     assert infeasible(tight) == {}
-    assert infeasible(full) == {B: "its memory would be overbooked by 2.0 GiB"}
+    assert infeasible(full) == {B: "memory overcommitted by 2.0 GiB"}
     assert infeasible(full, limits=Limits(memory_overcommit=1.1)) == {}
 
 
 @pytest.mark.parametrize("usage", [Usage(), Usage(1.0, None)])
 def test_memory_that_is_not_known_closes_a_node(usage: Usage) -> None:
-    detail = "its memory, or that of the guest, is not known"
+    detail = "memory of the node or the guest is unknown"
 
     assert infeasible(with_node(snapshot_of(), B, usage=usage)) == {B: detail}
     assert infeasible(with_guest(snapshot_of(), X, usage=usage)) == {
@@ -321,8 +323,8 @@ def test_a_closed_node_would_really_break_or_overfill_something(
     snapshot: Snapshot,
 ) -> None:
     checker = checker_of(snapshot)
-    # A group that is torn apart already, or that cannot be kept, tells more of
-    # its members than the rules do of each.
+    # A group that is split already, or that is infeasible, restricts its members
+    # more than the rules restrict each.
     torn = any(isinstance(each.rule, Affinity) for each in strict(snapshot))
     plain = not torn and not compile_rules(snapshot).contradictions
 

@@ -1,4 +1,4 @@
-"""Guests that must all be apart, and are too many."""
+"""Anti-affinity among more guests than nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a node can still take in."""
+"""Available memory of nodes."""
 
 from __future__ import annotations
 

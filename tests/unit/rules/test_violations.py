@@ -1,4 +1,4 @@
-"""What is broken here, rule by rule, as the operator wrote them."""
+"""Violations of rules in a snapshot."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_violation_reads_as_a_sentence() -> None:
 
     (broken,) = violations(snapshot_of(named, x="a", y="a"))
 
-    assert str(broken) == "spread: broken by x, y on a"
+    assert str(broken) == "spread: violated by x, y on a"
 
 
 def test_violations_come_in_the_order_of_the_rules() -> None:

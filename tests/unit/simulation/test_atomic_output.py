@@ -1,4 +1,4 @@
-"""Files appear whole and together, or not at all."""
+"""Output files are written together or not at all."""
 
 from __future__ import annotations
 
@@ -140,10 +140,10 @@ def test_all_output_errors_are_reported_at_once(tmp_path: Path) -> None:
     ] == [
         "x.xls: expected a name that ends in .json, .csv or .parquet",
         "x.csv: expected a name that ends in .svg, .png or .pdf",
-        f"none/x.csv: there is no directory {tmp_path / 'none'}",
-        "folder.csv is there, and no file",
-        "trace.csv is read or written already",
-        "twice.csv is read or written already",
+        f"none/x.csv: no such directory: {tmp_path / 'none'}",
+        "folder.csv: exists and is not a regular file",
+        "trace.csv: already used as input or output",
+        "twice.csv: already used as input or output",
     ]
     assert "File name too long" in messages.value.messages[6]
 

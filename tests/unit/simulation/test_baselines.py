@@ -1,4 +1,4 @@
-"""Policies of the literature are settings of consolidate."""
+"""Policies of the literature as settings of consolidate."""
 
 from __future__ import annotations
 

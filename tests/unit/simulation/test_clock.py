@@ -1,4 +1,4 @@
-"""Simulated time passes only when somebody waits."""
+"""Simulated clock advances only by sleep and jump."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.builders import NOON
 
 
 class CountingClock:
-    """A clock that notes for how long it was waited with."""
+    """Clock that records the durations of sleep."""
 
     def __init__(self) -> None:
         self.waited: list[float] = []

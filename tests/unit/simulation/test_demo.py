@@ -1,4 +1,4 @@
-"""The cluster of the demonstration is lifelike, and in need of balancing."""
+"""Demo cluster is realistic and needs balancing."""
 
 from __future__ import annotations
 
@@ -94,5 +94,5 @@ def test_demo_cluster_of_other_sizes(nodes: int, guests: int) -> None:
 
 
 def test_too_many_guests_raise_error() -> None:
-    with pytest.raises(ModelError, match="no node with room"):
+    with pytest.raises(ModelError, match="fits on no node"):
         demo_cluster(1, nodes=1, guests=60)

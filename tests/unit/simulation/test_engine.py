@@ -1,4 +1,4 @@
-"""The default model of consolidation, behavior by behavior."""
+"""Default simulation model, one behavior per test."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_anti_affinity_groups_stay_separate() -> None:
 
 
 def test_unplaceable_guests_raise_error() -> None:
-    with pytest.raises(ConfigurationError, match="guest 5 of 40 finds no room"):
+    with pytest.raises(ConfigurationError, match="guest 5 of 40: does not fit"):
         run_simulation(
             flat_workload(40, 0.1), None, HostSpecs.alternating(1, memory=4096)
         )
@@ -246,7 +246,7 @@ def _run_recording_inputs(
     guests: GuestSpecs,
     inputs: list[PolicyInput],
 ) -> SimulationMetrics:
-    """Run, and keep what the policy sees each time."""
+    """Run, and record the input of the policy in each interval."""
     original = PolicyInput.guest_arrays
 
     def recording(policy_input: PolicyInput) -> GuestArrays:
@@ -266,7 +266,7 @@ def _run_recording_inputs(
 def _committed_memory(
     policy_input: PolicyInput,
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the memory promised on each host, on the way counted twice."""
+    """Return the memory committed on each host; migrating guests count twice."""
     size = policy_input.guests.memory
     committed = np.bincount(policy_input.host, size, len(policy_input.hosts.cpu))
     for migration in policy_input.migrations:
@@ -275,7 +275,7 @@ def _committed_memory(
 
 
 def _groups_are_separate(policy_input: PolicyInput) -> bool:
-    """Return whether no two of a group are, or will be, on one host."""
+    """Return True if no two guests of a group are, or will be, on one host."""
     hosts_of = [
         {int(host)} | {f.target for f in policy_input.migrations if f.guest == guest}
         for guest, host in enumerate(policy_input.host)
@@ -295,7 +295,7 @@ Plan = tuple[list[NodeMove], list[float], list[float]]
 
 @st.composite
 def random_plans(draw: st.DrawFn) -> Plan:
-    """Draw who moves where, how long each takes, and when links are free."""
+    """Draw moves, their durations, and the times at which links are free."""
     hosts = st.integers(0, HOSTS - 1)
     host_pairs = st.lists(
         st.tuples(hosts, hosts).filter(lambda host_pair: host_pair[0] != host_pair[1])
@@ -314,7 +314,7 @@ def scheduled(plan: Plan) -> list[InFlightMigration]:
 
 
 def one_by_one(plan: Plan) -> list[InFlightMigration]:
-    """Return the same, second by second: the plain way."""
+    """Return the same schedule, computed second by second."""
     shifts, seconds, free = plan
     ends: dict[int, float] = {}
     busy = list(free)

@@ -1,4 +1,4 @@
-"""Guests as large as their trace tells."""
+"""Guest sizes from a trace, and host specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front holds who is not beaten."""
+"""Pareto front contains the points that no other point dominates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ values = st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0, NAN]) | st.floats(0, 5)
 
 
 def is_dominated(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Return whether *other* beats *one*."""
+    """Return True if *other* dominates *one*."""
     no_worse = other[0] <= one[0] and other[1] <= one[1]
     return no_worse and other != one
 

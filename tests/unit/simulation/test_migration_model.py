@@ -1,4 +1,4 @@
-"""Pre-copy sends what was written meanwhile, again and again."""
+"""Pre-copy sends written memory in rounds until it converges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MB = 10**6
 
 
 def duration(work: TimedOperation, bandwidth: float, limit: float = 10_000.0) -> float:
-    """Return the seconds *work* takes, or infinity when it takes more than *limit*."""
+    """Return the seconds of *work*, or infinity above *limit*."""
     passed = 0.0
     while passed < limit:
         step = work.time_to_event(bandwidth)

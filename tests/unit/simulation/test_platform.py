@@ -1,4 +1,4 @@
-"""The simulated platform takes time, shares its links, and can break."""
+"""Simulated platform: durations, shared links, and faults."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ INITIAL_PRESSURE = Pressure(cpu=Stall(0.9, 0.3))
 
 
 def stall_after_migration(source: float, target: float) -> Stall:
-    """Return how `vm` waits that moved between nodes of such loads."""
+    """Return the pressure of `vm` after a migration between nodes of such loads."""
     origin = cluster({"a": source, "b": target}, {})
     waiting = guest("vm", "a", 0.1, pressure=INITIAL_PRESSURE)
     platform, clock = simulated_cluster(replace(origin, guests={VM: waiting}))
@@ -279,7 +279,7 @@ def test_scheduled_faults_occur_at_their_time() -> None:
 
     clock.sleep(1000)
 
-    # It was done before the node died, although nobody looked.
+    # It was done before the node died, although it was not observed.
     assert platform.status(task).state is TaskState.DONE
     assert platform.observe().guests[VM].state is GuestState.UNKNOWN
 
@@ -357,7 +357,7 @@ def test_second_migration_of_guest_is_rejected() -> None:
     platform, _ = simulated_cluster()
     platform.start(MOVE)
 
-    with pytest.raises(PlatformError, match="being moved already"):
+    with pytest.raises(PlatformError, match="already being migrated"):
         platform.start(LiveMigration(VM, A, C))
 
 

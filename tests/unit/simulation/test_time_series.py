@@ -1,4 +1,4 @@
-"""A series adds up to the account of its run."""
+"""Time series add up to the metrics of their run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a workload must be."""
+"""Validation of workloads, and synthetic workloads."""
 
 from __future__ import annotations
 

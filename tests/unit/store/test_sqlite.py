@@ -114,7 +114,7 @@ def test_store_files_are_private(path: Path) -> None:
 def test_second_process_gets_lease_error_with_pid(path: Path) -> None:
     with (
         SqliteStore(path),
-        pytest.raises(LeaseLostError, match=f"process {os.getpid()} is at work"),
+        pytest.raises(LeaseLostError, match=f"locked by process {os.getpid()}"),
         SqliteStore(path),
     ):
         pytest.fail("two were let in")
@@ -147,7 +147,7 @@ def test_newer_schema_version_is_rejected(path: Path) -> None:
         pass
     change(path, "PRAGMA user_version = 99")
 
-    with pytest.raises(StoreError, match=r"newer opendrs: version 99") as raised:
+    with pytest.raises(StoreError, match=r"newer opendrs: .* got version 99") as raised:
         SqliteStore(path).__enter__()
     assert str(path) in str(raised.value)
 
@@ -235,7 +235,7 @@ def test_schema_migration_is_atomic(path: Path) -> None:
 def test_foreign_database_is_rejected(path: Path) -> None:
     change(path, "CREATE TABLE theirs (x)")
 
-    with pytest.raises(StoreError, match="not one of opendrs"):
+    with pytest.raises(StoreError, match="not a store of opendrs"):
         SqliteStore(path).__enter__()
 
 
@@ -249,7 +249,7 @@ def test_path_is_directory_raises_store_error(path: Path) -> None:
 def test_directory_not_creatable_raises_store_error(path: Path) -> None:
     path.write_text("in the way")
 
-    with pytest.raises(StoreError, match="cannot make"):
+    with pytest.raises(StoreError, match="cannot create"):
         SqliteStore(path / "record.db").__enter__()
 
 
@@ -291,7 +291,7 @@ def test_damaged_record_raises_store_error(path: Path, damage: str) -> None:
         store.write(RECORD)
     change(path, damage)
 
-    with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="expected a"):
         store.unfinished()
 
 
@@ -301,7 +301,7 @@ def test_damaged_value_raises_store_error(path: Path, damage: str) -> None:
         store.save("key", {})
     change(path, f"UPDATE saved SET value = '{damage}'")  # noqa: S608 - our own words
 
-    with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="expected a"):
         store.load("key")
 
 
@@ -362,7 +362,7 @@ def test_damaged_cycle_raises_store_error(path: Path, damage: str) -> None:
         store.record_cycle(CycleRecord(run="run", decided_at=NOON, document={}))
     change(path, f"UPDATE cycles SET {damage}")  # noqa: S608 - our own words
 
-    with SqliteStore(path) as store, pytest.raises(StoreError, match="should not"):
+    with SqliteStore(path) as store, pytest.raises(StoreError, match="expected a"):
         store.cycles()
 
 
@@ -371,7 +371,7 @@ def test_lease_file_does_not_follow_symlink(path: Path) -> None:
     precious.write_text("not to be changed")
     path.with_name(f"{path.name}.lock").symlink_to(precious)
 
-    with pytest.raises(StoreError, match=r"record\.db\.lock: it is a symbolic link"):
+    with pytest.raises(StoreError, match=r"record\.db\.lock: symbolic link"):
         SqliteStore(path).__enter__()
 
     assert precious.read_text() == "not to be changed"
@@ -384,7 +384,7 @@ def test_store_file_does_not_follow_symlink(path: Path, there: bool) -> None:  #
         target.touch()
     path.symlink_to(target)
 
-    with pytest.raises(StoreError, match=r"record\.db: it is a symbolic link"):
+    with pytest.raises(StoreError, match=r"record\.db: symbolic link"):
         SqliteStore(path).__enter__()
 
     assert target.exists() == there
@@ -395,10 +395,10 @@ def test_store_file_does_not_follow_symlink(path: Path, there: bool) -> None:  #
 def test_named_pipe_is_rejected_without_waiting(path: Path, name: str) -> None:
     os.mkfifo(path.with_name(name))
 
-    with pytest.raises(StoreError, match="ordinary file"):
+    with pytest.raises(StoreError, match="expected a regular file"):
         SqliteStore(path).__enter__()
     if name == path.name:
-        with pytest.raises(StoreError, match="ordinary file"):
+        with pytest.raises(StoreError, match="expected a regular file"):
             SqliteStore(path, read_only=True).__enter__()
 
 
@@ -508,7 +508,7 @@ def test_read_only_user_gets_error_for_incomplete_write() -> None:
 
         with (
             unprivileged(),
-            pytest.raises(StoreError, match="killed has left it half written"),
+            pytest.raises(StoreError, match="incomplete write of a process"),
             SqliteStore(path, read_only=True) as store,
         ):
             store.load("key")

@@ -1,1 +1,1 @@
-"""Lower bounds of the imbalance that any plan can reach."""
+"""Lower bounds of the imbalance: nearest point of a polytope, Lagrangian dual."""

@@ -1,11 +1,12 @@
-"""Lower bound of the imbalance, whatever is moved within the budgets.
+"""Lower bound of the imbalance of every plan within the budgets.
 
-Groups may be divided here. Strict sets and the capacity of nodes are ignored, and feasible
-nodes are considered for common classes only. The reachable loads then form a polytope; its
-point nearest to the balanced load bounds every plan from below.
+Groups may be divided here. Strict sets and the capacity of nodes are ignored, and
+allowed nodes are considered for common placement classes only. The reachable loads then
+form a polytope. The distance of its nearest point to the balanced load bounds every
+plan from below.
 
 Source:
-Wolfe, Finding the nearest point in a polytope, Mathematical Programming 11 (1976).
+    Wolfe, Finding the nearest point in a polytope, Mathematical Programming 11 (1976).
 """
 
 from __future__ import annotations
@@ -16,20 +17,23 @@ import numpy as np
 
 from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 
-BISECTION_STEPS = 40  # of the price of what a further budget counts
+BISECTION_STEPS = 40  # of the price of the last budget
 
 
 def fractional_knapsack(value: Floats, costs: Floats, budgets: Floats) -> Floats:
-    """Return the part of each thing to take, in [0, 1], so that they are worth most.
+    """Return the fraction of each item to take for the largest value.
 
     Args:
-        value: What each thing is worth; shape (G,). What is worth nothing is left.
-        costs: What each thing costs of each budget; shape (B, G), not negative.
-        budgets: What there is of each; shape (B,).
+        value: Value of each item; shape (G,). Items without value are not taken.
+        costs: Use of each budget by each item; shape (B, G), not negative.
+        budgets: Limit of each budget; shape (B,).
+
+    Returns:
+        Fractions in [0, 1]; shape (G,).
 
     Source:
-        Dantzig, Discrete-variable extremum problems (1957), for one budget. Of
-        further ones, prices are found under which they are kept: Lagrange.
+        Dantzig, Discrete-variable extremum problems (1957), for one budget. Further
+        budgets get Lagrange multipliers.
     """
     part = (value > 0).astype(float)
     tight = costs @ part > budgets
@@ -41,7 +45,7 @@ def fractional_knapsack(value: Floats, costs: Floats, budgets: Floats) -> Floats
 
 
 def _by_density(value: Floats, cost: Floats, budget: float) -> Floats:
-    """Return what to take within one budget: what is worth most for its cost."""
+    """Return the fractions within one budget, by value per cost."""
     part = np.zeros(len(value))
     wanted = np.flatnonzero(value > 0)
     with np.errstate(divide="ignore"):
@@ -57,7 +61,7 @@ def _by_density(value: Floats, cost: Floats, budget: float) -> Floats:
 
 
 def _by_multiplier(value: Floats, costs: Floats, budgets: Floats) -> Floats:
-    """Return what to take within several budgets, the last of which gets a price."""
+    """Return the fractions within several budgets, with a price for the last."""
     cost, budget = costs[-1], float(budgets[-1])
     part = fractional_knapsack(value, costs[:-1], budgets[:-1])
     if cost @ part <= budget:
@@ -72,31 +76,36 @@ def _by_multiplier(value: Floats, costs: Floats, budgets: Floats) -> Floats:
             low_price, low = price, part
         else:
             high_price, high = price, part
-    # At one price both are best; the mixture that spends the budget is, too.
+    # Both are optimal at the limit price, and so is the mixture that uses the budget.
     most, least = float(cost @ low), float(cost @ high)
     mixed = (budget - least) / (most - least)
     return mixed * low + (1 - mixed) * high
 
 
 def _max_price(value: Floats, cost: Floats) -> float:
-    """Return a price at which nothing is worth its cost."""
+    """Return a price at which no item is worth its cost."""
     costly = cost > 0
     return float((value[costly] / cost[costly]).max()) * (1 + 1e-9)
 
 
-MIN_WEIGHT = 1e-12  # a corner of less weight than this is no part of a point
+MIN_WEIGHT = 1e-12  # Smallest weight of a vertex in a convex combination.
 
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """A point of the polytope: where the loads are, and what is moved for that."""
+    """A point of the polytope.
+
+    Attributes:
+        position: Scaled deviations of node loads from the balanced load.
+        moved: Use of each budget; shape (B,).
+    """
 
     position: Floats
     moved: Floats
 
 
 class Corral:
-    """Corners whose nearest point lies between all of them, and how it is mixed."""
+    """Affinely independent vertices with the nearest point in their convex hull."""
 
     def __init__(self, vertex: Vertex) -> None:
         self._vertices = [vertex]
@@ -105,14 +114,14 @@ class Corral:
 
     @property
     def point(self) -> Vertex:
-        """The nearest point."""
+        """Nearest point."""
         return Vertex(
             self._weights @ np.array([each.position for each in self._vertices]),
             self._weights @ np.array([each.moved for each in self._vertices]),
         )
 
     def add(self, vertex: Vertex) -> None:
-        """Find the nearest point with *vertex* among the corners."""
+        """Add *vertex* and find the nearest point of the new hull."""
         along = np.array([each.position @ vertex.position for each in self._vertices])
         self._products = np.block(
             [
@@ -131,7 +140,7 @@ class Corral:
             self._step_towards(mixed, inside)
 
     def _affine_minimizer(self) -> Floats:
-        """Return the weights, of any sign, of the nearest point of the whole plane."""
+        """Return the weights, of any sign, of the nearest point of the affine hull."""
         count = len(self._vertices)
         system = np.ones((count + 1, count + 1))
         system[:count, :count] = self._products
@@ -141,7 +150,7 @@ class Corral:
         return _solve(system, right_side)[:count]
 
     def _step_towards(self, mixed: Floats, inside: Mask) -> None:
-        """Go towards *mixed* until a corner is no longer needed, and drop it."""
+        """Move towards *mixed* until a weight becomes 0, and drop that vertex."""
         gone = self._weights - mixed
         ratio = np.divide(
             self._weights, gone, out=np.ones_like(gone), where=~inside & (gone > 0)
@@ -157,24 +166,25 @@ class Corral:
 
 
 def _solve(system: Floats, right_side: Floats) -> Floats:
-    """Return the solution; the least one, where corners lie in one plane."""
+    """Return the solution; the one of least norm if vertices are dependent."""
     try:
         return np.linalg.solve(system, right_side).astype(np.float64)
     except np.linalg.LinAlgError:
         return np.linalg.lstsq(system, right_side, rcond=None)[0].astype(np.float64)
 
 
-COMMON_CLASS = 0.02  # the part of all units from which the nodes open to a class count
+# Fraction of the groups from which the allowed nodes of a class count.
+COMMON_CLASS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class NearestPoint:
-    """What was found out about the point nearest to the even load.
+    """Result of the search for the point nearest to the balanced load.
 
     Attributes:
-        bound: No plan has a distance below this.
-        distance: That of the point that was found.
-        moved: What it moves of each measure of the budgets; shape (B,).
+        bound: Lower bound of the distance of every plan.
+        distance: Distance of the point that was found.
+        moved: Its use of each budget; shape (B,).
     """
 
     bound: float
@@ -185,16 +195,15 @@ class NearestPoint:
 def nearest_point(
     problem: Problem, iterations: int, precision: float, start: Indices | None = None
 ) -> NearestPoint:
-    """Return how near to the even load all nodes can come at once.
+    """Return how near all node loads can come to the balanced load.
 
-    The distance is the root of what the problem's evenness costs.
+    The distance is the root of the imbalance cost of the problem.
 
     Args:
-        problem: What may be moved, and what evenness is.
-        iterations: How many corners of the polytope are looked at, at most.
-        precision: The part of the distance at the origin that the bound may be
-            off; less ends the search.
-        start: A good assignment, from which the search begins.
+        problem: Problem with groups, budgets and imbalance weights.
+        iterations: Most vertices to evaluate.
+        precision: Accepted gap, as a fraction of the distance at the origin.
+        start: Good assignment to start with, or None.
     """
     loads = _ReachableLoads(problem)
     corral = Corral(loads.vertex(problem.origin))
@@ -217,7 +226,7 @@ def nearest_point(
 
 
 class _ReachableLoads:
-    """The loads that can be reached, as distances from the even load."""
+    """Reachable loads, as scaled deviations from the balanced load."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
@@ -234,12 +243,12 @@ class _ReachableLoads:
         self._common = self._common_classes()
 
     def vertex(self, assignment: Indices) -> Vertex:
-        """Return the point that *assignment* is."""
+        """Return the point of *assignment*."""
         away = (assignment != self._problem.origin).astype(float)
         return self._vertex(assignment, away)
 
     def farthest(self, direction: Floats) -> Vertex:
-        """Return the point that lies farthest against *direction*."""
+        """Return the vertex that minimizes the product with *direction*."""
         prices = direction.reshape(self._scale.shape) * self._scale
         best, cost = self._cheapest(prices)
         here = np.einsum("gr,gr->g", self._demand, prices[self._problem.origin])
@@ -263,9 +272,10 @@ class _ReachableLoads:
         return np.column_stack(columns)
 
     def _common_classes(self) -> list[tuple[Indices, Mask]]:
-        """Return units and the nodes open to them, for each common class.
+        """Return groups and allowed nodes of each common placement class.
 
-        The others are taken to go wherever any unit may, which bounds them too.
+        Other groups may use every node that any class allows, which keeps the bound
+        valid.
         """
         class_of, allowed = self._problem.class_of, self._problem.allowed
         count = np.bincount(class_of, minlength=len(allowed))
@@ -279,7 +289,7 @@ class _ReachableLoads:
         return [*kinds, (rest, allowed.any(axis=0))]
 
     def _cheapest(self, prices: Floats) -> tuple[Indices, Floats]:
-        """Return where each unit costs least at these prices, and what it costs."""
+        """Return the cheapest node of each group at these prices, and its cost."""
         best = self._problem.origin.copy()
         cost = np.einsum("gr,gr->g", self._demand, prices[best])
         for groups, open_nodes in self._common:
@@ -297,9 +307,10 @@ class _ReachableLoads:
 
 
 def _lower_hull(points: Floats) -> Indices:
-    """Return those of *points* that are least at some prices, none negative.
+    """Return the points that are minimal at some nonnegative prices.
 
-    In the plane these are the corners of the lower left hull; else all are kept.
+    In two dimensions these are the vertices of the lower left hull; otherwise all
+    points are returned.
     """
     if points.shape[1] != 2:
         return np.arange(len(points))

@@ -1,7 +1,7 @@
 """Simulated annealing by shifts, swaps and ejections; compiled.
 
-Several threads may work on one solution. They share a spin lock, which they hold for less
-than a microsecond and rarely want at the same time.
+Several threads may work on one solution. They share a spin lock, which each holds for
+less than a microsecond, so contention for it is rare.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from opendrs.optimizer.problem_arrays import (
 
 @intrinsic
 def _atomic_exchange(_typing: Any, cell: Any, _value: Any) -> Any:  # noqa: ANN401 - Numba's own
-    """Put a value into the first place of an array; return what was there; at once."""
+    """Store a value in the first element of an array atomically; return the old one."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401 - Numba's own
         view: Any = make_array
@@ -61,20 +61,20 @@ atomic_exchange = cast("Callable[[Indices, int], int]", _atomic_exchange)
 
 @compiled_inner
 def acquire(lock: Indices) -> None:
-    """Wait until nobody has the lock, and take it."""
+    """Wait for the lock and take it."""
     while atomic_exchange(lock, 1) != 0:
         pass
 
 
 @compiled_inner
 def release(lock: Indices) -> None:
-    """Let somebody else take the lock."""
+    """Release the lock."""
     atomic_exchange(lock, 0)
 
 
 @compiled_inner
 def add_group(arrays: ProblemArrays, state: SolutionState, group: int) -> None:
-    """Add *group* to the sums of its node and its groups."""
+    """Add *group* to the sums of its node and its sets."""
     node = state.node_of[group]
     origin = arrays.origin[group]
     away = node != origin
@@ -109,7 +109,7 @@ def add_group(arrays: ProblemArrays, state: SolutionState, group: int) -> None:
 
 @compiled_inner
 def recompute(arrays: ProblemArrays, state: SolutionState) -> None:
-    """Work out all sums anew from `node_of`."""
+    """Recompute all sums from `node_of`."""
     for node in range(len(state.group_count)):
         for r in range(arrays.capacity.shape[1]):
             state.load[node, r] = arrays.base_load[node, r]
@@ -142,19 +142,20 @@ def recompute(arrays: ProblemArrays, state: SolutionState) -> None:
 
 
 SINGLE_THREAD = -1
-MAX_ACCEPTED_INCREASE = 37.0  # the most that is tolerated, in temperatures: log 2**53
+# largest increase that can be accepted, in temperatures: log 2**53
+MAX_ACCEPTED_INCREASE = 37.0
 
 
 class AnnealingStage(NamedTuple):
-    """A stretch of the schedule.
+    """A stage of the schedule.
 
     Attributes:
-        iterations: How many moves are tried.
-        update_interval: After how many of them temperature and prices change.
-        start_temperature: The temperature in the beginning.
-        end_temperature: The temperature at the end.
-        penalty_growth: By which factor what is over a limit becomes dearer in each step.
-        penalty_decay: By which factor it becomes cheaper in each step where nothing is.
+        iterations: Number of moves to evaluate.
+        update_interval: Moves between two changes of temperature and penalties.
+        start_temperature: Temperature at the start.
+        end_temperature: Temperature at the end.
+        penalty_growth: Factor of the penalty of an exceeded limit, per update.
+        penalty_decay: Factor of the penalty of other limits, per update.
     """
 
     iterations: int
@@ -169,7 +170,7 @@ class AnnealingStage(NamedTuple):
 def displacement_change(
     arrays: ProblemArrays, state: SolutionState, move: ProposedMove
 ) -> int:
-    """Return how many more units are away from their origin after *move*."""
+    """Return the change of the number of displaced groups by *move*."""
     origin = arrays.origin[move.group]
     away = int(move.target != origin) - int(state.node_of[move.group] != origin)
     if move.other != NONE:
@@ -182,7 +183,7 @@ def displacement_change(
 def can_place_both(
     arrays: ProblemArrays, state: SolutionState, move: ProposedMove
 ) -> bool:
-    """Return whether classes and strict groups let *move* be made."""
+    """Return True if classes and strict sets allow *move*."""
     group, target, other, third = move
     return can_place(arrays, state, group, target, other) and (
         other == NONE or can_place(arrays, state, other, third, group)
@@ -191,7 +192,7 @@ def can_place_both(
 
 @compiled_inner
 def store_best(state: SolutionState) -> None:
-    """Take the assignment over as the best one."""
+    """Store the current assignment as the best."""
     logged = state.counters[LOGGED]
     if logged < len(state.change_log):
         for i in range(logged):
@@ -207,7 +208,7 @@ def store_best(state: SolutionState) -> None:
 def update_penalties(
     arrays: ProblemArrays, state: SolutionState, stage: AnnealingStage
 ) -> None:
-    """Let what is over a limit cost more, and what is not over it less."""
+    """Raise the penalties of exceeded limits and lower the others."""
     for node in range(len(state.group_count)):
         overfull = state.overfill[node] > 0.0
         for r in range(arrays.capacity.shape[1]):
@@ -224,7 +225,7 @@ def update_penalties(
 def move_delta(
     arrays: ProblemArrays, state: SolutionState, move: ProposedMove, most: float
 ) -> tuple[float, float]:
-    """Return how cost and overfill change by *move*; infinity where above *most*."""
+    """Return the change of cost and overfill of *move*; infinity if above *most*."""
     group, target, other, third = move
     if other == NONE:
         return shift_delta(arrays, state, group, target, most)
@@ -239,9 +240,9 @@ def is_still_acceptable(
     source: int,
     bound: float,
 ) -> bool:
-    """Return whether *move* is still one from *source* that changes *bound* at most.
+    """Return True if *move* still starts at *source* and changes at most *bound*.
 
-    Others may have moved units while it was looked at.
+    Other threads may have moved groups since it was evaluated.
     """
     group, target, other, third = move
     if state.node_of[group] != source or not has_slot(state, target):
@@ -256,7 +257,10 @@ def is_still_acceptable(
 
 @compiled_inner
 def try_move(arrays: ProblemArrays, state: SolutionState, move: ProposedMove) -> bool:
-    """Make *move* if groups and budgets let it, and say whether; keep the best."""
+    """Apply *move* if sets and budgets allow it; return True if applied.
+
+    The assignment is stored if it is the best one without overload.
+    """
     group, target, other, third = move
     if not can_move(arrays, state, group, target, other, third):
         return False
@@ -277,15 +281,15 @@ def anneal(
     thread: int,
     lock: Indices,
 ) -> int:
-    """Try moves while the temperature falls; return how many were made.
+    """Evaluate moves at falling temperature; return the number accepted.
 
-    Nodes may be overfull on the way, for a price: where they are nearly full, there is
-    little between good solutions that is not. Each limit has a price of its own, that
-    grows while it is exceeded and falls slowly while it is not.
+    Capacity limits are soft: with nearly full nodes, good solutions are connected only
+    by infeasible ones. The penalty of each limit grows while it is exceeded and decays
+    slowly otherwise.
 
-    Several threads may do this with one assignment, each with dice of its own: nearly
-    all moves are given up once they have been looked at, which needs no lock. The one
-    whose *thread* is 0 changes the prices; alone, it is ALONE.
+    Several threads may share one assignment, each with its own random state. Nearly all
+    moves are rejected, and evaluating them needs no lock. The thread with the number 0
+    updates the penalties; SINGLE_THREAD is the only thread.
     """
     if len(arrays.movable) == 0:
         return 0
@@ -328,7 +332,7 @@ def anneal(
 
 @compiled
 def initialize(arrays: ProblemArrays, state: SolutionState) -> None:
-    """Work out the sums of the assignment, and keep it as the best."""
+    """Compute the sums of the assignment, and store it as the best."""
     recompute(arrays, state)
     state.counters[LOGGED] = len(state.change_log)
     store_best(state)
@@ -338,7 +342,7 @@ def initialize(arrays: ProblemArrays, state: SolutionState) -> None:
 def mean_move_delta(
     arrays: ProblemArrays, state: SolutionState, sample: int
 ) -> tuple[float, float]:
-    """Return by how much drawn shifts change cost and overfill on average."""
+    """Return the mean absolute change of cost and overfill of random shifts."""
     cost, overfill, count = 0.0, 0.0, 0
     for _ in range(sample if len(state.node_of) > 0 else 0):
         group = random_index(state, len(state.node_of))

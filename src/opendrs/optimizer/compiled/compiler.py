@@ -1,17 +1,17 @@
-"""Compile functions with Numba, and pass them named tuples of arrays as one address.
+"""Compilation with Numba; named tuples of arrays are passed as one address.
 
-None of the compiled functions may allocate: counting references to a hundred arrays at
-each call took nine tenths of the time. Inner functions do not get what Python would need
-to call them: that took a third of the time of compiling. Nor are most of them forced into
-their callers; the compiler does so where it pays.
+Compiled functions do not allocate: counting references to a hundred arrays at each call
+took nine tenths of the time. Inner functions have no Python wrapper, which took a third
+of the compile time. Most of them are not forced inline; the compiler inlines where it
+pays.
 
 Numba passes a tuple of arrays field by field: some 500 words for `ProblemArrays` and
-`SolutionState`, which each function takes apart and puts together again. With one address
-instead, compiling takes a quarter of the time and half of the memory, and a call that
-is not inlined costs next to nothing. A pack is a row of words. For each field in turn: of
-an array its address and its shape, of a number the number itself.
+`SolutionState`, which each function unpacks and packs again. With one address instead,
+compilation takes a quarter of the time and half of the memory, and a call that is not
+inlined costs next to nothing. A pack is a row of words, field by field: the address and
+the shape of an array, or the value of a number.
 
-Nothing is kept on disk here. `opendrs.controller.compiled_code` does that.
+Nothing is cached on disk here; `opendrs.controller.compiled_code` does that.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype, from_dtype
 from numpy import integer
 
-# Options that the types of Numba do not name.
+# The type stubs of Numba lack these options.
 ENTRY_OPTIONS = MappingProxyType[str, Any]({"_nrt": False, "no_cfunc_wrapper": True})
 
 INNER_OPTIONS = MappingProxyType[str, Any](
@@ -61,16 +61,16 @@ Result = TypeVar("Result")
 
 
 class CompiledFunction(Generic[Parameters, Result]):
-    """A function that is compiled when it is first called, for any caller.
+    """An entry point that is compiled on its first call.
 
-    Named tuples are handed over as packs, so that it is compiled for one signature
-    only. While it runs, other threads of Python go on.
+    Named tuples are passed as packs, so there is one signature. The GIL is released
+    while the function runs.
 
     Attributes:
-        name: The name of the function.
-        py_func: The function as Python runs it.
-        dispatcher: The function as Numba calls it.
-        fingerprint: A text that differs when the function, or what it uses, differs.
+        name: Name of the function.
+        py_func: The Python function.
+        dispatcher: The Numba dispatcher.
+        fingerprint: Text that differs if the function, or anything it uses, differs.
     """
 
     def __init__(self, function: Callable[Parameters, Result]) -> None:
@@ -80,11 +80,11 @@ class CompiledFunction(Generic[Parameters, Result]):
         self.fingerprint = fingerprint(function)
 
     def __call__(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        """Call the function; arguments have no keywords."""
+        """Call the function; arguments are positional."""
         return cast("Result", self.dispatcher(*map(pack_arrays, args), **kwargs))
 
     def compile_for(self, *args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        """Compile the function for such arguments, without calling it."""
+        """Compile the function for the types of *args* without calling it."""
         del kwargs
         self.dispatcher.compile(tuple(map(numba_type, args)))
 
@@ -92,24 +92,24 @@ class CompiledFunction(Generic[Parameters, Result]):
 def compiled(
     function: Callable[Parameters, Result],
 ) -> CompiledFunction[Parameters, Result]:
-    """Return *function* for callers that are not compiled."""
+    """Return *function* as an entry point for Python callers."""
     return CompiledFunction(function)
 
 
 def compiled_inner(
     function: Callable[Parameters, Result],
 ) -> Callable[Parameters, Result]:
-    """Return *function* compiled for compiled functions to call."""
+    """Return *function* compiled for calls from compiled functions only."""
     return njit(**INNER_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
 def compiled_fast_math(
     function: Callable[Parameters, Result],
 ) -> Callable[Parameters, Result]:
-    """Return *function* as a part, its sums in whatever order the machine adds fastest.
+    """Return *function* as an inner function with reordered sums, forced inline.
 
-    On a node with 12 resources that takes a fifth of the time. No value may be NaN.
-    It is forced into its callers: where nobody joins or leaves, half of it is nothing.
+    With 12 resources this takes a fifth of the time. No value may be NaN. Inlining
+    removes half of the code where the arriving or departing group is the constant NONE.
     """
     return njit(  # type: ignore[no-any-return]
         forceinline=True,
@@ -119,9 +119,9 @@ def compiled_fast_math(
 
 
 def fingerprint(function: Callable[..., object]) -> str:
-    """Return a text that differs when *function*, or what it uses, differs.
+    """Return a text that differs if *function*, or anything it uses, differs.
 
-    What it uses must stand above it, or be imported.
+    Everything it uses must be defined before it, or imported.
     """
     digest = sha256()
     seen: set[str] = set()
@@ -153,11 +153,11 @@ NUMBERS = {bool: types.boolean, int: types.int64, float: FLOAT}
 
 
 class ArrayPackType(types.Type):
-    """The type of packs with certain fields: numbers, and arrays in C order.
+    """Numba type of packs with given fields: numbers, and arrays in C order.
 
     Attributes:
-        field_types: The type of each field.
-        offsets: The first word of each field.
+        field_types: Type of each field.
+        offsets: First word of each field.
     """
 
     def __init__(self, name: str, field_types: dict[str, Any]) -> None:
@@ -172,10 +172,10 @@ class ArrayPackType(types.Type):
 
 
 class ArrayPack:
-    """The columns of a named tuple, as compiled functions read and write them.
+    """Fields of a named tuple, as compiled functions read and write them.
 
-    All tuples of a class have the same type, so that each function is compiled once:
-    what their annotations say, and arrays as many dimensions as in the first tuple.
+    All tuples of a class have the same type, so each function is compiled once. The
+    type follows from the annotations and from the dimensions of the first tuple.
 
     Raises:
         TypeError: A field has another type, or an array is not in C order.
@@ -194,7 +194,7 @@ class ArrayPack:
             }
             self.types[kind] = ArrayPackType(kind.__name__, kinds)
         self.type = self.types[kind]
-        self.values = values  # keeps the arrays where they are
+        self.values = values  # keeps the arrays alive
         words: list[int] = []
         for value, expected in zip(values, self.type.field_types.values(), strict=True):
             words += _words(value, expected)
@@ -203,7 +203,7 @@ class ArrayPack:
 
 
 def _field_type(hint: Any, dimensions: int) -> Any:  # noqa: ANN401 - Numba's own
-    """Return the type of a field with this annotation."""
+    """Return the Numba type of a field with this annotation."""
     if hint in NUMBERS:
         return NUMBERS[hint]
     (scalar,) = get_args(get_args(hint)[1])
@@ -218,21 +218,21 @@ def _words(value: Any, kind: Any) -> list[int]:  # noqa: ANN401 - array or numbe
         and value.ndim == kind.ndim
         and value.dtype == as_dtype(kind.dtype)
     ):
-        raise TypeError(f"expected {kind}, got {typeof(value)}")
+        raise TypeError(f"array: expected {kind}, got {typeof(value)}")
     return [value.ctypes.data, *value.shape]
 
 
 def pack_arrays(value: Value) -> Value:
-    """Return *value* as compiled functions take it: a pack for a named tuple.
+    """Return a named tuple as a pack, and other values unchanged.
 
-    To pack `Tables` and `State` takes half a millisecond: callers of many short
-    calls do it once. For the type checker a pack is what was packed.
+    Packing `ProblemArrays` and `SolutionState` takes half a millisecond; callers of
+    many short calls do it once. For the type checker a pack has the type of the tuple.
     """
     return cast("Value", ArrayPack(value)) if isinstance(value, tuple) else value
 
 
 def numba_type(value: object) -> Any:  # noqa: ANN401 - Numba's own
-    """Return the type that *value* has for compiled functions."""
+    """Return the type of *value* for compiled functions."""
     return typeof(pack_arrays(value))
 
 
@@ -265,13 +265,13 @@ class _ArrayPackAttributes(AttributeTemplate):
 
 @lower_getattr_generic(ArrayPackType)
 def _load_field(
-    context: Any,
-    builder: Any,
+    context: Any,  # noqa: ANN401 - Numba's own, as all here
+    builder: Any,  # noqa: ANN401
     kind: ArrayPackType,
-    value: Any,
+    value: Any,  # noqa: ANN401
     name: str,
 ) -> Any:  # noqa: ANN401
-    """Read a field: the words of a pack do not change while a function runs."""
+    """Load a field; the words of a pack are constant while a function runs."""
     offset, field = kind.offsets[name], kind.field_types[name]
     constant = builder.module.add_metadata([])
 

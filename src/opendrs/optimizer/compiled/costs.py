@@ -1,4 +1,4 @@
-"""What nodes and units cost, now and after a move; compiled."""
+"""Cost of nodes and groups, now and after a move; compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def load_cost_after(
     arriving: int,
     departing: int,
 ) -> float:
-    """Return what overload, unevenness and balance cost on *node*."""
+    """Return the overload, imbalance and ratio cost of *node* after a change."""
     cost = 0.0
     load, gained, lost = (
         state.load[node],
@@ -50,9 +50,9 @@ def node_cost_after(
     arriving: int,
     departing: int,
 ) -> tuple[float, float]:
-    """Return what *node* and its overfill cost once a unit joins and one leaves.
+    """Return cost and overfill of *node* after a group arrives and one departs.
 
-    NONE stands for no unit.
+    NONE stands for no group.
     """
     count = state.group_count[node] + (arriving != NONE) - (departing != NONE)
     cost = arrays.use_cost[node] if count > 0 else 0.0
@@ -81,7 +81,7 @@ def node_cost_after(
 
 @compiled_inner
 def group_cost(arrays: ProblemArrays, group: int, node: int) -> float:
-    """Return what *group* costs on *node* by itself: its place and its move."""
+    """Return the placement and move cost of *group* on *node*."""
     cost = 0.0
     if arrays.has_placement_cost:
         cost += arrays.placement_cost[arrays.class_of[group], node]
@@ -97,7 +97,7 @@ def group_cost(arrays: ProblemArrays, group: int, node: int) -> float:
 def sharing_cost(
     arrays: ProblemArrays, state: SolutionState, group: int, node: int, departing: int
 ) -> float:
-    """Return what *group* costs on *node* for those of its groups that are there."""
+    """Return the cost of *group* for sharing *node* with members of its sets."""
     cost = 0.0
     for i in range(arrays.group_set_start[group], arrays.group_set_start[group + 1]):
         group_set = arrays.sets_of_group[i]
@@ -116,7 +116,7 @@ def sharing_cost(
 def most_moved_change(
     arrays: ProblemArrays, state: SolutionState, group: int, change: int
 ) -> int:
-    """Return how much more is moved of the group with most moved."""
+    """Return the change of the largest number of displaced members of a set."""
     most = state.counters[MOST_MOVED]
     after = most
     leaders = 0

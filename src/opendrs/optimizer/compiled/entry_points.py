@@ -1,4 +1,4 @@
-"""All compiled functions of the search, and how to compile them beforehand."""
+"""Entry points of the compiled search, and their compilation in advance."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ FUNCTIONS: tuple[CompiledFunction[..., Any], ...] = (
 
 
 def compilations() -> Iterator[tuple[CompiledFunction[..., Any], Callable[[], None]]]:
-    """Yield each function, and what compiles it.
+    """Yield each entry point with a function that compiles it.
 
-    Arguments of a small problem stand for all others: compiled code depends on their
-    types alone.
+    Compiled code depends only on the types of the arguments, so those of a small
+    problem are used.
     """
     column = np.zeros(1, np.int64)
     problem = Problem(

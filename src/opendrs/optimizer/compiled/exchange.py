@@ -1,8 +1,7 @@
-"""Who travels is exchanged for others, within budgets; compiled.
+"""Exchange moves within budgets; compiled.
 
-Where budgets bind, hardly any single move is left: each further one asks for another
-to be taken back. So both are made at once: one who is away goes home, and another
-leaves.
+If budgets bind, hardly any single move is feasible. So both moves are made at once: a
+displaced group returns, and another one leaves.
 """
 
 from __future__ import annotations
@@ -19,27 +18,25 @@ from opendrs.optimizer.compiled.proposals import random_float, random_index
 from opendrs.optimizer.problem import Indices
 from opendrs.optimizer.problem_arrays import COST, NONE, ProblemArrays, SolutionState
 
-UPDATE_INTERVAL = 100  # changes between two temperatures
-# How often each kind of change is drawn, added up; the rest is another who leaves from
-# elsewhere to elsewhere.
-MOVE_AWAY = 0.05  # one more leaves
-MOVE_HOME = 0.08  # one goes home
-CHANGE_TARGET = 0.23  # one goes elsewhere
-SWAP_TARGETS = 0.35  # two who are away change targets
-REPLACE_SAME_TARGET = 0.5  # another leaves the same home for the same target
-REPLACE_NEW_TARGET = 0.65  # another leaves the same home for elsewhere
-REPLACE_AT_TARGET = 0.8  # another leaves its home for the same target
+UPDATE_INTERVAL = 100  # moves between two temperature changes
+MOVE_AWAY = 0.05  # a candidate leaves
+MOVE_HOME = 0.08  # a displaced group returns
+CHANGE_TARGET = 0.23  # a displaced group changes its target
+SWAP_TARGETS = 0.35  # two displaced groups exchange targets
+REPLACE_SAME_TARGET = 0.5  # a group leaves from the same origin to the same target
+REPLACE_NEW_TARGET = 0.65  # a group leaves from the same origin to another target
+REPLACE_AT_TARGET = 0.8  # a group leaves from another origin to the same target
 
 
 class DisplacedGroups(NamedTuple):
-    """Who is away, and who might be.
+    """Displaced groups, and candidates to leave.
 
     Attributes:
-        displaced: Units that are not at their origin, as many as `displaced_count` says; shape (G,).
-        slot: Where among them each unit is, or NONE; shape (G,).
-        displaced_count: How many they are; shape (1,).
-        candidates: Units that would gain most, were they to leave.
-        targets: Where units go.
+        displaced: Displaced groups, in the first `displaced_count` places; shape (G,).
+        slot: Place of each group in `displaced`, or NONE; shape (G,).
+        displaced_count: Number of displaced groups; shape (1,).
+        candidates: Groups that gain most by leaving.
+        targets: Targets of groups that leave.
     """
 
     displaced: Indices
@@ -50,12 +47,12 @@ class DisplacedGroups(NamedTuple):
 
 
 class BudgetStage(NamedTuple):
-    """A stretch of the schedule.
+    """A stage of the schedule.
 
     Attributes:
-        iterations: How many changes are tried.
-        start_temperature: The temperature in the beginning.
-        end_temperature: The temperature at the end.
+        iterations: Number of moves to evaluate.
+        start_temperature: Temperature at the start.
+        end_temperature: Temperature at the end.
     """
 
     iterations: int
@@ -64,15 +61,15 @@ class BudgetStage(NamedTuple):
 
 
 class ExchangeMove(NamedTuple):
-    """A unit goes to a target, and another goes to a third node.
+    """A move of one group, and of another one to a third node.
 
     Attributes:
-        group: The unit; NONE where the draw came to nothing.
-        target: Where it goes.
-        other: The other; NONE where there is none.
-        third: Where that one goes.
-        chained: Whether the target is where the other was. If not, the two have no
-            node in common.
+        group: First group; NONE if the draw failed.
+        target: Target of the first group.
+        other: Second group, or NONE.
+        third: Target of the second group.
+        chained: True if the first group moves to the node of the second. Otherwise the
+            two moves have no node in common.
     """
 
     group: int
@@ -86,7 +83,7 @@ class ExchangeMove(NamedTuple):
 def propose_exchange(
     arrays: ProblemArrays, state: SolutionState, displaced: DisplacedGroups
 ) -> ExchangeMove:
-    """Return a change drawn at random."""
+    """Return a random exchange move."""
     kind = random_float(state)
     fresh = displaced.candidates[random_index(state, len(displaced.candidates))]
     target = displaced.targets[random_index(state, len(displaced.targets))]
@@ -114,7 +111,7 @@ def propose_exchange(
 def random_group_at_origin(
     arrays: ProblemArrays, state: SolutionState, home: int
 ) -> int:
-    """Return a unit that is at *home* and belongs there; NONE where the draw fails."""
+    """Return a random group at its origin *home*; NONE if the draw fails."""
     if state.group_count[home] == 0:
         return NONE
     group = state.groups_on[home, random_index(state, state.group_count[home])]
@@ -123,7 +120,7 @@ def random_group_at_origin(
 
 @compiled_inner
 def has_slots(state: SolutionState, change: ExchangeMove) -> bool:
-    """Return whether *change* is one, and its nodes have a place for their units."""
+    """Return True if *change* is a move and its nodes have slots for the groups."""
     group, target, other, third, chained = change
     here, width = state.node_of[group], state.groups_on.shape[1]
     if target == here or state.group_count[target] + 1 >= width:
@@ -140,11 +137,11 @@ def has_slots(state: SolutionState, change: ExchangeMove) -> bool:
 def is_placeable(
     arrays: ProblemArrays, state: SolutionState, change: ExchangeMove
 ) -> bool:
-    """Return whether classes and strict groups let *change* be made."""
+    """Return True if classes and strict sets allow *change*."""
     group, target, other, third, chained = change
     departing = other if chained else NONE
     for turn in range(1 if other == NONE else 2):
-        # Compiled code becomes half as long where the same is asked in one place.
+        # A single call site halves the size of the compiled code.
         if turn == 1:
             group, target, departing = other, third, group if chained else NONE
         if not can_place(arrays, state, group, target, departing):
@@ -156,7 +153,7 @@ def is_placeable(
 def is_affordable(
     arrays: ProblemArrays, state: SolutionState, change: ExchangeMove
 ) -> bool:
-    """Return whether the budgets let *change* be made."""
+    """Return True if the budgets allow *change*."""
     for b in range(len(arrays.budgets)):
         more = budget_change(arrays, state, b, change.group, change.target)
         if change.other != NONE:
@@ -170,11 +167,11 @@ def is_affordable(
 def exchange_delta(
     arrays: ProblemArrays, state: SolutionState, change: ExchangeMove
 ) -> tuple[float, float]:
-    """Return how cost and overfill change with *change*."""
+    """Return the change of cost and overfill of *change*."""
     group, target, other, third, chained = change
     here, there = state.node_of[group], state.node_of[other]
-    second = other if chained else NONE  # who goes as the first comes
-    closed = chained and third == here  # they change places
+    second = other if chained else NONE  # departs from the target of the first
+    closed = chained and third == here  # a swap
     delta, over = 0.0, 0.0
     for turn in range(2 if other == NONE or closed else 4 - chained):
         node, arriving, departing = target, group, second
@@ -210,7 +207,7 @@ def apply_exchange(
     displaced: DisplacedGroups,
     change: ExchangeMove,
 ) -> None:
-    """Make *change*, and keep account of who is away."""
+    """Apply *change* and update the list of displaced groups."""
     group, node = change.group, change.target
     for turn in range(1 if change.other == NONE else 2):
         if turn == 1:
@@ -237,7 +234,7 @@ def anneal_exchanges(
     displaced: DisplacedGroups,
     stage: BudgetStage,
 ) -> int:
-    """Try changes while the temperature falls; return how many were made."""
+    """Evaluate moves at falling temperature; return the number accepted."""
     made = 0
     temperature = stage.start_temperature
     cooling = (stage.end_temperature / stage.start_temperature) ** (

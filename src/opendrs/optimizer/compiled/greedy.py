@@ -1,4 +1,4 @@
-"""The best move, and the best after it, in compiled code."""
+"""Greedy selection of shifts by gain per price; compiled."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from opendrs.optimizer.compiled.moves import (
 from opendrs.optimizer.problem import Floats, Indices, Mask
 from opendrs.optimizer.problem_arrays import NONE, ProblemArrays, SolutionState
 
-BLOCK_SIZE = 256  # units among which the best is kept
+BLOCK_SIZE = 256  # groups per block, of which the best score is kept
 
 
 class ShiftQueue(NamedTuple):
-    """What is looked at first.
+    """Groups in the order in which their shifts are evaluated.
 
     Attributes:
-        price: What moving each unit costs; shape (G,), positive.
-        score: What each unit is taken to gain for its price, or more; found out when
-            it comes to it, since moves seldom leave more to gain for others.
-        block_best: The best score of each block; kept up to date.
-        targets: Where units of wide classes go.
-        is_narrow: Which classes have so few nodes that their units look at all.
+        price: Price of moving each group; shape (G,), positive.
+        score: Upper estimate of the gain per price of each group; shape (G,). It is
+            evaluated lazily, since a move rarely increases the gain of others.
+        block_best: Best score of each block.
+        targets: Targets of groups of wide placement classes.
+        is_narrow: Placement classes with so few nodes that all of them are evaluated.
     """
 
     price: Floats
@@ -41,7 +41,7 @@ class ShiftQueue(NamedTuple):
 def best_shift(
     arrays: ProblemArrays, state: SolutionState, group: int, queue: ShiftQueue
 ) -> tuple[float, int]:
-    """Return the gain of the best move of *group*, and where to; NONE without any."""
+    """Return the gain of the best shift of *group*, and its target or NONE."""
     gain, best_target = 0.0, NONE
     everywhere = queue.is_narrow[arrays.class_of[group]]
     count = len(state.group_count) if everywhere else len(queue.targets)
@@ -60,7 +60,7 @@ def best_shift(
 
 @compiled_inner
 def refresh_block(score: Floats, top: Floats, block: int) -> None:
-    """Find the best score of a block anew."""
+    """Recompute the best score of a block."""
     best = 0.0
     for group in range(block * BLOCK_SIZE, min((block + 1) * BLOCK_SIZE, len(score))):
         best = max(best, score[group])
@@ -81,7 +81,7 @@ def best_block(top: Floats) -> int:
 def greedy_shifts(
     arrays: ProblemArrays, state: SolutionState, queue: ShiftQueue, max_moves: int
 ) -> int:
-    """Make the moves that gain most for their price, up to *max_moves*; say how many."""
+    """Make up to *max_moves* shifts by gain per price; return their number."""
     score, top = queue.score, queue.block_best
     for block in range(len(top)):
         refresh_block(score, top, block)
@@ -98,7 +98,7 @@ def greedy_shifts(
         refresh_block(score, top, block)
         if target == NONE or score[group] < top[best_block(top)]:
             continue
-        score[group] = 0.0  # who has moved stays, and so does who may not
+        score[group] = 0.0  # each group is shifted at most once
         refresh_block(score, top, block)
         if can_move(arrays, state, group, target, NONE, NONE):
             apply_move(arrays, state, group, target)

@@ -1,7 +1,7 @@
 """Feasibility, cost change and application of a move; compiled.
 
-A group joins a node and another may leave it: two nodes change, and their sets. Capacity
-is not part of feasibility: the overfill of a move is returned along with its cost.
+A group joins a node and another may leave it: two nodes change, and their sets.
+Capacity is not part of feasibility; the overfill of a move is returned with its cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from opendrs.optimizer.problem_arrays import (
 
 @compiled_inner
 def is_allowed(arrays: ProblemArrays, group: int, node: int) -> bool:
-    """Return whether *group* can be on *node*, whatever else is there."""
+    """Return True if *group* can ever run on *node*."""
     home = node == arrays.origin[group]
     return bool(home or arrays.fits[arrays.fit_row[group], node])
 
@@ -37,7 +37,7 @@ def is_allowed(arrays: ProblemArrays, group: int, node: int) -> bool:
 def can_place(
     arrays: ProblemArrays, state: SolutionState, group: int, node: int, departing: int
 ) -> bool:
-    """Return whether class, size and strict groups let *group* onto *node*."""
+    """Return True if class, size and strict sets allow *group* on *node*."""
     if not is_allowed(arrays, group, node):
         return False
     origin = arrays.origin[group]
@@ -61,7 +61,7 @@ def can_place(
 def count_set_move(
     arrays: ProblemArrays, state: SolutionState, group: int, source: int, target: int
 ) -> None:
-    """Carry the move of *group* into the counts of its groups."""
+    """Add the move of *group* to the counts of its sets."""
     origin = arrays.origin[group]
     change = int(target != origin) - int(source != origin)
     old_location, new_location = arrays.location[source], arrays.location[target]
@@ -90,10 +90,10 @@ def count_set_move(
 def satisfies_spread(
     arrays: ProblemArrays, state: SolutionState, group: int, before: int, after: int
 ) -> bool:
-    """Return whether the groups of *group* are spread and near as they must be.
+    """Return True if the sets of *group* have the required spread and neighbors.
 
-    Looks at the neighbourhoods of the nodes *before* and *after*, to be asked once the
-    move is counted.
+    Only the neighborhoods of the nodes *before* and *after* are checked. The move must
+    already be counted.
     """
     for i in range(arrays.group_set_start[group], arrays.group_set_start[group + 1]):
         group_set = arrays.sets_of_group[i]
@@ -134,7 +134,7 @@ def satisfies_spread(
 def budget_change(
     arrays: ProblemArrays, state: SolutionState, budget: int, group: int, target: int
 ) -> float:
-    """Return how much more of *budget* is spent when *group* goes to *target*."""
+    """Return the change of the use of *budget* when *group* moves to *target*."""
     origin = arrays.origin[group]
     change = int(target != origin) - int(state.node_of[group] != origin)
     return float(change * arrays.budget_weights[budget, group])
@@ -149,7 +149,7 @@ def within_budgets(
     other: int,
     third: int,
 ) -> bool:
-    """Return whether the budgets let *group* go to *target*, and *other* to *third*."""
+    """Return True if budgets allow *group* to *target* and *other* to *third*."""
     for b in range(len(arrays.budgets)):
         more = budget_change(arrays, state, b, group, target)
         if other != NONE:
@@ -168,7 +168,7 @@ def can_move(
     other: int,
     third: int,
 ) -> bool:
-    """Return whether groups and budgets let *group* to *target*, *other* to *third*.
+    """Return True if sets and budgets allow *group* to *target*, *other* to *third*.
 
     *other* may be NONE.
     """
@@ -191,7 +191,7 @@ def can_move(
 def shift_group_delta(
     arrays: ProblemArrays, state: SolutionState, group: int, target: int
 ) -> float:
-    """Return how cost changes when *group* goes to *target*, but for that of nodes."""
+    """Return the cost change of a shift without the cost of nodes."""
     source = state.node_of[group]
     delta = group_cost(arrays, group, target) - group_cost(arrays, group, source)
     if arrays.has_anti_affinity:
@@ -210,10 +210,7 @@ def shift_group_delta(
 def arrival_delta(
     arrays: ProblemArrays, state: SolutionState, group: int, target: int
 ) -> tuple[float, float]:
-    """Return how cost and overfill change when *group* goes to *target*.
-
-    What its source costs afterwards is left out.
-    """
+    """Return the change of cost and overfill of a shift without the source."""
     source = state.node_of[group]
     delta = shift_group_delta(arrays, state, group, target)
     delta -= state.node_cost[target] + state.node_cost[source]
@@ -226,10 +223,10 @@ def arrival_delta(
 def shift_delta(
     arrays: ProblemArrays, state: SolutionState, group: int, target: int, most: float
 ) -> tuple[float, float]:
-    """Return how cost and overfill change when *group* goes to *target*.
+    """Return the change of cost and overfill of a shift.
 
-    Where both together are more than *most*, infinity may be told instead: no node
-    costs less than nothing, so what the target costs may tell enough.
+    If the sum exceeds *most*, the result may be infinity. The cost of a node is never
+    negative, so the target alone may exclude the move.
     """
     delta, over = arrival_delta(arrays, state, group, target)
     if delta + over > most:
@@ -243,9 +240,10 @@ def shift_delta(
 def chain_group_delta(
     arrays: ProblemArrays, state: SolutionState, group: int, other: int, third: int
 ) -> float:
-    """Return how cost changes when *group* drives *other* away, but for that of nodes.
+    """Return the cost change of an ejection without the cost of nodes.
 
-    Of group moves, only what each unit changes by itself is counted.
+    Of the change of the most displaced set, only the group that changes the count is
+    used.
     """
     here, there = state.node_of[group], state.node_of[other]
     delta = group_cost(arrays, group, there) - group_cost(arrays, group, here)
@@ -275,10 +273,10 @@ def chain_delta(
     third: int,
     most: float,
 ) -> tuple[float, float]:
-    """Return how cost and overfill change when *group* drives *other* to *third*.
+    """Return the change of cost and overfill when *group* ejects *other* to *third*.
 
-    Where *third* is the node of *group*, the two change places. Where both together are
-    more than *most*, infinity may be told instead.
+    If *third* is the node of *group*, the move is a swap. If the sum exceeds *most*,
+    the result may be infinity.
     """
     here, there = state.node_of[group], state.node_of[other]
     delta = chain_group_delta(arrays, state, group, other, third)
@@ -305,7 +303,7 @@ def chain_delta(
 
 @compiled_inner
 def add_to_node(state: SolutionState, group: int, node: int) -> None:
-    """Put *group* on the list of *node*."""
+    """Add *group* to the list of *node*."""
     at = state.group_count[node]
     state.groups_on[node, at] = group
     state.slot[group] = at
@@ -314,7 +312,7 @@ def add_to_node(state: SolutionState, group: int, node: int) -> None:
 
 @compiled_inner
 def remove_from_node(state: SolutionState, group: int, node: int) -> None:
-    """Take *group* off the list of *node*."""
+    """Remove *group* from the list of *node*."""
     last = state.group_count[node] - 1
     moved = state.groups_on[node, last]
     at = state.slot[group]
@@ -327,7 +325,7 @@ def remove_from_node(state: SolutionState, group: int, node: int) -> None:
 def apply_move(
     arrays: ProblemArrays, state: SolutionState, group: int, target: int
 ) -> None:
-    """Move *group* to *target*, whatever that breaks, and keep all sums."""
+    """Move *group* to *target* without checks, and update all sums."""
     source = state.node_of[group]
     origin = arrays.origin[group]
     cost = group_cost(arrays, group, target) - group_cost(arrays, group, source)

@@ -1,4 +1,4 @@
-"""Moves drawn at random; compiled."""
+"""Random proposals of moves; compiled."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from opendrs.optimizer.compiled.compiler import compiled_inner
 from opendrs.optimizer.compiled.moves import is_allowed
 from opendrs.optimizer.problem_arrays import NONE, ProblemArrays, SolutionState
 
-MAX_ATTEMPTS = 32  # draws after which a unit that hardly fits anywhere is left
+MAX_ATTEMPTS = 32  # draws of a target for a group that fits on few nodes
 
 
 class ProposalWeights(NamedTuple):
-    """Which moves are tried, how often.
+    """Probabilities of the kinds of moves.
 
     Attributes:
-        swap: The part of the moves that exchange two units.
-        home: The part of the others that take a unit back to its origin.
-        ejection: The part of the others that drive a unit from the target.
-        drift: How much units are drawn home while it is hot, in temperatures. There
-            are many nodes to go to and one to come from, so heat alone fills what
-            moving uses up (transient resources, budgets) with moves of no worth.
+        swap: Probability of a swap.
+        home: Otherwise: probability that a displaced group returns.
+        ejection: Otherwise: probability of ejecting a group from the target.
+        drift: Preference for moves home at high temperatures, in temperatures. There
+            are many targets and one origin, so heat alone would fill transient
+            resources and budgets with worthless moves.
     """
 
     swap: float
@@ -32,10 +32,9 @@ class ProposalWeights(NamedTuple):
 
 
 class ProposedMove(NamedTuple):
-    """A unit goes to a target, and drives another from there to a third node.
+    """A shift of a group, and the ejection of another from the target to a third node.
 
-    The other is NONE where nobody is driven away, the target NONE where the draw came
-    to nothing.
+    `other` is NONE without ejection, `target` is NONE if the draw failed.
     """
 
     group: int
@@ -57,7 +56,7 @@ def random_float(state: SolutionState) -> float:
 
 @compiled_inner
 def random_index(state: SolutionState, count: int) -> int:
-    """Return a random number below *count*."""
+    """Return a random integer in [0, count)."""
     return int(random_float(state) * count)
 
 
@@ -65,7 +64,7 @@ def random_index(state: SolutionState, count: int) -> int:
 def random_similar_group(
     arrays: ProblemArrays, state: SolutionState, group: int
 ) -> int:
-    """Return another unit, more often than not one of about the size of *group*."""
+    """Return a random group, preferably of a size similar to *group*."""
     offset = 2.0 * random_float(state) - 1.0
     at = arrays.size_rank[group] + int(
         offset * offset * offset * len(arrays.size_order)
@@ -77,13 +76,13 @@ def random_similar_group(
 
 @compiled_inner
 def has_slot(state: SolutionState, node: int) -> bool:
-    """Return whether the list of *node* has room for a unit more."""
+    """Return True if the list of *node* has a slot for one more group."""
     return bool(state.group_count[node] + 1 < state.groups_on.shape[1])
 
 
 @compiled_inner
 def random_allowed_node(arrays: ProblemArrays, state: SolutionState, group: int) -> int:
-    """Return another node where *group* can be; NONE where none is found soon."""
+    """Return another node that allows *group*, or NONE after too many draws."""
     for _ in range(MAX_ATTEMPTS):
         node = random_index(state, len(state.group_count))
         if node != state.node_of[group] and is_allowed(arrays, group, node):
@@ -95,7 +94,7 @@ def random_allowed_node(arrays: ProblemArrays, state: SolutionState, group: int)
 def propose_swap(
     arrays: ProblemArrays, state: SolutionState, group: int
 ) -> ProposedMove:
-    """Return *group* and another that can change places with it."""
+    """Return a swap of *group* with another group that both nodes allow."""
     source = state.node_of[group]
     for _ in range(MAX_ATTEMPTS // 4):
         other = random_similar_group(arrays, state, group)
@@ -113,7 +112,7 @@ def propose_swap(
 def propose_move(
     arrays: ProblemArrays, state: SolutionState, weights: ProposalWeights
 ) -> ProposedMove:
-    """Return a move drawn at random."""
+    """Return a random move."""
     group = int(arrays.movable[random_index(state, len(arrays.movable))])
     if random_float(state) < weights.swap:
         return propose_swap(arrays, state, group)

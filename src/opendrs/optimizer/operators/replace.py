@@ -1,4 +1,4 @@
-"""One who is away goes home, and another leaves: what that gains in a small cluster."""
+"""Replacements in a small cluster: a displaced group returns, another one leaves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opendrs.optimizer.problem import Floats, Indices, Mask
 
 
 class ReplaceMove(NamedTuple):
-    """Who goes home, and who leaves for where instead."""
+    """A displaced group that returns, and a group that leaves for a target instead."""
 
     returning: int
     group: int
@@ -21,16 +21,19 @@ class ReplaceMove(NamedTuple):
 def best_replacements(
     table: ShiftTable, min_gain: float, max_count: int
 ) -> list[ReplaceMove]:
-    """Return what seems to gain most, best first, if it is more than *min_gain*.
+    """Return the replacements with the largest estimated gain above *min_gain*.
 
-    For two moves together evenness is a quadratic form, so what they gain is right
-    where nothing else changes; who would only fit, or only keep a rule, once the other
-    has gone home is passed over. So all that are returned may be made.
+    The imbalance cost of two moves is a quadratic form, so the estimate is exact if no
+    other cost changes. Moves that become feasible only after the other group has
+    returned are not considered; every returned replacement is feasible.
 
     Args:
-        table: Where units are.
-        min_gain: What must be gained.
-        max_count: How many to return.
+        table: Current assignment.
+        min_gain: Gain to exceed.
+        max_count: Most replacements to return.
+
+    Returns:
+        Replacements, the largest gain first.
     """
     returning = np.flatnonzero(table.is_displaced)
     returning = returning[table.can_shift[table.problem.origin[returning], returning]]
@@ -56,10 +59,10 @@ def best_replacements(
 def _replacement_deltas(
     table: ShiftTable, returning: Indices, more: Floats
 ) -> tuple[Floats, Indices]:
-    """Return what it costs more that each leaves for the best target, and that target.
+    """Return the cost change of the best departure per return, and its target.
 
-    That is where it would go anyhow, or what one of *returning* leaves, but never the home
-    of that; both shapes are (len(back), G).
+    The target is the best one without the return, or the node that the displaced group
+    leaves, but not the origin of that group. Both shapes are (returning, G).
     """
     here, home = (
         table.node_of[returning][:, None],
@@ -82,9 +85,9 @@ def _replacement_deltas(
 
 
 def _interaction(table: ShiftTable, returning: Indices, nodes: Indices) -> Floats:
-    """Return what each unit costs more on *nodes* beside one of *returning*.
+    """Return the additional cost of each group on *nodes* next to *returning*.
 
-    (x + y)^2 - x^2 - y^2 = 2 x y.
+    From (x + y)^2 - x^2 - y^2 = 2 x y.
     """
     costs = table.node_costs
     demand = table.problem.demand[:, costs.balanced_resources]
@@ -93,7 +96,7 @@ def _interaction(table: ShiftTable, returning: Indices, nodes: Indices) -> Float
 
 
 def _within_budgets(table: ShiftTable, returning: Indices) -> Mask:
-    """Return who may leave when one of *returning* goes home; shape (len(back), G)."""
+    """Return the groups that may leave when *returning* return; (returning, G)."""
     affordable = np.ones((len(returning), len(table.is_displaced)), np.bool_)
     for measure, spent, most in zip(
         table.problem.budget_weights, table.spent, table.budgets, strict=True

@@ -1,6 +1,6 @@
-"""What each move of a small cluster would gain, kept up to date move by move.
+"""Cost changes of all shifts in a small cluster, updated move by move.
 
-A shift changes two nodes. So only their columns are worked out anew.
+A shift changes two nodes, so only their rows are recomputed.
 """
 
 from __future__ import annotations
@@ -12,37 +12,36 @@ import numpy as np
 from opendrs.optimizer.evaluation import loads
 from opendrs.optimizer.node_cost import NodeCostTable
 from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
+from opendrs.optimizer.problem_arrays import CAPACITY_SLACK
 
-CAPACITY_SLACK = (
-    1e-12  # relative; sums of the same amounts in another order differ by less
-)
 COPIED_ARRAYS = (
-    "node_of", "is_displaced", "load", "node_cost", "sharing_cost", "set_count", "can_shift", "_arrived_set_count",
-    "_arrived_count", "_arrival_delta", "_departure_delta",
+    "node_of", "is_displaced", "load", "node_cost", "sharing_cost", "set_count",
+    "can_shift", "_arrived_set_count", "_arrived_count", "_arrival_delta",
+    "_departure_delta",
 )  # fmt: skip
 
 
 class ShiftTable:
-    """Where units are, and what each move would change.
+    """Current assignment and the cost change of each shift.
 
     Attributes:
-        problem: What is to be solved.
-        node_costs: What nodes cost with what load.
-        node_of: The node of each unit; shape (G,).
-        load: What each node bears; shape (N, R).
-        node_cost: What each node costs; shape (N,).
-        sharing_cost: What is paid for sharing each node; shape (N,).
-        is_displaced: Whether each unit is away from its origin; shape (G,).
-        spent: Of each budget; shape (B,).
-        budgets: The budgets, with room for rounding; shape (B,).
-        limit: The capacities, with room for rounding; shape (N, R).
-        placement_cost: What each unit costs on each node by itself; shape (N, G).
-        is_allowed: Where each unit may be, as far as its class says; shape (N, G).
-        can_shift: Which shift may be made, budgets apart; shape (N, G).
-        member: Which unit is in which group, as 1 or 0; shape (G, K).
-        strict: The same of groups whose units must stand apart; shape (G, K).
-        weighted: The same, times what it costs to share a node; shape (G, K).
-        set_count: How many units of each group are on each node; shape (K, N).
+        problem: Problem to solve.
+        node_costs: Cost of nodes as a function of their load.
+        node_of: Node of each group; shape (G,).
+        load: Load of each node; shape (N, R).
+        node_cost: Cost of the load of each node; shape (N,).
+        sharing_cost: Cost of groups that share each node; shape (N,).
+        is_displaced: Groups that are not at their origin; shape (G,).
+        spent: Use of each budget; shape (B,).
+        budgets: Budgets with slack for rounding; shape (B,).
+        limit: Capacities with slack for rounding; shape (N, R).
+        placement_cost: Cost of each group alone on each node; shape (N, G).
+        is_allowed: Nodes that the placement class allows, and the origin; shape (N, G).
+        can_shift: Feasible shifts, budgets ignored; shape (N, G).
+        member: Membership of each group in each set, 1 or 0; shape (G, K).
+        strict: Membership in strict sets; shape (G, K).
+        weighted: Membership times the cost of sharing a node; shape (G, K).
+        set_count: Members of each set on each node; shape (K, N).
     """
 
     def __init__(self, problem: Problem, node_of: Indices) -> None:
@@ -85,7 +84,7 @@ class ShiftTable:
         self._refresh(nodes)
 
     def copy(self) -> ShiftTable:
-        """Return the same once more, to be changed by itself."""
+        """Return an independent copy."""
         duplicate = copy(self)
         for name in COPIED_ARRAYS:
             setattr(duplicate, name, getattr(self, name).copy())
@@ -93,12 +92,12 @@ class ShiftTable:
 
     @property
     def total_cost(self) -> float:
-        """What the assignment costs."""
+        """Total cost of the assignment."""
         placement = self.placement_cost[self.node_of, self._group_indices].sum()
         return float(self.node_cost.sum() + self.sharing_cost.sum() + placement)
 
     def move(self, *moves: tuple[int, int]) -> None:
-        """Move units to nodes; each is a unit and its target."""
+        """Move groups to nodes; each argument is a group and its target."""
         nodes = {target for _, target in moves}
         for group, target in moves:
             nodes.add(int(self.node_of[group]))
@@ -106,7 +105,7 @@ class ShiftTable:
         self._refresh(np.array(list(nodes)))
 
     def _apply(self, group: int, target: int) -> None:
-        """Move *group* to *target*, whatever that changes for others."""
+        """Move *group* to *target* without updating cost changes."""
         source, home = int(self.node_of[group]), int(self.problem.origin[group])
         demand, member = self.problem.demand[group], self.member[group]
         self.load[source] -= demand
@@ -126,27 +125,24 @@ class ShiftTable:
         self.node_of[group] = target
 
     def shift_deltas(self) -> Floats:
-        """Return what each shift of a unit to a node would cost more; shape (N, G).
-
-        Whether it may be made is not looked at.
-        """
+        """Return the cost change of each shift, feasible or not; shape (N, G)."""
         groups, here = self._group_indices, self.node_of
         own = self._departure_delta[here, groups] - self.placement_cost[here, groups]
         delta: Floats = self._arrival_delta + own
         return delta
 
     def within_budgets(self) -> Mask:
-        """Return which units the budgets let go elsewhere than home; shape (G,)."""
+        """Return the groups that the budgets allow to leave; shape (G,)."""
         affordable = np.ones(len(self.is_displaced), np.bool_)
         for measure, spent, most in zip(
             self.problem.budget_weights, self.spent, self.budgets, strict=True
         ):
-            # Only who leaves home spends more.
+            # Only a group that leaves its origin uses more of a budget.
             affordable &= self.is_displaced | (spent + measure <= most) | (measure <= 0)
         return affordable
 
     def _refresh(self, nodes: Indices) -> None:
-        """Work out anew what it would change to join *nodes*, and to leave them."""
+        """Recompute the cost of joining and of leaving *nodes*."""
         load = self.load[nodes]
         self.node_cost[nodes] = cost = self.node_costs.cost(load, nodes)
         with_group = self.node_costs.cost_with_each_group(load, nodes)
@@ -154,7 +150,7 @@ class ShiftTable:
         self._arrival_delta[nodes] = with_group[:, 0] + self.placement_cost[nodes]
         self._departure_delta[nodes] = with_group[:, 1]
         home = self._is_home[nodes]
-        # Who comes home to where nobody else has come may find it as it was.
+        # A node without arrivals may hold what it held at the origin, even if full.
         fits = (self._demand <= (self.limit[nodes] - load).T[:, :, None]).all(axis=0)
         fits |= home & (self._arrived_count[nodes] == 0)[:, None]
         if len(self.set_count):
@@ -165,14 +161,14 @@ class ShiftTable:
         self.can_shift[nodes] = fits
 
     def _separated(self, nodes: Indices, home: Mask) -> Mask:
-        """Return who meets nobody on *nodes* it must stand apart from; (nodes, G)."""
+        """Return the groups without a conflicting group on *nodes*; (nodes, G)."""
         others = np.minimum(self.set_count[:, nodes], 1).T @ self.strict.T
         arrived = np.minimum(self._arrived_set_count[:, nodes], 1).T @ self.strict.T
         separated: Mask = np.where(home, arrived, others) == 0
         return separated
 
     def _refresh_sharing(self, nodes: Indices) -> None:
-        """Work out what it costs to share *nodes* with others of a group."""
+        """Recompute the cost of sharing *nodes* within a set."""
         count = self.set_count[:, nodes].T
         first, others = np.minimum(count, 1), np.maximum(count - 1, 0)
         self._arrival_delta[nodes] += first @ self.weighted.T

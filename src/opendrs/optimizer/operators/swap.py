@@ -1,7 +1,7 @@
-"""Two moves at once in a small cluster: swaps, and one who leaves for one who returns.
+"""Swaps of two groups in a small cluster.
 
-What evenness gains by them is a quadratic form, worked out for all pairs at once. What
-else they change is looked at for those only that gain most by it.
+The imbalance gain of a swap is a quadratic form, evaluated for all pairs at once. All
+other costs are computed only for the pairs with the largest imbalance gain.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from opendrs.optimizer.operators.shift import ShiftTable
 from opendrs.optimizer.problem import Floats, Indices, Mask
 
-CHUNK_SIZE = 64  # pairs that are looked at closely at once
+CHUNK_SIZE = 64  # pairs whose exact cost is computed at once
 
 
 class SwapMove(NamedTuple):
-    """What a swap gains, and who changes places; no gain where there is none."""
+    """Two groups that exchange nodes, and the gain; gain 0 and groups -1 for none."""
 
     gain: float
     group: int
@@ -25,7 +25,7 @@ class SwapMove(NamedTuple):
 
 
 def best_swap(table: ShiftTable, min_gain: float) -> SwapMove:
-    """Return the swap that gains most, if it gains more than *min_gain*."""
+    """Return the swap with the largest gain above *min_gain*."""
     best = SwapMove(min_gain, -1, -1)
     rows, every = _first_groups(table), np.arange(len(table.is_displaced))
     needs_exact = _needs_exact_delta(table)
@@ -61,11 +61,11 @@ def best_swap(table: ShiftTable, min_gain: float) -> SwapMove:
 
 
 def _one_sided_delta(table: ShiftTable, groups: Indices, others: Indices) -> Floats:
-    """Return what changes on the nodes of *groups* with *others* there; (others, units).
+    """Return the cost change on the nodes of *groups* by *others*; (others, groups).
 
-    Of evenness, and of what *groups* cost by themselves on the nodes of *others*. What
-    the node bears more is x = b - a, which costs s x^2 + p x more: as a product of
-    what is known of a and what is known of b, s b^2 + (p - 2 s a) b + (s a - p) a.
+    It includes the imbalance cost and the placement cost of *groups* on the nodes of
+    *others*. The load of a node changes by x = b - a, at the cost s x^2 + p x. This is
+    a product of terms of a and terms of b: s b^2 + (p - 2 s a) b + (s a - p) a.
     """
     costs, here, there = table.node_costs, table.node_of[groups], table.node_of[others]
     demand = table.problem.demand[:, costs.balanced_resources]
@@ -84,9 +84,9 @@ def _one_sided_delta(table: ShiftTable, groups: Indices, others: Indices) -> Flo
 
 
 def _first_groups(table: ShiftTable) -> Indices:
-    """Return units one of which is in each swap that the budgets let be made.
+    """Return groups of which every swap within the budgets has at least one.
 
-    Where they do not let two more leave, these are the ones that have left.
+    If no two further groups may leave, these are the displaced groups.
     """
     for measure, spent, most in zip(
         table.problem.budget_weights, table.spent, table.budgets, strict=True
@@ -98,10 +98,10 @@ def _first_groups(table: ShiftTable) -> Indices:
 
 
 def _needs_exact_delta(table: ShiftTable) -> Mask:
-    """Return which units may gain more than evenness by a swap; shape (G,).
+    """Return the groups whose swaps may gain more than balance; shape (G,).
 
-    Those whose node pays for more than unevenness, who share a node with whom they
-    should not, and who prefer company.
+    They run on a node with overload or excess, share a node at a cost, or have a
+    negative cost of sharing.
     """
     problem = table.problem
     over = np.maximum(table.load - problem.capacity, 0) * problem.overload_weight
@@ -117,7 +117,7 @@ def _needs_exact_delta(table: ShiftTable) -> Mask:
 def _better_swap(
     table: ShiftTable, groups: Indices, others: Indices, best: SwapMove
 ) -> SwapMove:
-    """Return the best of these swaps, if it is better than *best*."""
+    """Return the best of these swaps if it is better than *best*."""
     delta = swap_deltas(table, groups, others)
     index = int(delta.argmin())
     if -delta[index] > best.gain:
@@ -126,7 +126,7 @@ def _better_swap(
 
 
 def swap_deltas(table: ShiftTable, groups: Indices, others: Indices) -> Floats:
-    """Return what each swap would cost more; inf where it may not be made."""
+    """Return the cost change of each swap; inf if it is not feasible."""
     problem = table.problem
     here, there = table.node_of[groups], table.node_of[others]
     more = problem.demand[others] - problem.demand[groups]
@@ -158,14 +158,14 @@ def swap_deltas(table: ShiftTable, groups: Indices, others: Indices) -> Floats:
 
 
 def _sharing_cost(table: ShiftTable, groups: Indices) -> Floats:
-    """Return what each of *groups* pays for sharing its node."""
+    """Return the cost of sharing its node for each of *groups*."""
     others = table.set_count[:, table.node_of[groups]].T > 1
     paid: Floats = (table.weighted[groups] * others).sum(axis=1)
     return paid
 
 
 def swaps_within_budgets(table: ShiftTable, groups: Indices, others: Indices) -> Mask:
-    """Return which of these swaps the budgets let be made."""
+    """Return the swaps that the budgets allow."""
     problem = table.problem
     here, there = table.node_of[groups], table.node_of[others]
     first = (there != problem.origin[groups]).astype(int) - table.is_displaced[groups]

@@ -1,4 +1,14 @@
-"""A search that can be stopped at any moment and has its best assignment ready."""
+"""Simulated annealing with shifts, swaps and ejection chains.
+
+Capacity limits are soft during the search: each limit of each node has a penalty that
+grows while it is exceeded and decays otherwise. The best solution is available at any
+time.
+
+Source:
+    Kirkpatrick, Gelatt and Vecchi, Optimization by simulated annealing, Science 220
+    (1983).
+    Glover, Ejection chains, reference structures and alternating path methods (1996).
+"""
 
 from __future__ import annotations
 
@@ -23,53 +33,49 @@ if TYPE_CHECKING:
     from opendrs.optimizer.compiled.annealing import AnnealingStage
 
 
-SAMPLE_SIZE = 2000  # moves looked at to learn what moves cost
-INITIAL_TEMPERATURE = 1.0  # the first temperature, of what moves change the cost by
+SAMPLE_SIZE = 2000  # random moves that determine the mean cost change
+INITIAL_TEMPERATURE = 1.0  # relative to the mean cost change of random moves
 
-INITIAL_TEMPERATURE_WITH_DRIFT = (
-    2.0  # where units are drawn home, so that early moves are taken back
-)
+# The same with a drift home, which undoes early moves.
+INITIAL_TEMPERATURE_WITH_DRIFT = 2.0
 
-
-# And of that, where there are few moves for each unit: all would not come down in time.
+# Factor for runs with few moves per group, which would otherwise end too hot.
 SHORT_RUN_FACTOR, SHORT_RUN = 0.4, 5_000
-MAX_COOLING = 1e-3  # the last temperature, of the first, where there are few units
+MAX_COOLING = 1e-3  # Highest ratio of the final to the initial temperature.
 
-FINAL_TEMPERATURE = (
-    1.0  # and times the units, as what is left of heat is so much for each of them
-)
+# That ratio times the number of groups: residual disorder adds up.
+FINAL_TEMPERATURE = 1.0
 
-STAGE_SIZE = 20_000  # moves in a leg of the schedule
-THREADED_STAGE_SIZE = 400_000  # where several threads begin and end together
-UPDATE_INTERVAL = 100  # and at least between two looks at who is overfull
+STAGE_SIZE = 20_000  # moves of a stage of the schedule
+# moves of a stage that several threads start and end together
+THREADED_STAGE_SIZE = 400_000
+UPDATE_INTERVAL = 100  # fewest moves between two updates of the penalties
 
-
-# What overfill costs at first, of all else that drawn moves change: in searches of so
-# many moves a node, and in shorter ones, which would not come back from overfull nodes.
+# Initial penalties relative to the mean cost change: for runs with more than LONG_RUN
+# moves per node, and for shorter ones, which could not recover from overfull nodes.
 LONG_RUN = 20_000
 LOW_PENALTY, HIGH_PENALTY = 0.3, 100.0
-PENALTY_GROWTH = 100.0  # logarithm of how much dearer it can become in all the time
-MAX_PENALTY_STEP = log(2.0)  # and in one step
-PENALTY_DECAY = 0.03  # how much more slowly than dearer it becomes cheaper, at first
+PENALTY_GROWTH = 100.0  # logarithm of the largest growth during the whole search
+MAX_PENALTY_STEP = log(2.0)  # logarithm of the largest growth per update
+PENALTY_DECAY = 0.03  # initial rate of decay relative to growth
 
 
 class AnnealingSearch:
-    """Look for assignments that cost less, some iterations at a time.
+    """Simulated annealing by shifts, swaps and ejections.
 
-    Simulated annealing by shifts, swaps and ejections. The same problem, seed and
-    calls give the same solutions. A caller who has a clock runs small portions and says
-    how much of the time is gone; one who has none runs a number of iterations. `best`
-    is always feasible and never costs more than the start.
+    The same problem, seed and calls give the same solution. Callers with a clock run
+    small portions and pass the elapsed fraction of the time; others run a number of
+    iterations. `best` is always feasible and never costs more than the start.
 
     Args:
-        problem: What is to be solved.
-        seed: Where the random numbers begin.
-        start: A feasible assignment to begin with; the origin where it is left out.
-        temperature: The first temperature: the more, the farther the search strays from
-            the start, and the longer it needs. Where it is left out it is part of what
-            drawn moves change the cost by on average.
-        drift: How much units are drawn home while it is hot, in temperatures. Where it
-            is left out: as much as others draw them away, if moving uses something up.
+        problem: Problem to solve.
+        seed: Seed of the random numbers.
+        start: Feasible initial assignment; None is the origin.
+        temperature: Initial temperature. A higher one searches farther from the start
+            and needs more moves. None derives it from the mean cost change of random
+            moves.
+        drift: Preference for moves home at high temperatures, in temperatures. None
+            balances the number of targets if moves use up a resource or budget.
 
     Raises:
         ValueError: The start is not feasible.
@@ -84,7 +90,7 @@ class AnnealingSearch:
         temperature: float | None = None,
         drift: float | None = None,
     ) -> None:
-        # Compiled code is loaded by those who search only: it takes half a second.
+        # Loading compiled code takes half a second, so only searches load it.
         from opendrs.optimizer.compiled import (  # noqa: PLC0415
             annealing,
             proposals,
@@ -114,29 +120,34 @@ class AnnealingSearch:
 
     @property
     def best(self) -> Solution:
-        """The least costly assignment so far."""
+        """Best solution so far."""
         return self._best
 
     @property
+    def exhausted(self) -> bool:
+        """False: annealing can always continue."""
+        return False
+
+    @property
     def progress(self) -> float:
-        """How far it is on its way, in [0, 1]."""
+        """Fraction of the search that is done, in [0, 1]."""
         return self._progress
 
     @property
     def current_cost(self) -> float:
-        """What the assignment in hand costs, and what it is charged for overfill."""
+        """Cost of the current assignment plus its penalties."""
         state = self._state
         return float(state.totals[COST] + state.overfill.sum())
 
     def run(self, iterations: int, progress: float, threads: int = 1) -> Solution:
-        """Look at *iterations* moves, and return the best solution so far.
+        """Evaluate *iterations* moves and return the best solution so far.
 
         Args:
-            iterations: How many moves are tried.
-            progress: The part of the time, in [0, 1], that will be gone when this
-                call returns; the search becomes pickier towards 1.
-            threads: How many work on the assignment at once. More than one do not
-                find the same each time.
+            iterations: Number of moves to evaluate.
+            progress: Fraction of the search, in [0, 1], that is done after this call.
+                The temperature falls with it.
+            threads: Threads that share the assignment. With more than one, results
+                vary.
         """
         if self.iterations == 0:
             self._adapt_to_length(iterations / (progress or 1.0))
@@ -185,7 +196,7 @@ class AnnealingSearch:
         )
 
     def _run_threads(self, stage: AnnealingStage, threads: int) -> None:
-        """Let several threads work on the assignment, each with dice of its own."""
+        """Run one stage in several threads, each with its own random numbers."""
         dice = [self._state.random_state * np.uint64(2 * k + 1) for k in range(threads)]
         states = [self._state._replace(random_state=each) for each in dice]
         with ThreadPoolExecutor(threads) as pool:
@@ -193,14 +204,14 @@ class AnnealingSearch:
         self._state.random_state[:] = states[0].random_state
 
     def _widen_slots(self) -> None:
-        """Make room for more units on a node, when one is more than half full."""
+        """Double the slots per node when a node uses more than half of them."""
         slots = self._state.groups_on
         if 2 * self._state.group_count.max(initial=0) > slots.shape[1]:
             wider = np.concatenate([slots, np.zeros_like(slots)], axis=1)
             self._state = self._state._replace(groups_on=wider)
 
     def _scale_penalties(self) -> float:
-        """Let overfill cost as much as all else that moves change; return how much."""
+        """Scale penalties to the mean cost change of moves; return the latter."""
         change, overfill = self._annealing.mean_move_delta(
             self._arrays, self._state, SAMPLE_SIZE
         )
@@ -209,7 +220,7 @@ class AnnealingSearch:
         return float(change)
 
     def _adapt_to_length(self, moves: float) -> None:
-        """Choose the first temperature and price of overfill for so many moves."""
+        """Set initial temperature and penalties for a run of *moves* moves."""
         problem = self.problem
         if self._adapts_temperature:
             is_short = moves < SHORT_RUN * problem.group_count
@@ -228,12 +239,12 @@ class AnnealingSearch:
         most = int(np.bincount(first, minlength=1).max(initial=0))
         state = empty_state(arrays, seed, 3 * most + 16)
         state.node_of[:] = first
-        state.best[:] = first  # of the best only what has moved since is told
+        state.best[:] = first  # later only groups in the change log are copied
         self._annealing.initialize(self._arrays, state)
         return state
 
     def _store_best(self) -> None:
-        """Take the best assignment over, if it is better than the one so far."""
+        """Store the best assignment of the compiled code if it is better."""
         if self._state.best_cost[0] < self._best.cost:
             assignment = self._state.best.copy()
             total = cost(self.problem, assignment)
@@ -242,7 +253,7 @@ class AnnealingSearch:
 
 
 def _drift(problem: Problem) -> float:
-    """Return how much units are drawn home: as much as others draw them away."""
+    """Return the drift that balances the number of targets, in temperatures."""
     consumes = problem.transient.any() or len(problem.budgets) > 0
     return 0.65 * log(problem.node_count) if consumes else 0.0
 
@@ -250,4 +261,4 @@ def _drift(problem: Problem) -> float:
 def _require_feasible(problem: Problem, assignment: Indices) -> None:
     messages = infeasibilities(problem, assignment)
     if messages:
-        raise ValueError("the assignment is not feasible: " + "; ".join(messages[:3]))
+        raise ValueError("start: infeasible assignment: " + "; ".join(messages[:3]))

@@ -1,10 +1,10 @@
-"""A search for clusters of any size that needs no compiled code.
+"""Search for clusters of any size without compiled code.
 
-Up to some hundred nodes it is `Descent` alone. Larger clusters are divided into blocks
-of nodes, each with its part of the budgets: first are repaired the units whose place
-breaks a rule, on all nodes; then each block is made even by itself. The nodes of a
-block are dealt out by their load, so that each block has its part of full nodes and of
-empty ones; with each round they are dealt out anew.
+Up to some hundred nodes it is `LocalSearch`. Larger clusters are partitioned into
+blocks of nodes, each with a share of the budgets. Groups that violate a rule are first
+moved across all nodes; then each block is balanced by itself. Nodes are dealt to the
+blocks in the order of their load, so that all blocks have similar loads. Each round
+uses another partition.
 
 Source:
     Narayanan et al., Solving large-scale granular resource allocation problems
@@ -30,24 +30,26 @@ from opendrs.optimizer.problem import (
 )
 from opendrs.optimizer.search.local_search import LocalSearch
 
-MAX_UNDIVIDED_SIZE = 300_000  # nodes times units that are looked at at once
-MAX_BLOCK_SIZE = 100_000  # and in a block, as small problems are solved faster
-MAX_ROUNDS = 3  # times nodes are dealt out
+MAX_UNDIVIDED_SIZE = 300_000  # nodes times groups that are searched as a whole
+# nodes times groups of a block; smaller, as it is solved faster
+MAX_BLOCK_SIZE = 100_000
+MAX_ROUNDS = 3  # partitions that are searched
 
 
 class BlockSearch:
-    """Look for assignments that cost less, without compiled code.
+    """Local search in blocks of nodes.
 
-    Like `Descent`, the same problem, start, seed and calls give the same.
+    The same problem, start, seed and calls give the same solution. `best` is always
+    feasible.
 
     Args:
-        problem: What is to be solved. Nodes that stand empty at the start stay so
-            where it costs something to use them.
-        start: A feasible assignment to begin with.
-        seed: Where the random numbers begin.
+        problem: Problem to solve. If using nodes has a cost, nodes without groups at
+            the start stay empty.
+        start: Feasible initial assignment.
+        seed: Seed of the random numbers.
 
     Attributes:
-        exhausted: Whether nothing more can be found.
+        exhausted: True if nothing more can be found.
     """
 
     def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
@@ -62,11 +64,11 @@ class BlockSearch:
 
     @property
     def best(self) -> Solution:
-        """The least costly assignment so far."""
+        """Best solution so far."""
         return self._best
 
     def descend(self) -> Solution:
-        """Go on until no move gains; in large clusters, for one round."""
+        """Apply improving moves until none gains; in large clusters one round."""
         if self._local_search is not None:
             self._store_best(self._local_search.descend().assignment)
         else:
@@ -74,7 +76,7 @@ class BlockSearch:
         return self._best
 
     def run(self, iterations: int, progress: float) -> Solution:
-        """Look at about *iterations* moves, in large clusters at one round of them."""
+        """Evaluate about *iterations* moves; in large clusters run one round."""
         if self.exhausted:
             return self._best
         if self._local_search is not None:
@@ -85,7 +87,7 @@ class BlockSearch:
         return self._best
 
     def _store_best(self, assignment: Indices) -> bool:
-        """Take *assignment* over as the best, and return whether it is."""
+        """Store *assignment* if it is the best; return True if it is."""
         price = cost(self.problem, assignment)
         better = price < self._best.cost
         if better:
@@ -93,7 +95,7 @@ class BlockSearch:
         return better
 
     def _run_round(self) -> None:
-        """Make each block as even as it can be by itself."""
+        """Balance each block by itself."""
         problem, node_of = self._problem, self._best.assignment.copy()
         if self._round == 0:
             self._repair(node_of)
@@ -111,7 +113,7 @@ class BlockSearch:
         self.exhausted = not self._store_best(node_of) or self._round == MAX_ROUNDS
 
     def _blocks(self, node_of: Indices) -> list[Indices]:
-        """Return the nodes of each block: dealt out in the order of their load."""
+        """Return the nodes of each block, dealt in the order of their load."""
         problem = self._problem
         groups = max(problem.group_count / problem.node_count, 1.0)
         size = max(2, int((MAX_BLOCK_SIZE / groups) ** 0.5))
@@ -127,7 +129,7 @@ class BlockSearch:
         return [order[block == each] for each in range(number)]
 
     def _repair(self, node_of: Indices) -> None:
-        """Move units whose place breaks a rule, wherever they may go."""
+        """Move the groups that violate a rule, across all nodes."""
         problem, nodes = self._problem, np.arange(self._problem.node_count)
         misplaced = np.flatnonzero(_misplaced(problem, node_of))
         sets_of_group = problem.group_sets.members.inverse(problem.group_count)
@@ -150,17 +152,16 @@ class BlockSearch:
         movable: Indices,
         share: float,
     ) -> None:
-        """Move some units between some nodes; change *node_of*.
+        """Move some groups between some nodes; change *node_of*.
 
-        Who is away stays there: what a part of the nodes knows of budgets is what is
-        left of them.
+        Displaced groups stay, because the subproblem only has the remaining budgets.
 
         Args:
-            node_of: Where all units are.
-            nodes: The nodes that change.
-            groups: The units on them that matter; others are load.
+            node_of: Node of each group.
+            nodes: Nodes of the subproblem.
+            groups: Groups of the subproblem; all others are base load.
             movable: Those of them that may move.
-            share: The part of what is left of the budgets that may be used.
+            share: Fraction of the remaining budgets that may be used.
         """
         problem = self._problem
         away = node_of != problem.origin
@@ -174,12 +175,12 @@ class BlockSearch:
 
 
 def needs_blocks(problem: Problem) -> bool:
-    """Return whether *problem* is solved in blocks."""
+    """Return True if *problem* is too large to be searched as a whole."""
     return problem.node_count * problem.group_count > MAX_UNDIVIDED_SIZE
 
 
 def _without_unused_nodes(problem: Problem, start: Indices) -> Problem:
-    """Return *problem* where nothing goes to nodes that are to stay empty."""
+    """Return *problem* without moves to nodes that are to stay empty."""
     if not problem.use_cost.any():
         return problem
     used = np.bincount(start, minlength=problem.node_count) > 0
@@ -191,7 +192,7 @@ def _without_unused_nodes(problem: Problem, start: Indices) -> Problem:
 
 
 def _misplaced(problem: Problem, node_of: Indices) -> Mask:
-    """Return which units have a place that costs, or share it with their group."""
+    """Return the groups with a placement cost or a cost of sharing a node."""
     misplaced: Mask = np.zeros(problem.group_count, np.bool_)
     if problem.placement_cost is not None:
         misplaced |= problem.placement_cost[problem.class_of, node_of] > 0
@@ -210,7 +211,7 @@ def _subproblem(
     groups: Indices,
     budgets: Floats,
 ) -> Problem:
-    """Return the problem of these *groups* on these *nodes*; all others stay."""
+    """Return the problem of *groups* on *nodes*; all others are base load."""
     folded = np.ones(problem.group_count, np.bool_)
     folded[groups] = False
     base = problem.base_load.copy()
@@ -240,7 +241,7 @@ def _subproblem(
 
 
 def _subproblem_sets(problem: Problem, groups: Indices) -> GroupSets:
-    """Return the groups of which at least two of *groups* are members."""
+    """Return the sets with at least two members among *groups*."""
     group_sets = problem.group_sets
     place = np.full(problem.group_count, -1)
     place[groups] = np.arange(len(groups))

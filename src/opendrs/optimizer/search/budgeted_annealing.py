@@ -1,8 +1,8 @@
-"""A search within budgets that few moves use up: who travels is exchanged for others.
+"""Simulated annealing with exchange moves, for binding budgets.
 
-Simulated annealing whose changes mostly keep what is spent: another leaves instead of
-who has left, or two who have left change targets. It finds who is to go, where a
-search of single moves is stuck once the budget is used up.
+Most moves keep the use of the budgets constant: a displaced group returns and another
+one leaves, or two displaced groups exchange targets. A search of single moves gets
+stuck once a budget is used up. Capacity limits are hard.
 """
 
 from __future__ import annotations
@@ -14,44 +14,40 @@ from opendrs.optimizer.node_cost import departure_gains, least_loaded_nodes
 from opendrs.optimizer.problem import Indices, Problem
 from opendrs.optimizer.problem_arrays import NONE, empty_state, problem_arrays
 
-START_TEMPERATURE = (
-    0.3  # the first temperature, in what evenness costs a node at the origin
-)
-END_TEMPERATURE = 0.005  # the last one, in what it costs at the best so far
-REFRESH_INTERVAL = (
-    20  # changes for each unit after which it is looked anew at who should leave
-)
-TARGETS = 96  # emptiest nodes, of each kind, to which units go
-RATED_TARGETS = (
-    6  # emptiest nodes, by each resource and all, that are looked at for that
-)
-CANDIDATE_COUNT = (50, 10)  # who may leave: so many, and so many for each who is away
-MIN_TEMPERATURE = 1e-12  # a temperature where all is even
+START_TEMPERATURE = 0.3  # initial temperature, relative to the imbalance cost per node
+# final one, relative to the imbalance cost per node of the best
+END_TEMPERATURE = 0.005
+REFRESH_INTERVAL = 20  # moves per group between two selections of candidates
+TARGETS = 96  # least loaded nodes per criterion that are targets
+RATED_TARGETS = 6  # least loaded nodes per criterion with which candidates are rated
+# candidates to leave: a constant, and a number per displaced group
+CANDIDATE_COUNT = (50, 10)
+MIN_TEMPERATURE = 1e-12  # temperature of a balanced cluster
 
 
 class BudgetedAnnealing:
-    """Look for assignments that cost less within budgets, some iterations at a time.
+    """Simulated annealing within budgets by exchange moves.
 
-    Like `Search`, the same problem, start, seed and calls give the same, and `best` is
-    always feasible. No node becomes overfull on the way.
+    The same problem, start, seed and calls give the same solution. `best` is always
+    feasible. No node exceeds its capacity during the search.
 
     Attributes:
-        problem: What is to be solved.
-        iterations: How many changes have been looked at.
+        problem: Problem to solve.
+        iterations: Number of moves evaluated so far.
         arrays: The problem as compiled code reads it.
-        state: Where units are now, and what that comes to.
-        displaced: Who is away now, and who might be.
+        state: Current assignment and its sums.
+        displaced: Displaced groups, and candidates to leave.
 
     Args:
-        problem: What is to be solved.
-        start: A feasible assignment to begin with.
-        seed: Where the random numbers begin.
-        heat: The first temperature, in what evenness costs a node at the start. Where
-            it is left out, the search is so hot that the start hardly matters.
+        problem: Problem to solve.
+        start: Feasible initial assignment.
+        seed: Seed of the random numbers.
+        heat: Initial temperature relative to the imbalance cost per node at the start.
+            None is so hot that the start hardly matters.
 
     Raises:
-        ValueError: Groups are to be spread, need others, or cost by how many of them
-            move, which is not looked at here.
+        ValueError: Sets have a spread, needs, or a cost per displaced member, which
+            this search does not support.
     """
 
     def __init__(
@@ -62,14 +58,17 @@ class BudgetedAnnealing:
         *,
         heat: float | None = None,
     ) -> None:
-        # Compiled code is loaded by those who search only: it takes half a second.
+        # Loading compiled code takes half a second, so only searches load it.
         from opendrs.optimizer.compiled import (  # noqa: PLC0415
             annealing,
             exchange,
         )
 
         if not _is_supported(problem):
-            raise ValueError("groups may only have to stand apart")
+            raise ValueError(
+                "group_sets: expected only anti-affinity; "
+                "spread, needs and set_move_weight are not supported"
+            )
         self.problem = problem
         self.iterations = 0
         self._kernel = exchange
@@ -77,7 +76,7 @@ class BudgetedAnnealing:
         most = int(np.bincount(start, minlength=1).max(initial=0))
         self.state = empty_state(self.arrays, seed, 4 * most + 64)
         self.state.node_of[:] = start
-        self.state.best[:] = start  # of the best only what has moved since is told
+        self.state.best[:] = start  # later only groups in the change log are copied
         annealing.initialize(self.arrays, self.state)
         away = np.flatnonzero(start != problem.origin)
         slot = np.full(problem.group_count, NONE)
@@ -103,16 +102,21 @@ class BudgetedAnnealing:
 
     @property
     def best(self) -> Solution:
-        """The least costly assignment so far."""
+        """Best solution so far."""
         return self._best
 
+    @property
+    def exhausted(self) -> bool:
+        """False: annealing can always continue."""
+        return False
+
     def run(self, iterations: int, progress: float) -> Solution:
-        """Look at *iterations* changes, and return the best solution so far.
+        """Evaluate *iterations* moves and return the best solution so far.
 
         Args:
-            iterations: How many changes are tried.
-            progress: The part of the time, in [0, 1], that will be gone when this
-                call returns; the search becomes pickier towards 1.
+            iterations: Number of moves to evaluate.
+            progress: Fraction of the search, in [0, 1], that is done after this call.
+                The temperature falls with it.
         """
         if (
             self.iterations - self._refreshed_at
@@ -138,12 +142,12 @@ class BudgetedAnnealing:
         return self._best
 
     def _imbalance_per_node(self, assignment: Indices) -> float:
-        """Return what evenness costs a node on average."""
+        """Return the mean imbalance cost of a node."""
         total = cost_breakdown(self.problem, assignment).imbalance
         return max(total / max(self.problem.node_count, 1), MIN_TEMPERATURE)
 
     def _refresh_candidates(self) -> None:
-        """Find out who should leave, and where to."""
+        """Select the groups that gain most by leaving, and the targets."""
         self._refreshed_at = self.iterations
         problem, load = self.problem, self.state.load
         least, each = CANDIDATE_COUNT
@@ -157,7 +161,7 @@ class BudgetedAnnealing:
         )
 
     def _store_best(self) -> None:
-        """Take the best assignment over, if it is better than the one so far."""
+        """Store the best assignment of the compiled code if it is better."""
         if self.state.best_cost[0] < self._best.cost:
             assignment = self.state.best.copy()
             total = cost(self.problem, assignment)

@@ -1,12 +1,12 @@
 """Initial solution: greedy construction, then vacating whole nodes.
 
-The moves with the greatest gain come first; the gain of a move is divided by its price, a
-power of the part of the budget that it uses up. With the power 0 large groups move
-first, with 1 those with the greatest gain per transferred byte.
+The greedy heuristic makes the move with the largest gain divided by its price, then the
+next. The price is a power of the share of the budget that the move uses. With the power
+0 large groups move first, with 1 those with the largest gain per transferred byte.
 
-A search of single moves does not vacate nodes: the first group that leaves a node frees
-nothing. So nodes are tried one after another, the least loaded first, and their groups
-go where least memory is left, the largest first.
+A search of single moves vacates no nodes, because the first group that leaves a node
+saves nothing. So nodes are vacated one by one, the least loaded first. Their groups go,
+the largest first, to the fullest node that fits (best-fit decreasing).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from opendrs.optimizer.search.local_search import LocalSearch, is_small
 
 
 def vacate_nodes(problem: Problem, start: Indices) -> Indices:
-    """Return *start* with as many nodes emptied as can be, one after another."""
+    """Return *start* with as many nodes vacated as possible, one after another."""
     packer = _NodePacker(problem, start)
     order = np.lexsort((np.arange(problem.node_count), packer.fill_ratio()))
     for node in order.tolist():
@@ -32,16 +32,16 @@ def vacate_nodes(problem: Problem, start: Indices) -> Indices:
 
 
 class _NodePacker:
-    """Where units are while nodes are emptied.
+    """Assignment while nodes are vacated.
 
     Attributes:
-        node_of: The node of each unit; shape (G,).
+        node_of: Node of each group; shape (G,).
     """
 
     def __init__(self, problem: Problem, start: Indices) -> None:
         self.node_of = start.copy()
         self._problem = problem
-        # No node is filled so far that its guests wait for processors.
+        # No node is filled so far that its guests have contention.
         busy = problem.excess_weight > 0
         safe = np.where(busy, problem.safety_capacity, np.inf)
         self._limit = np.minimum(problem.capacity, safe)
@@ -54,12 +54,12 @@ class _NodePacker:
         self._spent: Floats = problem.budget_weights[:, moved].sum(axis=1)
 
     def fill_ratio(self) -> Floats:
-        """Return how full each node is, in its scarcest resource; shape (N,)."""
+        """Return the load of each node in its scarcest resource; shape (N,)."""
         full: Floats = (self._load * self._scale).max(axis=1)
         return full
 
     def vacate(self, node: int) -> None:
-        """Move all units of *node* elsewhere, if all of them find a place."""
+        """Move all groups of *node* elsewhere, or none if one of them fits nowhere."""
         groups = np.flatnonzero(self.node_of == node)
         before = self._load.copy(), self.node_of.copy(), self._spent.copy()
         largest_first = groups[np.argsort(-self._size(groups), kind="stable")]
@@ -77,7 +77,7 @@ class _NodePacker:
         return size
 
     def _best_fit(self, group: int, node: int) -> int | None:
-        """Return the node in use with least room for *group*; None without any."""
+        """Return the fullest used node that fits *group*; None if there is none."""
         problem = self._problem
         there = self._load + problem.demand[group]
         fits: Mask = (there <= self._limit).all(axis=1)
@@ -108,21 +108,22 @@ class _NodePacker:
         self.node_of[group] = target
 
 
-PRICE_EXPONENT = 0.25  # that serves most clusters well
-NARROW_CLASS = 0.5  # the part of the nodes below which a class looks at all of its own
-TARGETS = 20  # nodes that units of other classes look at, of each kind
-MOVES_PER_ROUND = 16  # moves after which these are chosen anew
+PRICE_EXPONENT = 0.25  # Default exponent of the price, which suits most clusters.
+# fraction of the nodes below which groups of a class try all of them
+NARROW_CLASS = 0.5
+TARGETS = 20  # targets of groups of other classes, per criterion
+MOVES_PER_ROUND = 16  # moves after which these targets are selected again
 
 
 def initial_solution(
     problem: Problem, exponent: float = PRICE_EXPONENT, *, plain: bool
 ) -> Indices:
-    """Return a plan to begin with, in which nodes may have been emptied too.
+    """Return an initial assignment, with vacated nodes if that costs less.
 
     Args:
-        problem: What is to be solved.
-        exponent: How much the price of a move counts; the plain search does without.
-        plain: Whether large problems are solved without compiled code.
+        problem: Problem to solve.
+        exponent: Exponent of the price of a move; the plain search ignores it.
+        plain: True to solve large problems without compiled code.
     """
     if not problem.group_count:
         return problem.origin
@@ -139,8 +140,8 @@ def initial_solution(
 
 
 def greedy_solution(problem: Problem, exponent: float = PRICE_EXPONENT) -> Indices:
-    """Return an assignment that is feasible, and costs no more than the origin."""
-    # Compiled code is loaded by those who search only.
+    """Return a feasible assignment that costs at most as much as the origin."""
+    # Loading compiled code takes half a second, so only searches load it.
     from opendrs.optimizer.compiled import greedy  # noqa: PLC0415
     from opendrs.optimizer.compiled.annealing import initialize  # noqa: PLC0415
     from opendrs.optimizer.compiled.compiler import pack_arrays  # noqa: PLC0415
@@ -169,7 +170,7 @@ def greedy_solution(problem: Problem, exponent: float = PRICE_EXPONENT) -> Indic
 
 
 def _budget_share(problem: Problem) -> Floats:
-    """Return the part of the budgets that each unit uses up; at least a little."""
+    """Return the share of the budgets that each group uses; positive, shape (G,)."""
     if not len(problem.budgets):
         share = problem.demand.max(axis=1, initial=0.0)
     else:

@@ -1,9 +1,10 @@
-"""A search in which moving has a price, until the budget itself binds.
+"""Lagrangian relaxation of budgets.
 
-A search that has to keep within a budget all the time is stuck where each further move
-asks for another to be taken back. With a price it goes on: moves must gain more than
-they cost, and the price is sought at which they use the budget up, as Lagrange would.
-Then who travels is exchanged for others, and at last all moves are tried again.
+A search within a binding budget gets stuck, because each further move requires that
+another one is undone. Here a price per unit of budget, a Lagrange multiplier, replaces
+the budget. The price is adjusted until the moves that are worth it use up the budget.
+Exchange moves within the budget follow, and finally a search of all moves within the
+budget.
 """
 
 from __future__ import annotations
@@ -14,39 +15,34 @@ import numpy as np
 
 from opendrs.optimizer.evaluation import Solution, cost, cost_breakdown
 from opendrs.optimizer.problem import Floats, Indices, Problem
-from opendrs.optimizer.search.annealing import AnnealingSearch
-from opendrs.optimizer.search.block_search import BlockSearch
 from opendrs.optimizer.search.budgeted_annealing import BudgetedAnnealing
 from opendrs.optimizer.search.initial_solution import initial_solution
-from opendrs.optimizer.search.local_search import LocalSearch, is_small
+from opendrs.optimizer.search.local_search import is_small
+from opendrs.optimizer.search.method import SearchMethod
 from opendrs.optimizer.search.selection import start_search
 
-PRICING_END = 0.5  # the part of the work until which the price is sought
-EXCHANGE_END = 0.8  # and until which who travels is exchanged
-EXCHANGE_TEMPERATURE = 0.05  # of that search, in what evenness costs a node then
-PRICE_EXPONENT = 0.5  # how much the price of a move counts in the first plan
-BINDING_USE = 0.7  # the part of a budget that the best moves use up where it may bind
+PRICING_END = 0.5  # progress up to which multipliers are adjusted
+EXCHANGE_END = 0.8  # progress up to which exchange moves are searched
+EXCHANGE_TEMPERATURE = 0.05  # of that phase, relative to the imbalance cost per node
+PRICE_EXPONENT = 0.5  # exponent of the price in the greedy initial solution
+BINDING_USE = 0.7  # use of a budget by the unbudgeted solution from which it may bind
 
-BUDGET_TARGET = (
-    0.995  # the part of a budget that is to be used up: the rest is found later
-)
+BUDGET_TARGET = 0.995  # use of a budget to aim at; the last phase finds the rest
 
-PRICE_STEP_EXPONENT = (
-    2.0  # how much more a price must be where more than the budget is moved
-)
+PRICE_STEP_EXPONENT = 2.0  # exponent of the relative use in the multiplier update
 
 
 class LagrangianSearch:
-    """Look for assignments that cost less within budgets, some iterations at a time.
+    """Search within budgets by Lagrangian relaxation.
 
-    Like `Search`, the same problem, start, seed and calls give the same, and `best` is
-    always feasible.
+    The same problem, start, seed and calls give the same solution. `best` is always
+    feasible.
 
     Args:
-        problem: What is to be solved.
-        start: A feasible assignment to begin with.
-        seed: Where the random numbers begin.
-        plain: Whether large problems are solved without compiled code.
+        problem: Problem to solve.
+        start: Feasible initial assignment.
+        seed: Seed of the random numbers.
+        plain: True to solve large problems without compiled code.
     """
 
     def __init__(
@@ -66,27 +62,32 @@ class LagrangianSearch:
             for each in (problem.origin, unbudgeted_solution)
         )
         moved = np.maximum(self._budget_use(unbudgeted_solution), np.finfo(float).tiny)
-        # As of a spring: the nearer to the end, the less there is to gain.
+        # The marginal gain is taken to fall linearly with the budget that is used.
         left = np.maximum(1 - BUDGET_TARGET * problem.budgets / moved, 0.1)
         bounded = moved > BINDING_USE * problem.budgets
         self._multipliers = bounded * max(before - after, 1e-9) / moved * left
         self._phase_begin, self._phase_end = 0.0, PRICING_END
         priced = self._relaxed_problem()
-        self._search: AnnealingSearch | LocalSearch | BlockSearch | BudgetedAnnealing
         start = initial_solution(priced, PRICE_EXPONENT, plain=plain)
-        self._search = start_search(priced, start, seed, plain=plain)
+        self._search: SearchMethod = start_search(priced, start, seed, plain=plain)
 
     @property
     def best(self) -> Solution:
-        """The least costly assignment so far."""
+        """Best solution so far."""
         return self._best
 
+    @property
+    def exhausted(self) -> bool:
+        """False: the phases of the search depend on progress alone."""
+        return False
+
     def run(self, iterations: int, progress: float) -> Solution:
-        """Look at *iterations* moves, and return the best solution so far.
+        """Evaluate *iterations* moves and return the best solution so far.
 
         Args:
-            iterations: How many moves are tried.
-            progress: The part of all the work, in [0, 1], that is done after it.
+            iterations: Number of moves to evaluate.
+            progress: Fraction of the whole search, in [0, 1], that is done after this
+                call.
         """
         if progress <= PRICING_END:
             self._search.run(iterations, 1.0)
@@ -101,10 +102,8 @@ class LagrangianSearch:
         self._store_best(self._search.best.assignment)
         return self._best
 
-    def _budgeted_search(
-        self, end: float
-    ) -> AnnealingSearch | LocalSearch | BlockSearch | BudgetedAnnealing:
-        """Return the search that keeps within the budgets until *end* of the work."""
+    def _budgeted_search(self, end: float) -> SearchMethod:
+        """Return the search within budgets for the phase that ends at *end*."""
         start = self._best.assignment
         if end < 1.0 and not (self._plain or is_small(self.problem)):
             return BudgetedAnnealing(
@@ -113,7 +112,7 @@ class LagrangianSearch:
         return start_search(self.problem, start, self._seed, plain=self._plain)
 
     def _update_multipliers(self) -> None:
-        """Keep what was found if it is better, and go on with other prices."""
+        """Store the solution if it is better, and adjust the multipliers."""
         assignment = self._search.best.assignment
         moved = self._budget_use(assignment)
         if (moved <= self.problem.budgets).all():
@@ -126,13 +125,13 @@ class LagrangianSearch:
         )
 
     def _store_best(self, assignment: Indices) -> None:
-        """Take *assignment* over as the best, if it is."""
+        """Store *assignment* if it is the best."""
         total = cost(self.problem, assignment)
         if total < self._best.cost:
             self._best = Solution(assignment.copy(), total)
 
     def _budget_use(self, assignment: Indices) -> Floats:
-        """Return what *assignment* moves of each measure."""
+        """Return the use of each budget by *assignment*; shape (B,)."""
         away = assignment != self.problem.origin
         moved: Floats = self.problem.budget_weights[:, away].sum(axis=1)
         return moved

@@ -1,8 +1,16 @@
-"""A search for small clusters, which needs no compiled code.
+"""Iterated local search by steepest descent, for small clusters.
 
-To load the compiler takes longer than to look at all moves of ten nodes. So here all
-shifts of a unit are looked at at once, all swaps of two, and within budgets one who
-leaves for each who returns; and the best is made, until none is left that gains.
+The search evaluates all shifts at once in NumPy, all swaps, and within budgets all
+replacements. It applies the best one until none gains. Loading the compiler would take
+longer than evaluating all moves of ten nodes, so no compiled code is used.
+
+In a local optimum, one to four displaced groups return and another group is shifted
+(ruin and recreate). The search continues from the result if its cost is near the best.
+
+Source:
+    Lourenço, Martin and Stützle, Iterated local search (2003).
+    Schrimpf et al., Record breaking optimization results using the ruin and recreate
+    principle (2000).
 """
 
 from __future__ import annotations
@@ -17,23 +25,20 @@ from opendrs.optimizer.operators.shift import ShiftTable
 from opendrs.optimizer.operators.swap import best_swap
 from opendrs.optimizer.problem import Indices, Problem
 
-MAX_SMALL_SIZE = 4000  # nodes times units up to which this is quicker
-MAX_PAIRS = 160_000  # swaps that are looked at at once, at most
-STEP_COST = 650  # a step takes as long as so many moves, however few it looks at
-VECTOR_SPEEDUP = 48  # as long as one takes by itself, so many are looked at at once
-CANDIDATES = 2  # replacements that seem to gain are looked at closely
-MAX_RETURNS = 4  # units that go home by chance at once, at most
-ACCEPTED_INCREASE = (
-    0.1  # of what evenness costs: what costs so much more is near the best
-)
-RESTART_PROBABILITY = (
-    0.1  # where it costs more: how often it is begun at the best again
-)
-MIN_RELATIVE_GAIN = 1e-9  # of the cost at first: what gains less is rounding
+MAX_SMALL_SIZE = 4000  # nodes times groups up to which this search is faster
+MAX_PAIRS = 160_000  # most swaps that are evaluated at once
+STEP_COST = 650  # fixed cost of a step, in evaluated moves
+VECTOR_SPEEDUP = 48  # moves evaluated at once in the time of a single one
+CANDIDATES = 2  # replacements whose exact gain is computed
+MAX_RETURNS = 4  # most groups that a perturbation returns
+ACCEPTED_INCREASE = 0.1  # of the imbalance cost: a cost within this is near the best
+# of restarting at the best solution when the cost is not near it
+RESTART_PROBABILITY = 0.1
+MIN_RELATIVE_GAIN = 1e-9  # of the initial cost: smaller gains are rounding
 
 
 def is_small(problem: Problem) -> bool:
-    """Return whether *problem* is small, and of the kind that is searched here."""
+    """Return True if *problem* is small and has only terms of `LocalSearch`."""
     return (
         problem.node_count * problem.group_count <= MAX_SMALL_SIZE
         and problem.group_count**2 <= MAX_PAIRS
@@ -48,22 +53,18 @@ def is_small(problem: Problem) -> bool:
 
 
 class LocalSearch:
-    """Make the best shift, replacement or swap, and so on, until none gains.
+    """Iterated local search by shifts, replacements and swaps.
 
-    Then some who are away go home and others leave, and it is tried from there, and
-    gone on with what that comes to, if it is little worse than the best: Lourenco,
-    Martin and Stuetzle, Iterated local search (2003); Schrimpf et al., Record breaking
-    optimization results using the ruin and recreate principle (2000). Like `Search`,
-    the same problem, start, seed and calls give the same.
+    The same problem, start, seed and calls give the same solution. `best` is always
+    feasible.
 
     Args:
-        problem: What is to be solved, of the kind of which `is_small` is. What it costs
-            to use nodes is passed over.
-        start: A feasible assignment to begin with.
-        seed: Where the random numbers begin.
+        problem: Problem to solve; `is_small` holds. The cost of using nodes is ignored.
+        start: Feasible initial assignment.
+        seed: Seed of the random numbers.
 
     Attributes:
-        exhausted: Whether no move gains, and none may be made by chance.
+        exhausted: True if no move gains and no perturbation is possible.
     """
 
     def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
@@ -75,27 +76,26 @@ class LocalSearch:
         self._min_gain = MIN_RELATIVE_GAIN * abs(cost(problem, problem.origin)) + 1e-15
         self._best = Solution(start.copy(), self._table.total_cost)
         self._accepted_increase = self._acceptance_limit()
-        self._best_table = self._start_table = (
-            self._table.copy()
-        )  # the best, and what is kicked
+        # Tables of the best solution, and of the start of the next perturbation.
+        self._best_table = self._start_table = self._table.copy()
         self._evaluated = 0
         self._tries_swaps = problem.group_count**2 <= MAX_PAIRS
 
     @property
     def best(self) -> Solution:
-        """The least costly assignment so far."""
+        """Best solution so far."""
         return self._best
 
     def descend(self) -> Solution:
-        """Go on until no move gains."""
+        """Apply improving moves until none gains, and return the best solution."""
         while self._step():
             pass
         self._store_best()
         return self._best
 
     def run(self, iterations: int, progress: float) -> Solution:
-        """Look at about *iterations* moves, and return the best solution so far."""
-        del progress  # there is nothing to cool
+        """Evaluate about *iterations* moves and return the best solution so far."""
+        del progress  # there is no temperature
         end = self._evaluated + iterations
         while self._evaluated < end and not self.exhausted:
             if not self._step():
@@ -107,10 +107,10 @@ class LocalSearch:
         return self._best
 
     def _step(self) -> bool:
-        """Make a move that gains; return whether there is one.
+        """Apply an improving move; return True if there was one.
 
-        All swaps take long to look at: that is done only near the best, and not where
-        there are many units.
+        Evaluating all swaps is slow. It is done only near the best solution, and not
+        for many groups.
         """
         return (
             self._shift()
@@ -119,7 +119,7 @@ class LocalSearch:
         )
 
     def _shift(self, tabu: Sequence[int] = ()) -> bool:
-        """Make the best shift of who is not *tabu*, if it gains."""
+        """Apply the best shift of a group that is not *tabu*, if it gains."""
         table = self._table
         self._count_evaluations(table.can_shift.size)
         delta = np.where(
@@ -134,7 +134,7 @@ class LocalSearch:
         return True
 
     def _replace(self) -> bool:
-        """Let one go home, and another leave, where that gains."""
+        """Apply the best replacement, if it gains."""
         table = self._table
         self._count_evaluations(
             int(table.is_displaced.sum()) * self.problem.group_count
@@ -149,7 +149,7 @@ class LocalSearch:
         return False
 
     def _swap(self) -> bool:
-        """Let those two change places that gain most by it, if any do."""
+        """Apply the best swap, if it gains."""
         table = self._table
         self._count_evaluations(self.problem.group_count**2)
         swap = best_swap(table, self._min_gain)
@@ -160,11 +160,11 @@ class LocalSearch:
         return True
 
     def _count_evaluations(self, moves: int) -> None:
-        """Count a look at so many moves at once."""
+        """Count the evaluation of *moves* moves at once."""
         self._evaluated += STEP_COST + moves // VECTOR_SPEEDUP
 
     def _store_best(self) -> None:
-        """Take what stands over as the best, if it is."""
+        """Store the current solution if it is the best."""
         if self._best.cost - self._table.total_cost > self._min_gain:
             node_of = self._table.node_of.copy()
             self._best = Solution(node_of, cost(self.problem, node_of))
@@ -172,32 +172,32 @@ class LocalSearch:
             self._accepted_increase = self._acceptance_limit()
 
     def _acceptance_limit(self) -> float:
-        """Return what may cost more than the best, to be near it."""
+        """Return the cost above the best up to which a solution is near it."""
         return (
             ACCEPTED_INCREASE
             * cost_breakdown(self.problem, self._best.assignment).imbalance
         )
 
     def _is_near_best(self) -> bool:
-        """Return whether what stands is little worse than the best."""
+        """Return True if the current cost is near the best."""
         return self._table.total_cost - self._best.cost <= self._accepted_increase
 
     def _accept(self) -> None:
-        """Go on from what stands, if it is near the best."""
+        """Choose the start of the next perturbation."""
         if self._is_near_best():
             self._start_table = self._table
         elif self._random.random() < RESTART_PROBABILITY:
             self._start_table = self._best_table
 
     def _perturb_best(self) -> bool:
-        """Kick the best; return whether any of it was moved."""
+        """Perturb the best solution; return True if a group was moved."""
         self._start_table = self._best_table
         return self._perturb()
 
     def _perturb(self) -> bool:
-        """Let some go home, and others leave; return whether any was moved.
+        """Perturb the start and descend; return True if a group was moved.
 
-        One leaves by chance, and the best after it.
+        Some displaced groups return, a random group leaves, and then the best ones.
         """
         self._table = self._start_table.copy()
         tabu = self._return_some()
@@ -207,7 +207,7 @@ class LocalSearch:
         return shifted or len(tabu) > 0
 
     def _return_some(self) -> list[int]:
-        """Let one or some go home by chance; return who did."""
+        """Return random displaced groups to their origin; return these groups."""
         table, origin = self._table, self.problem.origin
         chosen = self._random.permutation(np.flatnonzero(table.is_displaced)).tolist()
         returned = []
@@ -220,7 +220,7 @@ class LocalSearch:
         return returned
 
     def _shift_randomly(self) -> bool:
-        """Shift a unit by chance; return whether any may be shifted."""
+        """Apply a random shift; return True if there was a feasible one."""
         table = self._table
         possible = np.flatnonzero(table.can_shift & table.within_budgets())
         if not len(possible):

@@ -1,10 +1,10 @@
-"""Which of two searches plans a large cluster.
+"""Choice between the compiled and the plain search for large clusters.
 
-The compiled search finds better plans, but has to be compiled once on a machine. The
-plain search needs no compiler. Small clusters are always planned by the plain one.
+The compiled search finds better plans but must be compiled once per machine. The plain
+search needs no compiler. Small clusters always use the plain search.
 
-Whether compiled code is at hand is not looked up here: a program registers a function
-that knows. Without one, the compiled search is used, and compiled when it is needed.
+Programs register a provider of compiled code. Without one, the compiled search is used
+and compiled on first use.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from opendrs.optimizer.problem import Indices, Problem
 from opendrs.optimizer.search.annealing import AnnealingSearch
 from opendrs.optimizer.search.block_search import BlockSearch
 from opendrs.optimizer.search.local_search import LocalSearch, is_small
+from opendrs.optimizer.search.method import SearchMethod
 
 CompiledCodeProvider = Callable[[bool], bool]
 _providers: list[CompiledCodeProvider] = []
 
 
 class SearchKind(StrEnum):
-    """Which search to use."""
+    """Search to use for large clusters."""
 
     AUTO = "auto"
     COMPILED = "compiled"
@@ -31,22 +32,22 @@ class SearchKind(StrEnum):
 
 
 def register_compiled_code(provider: CompiledCodeProvider | None) -> None:
-    """Let *provider* make compiled code available; None: the process compiles.
+    """Register the provider of compiled code; None removes it.
 
     Args:
-        provider: Called before each large search. Its argument says whether compiled
-            code is required; it returns whether it is available.
+        provider: Called before each large search. Its argument is True if compiled code
+            is required; it returns True if compiled code is available.
     """
     _providers[:] = [] if provider is None else [provider]
 
 
 def has_compiled_code_provider() -> bool:
-    """Return whether a provision was registered."""
+    """Return True if a provider is registered."""
     return bool(_providers)
 
 
 def select_search(kind: SearchKind) -> SearchKind:
-    """Return which search plans a large cluster now: compiled or plain."""
+    """Return the search to use now for a large cluster: compiled or plain."""
     if kind is SearchKind.PLAIN:
         return kind
     required = kind is SearchKind.COMPILED
@@ -54,15 +55,14 @@ def select_search(kind: SearchKind) -> SearchKind:
     return SearchKind.COMPILED if required or available else SearchKind.PLAIN
 
 
-WARM_START_TEMPERATURE = (
-    0.1  # the first temperature, in what is left to be mended of a node
-)
+# initial temperature, relative to the remaining cost per node
+WARM_START_TEMPERATURE = 0.1
 
 
 def start_search(
     problem: Problem, start: Indices, seed: int, *, plain: bool
-) -> AnnealingSearch | LocalSearch | BlockSearch:
-    """Return the search that goes on from *start*, a good assignment."""
+) -> SearchMethod:
+    """Return the search from a good assignment *start* that suits the size."""
     if is_small(problem):
         return LocalSearch(problem, start, seed)
     if plain:

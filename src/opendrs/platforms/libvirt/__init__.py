@@ -1,4 +1,4 @@
-"""Clusters of libvirt hosts; the library itself is loaded when first needed."""
+"""Platform adapter for libvirt hosts; the library is loaded on first use."""
 
 from opendrs.platforms.libvirt.platform import LibvirtPlatform as LibvirtPlatform
 from opendrs.platforms.libvirt.settings import LibvirtSettings as LibvirtSettings

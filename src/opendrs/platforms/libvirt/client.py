@@ -1,8 +1,8 @@
-"""Connections to libvirt hosts, with a deadline for each call; libvirt-python is loaded on first use.
+"""Connections to libvirt hosts with a timeout; libvirt-python is loaded on first use.
 
-libvirt's calls block as long as the network lets them, which for a dead host is
-minutes. So each runs in a thread of its own, which is abandoned when the deadline
-passes: it holds nothing that the next call needs.
+Calls of libvirt block until the network fails, which takes minutes for a dead host.
+Each call therefore runs in a separate thread, which is abandoned after the timeout.
+An abandoned thread holds no lock that the next call needs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def open_connection(node: NodeId, uri: str) -> RawConnection:
 
     Raises:
         ConfigurationError: libvirt cannot use the URI, or is not installed.
-        PlatformError: The host cannot be reached, or refuses.
+        PlatformError: The host is unreachable, or denies access.
     """
     try:
         return load_library().open(uri)
@@ -43,14 +43,20 @@ def open_connection(node: NodeId, uri: str) -> RawConnection:
 
 @dataclass(slots=True)
 class _CachedConnection:
-    """A connection that is kept, and used by one thread at a time."""
+    """A connection that is reused, by one thread at a time."""
 
     lock: Lock = field(default_factory=Lock)
     connection: RawConnection = None
 
 
 class LibvirtConnection:
-    """One hypervisor host."""
+    """Connection to one hypervisor host.
+
+    Args:
+        node: The node.
+        uri: The connection URI.
+        timeout: Timeout of each call in seconds.
+    """
 
     def __init__(self, node: NodeId, uri: str, timeout: float) -> None:
         self.node = node
@@ -59,12 +65,12 @@ class LibvirtConnection:
         self._cached = _CachedConnection()
 
     def query(self, call: Callable[[RawConnection], T]) -> T:
-        """Return the answer to *call*.
+        """Return the result of *call*, which receives the raw connection.
 
         Raises:
             ConfigurationError: libvirt cannot use the URI, or is not installed.
-            PlatformUnavailableError: The host did not answer in time.
-            PlatformError: The host said that it cannot or will not.
+            PlatformUnavailableError: The host is unreachable, or the call timed out.
+            PlatformError: The host reported another error.
         """
         cached = self._cached
         future = start_thread(lambda: self._query(cached, call))
@@ -73,7 +79,7 @@ class LibvirtConnection:
         except TimeoutError:
             self._cached = _CachedConnection()
             raise PlatformUnavailableError(
-                f"{self.node} did not answer within {self._timeout:g} s"
+                f"{self.node}: timeout after {self._timeout:g} s"
             ) from None
 
     def _query(
@@ -87,21 +93,21 @@ class LibvirtConnection:
             except load_library().libvirtError as error:
                 libvirt_error = error_details(error)
                 if is_unreachable(libvirt_error):
-                    cached.connection = None  # the next question opens another
+                    cached.connection = None  # the next call opens another one
                 raise platform_error(self.node, libvirt_error) from None
 
 
 def query_all(
     hosts: Mapping[NodeId, LibvirtConnection], call: Callable[[LibvirtConnection], T]
 ) -> tuple[dict[NodeId, T], dict[NodeId, PlatformError]]:
-    """Ask all *hosts* together.
+    """Run *call* on all *hosts* in parallel.
 
     Returns:
-        The answers, and the errors of those that cannot be reached now.
+        The results, and the errors of unreachable hosts.
 
     Raises:
         ConfigurationError: A URI cannot be used, or libvirt is not installed.
-        PlatformError: A host was reached and did not do what was asked.
+        PlatformError: A reachable host reported an error.
     """
     futures = {node: start_thread(partial(call, host)) for node, host in hosts.items()}
     responses: dict[NodeId, T] = {}
@@ -114,14 +120,14 @@ def query_all(
     return responses, unreachable_hosts
 
 
-# libvirt-python has no types; what leaves this package is typed.
+# libvirt-python has no types; the public functions of this package do.
 RawConnection: TypeAlias = Any
 RawDomain: TypeAlias = Any
 
 
 @cache
 def load_library() -> ModuleType:
-    """Return the module libvirt, silenced.
+    """Return the module `libvirt`, without its error output.
 
     Raises:
         ConfigurationError: It is not installed.
@@ -130,24 +136,24 @@ def load_library() -> ModuleType:
         module = import_module("libvirt")
     except ImportError as error:
         raise ConfigurationError(
-            "the libvirt platform needs libvirt-python, which is not there: "
-            "make libvirt, or pip install '.[libvirt]', in a checkout of opendrs",
-            "it is built from source and needs a compiler and libvirt's headers; "
-            "on Debian: apt-get install gcc pkg-config python3-dev libvirt-dev",
+            "libvirt: libvirt-python is not installed; run make libvirt, or "
+            "pip install '.[libvirt]', in a checkout of opendrs",
+            "libvirt: the build needs a compiler and the libvirt headers; on Debian "
+            "run apt-get install gcc pkg-config python3-dev libvirt-dev",
         ) from error
     except SystemError as error:  # in a process that has changed its user
-        raise ConfigurationError(f"libvirt cannot be loaded: {error}") from error
-    # By default libvirt writes each error to stderr as well as raising it.
+        raise ConfigurationError(f"libvirt: cannot be loaded: {error}") from error
+    # By default libvirt also writes each error to standard error.
     module.registerErrorHandler(_ignore_error, None)
     return module
 
 
 def _ignore_error(*_: object) -> None:
-    """Take note of an error that libvirt also raises."""
+    """Ignore an error that libvirt also raises."""
 
 
 def error_details(error: Exception) -> LibvirtError:
-    """Return what a libvirtError says."""
+    """Return the details of a libvirtError."""
     raw_error: Any = error
     return LibvirtError(
         code=raw_error.get_error_code() or 0,

@@ -1,7 +1,8 @@
-"""What libvirt's errors mean.
+"""Classification of libvirt errors.
 
-The numbers are those of libvirt's `virErrorNumber` and `virErrorDomain`; the
-messages were recorded from libvirt 9.0.
+Source:
+    The codes are those of `virErrorNumber` and `virErrorDomain`. The messages were
+    recorded from libvirt 9.0.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from opendrs.errors import (
 
 
 class ErrorCode(IntEnum):
-    """The kinds of error that matter here (virErrorNumber)."""
+    """Error codes that are distinguished here (virErrorNumber)."""
 
     INTERNAL_ERROR = 1
     NO_SUPPORT = 3
@@ -49,7 +50,7 @@ class ErrorCode(IntEnum):
 
 
 class ErrorDomain(IntEnum):
-    """The parts of libvirt that matter here (virErrorDomain)."""
+    """Components of libvirt that are distinguished here (virErrorDomain)."""
 
     RPC = 7
     REMOTE = 13
@@ -58,13 +59,13 @@ class ErrorDomain(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LibvirtError:
-    """What libvirt said.
+    """An error that libvirt raised.
 
     Attributes:
-        code: Kind of error, a `Code` or another number.
-        domain: Part of libvirt that failed, a `Source` or another number.
-        errno: The system's error number for a system error.
-        message: libvirt's words.
+        code: The error code, an `ErrorCode` or another number.
+        domain: The component that failed, an `ErrorDomain` or another number.
+        errno: The errno of a system error.
+        message: The message of libvirt.
     """
 
     code: int
@@ -110,25 +111,25 @@ def opening_error(node: str, error: LibvirtError) -> OpenDRSError:
     invalid_uri = error.code in {ErrorCode.NO_CONNECT, ErrorCode.INVALID_ARG}
     if invalid_uri or error.domain == ErrorDomain.URI:
         return ConfigurationError(
-            f"nodes.{node}: libvirt cannot use this URI: {_single_line(error.message)}"
+            f"nodes.{node}: URI not accepted by libvirt: {_single_line(error.message)}"
         )
     return platform_error(node, error)
 
 
 def platform_error(node: str, error: LibvirtError) -> PlatformError:
-    """Return the error for something *node* did not do."""
+    """Return the error for a call that failed on *node*."""
     message = _single_line(error.message)
     if is_permission_denied(error):
-        return PermissionDeniedError(f"{node} refuses: {message}")
+        return PermissionDeniedError(f"{node}: permission denied: {message}")
     if is_unreachable(error):
-        return PlatformUnavailableError(f"{node} cannot be reached: {message}")
+        return PlatformUnavailableError(f"{node}: unreachable: {message}")
     if error.code in _UNSUPPORTED_CODES:
-        return UnsupportedError(f"{node} cannot do that: {message}")
-    return PlatformError(f"{node} says: {message}")
+        return UnsupportedError(f"{node}: not supported: {message}")
+    return PlatformError(f"{node}: {message}")
 
 
 def is_permission_denied(error: LibvirtError) -> bool:
-    """Return whether permission was missing."""
+    """Return True if a permission is missing."""
     denied = error.errno in {system.EACCES, system.EPERM}
     return error.code in _DENIED_CODES or (
         error.code == ErrorCode.SYSTEM_ERROR
@@ -137,53 +138,63 @@ def is_permission_denied(error: LibvirtError) -> bool:
 
 
 def is_unreachable(error: LibvirtError) -> bool:
-    """Return whether the host did not answer, or no longer does."""
+    """Return True if the host does not respond, or the connection was lost."""
     return error.code in _UNREACHABLE_CODES or (
         error.code == ErrorCode.INTERNAL_ERROR and error.domain == ErrorDomain.RPC
     )
 
 
 _KNOWN_CAUSES = (
-    (r"already exists with uuid", "another guest called {guest} is on {target}"),
-    (r"another migration job is already", "it is being migrated already"),
-    (r"same host", "{source} and {target} are one and the same host"),
-    (r"canceled by client|cancelled by client", "it was given up"),
+    (r"already exists with uuid", "another guest named {guest} is on {target}"),
+    (r"another migration job is already", "another migration is in progress"),
+    (r"same host", "{source} and {target} are the same host"),
+    (r"canceled by client|cancelled by client", "aborted"),
     (
         (
             r"client socket is closed|unable to write to socket|bad file descriptor|"
             r"keepalive|broken pipe|connection reset|end of file|lost connection|"
             r"qemu unexpectedly closed the monitor"
         ),
-        "the connection to {target} broke, or {target} failed",
+        "the connection to {target} was lost, or {target} failed",
     ),
     (
         (
             r"unable to connect|no route to host|connection refused|timed out|"
             r"unable to resolve|name or service not known|cannot recv data"
         ),
-        "{target} cannot be reached from {source}",
+        "{target} is unreachable from {source}",
     ),
     (
         r"unsafe migration",
         (
-            "libvirt cannot see that its disks are shared; where they are, allow it "
-            "with the setting unsafe"
+            "libvirt cannot verify that its disks are on shared storage; if they are, "
+            "set unsafe"
         ),
     ),
     (
         r"guest cpu (doesn't|does not) match|cpu is not compatible|missing features",
-        "the processor of {target} lacks something it uses",
+        "the CPU of {target} lacks features that it uses",
     ),
-    (r"snapshot", "a guest that has snapshots cannot be migrated by libvirt"),
-    (r"cannot allocate memory|cannot set up guest memory", "{target} lacks memory"),
-    (r"permission denied|authentication", "{target} refuses {source}"),
+    (r"snapshot", "libvirt cannot migrate a guest with snapshots"),
+    (
+        r"cannot allocate memory|cannot set up guest memory",
+        "{target} has too little memory",
+    ),
+    (r"permission denied|authentication", "{target} denies access to {source}"),
 )
 
 
 def migration_error_text(
     error: LibvirtError, guest: str, source: str, target: str
 ) -> str:
-    """Return in plain words why a migration failed, with libvirt's words."""
+    """Return the cause of a failed migration, followed by the libvirt message.
+
+    Args:
+        error: The error of the migration.
+        guest: The guest.
+        source: Its source node.
+        target: Its target node.
+    """
     message = _single_line(error.message)
     for pattern, template in _KNOWN_CAUSES:
         if re.search(pattern, message, re.IGNORECASE):

@@ -1,8 +1,8 @@
-"""Which domains on which hosts are one guest, and where it is.
+"""Location of guests: the domains of all hosts, merged into one guest each.
 
-A guest that migrates is on two hosts, at one of which it stands still. Anything
-else that is on two hosts is not one guest on the move: it is named after its
-host as well, so that nothing is hidden, and it is not to be moved.
+During a migration, a guest has domains on two hosts, and is paused on one of them.
+Other domains with the same identity or name on several hosts are different guests:
+they are listed as `name@node`, and cannot migrate.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from opendrs.platforms.libvirt.responses import DomainResponse
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestLocation:
-    """A guest, and where it is.
+    """A guest and its node.
 
     Attributes:
-        id: What opendrs calls it.
-        node: Where it is.
-        domain: What that node says.
-        migrating_to: Where else it is, as it moves there.
-        is_running: Whether it runs, here or already at the target.
-        mobility_detail: Why it must be left alone, in words.
+        id: The id of the guest: its name, or `name@node` if that is ambiguous.
+        node: The node of the guest; the source during a migration.
+        domain: The domain on that node.
+        migrating_to: The target of a migration in progress; None without one.
+        is_running: True if it runs on the node, or already on the target.
+        mobility_detail: Why it must not migrate; None if its location prevents nothing.
     """
 
     id: GuestId
@@ -40,7 +40,11 @@ class GuestLocation:
 def locate_guests(
     domains: Mapping[NodeId, Iterable[DomainResponse]],
 ) -> tuple[GuestLocation, ...]:
-    """Return every guest of the cluster once."""
+    """Return the guests of the cluster, each once, sorted by id and node.
+
+    Args:
+        domains: The domains of each node.
+    """
     by_uuid: dict[str, list[GuestLocation]] = defaultdict(list)
     for node in sorted(domains):
         for domain in domains[node]:
@@ -54,10 +58,10 @@ def locate_guests(
 
 
 def is_settled(domains: Mapping[NodeId, Iterable[DomainResponse]]) -> bool:
-    """Return whether no guest seems to run on two hosts.
+    """Return True if no guest seems to run on two hosts.
 
-    Hosts are not read at one instant: a guest that was still running on one
-    may be running on the other a moment later. Reading again tells.
+    Hosts are not read at the same instant: a guest may be seen running on the source
+    and later on the target. Another read resolves this.
     """
     running = [
         domain.uuid
@@ -75,7 +79,7 @@ def _single_location(node: NodeId, domain: DomainResponse) -> GuestLocation:
 
 
 def _resolve_uuid(group: list[GuestLocation]) -> list[GuestLocation]:
-    """Return one guest, or each of those which should be one."""
+    """Return one guest, or one for each node if several domains run."""
     active = [location for location in group if location.domain.is_active]
     if not active:
         return group[:1]  # defined on several hosts, running on none
@@ -84,7 +88,7 @@ def _resolve_uuid(group: list[GuestLocation]) -> list[GuestLocation]:
     if (migrating := _migrating_guest(active)) is not None:
         return [migrating]
     node_names = ", ".join(location.node for location in active)
-    detail = f"one guest seems to run on {node_names} at once: stop all but one"
+    detail = f"the guest seems to run on several nodes: {node_names}; stop all but one"
     return [
         replace(_with_node_in_name(location), mobility_detail=detail)
         for location in active
@@ -94,12 +98,12 @@ def _resolve_uuid(group: list[GuestLocation]) -> list[GuestLocation]:
 def _check_incoming(location: GuestLocation) -> GuestLocation:
     if not location.domain.is_incoming:
         return location
-    detail = "it is arriving from a host that does not answer"
+    detail = "it is migrating from an unreachable host"
     return replace(location, mobility_detail=detail)
 
 
 def _migrating_guest(active: list[GuestLocation]) -> GuestLocation | None:
-    """Return the guest that two hosts have as it moves, if that is the case."""
+    """Return the guest if two hosts have it because it is migrating."""
     if len(active) != 2:
         return None
     for source, target in (active, active[::-1]):
@@ -112,7 +116,7 @@ def _migrating_guest(active: list[GuestLocation]) -> GuestLocation | None:
 
 
 def _distinguish_names(guests: list[GuestLocation]) -> tuple[GuestLocation, ...]:
-    """Return *guests* with different guests of one name told apart."""
+    """Return *guests* with the node added to names that occur more than once."""
     distinguished: list[GuestLocation] = []
     for _, group in groupby(guests, key=lambda location: location.id):
         namesakes = list(group)
@@ -128,7 +132,7 @@ def _mark_namesake(
     location: GuestLocation, namesakes: list[GuestLocation]
 ) -> GuestLocation:
     others = ", ".join(other.node for other in namesakes if other is not location)
-    detail = f"another guest of the same name is on {others}"
+    detail = f"another guest with the same name is on {others}"
     return replace(
         _with_node_in_name(location), mobility_detail=location.mobility_detail or detail
     )

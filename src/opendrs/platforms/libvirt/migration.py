@@ -1,4 +1,4 @@
-"""Start live migrations; task ids from which any process can query them."""
+"""Start of live migrations, and task ids that any process can query."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ from opendrs.ports import TaskId
 
 
 class StartedMigration:
-    """One migration, in a thread and over a connection of its own.
+    """A migration that runs in a separate thread with its own connection.
 
-    libvirt blocks the connection that migrates, so all questions about the
-    migration go over another.
+    libvirt blocks the connection of a migration, so queries about it need another.
     """
 
     def __init__(
@@ -47,29 +46,29 @@ class StartedMigration:
 
     @property
     def is_running(self) -> bool:
-        """Return whether libvirt has not answered yet."""
+        """Return True while the call of libvirt has not returned."""
         return not self._future.done()
 
     @property
     def error_text(self) -> str | None:
-        """Return why it failed, or None while it has not."""
+        """Return the error of the migration; None without an error so far."""
         return self._future.result() if self._future.done() else None
 
     def wait_for_end(self, seconds: float) -> bool:
-        """Wait for the end; return whether it came."""
+        """Wait at most *seconds* for the end; return False on timeout."""
         return bool(wait((self._future,), seconds).done)
 
     def _start_post_copy_later(
         self, task: LibvirtTask, source: LibvirtConnection, delay: float
     ) -> None:
-        # A switch that is refused leaves the migration as it is: copying.
+        # If the switch to post-copy fails, the migration continues in pre-copy.
         with suppress(PlatformError):
             if not self.wait_for_end(delay):
                 source.query(partial(start_post_copy, uuid=task.uuid))
 
 
 def _error_text(work: Callable[[], None]) -> str | None:
-    """Do *work* and return what went wrong, in words; None when nothing did."""
+    """Run *work* and return its error message; None if it succeeds."""
     try:
         work()
     except OpenDRSError as error:
@@ -122,13 +121,13 @@ def _parameters(settings: LibvirtSettings) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class LibvirtTask:
-    """One migration as it is written into a task id.
+    """The contents of a task id.
 
     Attributes:
-        guest: What opendrs calls the guest.
-        uuid: What libvirt calls it; empty when it was on neither host.
-        source: The node it leaves.
-        target: The node it goes to.
+        guest: The id of the guest.
+        uuid: Its uuid in libvirt; empty if it was on neither host.
+        source: The source node.
+        target: The target node.
     """
 
     guest: GuestId
@@ -138,25 +137,25 @@ class LibvirtTask:
 
     @classmethod
     def from_migration(cls, migration: LiveMigration, uuid: str) -> LibvirtTask:
-        """Return the task that moves the guest *uuid*."""
+        """Return the task of *migration* for the guest *uuid*."""
         return cls(migration.guest, uuid, migration.source, migration.target)
 
     @classmethod
     def parse(cls, text: TaskId) -> LibvirtTask:
-        """Return the task of which *text* is the id.
+        """Return the task with the id *text*.
 
         Raises:
-            PlatformError: It is not the id of a libvirt migration.
+            PlatformError: *text* is not the id of a libvirt migration.
         """
         try:
             fields = json.loads(text)
             uuid, guest = str(fields["uuid"]), GuestId(str(fields["guest"]))
             source, target = str(fields["source"]), str(fields["target"])
         except (ValueError, KeyError, TypeError) as error:
-            raise PlatformError(f"not a task of libvirt: {text!r}") from error
+            raise PlatformError(f"not a libvirt task id: {text!r}") from error
         return cls(guest, uuid, NodeId(source), NodeId(target))
 
     @property
     def id(self) -> TaskId:
-        """Return the task as text: the same migration gives the same text."""
+        """Return the task id; equal migrations have equal ids."""
         return TaskId(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False))

@@ -1,7 +1,7 @@
-"""How a migration stands, judged by what both hosts say.
+"""Outcome of a migration, determined from the state of both hosts.
 
-The hosts know best: the process that asks need not be the one that started the
-migration, and an error of the start does not tell where the guest is.
+The hosts are authoritative. The querying process may not have started the migration,
+and an error of the start does not determine the location of the guest.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from opendrs.ports import Progress, TaskState, TaskStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationEvidence:
-    """What is known about one migration.
+    """Observations about one migration.
 
     Attributes:
-        source: What the node says that the guest leaves.
-        target: What the node says that the guest goes to; the error when it
-            could not be asked.
-        call_is_running: Whether this process still waits for libvirt's answer.
-        error_text: Why libvirt said it failed, where this process heard it.
-        last_progress: The last progress this process saw.
+        source: The guest on the source node.
+        target: The guest on the target node, or the error of the query.
+        call_is_running: True while the migration call of this process has not
+            returned.
+        error_text: The error of that call; None without one.
+        last_progress: The last progress that this process observed.
     """
 
     source: LocationReport
@@ -35,21 +35,21 @@ class MigrationEvidence:
     last_progress: Progress | None = None
 
 
-# Each pass over the memory sends what was written during the one before, which
-# shrinks by the ratio of both speeds: at nine tenths it takes dozens of passes.
+# Each pass sends the memory written during the previous one, so the remainder shrinks
+# by the ratio of dirty rate and bandwidth: at 0.9, dozens of passes are needed.
 MAX_DIRTY_RATIO = 0.9
 
-_NOT_COPYING = "copies no memory at the moment"
+_NOT_COPYING = "not copying memory at the moment"
 NOT_FOUND = MigrationEvidence(
     source=LocationReport(domain=None), target=LocationReport(domain=None)
 )
 
 
 def migration_status(task: LibvirtTask, evidence: MigrationEvidence) -> TaskStatus:
-    """Return how *task* stands.
+    """Return the status of *task*.
 
     Raises:
-        PlatformError: It depends on the target, which cannot be asked.
+        PlatformError: The status depends on the target, which cannot be queried.
     """
     source = evidence.source.domain
     if evidence.source.job is not None:
@@ -73,18 +73,19 @@ def _status_on_source(task: LibvirtTask, evidence: MigrationEvidence) -> TaskSta
     ):
         return TaskStatus(
             TaskState.FAILED,
-            f"{task.guest} seems to run on {task.source} and on {task.target} at "
-            "once: stop one of them",
+            f"{task.guest}: seems to run on both {task.source} and {task.target}; "
+            "stop one of them",
         )
     return TaskStatus(
-        TaskState.FAILED, f"{_failure_detail(evidence)}; it runs on at {task.source}"
+        TaskState.FAILED,
+        f"{_failure_detail(evidence)}; it continues to run on {task.source}",
     )
 
 
 def _status_by_both(
     task: LibvirtTask, evidence: MigrationEvidence, target: LocationReport
 ) -> TaskStatus:
-    """Judge a guest that does not run on its source."""
+    """Return the status for a guest that does not run on its source."""
     at_source, at_target = evidence.source.domain, target.domain
     is_on_target = (
         at_target is not None and at_target.is_active and not at_target.is_incoming
@@ -92,18 +93,18 @@ def _status_by_both(
     if (at_source and at_source.is_split) or (at_target and at_target.is_split):
         return TaskStatus(
             TaskState.FAILED,
-            f"the connection broke in post-copy: part of the memory of {task.guest} "
-            f"is on {task.source} and part on {task.target}; stop neither, and "
-            "resume the migration (virsh migrate --postcopy-resume)",
+            f"{task.guest}: connection lost during post-copy; part of its memory is on "
+            f"{task.source} and part on {task.target}; stop neither, and resume the "
+            "migration with virsh migrate --postcopy-resume",
         )
     if at_source is not None and at_source.is_active:
         if is_on_target and at_source.is_handed_over:
             return TaskStatus(
-                TaskState.RUNNING, f"{task.guest} goes on at {task.target}"
+                TaskState.RUNNING, f"{task.guest} continues on {task.target}"
             )
         return TaskStatus(
             TaskState.FAILED,
-            f"{_failure_detail(evidence)}; it stands still at {task.source}",
+            f"{_failure_detail(evidence)}; it is paused on {task.source}",
         )
     if is_on_target:
         return TaskStatus(TaskState.DONE, f"{task.guest} runs on {task.target}")
@@ -118,21 +119,23 @@ def _status_by_both(
 
 
 def _failure_detail(evidence: MigrationEvidence) -> str:
-    """Return why there is no migration any more."""
+    """Return why the migration is no longer in progress."""
     if evidence.error_text is None:
-        return "no migration is under way: it failed, was given up, or never began"
+        return "no migration in progress: it failed, was aborted, or never started"
     if evidence.last_progress and (warning := _non_convergence(evidence.last_progress)):
         return f"{evidence.error_text}; {warning}"
     return evidence.error_text
 
 
 def parse_progress(job: Mapping[str, object]) -> Progress:
-    """Return what virDomainGetJobStats says of a migration that runs.
+    """Return the progress of a running migration from virDomainGetJobStats.
+
+    During the first pass over the memory, the dirty rate is not measured and the
+    downtime is only the limit, so both are None.
 
     Source:
-        libvirt's VIR_DOMAIN_JOB_*: bytes, bytes a second, milliseconds, and
-        pages a second. Until the memory was sent once, what is written anew
-        was not measured, and the downtime is only the limit.
+        VIR_DOMAIN_JOB_* of libvirt: bytes, bytes per second, milliseconds, and pages
+        per second.
     """
     measured = (_integer(job, "memory_iteration") or 0) > 1
     pages = _integer(job, "memory_dirty_rate") if measured else None
@@ -150,22 +153,22 @@ def parse_progress(job: Mapping[str, object]) -> Progress:
 
 
 def progress_detail(progress: Progress) -> str:
-    """Return how a running migration gets on, in words."""
+    """Return the state of a running migration as text."""
     if warning := _non_convergence(progress):
         return warning
     if progress.total is None:
-        return _NOT_COPYING  # at the very beginning and at the very end
-    return "copies memory"
+        return _NOT_COPYING  # at the start and at the end
+    return "copying memory"
 
 
 def _non_convergence(progress: Progress) -> str | None:
-    """Return that a migration does not converge, in words, when it does not."""
+    """Return a warning if the migration does not converge; otherwise None."""
     dirty_rate, bandwidth = progress.dirty_rate, progress.bandwidth
     if not dirty_rate or not bandwidth or dirty_rate < MAX_DIRTY_RATIO * bandwidth:
         return None
     return (
-        f"it writes {dirty_rate / 1e6:.1f} MB/s and {bandwidth / 1e6:.1f} MB/s are sent, so "
-        "the copying does not converge"
+        f"does not converge: dirty rate {dirty_rate / 1e6:.1f} MB/s, bandwidth "
+        f"{bandwidth / 1e6:.1f} MB/s"
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether a guest can move live, read from its description."""
+"""Mobility of a guest, determined from its domain XML."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _PIN_ELEMENTS = ("cputune/vcpupin", "cputune/emulatorpin", "cputune/iothreadpin"
 def migration_blockers(
     domain: Element, shared_paths: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return all that holds the guest on its node, in words.
+    """Return all reasons why the guest cannot migrate.
 
     Args:
-        domain: The guest's description.
-        shared_paths: Paths below which all nodes see the same files.
+        domain: The domain XML of the guest.
+        shared_paths: Paths below which all nodes have the same files.
     """
     blockers = [blocker for check in _CHECKS for blocker in check(domain)]
     return (*_local_disks(domain, shared_paths), *dict.fromkeys(blockers))
 
 
 def requires_same_cpu(domain: Element) -> bool:
-    """Return whether the guest sees the very processor of its node."""
+    """Return True if the guest uses the CPU model of its node."""
     cpu = domain.find("cpu")
     return cpu is not None and cpu.get("mode") in {"host-passthrough", "maximum"}
 
@@ -38,7 +38,7 @@ def _local_disks(domain: Element, shared_paths: tuple[str, ...]) -> Iterator[str
 
 
 def _disk_location(source: Element) -> str:
-    """Return the file, device or volume a disk is on; empty for none."""
+    """Return the file, device or volume of a disk; empty if it has none."""
     if pool := source.get("pool"):
         return f"{pool}:{source.get('volume', '')}"
     keys = ("file", "dev", "dir", "path")
@@ -79,16 +79,16 @@ def _local_memory(domain: Element) -> Iterator[str]:
         yield "it shares memory with another process on its node"
     for module in domain.iterfind("devices/memory"):
         if module.get("model") in {"nvdimm", "virtio-pmem"}:
-            yield "it has persistent memory, which lies on its node"
+            yield "it has persistent memory on its node"
     if domain.find("launchSecurity") is not None:
-        yield "its memory is encrypted by the processor of its node"
+        yield "its memory is encrypted by the CPU of its node"
 
 
 def _cpu_pins(domain: Element) -> Iterator[str]:
     vcpu = domain.find("vcpu")
     pinned = any(domain.find(path) is not None for path in _PIN_ELEMENTS)
     if pinned or (vcpu is not None and vcpu.get("cpuset")):
-        yield "it is pinned to processors of its node"
+        yield "it is pinned to CPUs of its node"
     if domain.find("numatune//*[@nodeset]") is not None:
         yield "it is pinned to NUMA nodes of its node"
 

@@ -1,4 +1,4 @@
-"""Looking at all hosts of a cluster at once."""
+"""Observation of all hosts of a cluster in parallel."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from opendrs.platforms.libvirt.settings import LibvirtSettings
 
 logger = logging.getLogger(__name__)
 
-_MAX_READS = 3  # hosts are not read at one instant; moving guests need another look
+_MAX_READS = 3  # attempts until the samples of all hosts are consistent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LibvirtClusterReader:
-    """Looks at the hosts of one cluster.
+    """Reader of snapshots of one cluster.
 
     Attributes:
-        name: What the operator calls the cluster.
-        hosts: Its hosts.
-        settings: What the operator said about them.
+        name: The name of the cluster.
+        hosts: The connections to its hosts.
+        settings: Its settings.
     """
 
     name: str
@@ -39,18 +39,18 @@ class LibvirtClusterReader:
     _unreachable: set[NodeId] = field(default_factory=set)
 
     def read_snapshot(self, rules: tuple[Rule, ...]) -> Snapshot:
-        """Return the cluster as it is now.
+        """Return a snapshot of the cluster, with the placement rules *rules*.
 
         Raises:
-            ConfigurationError: Two URIs lead to one host, or one to none.
-            PlatformUnavailableError: Not one host can be reached.
-            PlatformError: A host was reached and refused.
+            ConfigurationError: Two URIs lead to the same host, or a URI is invalid.
+            PlatformUnavailableError: All hosts are unreachable.
+            PlatformError: A reachable host reported an error.
         """
         responses = self._read_consistent()
         _require_distinct_hosts(responses)
         nodes = self._nodes(responses)
         return Snapshot(
-            taken_at=datetime.now(UTC),  # noqa: TID251 -- when the hosts were asked
+            taken_at=datetime.now(UTC),  # noqa: TID251 -- the time of the samples
             nodes=nodes,
             guests=self._guests(responses, nodes),
             rules=rules,
@@ -78,7 +78,7 @@ class LibvirtClusterReader:
         responses, errors = query_all(hosts, call)
         if not responses:
             raise PlatformUnavailableError(
-                f"no host of {self.name} answers", *map(str, errors.values())
+                f"{self.name}: all hosts unreachable", *map(str, errors.values())
             )
         self._log_unreachable(responses, errors)
         return responses
@@ -86,10 +86,10 @@ class LibvirtClusterReader:
     def _log_unreachable(
         self, responses: Iterable[NodeId], errors: Mapping[NodeId, PlatformError]
     ) -> None:
-        """Log that a host does not answer, once until it answers again."""
+        """Log an unreachable host once, until it responds again."""
         self._unreachable.difference_update(responses)
         for node in errors.keys() - self._unreachable:
-            logger.warning("%s; its guests are not seen", errors[node])
+            logger.warning("%s; its guests are not observed", errors[node])
         self._unreachable.update(errors)
 
     def _sample_twice(self, host: LibvirtConnection) -> HostResponse:
@@ -132,7 +132,7 @@ def _domains(
 
 
 def _is_consistent(responses: Mapping[NodeId, HostResponse]) -> bool:
-    """Return whether no guest seems to be at two places, or lost on the way."""
+    """Return True if no guest seems to be on two hosts, or on none."""
     before = {
         uuid
         for response in responses.values()
@@ -151,5 +151,5 @@ def _require_distinct_hosts(responses: Mapping[NodeId, HostResponse]) -> None:
     for node, response in responses.items():
         if (other := known.setdefault(host_identity(response), node)) != node:
             raise ConfigurationError(
-                f"nodes.{node}: leads to the same host as nodes.{other}"
+                f"nodes.{node}: same host as nodes.{other}; each host needs one name"
             )

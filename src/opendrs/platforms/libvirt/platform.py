@@ -1,4 +1,4 @@
-"""A cluster of libvirt hosts as a platform."""
+"""Platform for a cluster of libvirt hosts."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _ABORT_INTERVAL = 0.1
 
 
 class LibvirtPlatform:
-    """Several libvirt hosts that migrate guests to one another."""
+    """Cluster of libvirt hosts with peer-to-peer live migration."""
 
     def __init__(
         self, name: str, settings: LibvirtSettings, rules: Iterable[Rule] = ()
     ) -> None:
-        """Connect to nothing yet.
+        """Create the platform without connecting to the hosts.
 
         Args:
-            name: What the operator calls the cluster.
-            settings: Its hosts, and how guests move between them.
-            rules: The placement rules in force; libvirt knows none.
+            name: The name of the cluster.
+            settings: The hosts, and the settings of migrations.
+            rules: The placement rules; libvirt has none of its own.
         """
         self._name = name
         self._settings = settings
@@ -60,35 +60,33 @@ class LibvirtPlatform:
         return self._name
 
     def observe(self) -> Snapshot:
-        """Return the cluster as it is now.
+        """Return a snapshot of the cluster.
 
-        A host that cannot be reached is a node in state unknown.
+        An unreachable host is a node in the state unknown.
 
         Raises:
             ConfigurationError: A URI cannot be used, or libvirt is not installed.
-            PlatformUnavailableError: Not one host can be reached.
-            PermissionDeniedError: A host refused.
+            PlatformUnavailableError: All hosts are unreachable.
+            PermissionDeniedError: A host denied access.
         """
         return self._reader.read_snapshot(self._rules)
 
     def start(self, action: Action) -> TaskId:
-        """Start a live migration and return at once.
+        """Start a live migration and return immediately.
 
-        A migration that this process has already under way is not started
-        again; one that another process has is refused, as is a guest that is
-        no longer on the source.
+        A migration that this process already has in progress is not started again.
 
         Raises:
-            UnsupportedError: It is not a live migration between two nodes of
-                the cluster that can reach one another.
-            PlatformError: The guest does not run on the source, or is being
-                migrated already; or the source cannot be asked.
+            UnsupportedError: *action* is not a live migration between two nodes of
+                the cluster that can reach each other.
+            PlatformError: The guest does not run on the source, another process is
+                migrating it, or the source cannot be queried.
         """
         migration = self._require_supported(action)
         source = self._hosts[migration.source]
         uuid = _find_uuid(source, migration)
         if uuid is None:
-            raise PlatformError(f"{migration.guest} is not on {migration.source}")
+            raise PlatformError(f"{migration.guest}: not on {migration.source}")
         task = LibvirtTask.from_migration(migration, uuid)
         with self._lock:
             if not self._is_migrating(task):
@@ -98,13 +96,12 @@ class LibvirtPlatform:
         return task.id
 
     def find(self, action: Action) -> TaskId:
-        """Return the task that *action* would have been given.
+        """Return the id of the task that *action* would have.
 
         Raises:
-            UnsupportedError: It is not a live migration between two nodes of
+            UnsupportedError: *action* is not a live migration between two nodes of
                 the cluster.
-            PlatformUnavailableError: The guest may be on a host that does not
-                answer.
+            PlatformUnavailableError: The guest may be on an unreachable host.
         """
         migration = self._require_supported(action)
         for node in (migration.source, migration.target):
@@ -114,16 +111,16 @@ class LibvirtPlatform:
         return LibvirtTask.from_migration(migration, "").id
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Return how *task* stands, as both hosts have it.
+        """Return the status of *task* according to both hosts.
 
         Raises:
-            PlatformError: A host on which it depends cannot be asked.
+            PlatformError: A host that determines the status cannot be queried.
         """
         parsed = self._parse_task(task)
         if not parsed.uuid:
             return migration_status(parsed, NOT_FOUND)
         migration = self._started.get(parsed)
-        # In this order: a guest that has left the source is on the target.
+        # Source first: a guest that has left the source is on the target.
         has_ended = migration is not None and not migration.is_running
         source = self._report_of(parsed.source, parsed)
         self._record_progress(parsed, source)
@@ -139,11 +136,11 @@ class LibvirtPlatform:
         )
 
     def abort(self, task: TaskId) -> None:
-        """Give up the migration; a task that has ended stays as it is.
+        """Abort the migration; has no effect on a task that has ended.
 
         Raises:
-            PlatformError: The source cannot be asked, or cannot abort any
-                more: after the switch to post-copy, say.
+            PlatformError: The source cannot be queried, or can no longer abort, for
+                example after the switch to post-copy.
         """
         parsed = self._parse_task(task)
         source = self._hosts[parsed.source]
@@ -153,33 +150,33 @@ class LibvirtPlatform:
                 partial(abort_migration, uuid=parsed.uuid)
             ):
                 return
-            # Started a moment ago, it may not have come as far as a job.
+            # The job of a migration that was just started may not exist yet.
             if migration is None or migration.wait_for_end(_ABORT_INTERVAL):
                 return
         raise PlatformError(
-            f"the migration of {parsed.guest} is at a point where {parsed.source} "
-            "cannot abort it"
+            f"{parsed.guest}: {parsed.source} cannot abort the migration in its "
+            "current phase"
         )
 
     def _require_supported(self, action: Action) -> LiveMigration:
         if not isinstance(action, LiveMigration):
             raise UnsupportedError(
-                f"libvirt can only migrate live, not {type(action).__name__}"
+                f"libvirt: expected a live migration, got {type(action).__name__}"
             )
         self._require_nodes(action.source, action.target)
         if action.source == action.target:
-            raise UnsupportedError(f"{action.guest} is on {action.target} already")
+            raise UnsupportedError(f"{action.guest}: already on {action.target}")
         if _LOCAL in self._settings.peer_uri(action.target):
             raise UnsupportedError(
-                f"{action.source} cannot reach {action.target} by the URI given: set "
-                f"migration_uris.{action.target} to one that names a host"
+                f"{action.target}: its URI is local, so {action.source} cannot reach "
+                f"it; set migration_uris.{action.target} to a URI with a host name"
             )
         return action
 
     def _require_nodes(self, *nodes: NodeId) -> None:
         for node in nodes:
             if node not in self._hosts:
-                raise UnsupportedError(f"{node} is not a node of {self._name}")
+                raise UnsupportedError(f"{node}: not a node of {self._name}")
 
     def _parse_task(self, text: TaskId) -> LibvirtTask:
         task = LibvirtTask.parse(text)
@@ -191,7 +188,7 @@ class LibvirtPlatform:
         return migration is not None and migration.is_running
 
     def _record_progress(self, task: LibvirtTask, source: LocationReport) -> None:
-        """Keep how fast it went: once a migration is given up, nobody tells."""
+        """Record the dirty rate, which libvirt no longer reports after an abort."""
         if source.job is None:
             return
         progress = parse_progress(source.job)
@@ -211,9 +208,9 @@ class LibvirtPlatform:
 
 
 def _find_uuid(host: LibvirtConnection, migration: LiveMigration) -> str | None:
-    """Return the uuid of the guest on *host*, or None.
+    """Return the uuid of the guest on *host*; None if it is not there.
 
-    Guests whose name is not enough are called `name@node`.
+    Guests with ambiguous names have the id `name@node`.
     """
     for name in (migration.guest, migration.guest.removesuffix(f"@{host.node}")):
         uuid = host.query(partial(find_uuid, name=name))
@@ -225,8 +222,10 @@ def _find_uuid(host: LibvirtConnection, migration: LiveMigration) -> str | None:
 def _require_idle(task: LibvirtTask, report: LocationReport) -> None:
     domain = report.domain
     if domain is None or not domain.is_active:
-        raise PlatformError(f"{task.guest} does not run on {task.source}")
+        raise PlatformError(f"{task.guest}: not running on {task.source}")
     if domain.is_incoming:
-        raise PlatformError(f"{task.guest} is still arriving on {task.source}")
+        raise PlatformError(
+            f"{task.guest}: its migration to {task.source} is still in progress"
+        )
     if report.job is not None:
-        raise PlatformError(f"{task.guest} is being migrated already")
+        raise PlatformError(f"{task.guest}: another migration is in progress")

@@ -1,4 +1,4 @@
-"""What is asked of one host over one connection."""
+"""Queries of one host over one connection."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from opendrs.platforms.libvirt.responses import (
 T = TypeVar("T")
 
 _NOT_FOUND = frozenset({ErrorCode.NO_DOMAIN})
-# A guest that leaves between two questions is at first no longer running.
+# A guest that leaves between two calls is at first no longer running.
 _NOT_RUNNING = frozenset({ErrorCode.NO_DOMAIN, ErrorCode.OPERATION_INVALID})
-# The target of a migration says OPERATION_UNSUPPORTED of its job.
+# The target of a migration raises OPERATION_UNSUPPORTED for its job.
 _NOT_MIGRATING_OUT = _NOT_RUNNING | {
     ErrorCode.OPERATION_UNSUPPORTED,
     ErrorCode.NO_SUPPORT,
@@ -41,12 +41,12 @@ _NOT_SUPPORTED = frozenset(
 
 
 def read_sample(connection: RawConnection) -> HostSample:
-    """Return one reading, without descriptions."""
+    """Return a sample without the XML of the domains."""
     return _sample_domains(connection, lambda _, response: response)
 
 
 def read_host(connection: RawConnection, first_sample: HostSample) -> HostResponse:
-    """Return another reading, with descriptions, and what the host is."""
+    """Return the properties of the host, and a second sample with domain XML."""
     return HostResponse(
         hostname=str(connection.getHostname()),
         info=tuple(connection.getInfo()),
@@ -59,7 +59,7 @@ def read_host(connection: RawConnection, first_sample: HostSample) -> HostRespon
 
 
 def read_location(connection: RawConnection, uuid: str) -> LocationReport:
-    """Return what the host says about the guest *uuid*."""
+    """Return the domain and the migration job of the guest *uuid* on the host."""
     domain = _find_domain(connection, uuid)
     response = (
         None
@@ -72,25 +72,25 @@ def read_location(connection: RawConnection, uuid: str) -> LocationReport:
 
 
 def find_uuid(connection: RawConnection, name: str) -> str | None:
-    """Return the uuid of the guest called *name*, or None."""
+    """Return the uuid of the guest called *name*; None if the host lacks it."""
     domain = _none_on(_NOT_FOUND, lambda: connection.lookupByName(name))
     return None if domain is None else str(domain.UUIDString())
 
 
 def abort_migration(connection: RawConnection, uuid: str) -> bool:
-    """Abort the migration of *uuid* away from here; return whether there is one."""
+    """Abort the migration of *uuid* away from the host; return False without one."""
     return _while_migrating_out(connection, uuid, lambda domain: domain.abortJob())
 
 
 def start_post_copy(connection: RawConnection, uuid: str) -> bool:
-    """Switch the migration of *uuid* to post-copy; return whether there is one."""
+    """Switch the migration of *uuid* to post-copy; return False without one."""
     return _while_migrating_out(
         connection, uuid, lambda domain: domain.migrateStartPostCopy()
     )
 
 
 def outgoing_migration_job(domain: RawDomain) -> Mapping[str, object] | None:
-    """Return how the migration away from here stands; None without one."""
+    """Return the job of a migration away from the host; None without one."""
     job: Mapping[str, object] = _none_on(_NOT_MIGRATING_OUT, domain.jobStats) or {}
     is_outgoing = job.get("type") and job.get("operation") == OPERATION_MIGRATION_OUT
     return job if is_outgoing else None
@@ -123,7 +123,7 @@ def _complete_response(
 def _all_stats(
     connection: RawConnection,
 ) -> list[tuple[RawDomain, Mapping[str, object]]]:
-    # Without waiting: a guest that is busy must not hold up all the others.
+    # NOWAIT: a busy guest must not block the others.
     flags = load_library().VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT
     stats = _none_on(_NOT_SUPPORTED, lambda: connection.getAllDomainStats(0, flags))
     return list(connection.getAllDomainStats(0, 0) if stats is None else stats)
@@ -149,10 +149,10 @@ def _with_description(domain: RawDomain, response: DomainResponse) -> DomainResp
 
 
 def _is_incoming(domain: RawDomain, response: DomainResponse) -> bool:
-    """Return whether the domain is the unfinished target of a migration.
+    """Return True if the domain is the unfinished target of a migration.
 
-    A source stands still for the same reason at the very end; only a target
-    refuses to tell of its job.
+    At its end, the source is paused for the same reason. Only the target raises an
+    error for its job.
     """
     if response.state is not DomainState.PAUSED:
         return False
@@ -179,7 +179,7 @@ def _while_migrating_out(
 def _none_on(
     codes: frozenset[ErrorCode] | set[ErrorCode], call: Callable[[], T]
 ) -> T | None:
-    """Return what *call* gives, or None when it fails for one of *codes*."""
+    """Return the result of *call*; None if it fails with one of *codes*."""
     try:
         return call()
     except load_library().libvirtError as error:

@@ -1,4 +1,4 @@
-"""From what libvirt hosts answer to the cluster as the model has it."""
+"""Conversion of libvirt responses to nodes and guests of the model."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STATES = {
 def build_node(
     name: NodeId, response: HostResponse | None, labels: tuple[str, ...]
 ) -> Node:
-    """Return the node *name*; unknown when it did not answer."""
+    """Return the node *name*; its state is unknown without a response."""
     if response is None:
         return Node(id=name, labels=frozenset(labels))
     host = _parse_xml(response.capabilities, name)
@@ -66,7 +66,7 @@ def build_node(
 
 
 def host_identity(response: HostResponse) -> tuple[str, str]:
-    """Return what tells a host from every other: its name and its uuid."""
+    """Return the identity of a host: its name and its uuid."""
     host = _parse_xml(response.capabilities, response.hostname)
     return response.hostname, host.findtext("host/uuid") or ""
 
@@ -80,10 +80,10 @@ def build_guest(
     """Return the guest at *location*.
 
     Args:
-        location: The guest, and where it is.
-        response: What its node says.
+        location: The guest and its location.
+        response: The response of its node.
         node: Its node.
-        shared_paths: Paths below which all nodes see the same files.
+        shared_paths: Paths below which all nodes have the same files.
     """
     domain = location.domain
     xml = _parse_xml(domain.xml, location.id)
@@ -110,12 +110,12 @@ def build_guest(
 
 
 def _plausible(amount: T | None, maximum: float = MAX_AMOUNT) -> T | None:
-    """Return *amount*, or None where it cannot be: a counter that has gone astray."""
+    """Return *amount*; None if it is impossible, as with a broken counter."""
     return None if amount is None or not 0 <= amount <= maximum else amount
 
 
 def _guest_usage(domain: DomainResponse, response: HostResponse, node: Node) -> Usage:
-    """Return what a guest uses; unknown where it is more than its node has."""
+    """Return the usage of a guest; unknown if it exceeds the capacity of its node."""
     capacity = node.capacity or Resources(MAX_AMOUNT, MAX_AMOUNT)
     return Usage(
         _plausible(_cpu_usage(domain.uuid, response), max_plausible_cpu(capacity)),
@@ -128,7 +128,7 @@ def _parse_xml(text: str, what: str) -> Element:
         return ET.fromstring(text)  # noqa: S314 -- from the hypervisor
     except ET.ParseError as error:
         raise UnexpectedResponseError(
-            f"the description of {what} is not XML: {error}"
+            f"{what}: description is not XML: {error}"
         ) from error
 
 
@@ -138,13 +138,13 @@ def _cores(response: HostResponse) -> int:
 
 
 def _busy_cores(response: HostResponse, cores: int) -> float | None:
-    """Return the cores that were busy between both readings."""
+    """Return the cores that were busy between both samples."""
     increase = {
         mode: max(0, nanoseconds - response.first_sample.cpu.get(mode, nanoseconds))
         for mode, nanoseconds in response.second_sample.cpu.items()
     }
     idle = increase.pop("idle", 0) + increase.pop("iowait", 0)
-    increase.pop("utilization", None)  # a percentage, of other hypervisors
+    increase.pop("utilization", None)  # a percentage, reported by other hypervisors
     elapsed = idle + sum(increase.values())
     return cores * sum(increase.values()) / elapsed if elapsed else None
 
@@ -154,7 +154,7 @@ def _total_memory(memory: Mapping[str, int]) -> int | None:
 
 
 def _used_memory(memory: Mapping[str, int]) -> int | None:
-    """Return what is neither free nor would be freed on demand, in bytes."""
+    """Return the memory in bytes that is neither free nor cache."""
     if "total" not in memory or "free" not in memory:
         return None
     idle = sum(memory.get(part, 0) for part in ("free", "buffers", "cached"))
@@ -162,9 +162,9 @@ def _used_memory(memory: Mapping[str, int]) -> int | None:
 
 
 def _merged_memory(response: HostResponse, host: Element) -> int | None:
-    """Return the bytes that merging equal pages saves; None if not known.
+    """Return the bytes that KSM saves by merging equal pages; None if unknown.
 
-    libvirt counts pages as the kernel does: of the smallest size there is.
+    libvirt and the kernel count pages of the smallest size.
     """
     pages = response.page_sharing.get("shm_pages_sharing")
     listed = host.findall("host/cpu/pages[@unit='KiB'][@size]")
@@ -197,16 +197,16 @@ def _guest_limit(domain: DomainResponse, xml: Element) -> Resources | None:
 
 
 def _cpu_quota(xml: Element) -> float:
-    """Return the part of a core that each virtual processor may use."""
+    """Return the fraction of a core that each virtual CPU may use."""
     quota = int(xml.findtext("cputune/quota") or -1)
     period = int(xml.findtext("cputune/period") or 100_000)
     return min(1.0, quota / period) if quota > 0 and period > 0 else 1.0
 
 
 def _cpu_usage(uuid: str, response: HostResponse) -> float | None:
-    """Return the cores used between both readings.
+    """Return the cores used between both samples.
 
-    None when it was not there at both, or started anew in between.
+    None if the guest is missing in one of them, or was restarted in between.
     """
     before, after = (
         _cpu_time(uuid, response.first_sample),
@@ -226,10 +226,10 @@ def _cpu_time(uuid: str, sample: HostSample) -> int | None:
 
 
 def _memory_usage(domain: DomainResponse) -> int | None:
-    """Return what the guest takes of its node's memory, in bytes.
+    """Return the memory of the node that the guest uses, in bytes.
 
-    That is what its process has resident, and where the hypervisor does not
-    say, what the balloon leaves it.
+    This is the resident set size of its process, or, if the hypervisor does not
+    report it, the current balloon size.
     """
     if not domain.is_active:
         return None
@@ -246,15 +246,15 @@ def _mobility_detail(
     *,
     cpu_model_missing: bool,
 ) -> str | None:
-    """Return what holds the guest on its node, or None."""
+    """Return why the guest cannot migrate; None if it can."""
     reasons = [location.mobility_detail] if location.mobility_detail else []
     reasons += migration_blockers(xml, shared_paths)
     if cpu_model_missing:
-        reasons.append("it needs the processor of its node, which is not known")
+        reasons.append("it needs the CPU model of its node, which is unknown")
     return "; ".join(reasons) or None
 
 
 def _tags(xml: Element) -> frozenset[str]:
-    """Return the words of the element tags of the namespace urn:opendrs."""
+    """Return the words in the metadata element `tags` of the namespace urn:opendrs."""
     words = (xml.findtext(TAGS) or "").replace(",", " ").split()
     return frozenset(words)

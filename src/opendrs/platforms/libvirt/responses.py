@@ -1,4 +1,4 @@
-"""What hosts answer, in libvirt's own words and units."""
+"""Responses of hosts, with the names and units of libvirt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class DomainState(IntEnum):
-    """What a domain does (virDomainState)."""
+    """State of a domain (virDomainState)."""
 
     NOSTATE = 0
     RUNNING = 1
@@ -24,7 +24,7 @@ _STATES: Mapping[int | None, DomainState] = {int(state): state for state in Doma
 
 
 class PausedReason(IntEnum):
-    """Why a domain is paused (virDomainPausedReason)."""
+    """Reason why a domain is paused (virDomainPausedReason)."""
 
     MIGRATION = 2
     STARTING_UP = 11
@@ -41,13 +41,13 @@ class DomainResponse:
     """One domain on one host.
 
     Attributes:
-        uuid: Its identity, the same on every host.
-        name: Its name, unique on its host.
-        is_active: Whether it has a process.
-        is_incoming: Whether it is still being filled by a migration.
-        stats: What virConnectGetAllDomainStats says; times in nanoseconds,
-            memory in KiB.
-        xml: Its description; empty when it was not asked for.
+        uuid: Identity of the guest, equal on every host.
+        name: Name, unique on its host.
+        is_active: True if it has a process.
+        is_incoming: True while it is the unfinished target of a migration.
+        stats: Result of virConnectGetAllDomainStats; times in nanoseconds, memory in
+            KiB.
+        xml: Domain XML; empty if it was not requested.
     """
 
     uuid: str
@@ -58,24 +58,24 @@ class DomainResponse:
     xml: str = ""
 
     def integer(self, key: str) -> int | None:
-        """Return the figure *key*, or None when the host does not say."""
+        """Return the value of *key* in the statistics; None if it is missing."""
         value = self.stats.get(key)
         return value if isinstance(value, int) else None
 
     @property
     def state(self) -> DomainState:
-        """Return what it does."""
+        """Return the state of the domain; NOSTATE if it is unknown."""
         number = self.integer("state.state")
         return _STATES.get(number, DomainState.NOSTATE)
 
     @property
     def reason(self) -> int:
-        """Return why it does that; the meaning depends on the state."""
+        """Return the reason of the state; its meaning depends on the state."""
         return self.integer("state.reason") or 0
 
     @property
     def is_running(self) -> bool:
-        """Return whether it executes."""
+        """Return True if the domain executes."""
         return self.is_active and self.state in {
             DomainState.RUNNING,
             DomainState.BLOCKED,
@@ -83,7 +83,7 @@ class DomainResponse:
 
     @property
     def is_handed_over(self) -> bool:
-        """Return whether it stands still because it goes on elsewhere."""
+        """Return True if it is paused because the guest continues on the target."""
         reasons = {
             PausedReason.MIGRATION,
             PausedReason.POSTCOPY,
@@ -94,7 +94,7 @@ class DomainResponse:
 
     @property
     def is_split(self) -> bool:
-        """Return whether a post-copy migration failed half way."""
+        """Return True if a post-copy migration failed before its end."""
         if self.state is DomainState.PAUSED:
             return self.reason == PausedReason.POSTCOPY_FAILED
         return self.is_running and self.reason == RUNNING_POSTCOPY_FAILED
@@ -102,12 +102,12 @@ class DomainResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSample:
-    """One reading of a host.
+    """One sample of a host.
 
     Attributes:
-        sampled_at: When, in seconds of a monotonic clock of the asking machine.
-        cpu: Nanoseconds the host's processors spent in each way since boot.
-        domains: Every domain by uuid.
+        sampled_at: Time in seconds of the monotonic clock of this machine.
+        cpu: Nanoseconds that the CPUs spent in each mode since boot.
+        domains: All domains by uuid.
     """
 
     sampled_at: float
@@ -117,16 +117,16 @@ class HostSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostResponse:
-    """All that was read of one host.
+    """All data that is read from one host.
 
     Attributes:
-        hostname: What the host calls itself.
-        info: virNodeGetInfo: architecture, MiB of memory, processors, ...
+        hostname: Host name according to the host.
+        info: virNodeGetInfo: architecture, MiB of memory, CPUs, ...
         memory: virNodeGetMemoryStats, in KiB.
-        page_sharing: virNodeGetMemoryParameters: how equal pages are merged.
+        page_sharing: virNodeGetMemoryParameters: parameters of KSM.
         capabilities: virConnectGetCapabilities, XML.
-        first_sample: The earlier reading.
-        second_sample: The later reading, with descriptions of the domains.
+        first_sample: The earlier sample.
+        second_sample: The later sample, with the XML of the domains.
     """
 
     hostname: str
@@ -140,11 +140,11 @@ class HostResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocationReport:
-    """What one host says about one guest.
+    """Domain and migration job of one guest on one host.
 
     Attributes:
-        domain: The guest there; None when the host has no such guest.
-        job: virDomainGetJobStats while it migrates away from there.
+        domain: The domain; None if the host does not have the guest.
+        job: virDomainGetJobStats of a migration away from the host; None without one.
     """
 
     domain: DomainResponse | None

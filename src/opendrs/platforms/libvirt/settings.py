@@ -1,4 +1,4 @@
-"""What an operator says about a cluster of libvirt hosts."""
+"""Settings of a cluster of libvirt hosts."""
 
 from __future__ import annotations
 
@@ -23,29 +23,28 @@ _SECRETS = ("pass", "secret", "token")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibvirtSettings:
-    """A cluster of libvirt hosts, and how guests move in it.
+    """Settings of a cluster of libvirt hosts and of its migrations.
 
     Attributes:
-        nodes: Connection URI of each node, by the name it has in opendrs.
-        migration_uris: URI of a node as the other nodes reach it; the
-            connection URI where none is given.
-        labels: What the operator says about each node.
-        bandwidth: Bytes a second one migration may use; None for no limit.
-            libvirt counts in MiB, so it is rounded down to whole ones.
-        auto_converge: Whether a guest that writes its memory faster than it is
-            sent is slowed down.
-        post_copy: Whether a guest that still copies after *post_copy_after*
-            goes on at the target, which then fetches the rest. From there on
-            the migration cannot be given up, and a fault ends the guest.
-        post_copy_after: Seconds of copying before that.
-        unsafe: Whether to migrate where libvirt cannot see that the disks are
-            shared. A disk that is not shared then loses data.
-        shared_storage: Paths below which all nodes see the same files.
-        sample: Seconds between the two readings that give processor use.
-        timeout: Seconds in which a host must answer.
+        nodes: Connection URI of each node, by the name of the node.
+        migration_uris: URI of a node as the other nodes reach it, if it differs from
+            the connection URI.
+        labels: Labels of each node, for node affinity rules.
+        bandwidth: Limit of one migration in bytes per second; None for no limit.
+            Rounded down to whole MiB, the unit of libvirt.
+        auto_converge: Throttle a guest that writes its memory faster than it is sent.
+        post_copy: Switch a migration to post-copy after *post_copy_after*: the guest
+            continues on the target, which fetches the remaining memory. From then on
+            the migration cannot be aborted, and a failure terminates the guest.
+        post_copy_after: Seconds of pre-copy before that.
+        unsafe: Migrate even if libvirt cannot verify that the disks are shared. A
+            disk that is not shared then loses data.
+        shared_storage: Paths below which all nodes have the same files.
+        sample: Seconds between the two samples that give the CPU usage.
+        timeout: Seconds in which a host must respond.
 
     Raises:
-        InvalidSettingError: Something above cannot be; with all complaints.
+        InvalidSettingError: A value is invalid; with all errors.
     """
 
     nodes: Mapping[str, str]
@@ -73,7 +72,7 @@ class LibvirtSettings:
             raise InvalidSettingError(*problems)
 
     def peer_uri(self, node: str) -> str:
-        """Return the URI under which other nodes reach *node*."""
+        """Return the URI with which other nodes reach *node*."""
         return self.migration_uris.get(node, self.nodes[node])
 
 
@@ -82,39 +81,39 @@ def _problems(settings: LibvirtSettings) -> Iterator[str]:
     yield from _number_problems(settings)
     for path in settings.shared_storage:
         if not path.startswith("/"):
-            yield f"shared_storage: {path!r} is not an absolute path"
+            yield f"shared_storage: expected absolute paths, got {path!r}"
 
 
 def _node_problems(settings: LibvirtSettings) -> Iterator[str]:
     if not settings.nodes:
-        yield "nodes: name at least one node and its URI"
+        yield "nodes: expected at least one node with its URI, got none"
     first_with: dict[str, str] = {}
     for node, uri in settings.nodes.items():
         if not node:
-            yield "nodes: a node has an empty name"
+            yield "nodes: expected a name for each node, got an empty one"
         yield from _uri_problems(f"nodes.{node}", uri)
         if (other := first_with.setdefault(uri, node)) != node:
-            yield f"nodes.{node}: is the same URI as that of {other}"
+            yield f"nodes.{node}: same URI as {other}; each node needs its own"
     for node, uri in settings.migration_uris.items():
         yield from _uri_problems(f"migration_uris.{node}", uri)
     for name in ("migration_uris", "labels"):
         for node in sorted(getattr(settings, name).keys() - settings.nodes.keys()):
-            yield f"{name}.{node}: nodes has no such name"
+            yield f"{name}.{node}: unknown node; expected a name in nodes"
 
 
 def _uri_problems(key: str, uri: str) -> Iterator[str]:
-    # The URI itself is never shown: it may hold a password.
+    # The URI itself is never shown: it may contain a password.
     if contains_password(uri):
         yield (
-            f"{key}: the URI holds a password, which libvirt does not use; "
-            "give it a key, a certificate, or a file auth.conf"
+            f"{key}: the URI contains a password, which libvirt ignores; use a key, a "
+            "certificate, or auth.conf"
         )
     elif not _URI.fullmatch(uri):
-        yield f"{key}: is not a URI such as qemu+ssh://root@host/system"
+        yield f"{key}: expected a URI such as qemu+ssh://root@host/system"
 
 
 def contains_password(uri: str) -> bool:
-    """Return whether *uri* seems to hold a secret."""
+    """Return True if *uri* seems to contain a secret."""
     parameters = parse_qsl(uri.partition("?")[2], keep_blank_values=True)
     return bool(_PASSWORD.search(uri)) or any(
         secret in key.lower() for key, _ in parameters for secret in _SECRETS
@@ -124,12 +123,12 @@ def contains_password(uri: str) -> bool:
 def _number_problems(settings: LibvirtSettings) -> Iterator[str]:
     if settings.bandwidth is not None and settings.bandwidth < MIB:
         yield (
-            f"bandwidth: must be at least {MIB} bytes a second, the least that "
-            f"libvirt can keep to, not {settings.bandwidth}"
+            f"bandwidth: expected at least {MIB} bytes/s (the minimum of libvirt), got "
+            f"{settings.bandwidth}"
         )
     for name in ("post_copy_after", "sample", "timeout"):
         seconds = getattr(settings, name)
         if not (math.isfinite(seconds) and seconds > 0):
-            yield f"{name}: must be more than 0 seconds, not {seconds}"
+            yield f"{name}: expected more than 0 s, got {seconds}"
         elif seconds > MAX_DURATION:
-            yield f"{name}: must be at most {MAX_DURATION} seconds, not {seconds}"
+            yield f"{name}: expected at most {MAX_DURATION} s, got {seconds}"

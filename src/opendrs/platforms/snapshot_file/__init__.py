@@ -1,4 +1,4 @@
-"""A snapshot or a history in a file as a read-only platform."""
+"""Read-only platform for a snapshot or a history in a file."""
 
 from opendrs.platforms.snapshot_file.platform import (
     SnapshotFilePlatform as SnapshotFilePlatform,

@@ -1,4 +1,4 @@
-"""A snapshot in a file as a platform on which nothing can be started."""
+"""Read-only platform for a snapshot or a history in a file."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ from opendrs.ports import TaskId, TaskState, TaskStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFileSettings:
-    """Where the snapshot is.
+    """Settings of a snapshot file.
 
     Attributes:
-        path: The file, in the format opendrs-snapshot/1.
+        path: The file, in the format opendrs-snapshot/1, or a history.
     """
 
     path: Path
 
 
 class SnapshotFilePlatform:
-    """The cluster that a snapshot file describes."""
+    """The cluster in a snapshot file; it cannot execute actions."""
 
     def __init__(
         self, path: Path, *, name: str | None = None, rules: Iterable[Rule] = ()
     ) -> None:
-        """Use the snapshot in *path*, in which *rules* hold as well.
+        """Create the platform; the file is read by each `observe`.
 
         Args:
-            path: The file; read anew by each `observe`. Of a history, the newest
-                snapshot is used.
-            name: What to call the cluster; the name of the file when None.
-            rules: Rules in force besides those in the file.
+            path: The file. Of a history, the newest snapshot is used.
+            name: The name of the cluster; None for the name of the file.
+            rules: Rules in addition to those in the file.
         """
         self._path = path
         self._name = path.stem if name is None else name
@@ -64,14 +63,11 @@ class SnapshotFilePlatform:
 
     @property
     def damage(self) -> str:
-        """Return the damage of a history that the last look passed over, if any."""
+        """Return the damage of a history found by the last `observe`; empty if none."""
         return self._damage
 
     def as_of(self, at: datetime) -> SnapshotFilePlatform:
-        """Return the cluster of the same file as it was recorded at that time.
-
-        That is the newest snapshot of a history that was taken then or before.
-        """
+        """Return a platform for the newest snapshot of the file taken until *at*."""
         copy = SnapshotFilePlatform(self._path, name=self._name, rules=self._rules)
         copy._at = at
         return copy
@@ -80,7 +76,7 @@ class SnapshotFilePlatform:
         """Return the snapshot in the file.
 
         Raises:
-            InvalidFileError: It holds none, or none of the time that is asked for.
+            InvalidFileError: The file is invalid, or has no snapshot of that time.
         """
         if is_history(self._path):
             entry = read_history_snapshot(self._path, self._at)
@@ -96,23 +92,24 @@ class SnapshotFilePlatform:
         return replace(snapshot, rules=(*snapshot.rules, *additional))
 
     def start(self, action: Action) -> TaskId:
-        """Refuse: a file cannot do anything."""
+        """Raise UnsupportedError: a file cannot execute actions."""
         self._raise_unsupported(action)
 
     def find(self, action: Action) -> TaskId:
-        """Refuse: a file cannot do anything."""
+        """Raise UnsupportedError: a file cannot execute actions."""
         self._raise_unsupported(action)
 
     def status(self, task: TaskId) -> TaskStatus:
-        """Return that *task* is lost: none was ever started here."""
-        return TaskStatus(TaskState.LOST, f"{self._name} is a file: no task {task}")
+        """Return the state LOST: a file has no tasks."""
+        return TaskStatus(
+            TaskState.LOST, f"{self._name}: a snapshot file has no tasks: {task}"
+        )
 
     def abort(self, task: TaskId) -> None:
-        """Refuse: there is nothing to abort."""
+        """Raise UnsupportedError: a file has no tasks."""
         self._raise_unsupported(task)
 
     def _raise_unsupported(self, request: object) -> NoReturn:
         raise UnsupportedError(
-            f"{self._name} is a snapshot in a file: it can be planned for, not "
-            f"changed ({request})"
+            f"{self._name}: a snapshot file cannot be changed: {request}"
         )

@@ -1,4 +1,4 @@
-"""Packing guests onto few hosts, so that the others can sleep."""
+"""Consolidation: run the guests on few nodes so that the others can be powered off."""
 
 from opendrs.policies.consolidation.detector import OverloadCounter as OverloadCounter
 from opendrs.policies.consolidation.detector import OverloadCounters as OverloadCounters

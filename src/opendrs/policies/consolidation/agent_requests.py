@@ -1,4 +1,4 @@
-"""Requests of host agents, and the reports that follow from them for the whole cluster."""
+"""Requests of host agents, and the cluster-wide reports compiled from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opendrs.policies.consolidation.memory import (
 
 
 class HostLoadState(StrEnum):
-    """What an agent finds of its host."""
+    """Load state that an agent reports for its own node."""
 
     NORMAL = "normal"
     UNDERLOADED = "underloaded"
@@ -27,11 +27,11 @@ class HostLoadState(StrEnum):
 
 
 class AgentRequest(TypedDict):
-    """What an agent asks for; JSON-able.
+    """Request of one agent; JSON-able.
 
     Attributes:
-        load_state: A `Verdict`.
-        evict: Who should leave an overloaded host, the first first.
+        load_state: Value of a `HostLoadState`.
+        evict: Ids of the guests to evict, in order of preference.
     """
 
     load_state: str
@@ -39,12 +39,12 @@ class AgentRequest(TypedDict):
 
 
 class AgentInput(TypedDict):
-    """What all agents that can be heard have sent; JSON-able.
+    """Samples and requests of all agents that responded; JSON-able.
 
     Attributes:
-        guests: The CPU each guest used, in cores, the oldest sample first.
-        nodes: The CPU each node used outside its guests.
-        requests: What the agent of each node asks for. A node without one is
+        guests: CPU used by each guest, in cores, oldest sample first.
+        nodes: CPU used by each node outside its guests, in cores.
+        requests: Request of the agent of each node. A node without one is
             unknown.
     """
 
@@ -56,7 +56,7 @@ class AgentInput(TypedDict):
 def exclude_unresponsive(
     snapshot: Snapshot, requests: Mapping[str, AgentRequest]
 ) -> Snapshot:
-    """Return *snapshot* with the nodes unknown whose agents are silent."""
+    """Return *snapshot* with the nodes of unresponsive agents in state unknown."""
     unresponsive = {
         name: replace(node, state=NodeState.UNKNOWN)
         for name, node in snapshot.nodes.items()
@@ -68,14 +68,14 @@ def exclude_unresponsive(
 def merge_samples(
     snapshot: Snapshot, memory: AgentInput, length: int
 ) -> ConsolidationMemory:
-    """Return what is known of all hosts and guests, each with one sample at least.
+    """Return the memory of all nodes and guests, with at least one sample each.
 
-    Of whom no agent has told, what is measured now is the first sample.
+    Where no agent reported a sample, the current measurement is the first one.
 
     Args:
-        snapshot: The cluster now.
-        memory: What the agents have told.
-        length: How many samples are kept.
+        snapshot: Current state of the cluster.
+        memory: Samples sent by the agents.
+        length: Number of samples to keep.
     """
     now = append_sample(empty_memory(), snapshot, 1)
     return {
@@ -94,10 +94,9 @@ def _recent_samples(
 def agent_reports(
     inputs: ConsolidationInput, requests: Mapping[str, AgentRequest]
 ) -> AgentReports:
-    """Return what the agents ask for as columns.
+    """Return the requests of the agents as arrays.
 
-    Who should leave and is not on that host any more, or may not be moved, is
-    passed over.
+    Evictions of guests that left the node or may not migrate are ignored.
     """
     load_states = [_load_state(requests, name) for name in inputs.node_ids]
     group_rows = {
@@ -148,7 +147,7 @@ def _eviction_rows(
 def agent_request(
     inputs: ConsolidationInput, reports: AgentReports, node: NodeId
 ) -> AgentRequest:
-    """Return what *node* says of itself, with the names of its guests."""
+    """Return the request of *node*, with the ids of the guests to evict."""
     node_row = inputs.node_index[node]
     if reports.overloaded[node_row]:
         load_state = HostLoadState.OVERLOADED

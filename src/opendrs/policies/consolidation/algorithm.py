@@ -1,6 +1,7 @@
 """Move selection: relieve overloaded nodes, then drain underloaded ones.
 
-`ForecastAlgorithm` uses a forecast of each node's load, `DetectorAlgorithm` the detectors of OpenStack Neat.
+`ForecastAlgorithm` uses a forecast of each node's load, `DetectorAlgorithm` the
+detectors of OpenStack Neat.
 """
 
 from __future__ import annotations
@@ -30,9 +31,8 @@ from opendrs.policies.consolidation.overload_risk import RiskState
 from opendrs.policies.consolidation.selection import EvictionCandidates
 from opendrs.policies.consolidation.settings import DetectorSettings, ForecastSettings
 
-MAX_UNPLACEABLE_GUESTS = (
-    3  # guests in a row that find no place before a host is given up
-)
+# Guests in a row without a target, after which the relief of a node ends.
+MAX_UNPLACEABLE_GUESTS = 3
 
 
 def plan_moves(
@@ -42,16 +42,15 @@ def plan_moves(
     target_filter: TargetFilter,
     observations: tuple[OverloadCounters, Floats] | AgentReports,
 ) -> MoveList:
-    """Return who should move where.
+    """Return the moves of one cycle.
 
     Args:
-        settings: How.
-        node_arrays: The hosts.
+        settings: Settings of the algorithm; their type selects it.
+        node_arrays: The nodes.
         guest_arrays: The guests.
-        target_filter: Which hosts are open to whom.
-        observations: What the detector remembers of each host, and how many sampling
-            intervals it takes to move a guest off it; or what the hosts say of
-            themselves.
+        target_filter: Nodes that rules and hardware allow for each guest.
+        observations: Counters of the detector and the duration of a migration
+            off each node in sampling intervals; or the reports of the agents.
     """
     algorithm = _algorithm(settings, node_arrays, guest_arrays, target_filter)
     if isinstance(observations, AgentReports):
@@ -66,9 +65,9 @@ def assess_nodes(
     target_filter: TargetFilter,
     observations: tuple[OverloadCounters, Floats],
 ) -> tuple[AgentReports, OverloadCounters]:
-    """Return what hosts say of themselves, and what the detector remembers.
+    """Return the report on each node and the updated detector counters.
 
-    The arguments are those of `decided`.
+    The arguments are those of `plan_moves`.
     """
     return _algorithm(settings, node_arrays, guest_arrays, target_filter).assess(
         *observations
@@ -143,7 +142,7 @@ class DetectorAlgorithm:
     def _evictions(
         self, host: int, counters: OverloadCounters, migration: Floats
     ) -> list[int]:
-        """Return who should leave *host* until the detector is content."""
+        """Return the guests to evict until *host* is no longer overloaded."""
         evictions: list[int] = []
         for guest in self._eviction_order(host):
             evictions.append(guest)
@@ -153,7 +152,7 @@ class DetectorAlgorithm:
         return evictions
 
     def moves_for_reports(self, reports: AgentReports) -> MoveList:
-        """Return who moves where, with each host's own word for its load."""
+        """Return the moves that follow from the load state each node reports."""
         overloaded = reports.overloaded & self._node_arrays.measured
         relief = [
             move
@@ -167,7 +166,7 @@ class DetectorAlgorithm:
     def _place_evicted(
         self, evictions: Sequence[int], overloaded: Mask
     ) -> Iterator[NodeMove]:
-        """Give those who should leave a host a place, where there is one."""
+        """Yield the moves of the evicted guests for which there is a target."""
         receiving = self._node_arrays.measured & ~overloaded
         for guest in evictions:
             if self._guest_arrays.movable[guest] and not self._moved[guest]:
@@ -204,7 +203,7 @@ class DetectorAlgorithm:
     def _is_overloaded(
         self, host: int, counters: OverloadCounters, migration: Floats
     ) -> bool:
-        """Return whether *host* would be overloaded with those who are left."""
+        """Return True if *host* is overloaded with its remaining guests."""
         rows = np.array([host])
         counter = OverloadCounters(counters.samples[rows], counters.overloaded[rows])
         histories = self._assignment.histories(rows)
@@ -258,7 +257,7 @@ class DetectorAlgorithm:
         return drains
 
     def _drainable(self, overloaded: Mask, underloaded: Mask) -> Integers:
-        """Return the hosts of those with *underloaded* to do whose guests may all move."""
+        """Return the underloaded nodes on which every guest may migrate."""
         has_immovable = np.zeros(len(underloaded), np.bool_)
         immovable = ~self._guest_arrays.movable | self._moved
         has_immovable[self._assignment.node_of[immovable]] = True
@@ -272,7 +271,7 @@ class DetectorAlgorithm:
         return np.flatnonzero(drainable & (self._assignment.guest_count > 0))
 
     def _drain(self, host: int, receiving: Mask) -> list[NodeMove]:
-        """Return how all guests leave *host*; nothing if one finds no room."""
+        """Return the moves that drain *host*; empty if one guest has no target."""
         guests = self._assignment.guests_on(host)
         order = np.lexsort((guests, -self._assignment.cpu_demand[guests]))
         done: list[tuple[NodeMove, Callable[[], None]]] = []
@@ -290,13 +289,13 @@ class DetectorAlgorithm:
 
 
 class ForecastAlgorithm:
-    """Decides by the forecast.
+    """Relieve and drain nodes by a forecast of their load.
 
     Args:
-        settings: How.
-        node_arrays: The hosts.
+        settings: Thresholds and limits of the algorithm.
+        node_arrays: The nodes.
         guest_arrays: The guests.
-        target_filter: Which hosts are open to whom.
+        target_filter: Nodes that rules and hardware allow for each guest.
     """
 
     def __init__(
@@ -318,7 +317,7 @@ class ForecastAlgorithm:
         self._initial_risk = self._state.risk.copy()
 
     def moves(self, counters: OverloadCounters, _migration: Floats) -> MoveList:
-        """Return who moves where; what detectors remember is kept as it is."""
+        """Return the moves of one cycle; the counters are returned unchanged."""
         overloaded = self._state.overloaded(self._settings.overload_threshold)
         relief = OverloadRelief(self._settings, self._state, self._movable).moves()
         return self._build_moves(
@@ -326,7 +325,7 @@ class ForecastAlgorithm:
         )
 
     def moves_for_reports(self, reports: AgentReports) -> MoveList:
-        """Return who moves where, with each host's own word for its load."""
+        """Return the moves that follow from the load state each node reports."""
         overloaded = reports.overloaded & self._node_arrays.measured
         selector = OverloadRelief(self._settings, self._state, self._movable)
         relief = [
@@ -344,10 +343,10 @@ class ForecastAlgorithm:
     def assess(
         self, counters: OverloadCounters, _migration: Floats
     ) -> tuple[AgentReports, OverloadCounters]:
-        """Return what hosts say of themselves.
+        """Return the report on each node, and *counters* unchanged.
 
-        A host whose own risk is beyond the bound names who should leave until it
-        keeps it; any other can be emptied for all it knows.
+        A node with a risk above the bound lists guests to evict until its risk is
+        within the bound. Any other node below the underload threshold is underloaded.
         """
         overloaded = self._node_arrays.measured & (
             self._initial_risk > self._settings.max_overload_fraction
@@ -376,7 +375,7 @@ class ForecastAlgorithm:
         )
 
     def _evictions(self, host: int) -> list[int]:
-        """Return who should leave *host*, the one that eases it most first."""
+        """Return the guests to evict from *host*, largest risk reduction first."""
         evictions: list[int] = []
         while self._state.risk[host] > self._settings.max_overload_fraction:
             guests = self._state.guests_on(host)

@@ -19,12 +19,12 @@ from opendrs.policies.consolidation.input import (
 from opendrs.policies.consolidation.power_curve import power_draw
 from opendrs.policies.consolidation.settings import DetectorSettings, PlacementStrategy
 
-UNPLACED = -1  # where a guest is that has left, and has no place yet
+UNPLACED = -1  # row of the node of a guest that was removed and not placed yet
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMove:
-    """One guest that goes from one host to another, as places in the columns."""
+    """Move of one guest from one node to another, as row indices."""
 
     guest: int
     source: int
@@ -32,15 +32,15 @@ class NodeMove:
 
 
 class NodeAssignment:
-    """Who is where, with all moves that were decided so far.
+    """Node of each guest, including the moves selected so far.
 
     Attributes:
-        node_of: Where each guest is; shape (guests,).
-        cpu_demand: CPU each needs, over the last samples; shape (guests,).
-        cpu_usage: CPU in use on each host; shape (hosts,).
-        guest_count: How many guests of the crowd are on each host.
-        available: Memory that is free on each host, as in `Fleet.room`.
-        powered_on: Which hosts have to be woken for that.
+        node_of: Node of each guest; shape (guests,).
+        cpu_demand: Mean CPU of each guest over the last samples; shape (guests,).
+        cpu_usage: CPU in use on each node; shape (nodes,).
+        guest_count: Number of guests on each node, immovable ones excluded.
+        available: Free memory of each node, as in `NodeArrays.available`.
+        powered_on: Nodes that have to be powered on for these moves.
     """
 
     def __init__(
@@ -50,13 +50,14 @@ class NodeAssignment:
         guest_arrays: GuestArrays,
         target_filter: TargetFilter,
     ) -> None:
-        """Take stock of *node_arrays* and *guest_arrays*.
+        """Compute the initial sums per node.
 
         Args:
-            averaging_window: How many samples the need of a guest is averaged over.
-            node_arrays: The hosts.
+            averaging_window: Number of samples over which the demand of a guest
+                is averaged.
+            node_arrays: The nodes.
             guest_arrays: The guests.
-            target_filter: Which hosts are open to whom.
+            target_filter: Nodes that rules and hardware allow for each guest.
         """
         self.node_arrays, self.guest_arrays, self.target_filter = (
             node_arrays,
@@ -77,20 +78,20 @@ class NodeAssignment:
         self.powered_on = np.zeros(hosts, np.bool_)
 
     def usage_history(self) -> Floats:
-        """Return the CPU in use on each host, sample by sample.
+        """Return the CPU in use on each node, per sample; shape (nodes, samples).
 
-        As if guests had been where they are by now; shape (hosts, samples).
+        The current assignment is applied to all past samples.
         """
         return self.node_arrays.base_load + sum_by_node(
             self.guest_arrays.samples, self.node_of, len(self.guest_count)
         )
 
     def guests_on(self, host: int) -> Integers:
-        """Return the guests of the crowd that are on *host* by now."""
+        """Return the guests that are assigned to *host* now."""
         return np.flatnonzero(self.node_of == host)
 
     def place(self, guest: int, target: int) -> Callable[[], None]:
-        """Move *guest* to *target*; return how to undo that."""
+        """Move *guest* to *target*; return a function that undoes it."""
         source = int(self.node_of[guest])
         available = self.available[[source, target]].copy()
         was_powered_on = self.powered_on[target]
@@ -107,7 +108,7 @@ class NodeAssignment:
         return undo
 
     def remove(self, guest: int) -> None:
-        """Take *guest* off its host; where it goes is not known here."""
+        """Remove *guest* from its node without a target."""
         source = int(self.node_of[guest])
         self.node_of[guest] = UNPLACED
         self.cpu_usage[source] -= self.cpu_demand[guest]
@@ -131,27 +132,27 @@ def recent_mean(samples: Floats, lengths: Integers, count: int) -> Floats:
 
 
 def sum_by_node(samples: Floats, host: Integers, hosts: int) -> Floats:
-    """Return the sum of the guests' *samples* on each host."""
+    """Return the sum of the guests' *samples* on each node."""
     columns = [np.bincount(host, each, hosts) for each in samples.T]
     return np.stack(columns, axis=1) if columns else np.zeros((hosts, 0))
 
 
-NODES_PER_BATCH = 8  # hosts whose history is looked at together
+NODES_PER_BATCH = 8  # nodes whose history is evaluated together
 
 
 class MovePurpose(Enum):
-    """Why a guest is moved."""
+    """Reason why a guest migrates."""
 
     RELIEF = "relief"
     DRAIN = "drain"
 
 
 class FilledAssignment(NodeAssignment):
-    """Who is where, and up to what each host is filled.
+    """Node of each guest, with the usage history and fill limits of each node.
 
     Attributes:
-        usage_samples: CPU in use on each host, sample by sample; shape (hosts, samples).
-        lengths: How many samples of each row count; shape (hosts,).
+        usage_samples: CPU in use on each node, per sample; shape (nodes, samples).
+        lengths: Number of valid samples in each row; shape (nodes,).
     """
 
     def __init__(
@@ -175,7 +176,7 @@ class FilledAssignment(NodeAssignment):
         }
 
     def histories(self, hosts: Integers | None = None) -> LoadHistories:
-        """Return the load of *hosts*, or of all, as parts of their CPU."""
+        """Return the load of *hosts*, or of all nodes, as fractions of their CPU."""
         which = slice(None) if hosts is None else hosts
         parts = self.usage_samples[which] / self.node_arrays.cpu[which, None]
         return LoadHistories(parts, self.lengths[which])
@@ -183,13 +184,13 @@ class FilledAssignment(NodeAssignment):
     def find_target(
         self, guest: int, receiving: Mask, purpose: MovePurpose
     ) -> int | None:
-        """Return where *guest* goes, or None where nowhere is room.
+        """Return the target of *guest*, or None if no node has capacity.
 
         Args:
-            guest: Who goes.
-            receiving: The running hosts that may receive.
-            purpose: Why it goes. For relief empty hosts may receive too, and others
-                be woken.
+            guest: Guest that migrates.
+            receiving: Running nodes that may receive guests.
+            purpose: Reason for the move. For relief, empty nodes may receive too,
+                and nodes may be powered on.
         """
         fits = self._has_capacity(guest, purpose)
         occupied = (self.guest_count > 0) | self.node_arrays.has_immovable_guests
@@ -210,7 +211,7 @@ class FilledAssignment(NodeAssignment):
         return None
 
     def place(self, guest: int, target: int) -> Callable[[], None]:
-        """Move *guest* to *target*; return how to undo that."""
+        """Move *guest* to *target*; return a function that undoes it."""
         length = self.lengths[target]
         undo = super().place(guest, target)
 
@@ -221,7 +222,7 @@ class FilledAssignment(NodeAssignment):
         return undo_all
 
     def remove(self, guest: int) -> None:
-        """Take *guest* off its host; where it goes is not known here."""
+        """Remove *guest* from its node without a target."""
         self.usage_samples[int(self.node_of[guest])] -= self.guest_arrays.samples[guest]
         super().remove(guest)
 
@@ -261,7 +262,7 @@ class FilledAssignment(NodeAssignment):
         return np.argsort(remaining, kind="stable")
 
     def _first_within_bound(self, guest: int, hosts: Integers) -> int | None:
-        """Return the first of *hosts* that would keep the bound on overload."""
+        """Return the first of *hosts* that stays within the bound on overload."""
         if self.settings.max_overload_fraction >= 1:
             return int(hosts[0])
         added = self.guest_arrays.samples[guest]
@@ -279,17 +280,16 @@ class FilledAssignment(NodeAssignment):
 
 @dataclass(frozen=True, slots=True)
 class MoveList:
-    """What was decided.
+    """Moves selected in one cycle.
 
     Attributes:
-        relief: Who leaves overloaded hosts, in this order.
-        drains: Who leaves each host that is emptied, in the order they are
-            emptied in.
-        overloaded: Which hosts were found overloaded; shape (hosts,).
-        counters: What the detector remembers.
-        assignment: Who is where once all is done.
-        risk: Part of the time for which each host was to lack CPU before; None
-            where hosts were judged by another detector.
+        relief: Moves off overloaded nodes, in this order.
+        drains: Moves off each drained node, in the order of the drains.
+        overloaded: True for nodes that are overloaded; shape (nodes,).
+        counters: Updated counters of the detector.
+        assignment: Node of each guest after all moves.
+        risk: Fraction of time for which each node was expected to lack CPU before
+            the moves; None without a forecast.
     """
 
     relief: list[NodeMove]

@@ -23,20 +23,18 @@ from opendrs.policies.consolidation.power_curve import power_draw
 from opendrs.policies.consolidation.rule_filter import RuleFilter
 from opendrs.policies.consolidation.settings import DetectorSettings, ForecastSettings
 
-MAX_EXCLUDED_SHOWN = (
-    3  # hosts that would have been fuller, and are named with what closes them
-)
-FULLEST_CHECKED = 20  # hosts of which those are told
+MAX_EXCLUDED_SHOWN = 3  # fuller nodes named with the reason for their exclusion
+FULLEST_CHECKED = 20  # fullest nodes that are considered for that
 
 
 class DecisionBuilder:
-    """A plan, and what it does for the cluster.
+    """Build the decision from the selected moves.
 
     Args:
         inputs: The cluster.
-        moves: What was decided.
-        settings: How.
-        manage_power: Whether empty hosts are put to sleep.
+        moves: The selected moves.
+        settings: Settings of the algorithm.
+        manage_power: True to power off empty nodes.
     """
 
     def __init__(
@@ -72,7 +70,7 @@ class DecisionBuilder:
         self._restore_dropped(self._sequenced.dropped)
 
     def decision(self, memory: MemoryT) -> Decision[MemoryT]:
-        """Return the decision, with *memory* to keep."""
+        """Return the decision, with *memory* as its memory."""
         plan = self._sequenced.plan
         before = self._metrics(self._before, self._inputs.measured)
         after = self._metrics(self._after, self._running_nodes())
@@ -84,6 +82,7 @@ class DecisionBuilder:
             before,
             after if plan.steps else before,
             (*self._notes(), *self._sequenced.notes),
+            self._inputs.move_groups.skipped,
         )
 
     def _sequence(self) -> SequencedPlan:
@@ -105,7 +104,7 @@ class DecisionBuilder:
         )
 
     def _restore_dropped(self, dropped: Iterable[GroupMove]) -> None:
-        """Leave those where they are who cannot go after all."""
+        """Return the guests of *dropped* moves to their nodes in the result."""
         names = {each.name for each in dropped}
         for guest, group in enumerate(self._inputs.groups):
             if group[0].id in names:
@@ -118,7 +117,7 @@ class DecisionBuilder:
         memory = float(self._inputs.guest_arrays.memory[move.guest]) / GIB
         change = (
             f"{self._load_text(self._before, move.target)} → "
-            f"{self._load_text(self._after, move.target)} in the end"
+            f"{self._load_text(self._after, move.target)} after the plan"
         )
         sentences = [
             reason,
@@ -145,10 +144,10 @@ class DecisionBuilder:
             self._node_name(move.source),
             self._load_text(self._before, move.source),
         )
-        return f"{name} ({load}) can be emptied"
+        return f"{name} ({load}) can be drained"
 
     def _excluded_fuller_nodes(self, move: NodeMove) -> list[str]:
-        """Return which fuller hosts with enough CPU were closed, and by what."""
+        """Return the fuller nodes with enough CPU that were excluded, with reasons."""
         group, feasibility = self._inputs.groups[move.guest], self._inputs.feasibility
         load = self._before.cpu_usage / self._inputs.node_arrays.cpu
         fuller = [row for row in self._fullest if load[row] > load[move.target]]
@@ -162,28 +161,28 @@ class DecisionBuilder:
         return [*islice(excluded, MAX_EXCLUDED_SHOWN)]
 
     def _power_on_actions(self) -> list[NodePowerAction]:
-        detail = "no host that runs has room"
+        detail = "no running node has capacity"
         return [
             NodePowerAction(self._node_name(row), detail)
             for row in np.flatnonzero(self._powered_on_nodes()).tolist()
         ]
 
     def _powered_on_nodes(self) -> Mask:
-        """Return which hosts are woken, because somebody comes there."""
+        """Return the nodes that are powered on because a guest migrates there."""
         return self._after.powered_on & (self._after.guest_count > 0)
 
     def _power_off_actions(self) -> list[NodePowerAction]:
         if not self._manage_power:
             return []
         return [
-            NodePowerAction(self._node_name(row), "nobody is on it any more")
+            NodePowerAction(self._node_name(row), "empty after the moves")
             for row in np.flatnonzero(self._powered_off_nodes()).tolist()
         ]
 
     def _powered_off_nodes(self) -> Mask:
-        """Return which hosts can be put to sleep once all has moved.
+        """Return the nodes that can be powered off after all moves.
 
-        One host always stays on, lest there be none to start a guest on.
+        One node always stays on, so that a guest can be started.
         """
         powered_off = np.zeros(len(self._inputs.node_ids), np.bool_)
         if not self._manage_power:
@@ -205,7 +204,7 @@ class DecisionBuilder:
         return on & ~self._powered_off_nodes()
 
     def _metrics(self, assignment: NodeAssignment, on: Mask) -> dict[str, float]:
-        """Return the measures of the cluster with the hosts *on* running."""
+        """Return the metrics of the cluster with the nodes *on* running."""
         fleet = self._inputs.node_arrays
         load = np.clip(assignment.cpu_usage / fleet.cpu, 0, 1)
         active = on & ((assignment.guest_count > 0) | fleet.has_immovable_guests)
@@ -219,7 +218,7 @@ class DecisionBuilder:
         }
 
     def _overload_fraction(self, assignment: NodeAssignment, active: Mask) -> float:
-        """Return the part of the remembered time that active hosts were overloaded."""
+        """Return the fraction of the history in which active nodes were overloaded."""
         used = assignment.usage_history()
         over: Mask = (
             used > self._overload_threshold * self._inputs.node_arrays.cpu[:, None]
@@ -247,7 +246,7 @@ class DecisionBuilder:
             self._node_name(row)
             for row in np.flatnonzero(self._moves.overloaded).tolist()
         ]
-        text = f"overloaded: {format_list(overloaded) or 'no host'}"
+        text = f"overloaded: {format_list(overloaded) or 'none'}"
         relieved = dict.fromkeys(
             self._node_name(each.source) for each in self._moves.relief
         )
@@ -255,7 +254,7 @@ class DecisionBuilder:
         if likely:
             text += f"; likely to lack CPU: {format_list(likely)}"
         if not self._moves.relief and not self._moves.drains:
-            return f"{text}; no host is to be emptied"
+            return f"{text}; no node to drain"
         return (
             f"{text}; active hosts {before['active_hosts']:.0f} → "
             f"{after['active_hosts']:.0f}"
@@ -271,9 +270,9 @@ class DecisionBuilder:
             and name not in self._inputs.powered_off
         )
         return (
-            *(f"node {name} is not measured and left as it is" for name in unknown),
+            *(f"node {name}: not measured; left unchanged" for name in unknown),
             *(
-                f"node {name} was woken less than {cooldown:g} s ago and stays on"
+                f"node {name}: powered on less than {cooldown:g} s ago; stays on"
                 for name in self._cooling_down_nodes()
             ),
             *(
@@ -284,7 +283,7 @@ class DecisionBuilder:
         )
 
     def _cooling_down_nodes(self) -> list[NodeId]:
-        """Return the empty nodes that are not put to sleep yet."""
+        """Return the empty nodes that are not powered off yet."""
         if not self._manage_power:
             return []
         return [
@@ -294,12 +293,12 @@ class DecisionBuilder:
         ]
 
     def _is_vacant(self, row: int) -> bool:
-        """Return whether nobody is there, and nobody comes."""
+        """Return True if the node is empty and receives no guest."""
         empty = self._inputs.is_empty(self._node_name(row))
         return empty and not self._after.guest_count[row]
 
     def _is_cooling_down(self, name: NodeId) -> bool:
-        """Return whether the node was woken so lately that it stays on."""
+        """Return True if the node was powered on within the cooldown."""
         snapshot, limits = self._inputs.snapshot, self._inputs.limits
         powered_on_at = snapshot.nodes[name].powered_on_at
         if powered_on_at is None:

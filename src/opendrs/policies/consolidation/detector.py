@@ -1,4 +1,4 @@
-"""Protocols of overload and underload detectors, and what they remember."""
+"""Protocols of overload and underload detectors, and their counters."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from opendrs.policies.consolidation.history import (
 
 
 class OverloadCounter(NamedTuple):
-    """What a detector remembers of a host; JSON-able.
+    """State that a detector keeps for one host; JSON-able.
 
     Attributes:
-        samples: How many times it was asked.
-        overloaded: At how many of them the host was overloaded.
+        samples: Number of evaluations.
+        overloaded: Number of evaluations in which the host was overloaded.
     """
 
     samples: int = 0
@@ -33,40 +33,40 @@ class OverloadCounter(NamedTuple):
 
 
 class OverloadCounters(NamedTuple):
-    """The tallies of many hosts, as columns; each of shape (hosts,)."""
+    """Counters of many hosts as arrays; each of shape (hosts,)."""
 
     samples: Integers
     overloaded: Integers
 
     @staticmethod
     def zeros(hosts: int) -> OverloadCounters:
-        """Return the tallies of *hosts* hosts of which nothing is known."""
+        """Return the initial counters of *hosts* hosts."""
         return OverloadCounters(np.zeros(hosts, np.int64), np.zeros(hosts, np.int64))
 
 
 class DetectorResult(NamedTuple):
-    """Whether guests should leave, and what to remember."""
+    """Result for one host: overloaded or not, and the updated counter."""
 
     overloaded: bool
     counter: OverloadCounter
 
 
 class DetectorResults(NamedTuple):
-    """One verdict per host, as columns."""
+    """Results for many hosts as arrays."""
 
     overloaded: Mask
     counters: OverloadCounters
 
 
 class OverloadDetector(Protocol):
-    """Tells from the history of a host whether guests should leave it.
+    """Detect from its history that a host is overloaded, so guests should leave.
 
-    Histories are parts of the host's CPU in use, the oldest first; a host of
-    which nothing is known is not overloaded. *migration* is how long it takes to
-    move a guest away, in sampling intervals.
+    A history contains the used fraction of the host's CPU, oldest sample first. A
+    host without samples is not overloaded. *migration* is the duration of a
+    migration in sampling intervals.
 
     Attributes:
-        name: What operators call it; never renamed.
+        name: Stable name in configuration files.
     """
 
     name: ClassVar[str]
@@ -74,20 +74,20 @@ class OverloadDetector(Protocol):
     def judge(
         self, history: Sequence[float], counter: OverloadCounter, migration: float
     ) -> DetectorResult:
-        """Return the verdict on one host."""
+        """Return the result for one host."""
 
     def judge_all(
         self, histories: LoadHistories, counters: OverloadCounters, migration: Floats
     ) -> DetectorResults:
-        """Return the verdicts on all hosts; *migration* has shape (hosts,)."""
+        """Return the results for all hosts; *migration* has shape (hosts,)."""
 
 
 class MemorylessDetector(ABC):
-    """A detector that judges by the history alone and leaves the tally be."""
+    """Detector that uses the history alone and leaves the counter unchanged."""
 
     @abstractmethod
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
-        """Return whether guests should leave the host of *history*."""
+        """Return True if guests should leave the host with *history*."""
 
     @abstractmethod
     def all_overloaded(self, histories: LoadHistories, migration: Floats) -> Mask:
@@ -96,42 +96,42 @@ class MemorylessDetector(ABC):
     def judge(
         self, history: Sequence[float], counter: OverloadCounter, migration: float
     ) -> DetectorResult:
-        """Return the verdict on one host."""
+        """Return the result for one host."""
         return DetectorResult(self.overloaded(history, migration), counter)
 
     def judge_all(
         self, histories: LoadHistories, counters: OverloadCounters, migration: Floats
     ) -> DetectorResults:
-        """Return the verdicts on all hosts."""
+        """Return the results for all hosts."""
         return DetectorResults(self.all_overloaded(histories, migration), counters)
 
 
-MAX_SAFETY = 10.0  # times the spread of a load, or the slope of a trend
+MAX_SAFETY = 10.0  # factor on the dispersion of a load, or on a prediction
 
 
 def require_samples(name: str, value: int, minimum: int = 1) -> None:
     """Check a setting that is a number of samples.
 
     Raises:
-        ValueError: It is less than *minimum*.
+        ValueError: The value is less than *minimum*.
     """
     if value < minimum:
-        raise ValueError(f"{name} must be at least {minimum} samples, not {value}")
+        raise ValueError(f"{name}: expected at least {minimum} samples, got {value}")
 
 
 class UnderloadDetector(Protocol):
-    """Tells from the history of a host whether it should be emptied.
+    """Detect from its history that a host should be drained.
 
-    A host of which nothing is known is not underloaded.
+    A host without samples is not underloaded.
 
     Attributes:
-        name: What operators call it; never renamed.
+        name: Stable name in configuration files.
     """
 
     name: ClassVar[str]
 
     def underloaded(self, history: Sequence[float]) -> bool:
-        """Return whether the host of *history*, the oldest first, has little to do."""
+        """Return True if the host with *history*, oldest sample first, should drain."""
 
     def all_underloaded(self, histories: LoadHistories) -> Mask:
         """Return `underloaded` of each host."""
@@ -139,7 +139,7 @@ class UnderloadDetector(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderloadLastNAverage:
-    """The mean of the last *n* samples is not above *threshold*."""
+    """Underloaded if the mean of the last *n* samples is at most *threshold*."""
 
     name: ClassVar[str] = "last-n-average"
     threshold: float = 0.5
@@ -150,7 +150,7 @@ class UnderloadLastNAverage:
         require_samples("n", self.n)
 
     def underloaded(self, history: Sequence[float]) -> bool:
-        """Return whether the newest samples are at most the threshold on average."""
+        """Return True if the mean of the last *n* samples is at most the threshold."""
         return bool(history) and mean_of_last(history, self.n) <= self.threshold
 
     def all_underloaded(self, histories: LoadHistories) -> Mask:

@@ -1,10 +1,10 @@
-"""Clearance: hosts are emptied while the others can carry what is asked of them.
+"""Drain selection: drain nodes while the others can serve the demand.
 
-How many hosts can go is reckoned first, as if what they do could be divided evenly
-among those that stay. Then they are emptied one by one, the least thrifty first and
-of those the one with the least memory to move: all of a host's guests or none, each
-to where the risk grows least, and only as long as the risk of the hosts that stay
-keeps the bound on average.
+An upper limit on the number of drained nodes is computed first, as if the demand
+could be divided evenly among the remaining nodes. Then nodes are drained one by one:
+those with the most watts per core first, and among them those with the least memory
+to transfer. Either all guests of a node move or none. Each goes to the node where the
+risk increases least. The mean risk of the remaining nodes must stay within the bound.
 """
 
 from __future__ import annotations
@@ -19,18 +19,17 @@ from opendrs.policies.consolidation.input import TIE_BREAK_DIGITS
 from opendrs.policies.consolidation.overload_risk import RiskState, overload_fraction
 from opendrs.policies.consolidation.settings import ForecastSettings
 
-RISK_RESOLUTION = (
-    0.003  # difference of risk below which links decide that have less to do
-)
+# Risks that differ by less are equal; then the node with less incoming memory wins.
+RISK_RESOLUTION = 0.003
 
 
 class NodeDrain:
-    """Decides which hosts are emptied, and where their guests go.
+    """Select the nodes to drain and the targets of their guests.
 
     Args:
-        settings: How.
-        state: The hosts and guests, changed by what is decided.
-        movable: Which guests may move.
+        settings: Thresholds and limits of the algorithm.
+        state: Nodes and guests; updated with each selected move.
+        movable: True for guests that may migrate; updated.
     """
 
     def __init__(
@@ -38,16 +37,16 @@ class NodeDrain:
     ) -> None:
         self._settings, self._state, self._movable = settings, state, movable
         self._cpu = state.node_arrays.cpu
-        # Who is beyond help receives nobody, and keeps no other host awake.
+        # An overloaded node receives no guest and counts as no remaining node.
         self._occupied = state.occupied() & ~state.overloaded(
             settings.overload_threshold
         )
 
     def drains(self, sources: Mask) -> list[list[NodeMove]]:
-        """Return who leaves each host that is emptied, in this order.
+        """Return the moves off each drained node, in this order.
 
         Args:
-            sources: Which hosts may be emptied; shape (hosts,).
+            sources: True for nodes that may be drained; shape (nodes,).
         """
         hosts = self._ordered(self._drainable(sources))
         hosts = hosts[: self._max_drains(hosts)]
@@ -65,7 +64,7 @@ class NodeDrain:
         return drained
 
     def _drainable(self, sources: Mask) -> Integers:
-        """Return the hosts of *sources* whose guests are known, and may all move."""
+        """Return the nodes of *sources* on which every guest is known and movable."""
         state = self._state
         has_immovable = np.zeros(len(sources), np.bool_)
         measured = np.isfinite(state.guest_arrays.required).all(axis=1)
@@ -94,9 +93,9 @@ class NodeDrain:
         ]
 
     def _max_drains(self, hosts: Integers) -> int:
-        """Return how many of the first *hosts* could go by the sums of the others.
+        """Return how many of the first *hosts* could be drained, by sums alone.
 
-        An upper limit: CPU as if it could be divided evenly, memory as if it could
+        An upper limit: CPU is treated as evenly divisible, and memory as if it could
         be filled to the last byte.
         """
         state, occupied = self._state, self._occupied
@@ -119,7 +118,7 @@ class NodeDrain:
         return int(np.flatnonzero(feasible).max(initial=-1)) + 1
 
     def _memory_suffices(self, hosts: Integers) -> Mask:
-        """Return whether the others have the memory, with each of *hosts* gone too."""
+        """Return True where the others have enough memory for the first hosts."""
         state = self._state
         available = np.maximum(state.available, 0.0)
         required = sum_by_node(
@@ -131,7 +130,7 @@ class NodeDrain:
         return np.asarray((np.cumsum(required[hosts], axis=0) <= remaining).all(axis=1))
 
     def _drain(self, host: int, receiving: Mask) -> list[NodeMove]:
-        """Return how all guests leave *host*; nothing if that cannot be."""
+        """Return the moves that drain *host*; empty if that is impossible."""
         guests = self._state.guests_on(host)
         order = np.lexsort((guests, -self._state.cpu_demand[guests]))
         undo: list[Callable[[], None]] = []
@@ -163,7 +162,7 @@ class NodeDrain:
         return int(hosts[np.lexsort((incoming, risk_levels))[0]])
 
     def _within_bound(self, host: int) -> bool:
-        """Return whether the others keep the bound on average without *host*."""
+        """Return True if the mean risk of the others is within the bound."""
         remaining = self._occupied.copy()
         remaining[host] = False
         return bool(remaining.any()) and bool(

@@ -15,12 +15,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LoadHistories:
-    """The histories of many hosts, as columns.
+    """Histories of many hosts as arrays.
 
     Attributes:
-        values: One row per host, the newest sample last; shape (hosts, most).
-            Shorter histories stand at the end of their row, after zeros.
-        lengths: How many samples of each row count; shape (hosts,).
+        values: One row per host, newest sample last; shape (hosts, longest).
+            Shorter histories are right-aligned and padded with zeros.
+        lengths: Number of valid samples in each row; shape (hosts,).
     """
 
     values: Floats
@@ -28,7 +28,7 @@ class LoadHistories:
 
     @staticmethod
     def of(histories: Sequence[Sequence[float]]) -> LoadHistories:
-        """Return *histories*, each the oldest sample first, as columns."""
+        """Return *histories*, each with the oldest sample first, as arrays."""
         lengths = np.array([len(each) for each in histories], dtype=np.int64)
         values = np.zeros((len(histories), int(lengths.max(initial=0))))
         for row, each in zip(values, histories, strict=True):
@@ -36,7 +36,7 @@ class LoadHistories:
         return LoadHistories(values, lengths)
 
     def newest(self, count: int) -> Floats:
-        """Return the last *count* samples of each; zeros where there are fewer."""
+        """Return the last *count* samples of each row, left-padded with zeros."""
         missing = max(0, count - self.values.shape[1])
         return np.pad(
             self.values[:, self.values.shape[1] - count + missing :],
@@ -44,11 +44,11 @@ class LoadHistories:
         )
 
     def last(self) -> Floats:
-        """Return the newest sample of each; 0 where there is none."""
+        """Return the newest sample of each row; 0 where there is none."""
         return self.newest(1)[:, 0]
 
     def groups(self) -> list[tuple[Integers, Floats]]:
-        """Return the rows of each length, and their samples without padding."""
+        """Return the rows of each length, with their samples without padding."""
         width = self.values.shape[1]
         return [
             (rows, self.values[rows, width - int(length) :])

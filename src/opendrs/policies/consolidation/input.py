@@ -24,27 +24,26 @@ from opendrs.rules import (
     usable_memory,
 )
 
-TIE_BREAK_DIGITS = 9  # so that between equals the name decides rather than rounding
+TIE_BREAK_DIGITS = 9  # values are rounded so that ties are broken by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeArrays:
-    """The hosts, in the order of their names.
+    """Nodes as arrays, in the order of their names.
 
     Attributes:
-        cpu: CPU each has; shape (hosts,).
-        base_load: CPU each used outside the guests of the crowd, the newest sample
-            last; shape (hosts, samples).
-        available: Memory that is free, by what is in use and by what is promised;
-            shape (hosts, 2).
-        usable: The same where nothing is in use.
-        measured: Which of them run and were measured, so that they may give and
-            receive; shape (hosts,).
-        can_power_on: Which of them may be woken.
-        has_immovable_guests: Which of them cannot be emptied, because somebody has to stay.
+        cpu: Cores of each node; shape (nodes,).
+        base_load: Cores used outside the guests of `GuestArrays`, newest sample
+            last; shape (nodes, samples).
+        available: Free memory in bytes, by usage and by commitment; shape (nodes, 2).
+        usable: The same for an empty node.
+        measured: True for nodes that are online and measured, and so may give and
+            receive guests; shape (nodes,).
+        can_power_on: True for nodes that may be powered on.
+        has_immovable_guests: True for nodes that cannot be drained.
         watts: One row of eleven values per power curve.
-        curve_of: Which of them each host has; shape (hosts,).
-        watts_per_core: Watts that each takes at full load, for its CPU; shape (hosts,).
+        curve_of: Row of the power curve of each node; shape (nodes,).
+        watts_per_core: Power at full load divided by the cores; shape (nodes,).
     """
 
     cpu: Floats
@@ -59,7 +58,7 @@ class NodeArrays:
     watts_per_core: Floats = field(init=False)
 
     def __post_init__(self) -> None:
-        """Derive what follows from the rest."""
+        """Derive `watts_per_core`."""
         watts_per_core = np.round(
             self.watts[self.curve_of, -1] / self.cpu, TIE_BREAK_DIGITS
         )
@@ -68,17 +67,18 @@ class NodeArrays:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestArrays:
-    """The guests, in the order of their names; what moves as one is one of them.
+    """Move groups as arrays, in the order of their names; each counts as one guest.
 
     Attributes:
-        node_of: Where each is; shape (guests,).
-        samples: CPU each used, the newest sample last and zeros before the first;
-            shape (guests, samples).
-        lengths: How many of them count; shape (guests,).
-        cpu_limit: CPU each can use at most; shape (guests,).
-        memory: What moving each has to transfer.
-        required: Room each asks for, as in `Fleet.room`; shape (guests, 2).
-        movable: Whether each may be moved now.
+        node_of: Node of each guest; shape (guests,).
+        samples: Cores used by each guest, newest sample last, padded with zeros on
+            the left; shape (guests, samples).
+        lengths: Number of valid samples; shape (guests,).
+        cpu_limit: Most cores each guest can use; shape (guests,).
+        memory: Bytes that a migration of each guest transfers.
+        required: Memory that each guest requires, as in `NodeArrays.available`;
+            shape (guests, 2).
+        movable: True for guests that may migrate now.
     """
 
     node_of: Integers
@@ -92,12 +92,13 @@ class GuestArrays:
 
 @dataclass(frozen=True, slots=True)
 class AgentReports:
-    """What each host says of itself, where it is not judged from here.
+    """Load states and evictions reported by the nodes themselves.
 
     Attributes:
-        overloaded: Which hosts find themselves overloaded; shape (hosts,).
-        underloaded: Which find that they could be emptied; shape (hosts,).
-        evictions: Who should leave each overloaded host, the first first.
+        overloaded: True for nodes that report overload; shape (nodes,).
+        underloaded: True for nodes that report underload; shape (nodes,).
+        evictions: Guests to evict from each overloaded node, in order of
+            preference; row indices.
     """
 
     overloaded: Mask
@@ -106,31 +107,31 @@ class AgentReports:
 
 
 class TargetFilter(Protocol):
-    """Which hosts rules and hardware leave to a guest, as all stand by now."""
+    """Nodes that rules and hardware allow for each guest, given the moves so far."""
 
     def allowed_targets(self, guest: int) -> Mask:
-        """Return which hosts *guest* may go to, whatever room they have."""
+        """Return the nodes to which *guest* may migrate, regardless of capacity."""
 
     def record_move(self, guest: int, target: int) -> None:
-        """Take note that *guest* is on *target* now."""
+        """Record that *guest* is on *target* now."""
 
 
 MOBILITY = MobilityFilter(load_model=LoadModel.DYNAMIC, allow_cold_migration=False)
 
 
 class ConsolidationInput:
-    """A cluster as consolidation sees it.
+    """Snapshot and memory of a cluster, compiled for consolidation.
 
     Attributes:
-        snapshot: The cluster; nodes that may be woken stand in it as if they were,
-            with nothing in use.
-        rules: Its rules.
-        move_groups: Who may be moved.
-        node_ids: The nodes, in the order of the columns.
-        groups: Who moves as one, in the order of the columns.
-        node_arrays: The nodes as columns.
-        guest_arrays: The guests as columns.
-        powered_off: The nodes that may be woken.
+        snapshot: State of the cluster. Nodes that may be powered on are online in
+            it, with zero usage.
+        rules: Compiled rules of the cluster.
+        move_groups: Movable and skipped guests.
+        node_ids: Nodes in the order of the arrays.
+        groups: Move groups in the order of the arrays.
+        node_arrays: The nodes as arrays.
+        guest_arrays: The guests as arrays.
+        powered_off: Nodes that may be powered on.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class ConsolidationInput:
         self.node_arrays = self._build_node_arrays(curve)
 
     def counters(self) -> OverloadCounters:
-        """Return what the detector remembers of each node."""
+        """Return the counters of the detector for each node."""
         rows = [
             self._memory["overload_counters"].get(name, [0, 0])
             for name in self.node_ids
@@ -196,7 +197,7 @@ class ConsolidationInput:
         return np.asarray(total / np.maximum(count, 1), dtype=np.float64)
 
     def is_empty(self, node: NodeId) -> bool:
-        """Return whether nobody is on *node*, not even stopped."""
+        """Return True if no guest, running or stopped, is on *node*."""
         return node not in self._occupied
 
     def _build_guest_arrays(self) -> GuestArrays:
@@ -219,7 +220,7 @@ class ConsolidationInput:
         )
 
     def _cpu_limit(self, group: MoveGroup) -> float:
-        """Return the cores that *group* can use: what its node has, if not limited."""
+        """Return the cores *group* can use; without a limit, those of its node."""
         whole = _cores(self.snapshot.nodes[group[0].node])
         limits = [guest.limit.cpu if guest.limit else 0.0 for guest in group]
         return min(whole, sum(limit or whole for limit in limits))
@@ -228,10 +229,10 @@ class ConsolidationInput:
         return max(len(self._memory["guests"].get(guest.id, ())) for guest in group)
 
     def _samples(self, group: MoveGroup) -> Floats:
-        """Return the CPU of *group*, sample by sample, as wide as all columns.
+        """Return the CPU of *group* per sample, padded to the width of all arrays.
 
-        Of guests that move as one, each is taken to have used before as much as in
-        its first sample, as far back as anything is known of one of them.
+        Within a group, a shorter history is extended back to the longest one with
+        its own first sample.
         """
         row, length = np.zeros(self._width), self._history_length(group)
         for guest in group:
@@ -248,7 +249,7 @@ class ConsolidationInput:
             for _, guest in sorted(self.snapshot.guests.items())
             if guest.id not in movable
         ]
-        # A stopped guest is on its node, and one that may be migrating on two.
+        # A stopped guest occupies its node, and one that may be migrating occupies two.
         self._occupied = {
             row
             for guest in self.snapshot.guests.values()
@@ -290,7 +291,7 @@ class ConsolidationInput:
 
 
 def _powered_off_nodes(snapshot: Snapshot) -> Iterable[NodeId]:
-    """Yield the nodes that sleep for sure, and on which nobody is."""
+    """Yield the empty nodes that are known to be powered off."""
     occupied = {row for g in snapshot.guests.values() for row in g.occupied_nodes}
     for name, node in snapshot.nodes.items():
         is_off = node.state is NodeState.OFFLINE and node.capacity is not None
@@ -311,10 +312,10 @@ def _cores(node: Node) -> float:
 
 
 def _pad_history(samples: Sequence[float], length: int) -> Floats:
-    """Return *samples* as so many, as if it had been before as in the first of them.
+    """Return *samples* extended to *length* with copies of the first sample.
 
-    A node that was not measured for a while, or a guest that has just started, used
-    something before too, or nobody asked; that it was nothing is not known.
+    A node that was not measured for a while, or a guest that has just started, has
+    no earlier samples. Zeros would claim that it used nothing.
     """
     if not samples:
         return np.zeros(length)

@@ -1,13 +1,13 @@
-"""A host's load as a Markov chain, and when best to move a guest away from it.
+"""Markov chain of a host's load, and the best time to migrate a guest off it.
 
-The states are ranges of load, the last one overload. From the history, the
-probability of each transition is estimated in windows of several sizes: the
-largest in which the estimate has been steady. From the chain of two states, the
-expected time until a migration is that for which each state's probability to
-migrate is chosen; its optimum is looked for on a grid, so no solver is needed.
+The states are ranges of load; the last one is overload. The probability of each
+transition is estimated from the history in windows of several sizes. The largest
+window in which the estimate is steady is used. A policy is a probability to migrate
+in each of two states. The chain gives the expected time until the migration, and the
+best policy is searched on a grid, so no solver is needed.
 
-Where the chain never leaves its states the time is infinite and its parts are
-in the proportion of the stationary distribution; the original lets rounding decide.
+If the chain never leaves its states, the time is infinite and its parts are in the
+proportion of the stationary distribution. The original lets rounding decide there.
 
 Source:
     Beloglazov and Buyya, Managing overloaded hosts for dynamic consolidation of
@@ -29,22 +29,22 @@ from opendrs.metrics import sum_in_order, sum_of_rows
 from opendrs.policies.consolidation.history import Floats, Integers, Mask
 
 TransitionMatrix = Sequence[Sequence[float]]
-SINGULAR = 1e-12  # determinants below this are rounding
+SINGULAR = 1e-12  # determinants below this are rounding errors
 
 
 class TransitionEstimate(NamedTuple):
-    """A probability, and the size of the window it was estimated in."""
+    """Estimated probability, and the size of the window it was estimated in."""
 
     probability: float
     window: int
 
 
 class ExpectedSojourn(NamedTuple):
-    """Samples that a host is expected to spend in each state until a migration.
+    """Expected number of samples in each state until a migration.
 
     Attributes:
-        normal: In state 0.
-        overloaded: In state 1.
+        normal: Samples in state 0.
+        overloaded: Samples in state 1.
     """
 
     normal: float
@@ -52,13 +52,13 @@ class ExpectedSojourn(NamedTuple):
 
 
 class OverloadBound(NamedTuple):
-    """The part of the time that may be overload, and how it stands.
+    """Bound on the overload time fraction, and the counts so far.
 
     Attributes:
-        otf: The part.
+        otf: Largest allowed fraction of time in overload.
         samples: Samples until now.
-        overloaded: Samples of overload until now.
-        migration: Samples that a migration takes.
+        overloaded: Samples in overload until now.
+        migration: Duration of a migration in samples.
     """
 
     otf: float
@@ -67,7 +67,7 @@ class OverloadBound(NamedTuple):
     migration: float
 
     def fraction(self, sojourn: ExpectedSojourn) -> float:
-        """Return the part of the time that is overload, after a finite *sojourn*."""
+        """Return the overload time fraction after a finite *sojourn*."""
         overload = self.migration + self.overloaded + sojourn.overloaded
         return overload / (
             self.migration + self.samples + sojourn.normal + sojourn.overloaded
@@ -75,13 +75,13 @@ class OverloadBound(NamedTuple):
 
 
 def state_of(load: float, thresholds: Sequence[float], *, flawed: bool = False) -> int:
-    """Return the range that *load* is in: 0 below the first threshold.
+    """Return the state of *load*: 0 below the first threshold.
 
     Args:
-        load: Part of the CPU in use.
-        thresholds: Where ranges begin, ascending.
-        flawed: As the original does it, which from the third range on compares
-            with the number of the range and so skips it.
+        load: Used fraction of the CPU.
+        thresholds: Lower bounds of states 1, 2, ..., ascending.
+        flawed: True to reproduce a bug of the original, which from the third
+            state on compares with the number of the state and so skips it.
     """
     state = bisect_right(thresholds, load)
     if flawed and 2 <= state < len(thresholds) and load < state - 1:
@@ -95,14 +95,13 @@ def transition_estimates(
     """Return the probability of each transition, estimated from *states*.
 
     Args:
-        states: What the host went through, the oldest first; it was in state 0
-            before.
-        count: How many states there are.
+        states: States of the host, oldest first; state 0 precedes them.
+        count: Number of states.
         sizes: Window sizes, ascending, at least 2.
 
     Returns:
-        One row per state left, one estimate per state entered. While fewer
-        samples are there than a window has, a row adds up to less than 1.
+        One row per state left, one estimate per state entered. With fewer
+        samples than a window has, the sum of a row is less than 1.
     """
     before = (0, *states)
     followers = [
@@ -136,10 +135,10 @@ def _estimate(
 
 
 def _is_steady(hits: Sequence[int], size: int) -> bool:
-    """Return whether the estimates of late vary no more than chance would.
+    """Return True if recent estimates vary no more than random estimates do.
 
-    Equal variances are common, and rounding decides between them: in the order of
-    the original, so that its decisions are found again.
+    Equal variances are common, and rounding decides between them. The sums are
+    computed in the order of the original to reproduce its decisions.
     """
     samples = len(hits) - 1
     if samples < size:
@@ -156,16 +155,16 @@ def _is_steady(hits: Sequence[int], size: int) -> bool:
 def expected_sojourn(
     probabilities: TransitionMatrix, migrating: Sequence[float], state: int
 ) -> ExpectedSojourn:
-    """Return how long a host is expected to be in each of two states.
+    """Return the expected time of a host in each of two states.
 
     Args:
         probabilities: Probability of each transition.
         migrating: Probability to migrate in each state.
-        state: Where the host is now.
+        state: Current state of the host.
 
     Returns:
-        Infinite where the chain never ends and a state is visited again and
-        again; NaN where that leaves the time open.
+        Infinite if the chain never ends and the state recurs; NaN if the time is
+        then undetermined.
     """
     normal, overloaded, determinant = _cofactors(probabilities, migrating, state)
     if determinant == 0:
@@ -194,7 +193,7 @@ def _infinite(cofactor: float) -> float:
 
 
 def grid(start: float, end: float, step: float) -> Iterator[float]:
-    """Yield *start* and what follows in steps, up to *end*, rounding included."""
+    """Yield *start*, *start* + *step*, ... up to *end*, with accumulated rounding."""
     while start <= end:
         yield start
         start += step
@@ -203,17 +202,17 @@ def grid(start: float, end: float, step: float) -> Iterator[float]:
 def optimal_policy(
     probabilities: TransitionMatrix, state: int, bound: OverloadBound, step: float
 ) -> tuple[float, float] | None:
-    """Return the probabilities to migrate that keep the host longest.
+    """Return the migration probabilities that keep the guests on the host longest.
 
     Args:
         probabilities: Probability of each transition between two states.
-        state: Where the host is now.
-        bound: What must hold once a guest has left.
-        step: Mesh of the grid.
+        state: Current state of the host.
+        bound: Bound that must hold after the migration.
+        step: Grid spacing.
 
     Returns:
-        The probability in each state, the first among equals; None when every
-        policy breaks the bound.
+        The probability in each state, the first of equal ones; None if every
+        policy violates the bound.
     """
     best, longest = None, 0.0
     for policy in ((m0, m1) for m0 in grid(0, 1, step) for m1 in grid(0, 1, step)):
@@ -229,7 +228,7 @@ def _expected_time(
     state: int,
     bound: OverloadBound,
 ) -> float | None:
-    """Return the expected time, or None if the bound is broken or time is open."""
+    """Return the expected time; None if it violates the bound or is undetermined."""
     normal, overloaded, determinant = _cofactors(probabilities, policy, state)
     if determinant == 0:
         whole = normal + overloaded
@@ -245,12 +244,12 @@ def _expected_time(
 def transition_probabilities(
     overloaded: Mask, lengths: Integers, sizes: Sequence[int]
 ) -> Floats:
-    """Return what `transition_estimates` gives for two states, for each host.
+    """Return `transition_estimates` for two states and many hosts.
 
     Args:
-        overloaded: Whether the host was in state 1; shape (hosts, samples), the
-            newest last, what counts at the end of each row.
-        lengths: How many samples of each row count; shape (hosts,).
+        overloaded: True where the host was in state 1; shape (hosts, samples),
+            newest last, valid samples at the end of each row.
+        lengths: Number of valid samples in each row; shape (hosts,).
         sizes: Window sizes, ascending, at least 2.
 
     Returns:
@@ -272,7 +271,7 @@ def transition_probabilities(
 
 
 def _right_align(values: Mask, selected: Mask) -> Mask:
-    """Return the *selected* values of each row in order, at the end of the row."""
+    """Return the *selected* values of each row in order, right-aligned."""
     order = np.argsort(selected, axis=1, kind="stable")
     aligned: Mask = np.take_along_axis(values, order, axis=1)
     return aligned

@@ -1,7 +1,8 @@
-"""What the policy remembers: the last samples of guests and of hosts.
+"""Memory of the policy: the recent samples of guests and nodes.
 
-One sample is taken in each cycle. A guest that was not measured in a cycle begins
-anew with the next one: samples of one place in two histories are of one moment.
+One sample is taken in each cycle. The history of a guest that was not measured in a
+cycle restarts with the next one. So samples at equal distance from the end of two
+histories are of the same cycle.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from opendrs.model import Node, NodeId, Snapshot
 
 
 class ConsolidationMemory(TypedDict):
-    """What is kept from one cycle to the next; JSON-able.
+    """State that is kept from one cycle to the next; JSON-able.
 
     Attributes:
-        cycle: How many cycles there were.
-        guests: The CPU each guest used, in cores, the oldest sample first.
-        nodes: The CPU each node used outside its guests.
-        overload_counters: How often the detector was asked about each node, and how often
-            it was overloaded then.
+        cycle: Number of cycles so far.
+        guests: CPU used by each guest, in cores, oldest sample first.
+        nodes: CPU used by each node outside its guests, in cores.
+        overload_counters: For each node, the number of evaluations by the
+            detector, and the number in which it was overloaded.
     """
 
     cycle: int
@@ -31,12 +32,12 @@ class ConsolidationMemory(TypedDict):
 
 
 def empty_memory() -> ConsolidationMemory:
-    """Return the memory of who has seen nothing."""
+    """Return the memory before the first cycle."""
     return {"cycle": 0, "guests": {}, "nodes": {}, "overload_counters": {}}
 
 
 def is_measured(node: Node) -> bool:
-    """Return whether *node* takes part and all is known of it."""
+    """Return True if *node* is online and its capacity and usage are known."""
     return (
         node.online and node.capacity is not None and node.usage.resources is not None
     )
@@ -45,14 +46,14 @@ def is_measured(node: Node) -> bool:
 def append_sample(
     memory: ConsolidationMemory, snapshot: Snapshot, length: int
 ) -> ConsolidationMemory:
-    """Return *memory* and what is used in *snapshot*.
+    """Return *memory* with the usage in *snapshot* appended.
 
-    Who is not there or was not measured is forgotten.
+    Guests and nodes that are absent or not measured are removed.
 
     Args:
-        memory: What is remembered.
-        snapshot: The cluster now.
-        length: How many samples are kept.
+        memory: Memory of the previous cycles.
+        snapshot: Current state of the cluster.
+        length: Number of samples to keep.
     """
     guests: dict[str, float] = {
         guest.id: guest.usage.cpu
@@ -78,7 +79,7 @@ def append_sample(
 
 
 def _guest_cpu_by_node(snapshot: Snapshot) -> dict[NodeId, float]:
-    """Return the CPU that the guests of each node use, as far as it is known."""
+    """Return the CPU used by the guests of each node, as far as it is known."""
     cpu_by_node: dict[NodeId, float] = {}
     for _, guest in sorted(snapshot.guests.items()):
         if guest.is_active:

@@ -1,8 +1,8 @@
-"""Overload: when guests should leave a host, judged by its history alone.
+"""Overload detectors that use only the history of a host.
 
-As in OpenStack Neat, but for two things: one sample has no quartiles and is
-therefore not overloaded, and a history that lies on a straight line is judged
-by that line. `NeverOverloaded` is for those who want no guest to leave.
+They behave as in OpenStack Neat, except that a single sample has no quartiles and is
+therefore not overloaded, and that a history on a straight line is extrapolated along
+that line. `NeverOverloaded` disables relief.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from opendrs.policies.consolidation.robust_statistics import (
     robust_loess_lines,
 )
 
-MAX_PREDICTED_LOAD = 2.0  # times the capacity; Neat's thresholds of trends go above 1
+MAX_PREDICTED_LOAD = 2.0  # fraction of the capacity; Neat allows thresholds above 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class NeverOverloaded(MemorylessDetector):
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdDetector(MemorylessDetector):
-    """THR: the newest sample is above *threshold*."""
+    """THR: overloaded if the newest sample is above *threshold*."""
 
     name: ClassVar[str] = "threshold"
     threshold: float = 0.8
@@ -70,7 +70,7 @@ class ThresholdDetector(MemorylessDetector):
         require_ratio("threshold", self.threshold, 1.0)
 
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
-        """Return whether the newest sample is above the threshold."""
+        """Return True if the newest sample is above the threshold."""
         del migration
         return bool(history) and history[-1] > self.threshold
 
@@ -82,7 +82,7 @@ class ThresholdDetector(MemorylessDetector):
 
 @dataclass(frozen=True, kw_only=True)
 class LastNAverageDetector(MemorylessDetector):
-    """The mean of the last *n* samples is above *threshold*."""
+    """Overloaded if the mean of the last *n* samples is above *threshold*."""
 
     name: ClassVar[str] = "last-n-average"
     threshold: float = 0.8
@@ -93,7 +93,7 @@ class LastNAverageDetector(MemorylessDetector):
         require_samples("n", self.n)
 
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
-        """Return whether the newest samples are above the threshold on average."""
+        """Return True if the mean of the last *n* samples is above the threshold."""
         del migration
         return bool(history) and mean_of_last(history, self.n) > self.threshold
 
@@ -106,11 +106,11 @@ class LastNAverageDetector(MemorylessDetector):
 
 @dataclass(frozen=True, kw_only=True)
 class _DispersionDetector(MemorylessDetector):
-    """The newest sample leaves less room than the samples are spread.
+    """Overloaded if less CPU is free than a multiple of the dispersion of the load.
 
     Attributes:
-        safety: How many times the spread is to be left free.
-        limit: Fewest samples to judge by.
+        safety: Factor on the dispersion.
+        limit: Fewest samples; with fewer, the host is not overloaded.
     """
 
     safety: float
@@ -122,13 +122,13 @@ class _DispersionDetector(MemorylessDetector):
         require_samples("limit", self.limit)
 
     def threshold(self, history: Sequence[float]) -> float:
-        """Return the load from which a host of that history is overloaded."""
+        """Return the load from which a host with *history* is overloaded."""
         return 1 - self.safety * self.spread(history)
 
     @staticmethod
     @abstractmethod
     def spread(samples: Sequence[float]) -> float:
-        """Return how widely the samples are spread."""
+        """Return the dispersion of the samples."""
 
     @staticmethod
     @abstractmethod
@@ -136,7 +136,7 @@ class _DispersionDetector(MemorylessDetector):
         """Return `spread` of each row; shape (hosts, samples)."""
 
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
-        """Return whether the newest sample reaches the threshold."""
+        """Return True if the newest sample reaches the threshold."""
         del migration
         if len(history) < max(self.limit, self._min_samples):
             return False
@@ -155,7 +155,7 @@ class _DispersionDetector(MemorylessDetector):
 
 @dataclass(frozen=True, kw_only=True)
 class MadDetector(_DispersionDetector):
-    """MAD: less is free than *safety* median absolute deviations."""
+    """MAD: overloaded if less than *safety* median absolute deviations are free."""
 
     name: ClassVar[str] = "mad"
     safety: float = 2.5
@@ -165,7 +165,7 @@ class MadDetector(_DispersionDetector):
 
 @dataclass(frozen=True, kw_only=True)
 class IqrDetector(_DispersionDetector):
-    """IQR: less is free than *safety* interquartile ranges."""
+    """IQR: overloaded if less than *safety* interquartile ranges are free."""
 
     name: ClassVar[str] = "iqr"
     safety: float = 1.5
@@ -176,13 +176,13 @@ class IqrDetector(_DispersionDetector):
 
 @dataclass(frozen=True, kw_only=True)
 class LoessDetector(MemorylessDetector):
-    """LR: the trend reaches *threshold* before a guest could have left.
+    """LR: overloaded if the trend reaches *threshold* before a migration would end.
 
     Attributes:
-        threshold: The load that the prediction, multiplied by `safety`, must not
-            reach; it may exceed the capacity.
-        safety: By how much the prediction is multiplied.
-        length: How many samples the trend is found in.
+        threshold: Load that the prediction times `safety` must not reach; may
+            exceed the capacity.
+        safety: Factor on the prediction.
+        length: Number of samples used for the regression.
     """
 
     name: ClassVar[str] = "lr"
@@ -198,11 +198,11 @@ class LoessDetector(MemorylessDetector):
         require_samples("length", self.length, MIN_SAMPLES)
 
     def prediction(self, history: Sequence[float], migration: float) -> float:
-        """Return the load expected once a guest would have left."""
+        """Return the load predicted for the end of a migration."""
         return self.line(history[-self.length :]).at(self.length + migration)
 
     def overloaded(self, history: Sequence[float], migration: float = 0.0) -> bool:
-        """Return whether the prediction reaches the threshold."""
+        """Return True if the prediction times the safety reaches the threshold."""
         if len(history) < self.length:
             return False
         return self.safety * self.prediction(history, migration) >= self.threshold
@@ -217,7 +217,7 @@ class LoessDetector(MemorylessDetector):
 
 @dataclass(frozen=True, kw_only=True)
 class RobustLoessDetector(LoessDetector):
-    """LRR: as LR, the trend found once more with outliers counting less."""
+    """LRR: like LR, with a second regression that reduces the weight of outliers."""
 
     name: ClassVar[str] = "lrr"
     line = staticmethod(robust_loess)

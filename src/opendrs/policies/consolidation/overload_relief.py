@@ -1,9 +1,9 @@
-"""Relief: the move that lowers the risk most comes first, while it is worth it.
+"""Relief: select the move that reduces the risk most, while it is worthwhile.
 
-The host most likely to lack CPU is looked at first. Of its guests, and of the hosts
-that may receive, that pair is taken by which the sum of both risks falls most, as
-long as it falls by the price of a migration. A host that is overloaded on average may
-also send a guest to a host without any, or to one that is woken for it.
+The node with the highest risk comes first. Of its guests and the possible targets, the
+pair is selected that reduces the sum of both risks most, as long as the reduction
+exceeds the minimum. A node that is overloaded on average may also send a guest to an
+empty node, or to one that is powered on for it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from opendrs.policies.consolidation.input import TIE_BREAK_DIGITS
 from opendrs.policies.consolidation.overload_risk import RiskState
 from opendrs.policies.consolidation.settings import ForecastSettings
 
-LEAST_RISKY_TARGETS = 64  # hosts with the least risk that are tried before all others
-MAX_UNPLACEABLE_GUESTS = (
-    3  # guests in a row that find no place before a host is given up
-)
+LEAST_RISKY_TARGETS = 64  # nodes with the least risk are tried before all others
+MAX_UNPLACEABLE_GUESTS = 3  # best guests that are tried for a target
 
 
 class OverloadRelief:
-    """Decides who leaves hosts that may lack CPU.
+    """Select the moves off nodes that may lack CPU.
 
     Args:
-        settings: How.
-        state: The hosts and guests, changed by what is decided.
-        movable: Which guests may move; who has moved is taken off.
+        settings: Thresholds and limits of the algorithm.
+        state: Nodes and guests; updated with each selected move.
+        movable: True for guests that may migrate; cleared for those that moved.
     """
 
     def __init__(
@@ -40,7 +38,7 @@ class OverloadRelief:
         self._least_risky: Integers | None = None
 
     def moves(self) -> list[NodeMove]:
-        """Return who leaves, in this order."""
+        """Return the selected moves, in this order."""
         waiting = self._worthwhile_sources()
         selected: list[NodeMove] = []
         while waiting.any():
@@ -53,10 +51,11 @@ class OverloadRelief:
         return selected
 
     def evict(self, guest: int) -> NodeMove | None:
-        """Return where *guest* goes, whose own host says that it should leave.
+        """Return the move of *guest*, for which its own node requests an eviction.
 
-        To the host by which the risk falls most, if that is worth the price; else,
-        if its own host is overloaded, to one without guests or to one that is woken.
+        The target is the node where the risk falls most, if the reduction exceeds the
+        minimum. Otherwise, if the source is overloaded, the target is an empty node
+        or one that is powered on. None if there is no target.
         """
         move = self._best_to_occupied(np.array([guest])) or self._best_to_empty(
             np.array([guest])
@@ -72,9 +71,9 @@ class OverloadRelief:
         return move
 
     def _worthwhile_sources(self) -> Mask:
-        """Return which hosts may have a guest whose leaving is worth the price.
+        """Return the nodes with a guest for which a move may be worthwhile.
 
-        By the hosts with the least risk, whatever else stands in the way.
+        Only the targets with the least risk are considered, without capacity and rules.
         """
         state, min_reduction = self._state, self._settings.min_risk_reduction
         risky = self._occupied & (state.risk > min_reduction)
@@ -96,7 +95,7 @@ class OverloadRelief:
         )
 
     def _least_risky_nodes(self) -> Integers:
-        """Return the occupied hosts with the least risk."""
+        """Return the occupied nodes with the least risk."""
         if self._least_risky is None:
             hosts = np.flatnonzero(self._occupied)
             order = np.argsort(self._state.risk[hosts], kind="stable")
@@ -104,14 +103,14 @@ class OverloadRelief:
         return self._least_risky
 
     def _best_move(self, host: int) -> tuple[int, int] | None:
-        """Return who leaves *host* and where to, or None if that is worth nothing."""
+        """Return the best guest of *host* and its target, or None."""
         guests = np.flatnonzero(self._movable & (self._state.node_of == host))
         if not len(guests):
             return None
         return self._best_to_occupied(guests) or self._best_to_empty(guests)
 
     def _best_to_occupied(self, guests: Integers) -> tuple[int, int] | None:
-        """Return who of *guests* goes to which occupied host."""
+        """Return the best pair of a guest of *guests* and an occupied node."""
         reduction = self._state.risk_reduction(guests)
         enough = reduction > self._settings.min_risk_reduction
         guests, reduction = guests[enough], reduction[enough]
@@ -129,7 +128,7 @@ class OverloadRelief:
     def _best_pair(
         self, guests: Integers, reduction: Floats, hosts: Integers
     ) -> tuple[tuple[int, int] | None, bool]:
-        """Return the best pair, and whether there were any but for room and rules."""
+        """Return the best pair; True if one was worthwhile before other checks."""
         gain = reduction[:, None] - self._state.risk_increase(guests, hosts)
         gain[self._state.node_of[guests, None] == hosts] = -1.0
         if not (gain > self._settings.min_risk_reduction).any():
@@ -142,7 +141,7 @@ class OverloadRelief:
     def _best_allowed_pair(
         self, guests: Integers, gain: Floats, hosts: Integers
     ) -> tuple[int, int] | None:
-        """Return the pair of most gain that no rule closes."""
+        """Return the pair with the largest gain that the rules allow."""
         pair, best_gain = None, self._settings.min_risk_reduction
         best = np.round(gain.max(axis=1), TIE_BREAK_DIGITS)
         for row in np.argsort(-best, kind="stable")[:MAX_UNPLACEABLE_GUESTS].tolist():
@@ -159,9 +158,9 @@ class OverloadRelief:
         return pair
 
     def _best_to_empty(self, guests: Integers) -> tuple[int, int] | None:
-        """Return who of *guests* goes to a host without any, if theirs is overloaded.
+        """Return a guest and an empty node, if the source is overloaded.
 
-        Whoever is alone has nothing to gain by that.
+        A guest that is alone on its node gains nothing by that.
         """
         state, host = self._state, int(self._state.node_of[guests[0]])
         alone = (
@@ -180,9 +179,9 @@ class OverloadRelief:
         return (int(guests[row]), int(hosts[0])) if worth else None
 
     def _empty_targets(self, guest: int) -> Integers:
-        """Return the hosts without guests for *guest*, those that run before others.
+        """Return the empty nodes for *guest*; running nodes exclude powered-off ones.
 
-        The thriftiest first, and of those the smallest.
+        Ordered by watts per core, then by size.
         """
         idle = self._node_arrays.measured & ~self._occupied
         hosts: Integers = np.zeros(0, np.int64)
@@ -198,7 +197,7 @@ class OverloadRelief:
         return hosts
 
     def _feasible_targets(self, guest: int, candidates: Mask) -> Integers:
-        """Return the hosts of *candidates* that have room for *guest*, and may take it."""
+        """Return the *candidates* with capacity for *guest* that the rules allow."""
         hosts: Integers = np.flatnonzero(candidates)
         one = np.array([guest])
         hosts = hosts[

@@ -9,17 +9,14 @@ from opendrs.policies.consolidation.history import Floats, Integers, Mask
 from opendrs.policies.consolidation.input import GuestArrays, NodeArrays, TargetFilter
 
 BURST_VARIANCE = 0.1
+"""Prior variance of a guest with few samples, as a fraction of the largest variance
+possible with its mean: that of a guest which is either idle or at its limit. Measured
+in PlanetLab, 20110303 and 20110306: 0.08 to 0.11 at means between 3 and 70 %."""
 
-
-"""Variance of a guest of which little is known, as part of the most it can be with
-its mean: of a guest that is idle or at its limit, nothing in between. Measured in
-PlanetLab, 20110303 and 20110306: 0.08 to 0.11 at means between 3 and 70 %."""
-
-
-PRIOR_SAMPLES = 6  # samples that this counts as
-MIN_DEVIATION = 0.05  # least standard deviation of a host's load, as part of its CPU
+PRIOR_SAMPLES = 6  # weight of the prior, in samples
+MIN_DEVIATION = 0.05  # least standard deviation of a node's load, as part of its CPU
 MAX_DEVIATIONS = 8.0  # standard deviations
-TREND_SAMPLES = 6  # samples that tell where all guests together are going
+TREND_SAMPLES = 6  # samples that determine the common trend
 
 
 def prediction_variance(
@@ -29,22 +26,22 @@ def prediction_variance(
     cpu_limit: Floats,
     averaging_window: int,
 ) -> Floats:
-    """Return the variance of a sample to come of each guest, about *mean*.
+    """Return the variance of each guest's next sample around *mean*.
 
     Args:
-        samples: CPU each used, the newest sample last and zeros before the first;
-            shape (guests, samples).
-        lengths: How many of them count; shape (guests,).
-        mean: CPU each needs on average; shape (guests,).
-        cpu_limit: CPU each can use at most; shape (guests,).
-        averaging_window: How many samples that mean was taken of.
+        samples: Cores used by each guest, newest sample last, padded with zeros on
+            the left; shape (guests, samples).
+        lengths: Number of valid samples; shape (guests,).
+        mean: Mean CPU demand of each guest; shape (guests,).
+        cpu_limit: Most cores each guest can use; shape (guests,).
+        averaging_window: Number of samples of which *mean* is the mean.
     """
     count = np.maximum(lengths, 1)
     squares = np.einsum("ij,ij->i", samples, samples)
     observed = np.maximum(squares - samples.sum(axis=1) ** 2 / count, 0.0)
     prior = BURST_VARIANCE * mean * np.maximum(cpu_limit - mean, 0.0)
     variance = (observed + PRIOR_SAMPLES * prior) / (count - 1 + PRIOR_SAMPLES)
-    # The mean is not known exactly either: it is one of so many samples.
+    # The mean is itself an estimate from a limited number of samples.
     predicted: Floats = variance * (1 + 1 / np.clip(lengths, 1, averaging_window))
     return predicted
 
@@ -52,21 +49,22 @@ def prediction_variance(
 def common_trend(
     samples: Floats, lengths: Integers, mean: Floats, variance: Floats
 ) -> float:
-    """Return by what the need of all guests together has changed of late.
+    """Return the factor by which the demand of all guests has changed recently.
 
-    A day has hours in which all guests need more. Of one guest that cannot be told
-    from chance, of their sum it can: a mean of two hours lags behind, one of the
-    last samples does not. What may be chance is taken off: as a part, its variance
-    over the square of what is seen (James and Stein).
+    During a day there are hours in which all guests need more. The samples of one
+    guest do not distinguish that from chance, but their sum does. A mean over two
+    hours lags behind; a mean over the last samples does not. The change is shrunk
+    by the part that may be chance: its variance divided by the square of the
+    observed change (James and Stein).
 
     Args:
-        samples: CPU each used, as in `scatter`.
-        lengths: How many of them count.
-        mean: CPU each needs on average.
-        variance: Of a sample to come of each, about that mean.
+        samples: Cores used by each guest, as in `prediction_variance`.
+        lengths: Number of valid samples.
+        mean: Mean CPU demand of each guest.
+        variance: Variance of each guest's next sample around that mean.
 
     Returns:
-        What the mean is to be multiplied with; 1 for no change.
+        Factor for the mean; 1 for no change.
     """
     long = lengths > TREND_SAMPLES
     before = float(mean[long].sum())
@@ -78,16 +76,15 @@ def common_trend(
 
 
 def overload_fraction(mean: Floats, variance: Floats, cpu: Floats) -> Floats:
-    """Return the part of the time for which hosts will have too little CPU.
+    """Return the fraction of time for which nodes will lack CPU.
 
-    The tail of the normal distribution. A host that lacks CPU on average is beyond
-    counting time; the value goes on growing, straight on from one half, so that one
-    that lacks more is still told from one that lacks less.
+    The tail of the normal distribution. If the mean demand exceeds the CPU, the value
+    continues linearly from one half, so that larger deficits remain distinguishable.
 
     Args:
-        mean: CPU that is asked of each on average; any shape.
-        variance: Of what is asked.
-        cpu: CPU that each has.
+        mean: Mean CPU demand on each node; any shape.
+        variance: Variance of the demand.
+        cpu: CPU of each node.
 
     Source:
         E. Page, Approximations to the cumulative normal function and its inverse for
@@ -102,13 +99,13 @@ def overload_fraction(mean: Floats, variance: Floats, cpu: Floats) -> Floats:
 
 
 class RiskState(NodeAssignment):
-    """Who is where, and the risk of each host: how much of the time it lacks CPU.
+    """Node of each guest, and the risk of each node: the time for which it lacks CPU.
 
     Attributes:
         guest_variance: Variance of the next sample of each guest; shape (guests,).
-        node_variance: Of the load of each host; shape (hosts,).
-        risk: Part of the time for which each host will lack CPU; shape (hosts,).
-        incoming_memory: Memory that is moved to each host, less what leaves it.
+        node_variance: Variance of the load of each node; shape (nodes,).
+        risk: Fraction of time for which each node will lack CPU; shape (nodes,).
+        incoming_memory: Bytes migrated to each node, less those migrated off it.
     """
 
     def __init__(
@@ -148,19 +145,19 @@ class RiskState(NodeAssignment):
         self.incoming_memory = np.zeros(hosts)
 
     def occupied(self) -> Mask:
-        """Return which known hosts have guests by now, or somebody who stays."""
+        """Return the measured nodes with guests, and the nodes powered on."""
         has_guests = (self.guest_count > 0) | self.node_arrays.has_immovable_guests
         return (self.node_arrays.measured & has_guests) | self.powered_on
 
     def overloaded(self, threshold: float) -> Mask:
-        """Return which known hosts need more than *threshold* of their CPU on average."""
+        """Return the measured nodes with a mean demand above *threshold*."""
         return np.asarray(
             self.node_arrays.measured
             & (self.cpu_usage > threshold * self.node_arrays.cpu)
         )
 
     def risk_reduction(self, guests: Integers) -> Floats:
-        """Return by how much the risk of its host falls once each of *guests* left."""
+        """Return the risk reduction of each guest's node if that guest leaves."""
         host = self.node_of[guests]
         load = self.cpu_usage[host] - self.cpu_demand[guests]
         variance = self.node_variance[host] - self.guest_variance[guests]
@@ -169,7 +166,7 @@ class RiskState(NodeAssignment):
         )
 
     def risk_increase(self, guests: Integers, hosts: Integers) -> Floats:
-        """Return by how much the risk of *hosts* grows with each of *guests*.
+        """Return the risk increase of each of *hosts* with each of *guests*.
 
         Returns:
             Shape (guests, hosts).
@@ -184,12 +181,13 @@ class RiskState(NodeAssignment):
     def has_capacity(
         self, guests: Integers, hosts: Integers, fill_limit: float
     ) -> Mask:
-        """Return whether *hosts* have room for each of *guests*, whatever the rules.
+        """Return True where *hosts* have capacity for *guests*, regardless of rules.
 
         Args:
-            guests: Who would go there.
-            hosts: Where.
-            fill_limit: Part of a host's CPU up to which it may be filled on average.
+            guests: Guests that would migrate.
+            hosts: Possible targets.
+            fill_limit: Fraction of a node's CPU up to which it may be filled on
+                average.
 
         Returns:
             Shape (guests, hosts).
@@ -202,7 +200,7 @@ class RiskState(NodeAssignment):
         return np.asarray(fits & (self.node_of[guests, None] != hosts))
 
     def remove(self, guest: int) -> None:
-        """Take *guest* off its host; where it goes is not known here."""
+        """Remove *guest* from its node without a target."""
         source = int(self.node_of[guest])
         super().remove(guest)
         self.node_variance[source] -= self.guest_variance[guest]

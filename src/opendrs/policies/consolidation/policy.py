@@ -1,10 +1,11 @@
-"""Pack guests onto few hosts, so that the others can sleep.
+"""Run the guests on few nodes, so that the others can be powered off.
 
-OpenStack Neat's division of the problem: which hosts are overloaded, which could
-be emptied, who leaves, and where they go. By default all four are answered by one
-forecast of each host's load (`foreseeing`); the answers of the literature can be
-chosen by name. Unlike there, memory, rules, processors and what may move always
-bind, hosts are emptied with restraint, and no guest is moved within its cooldown.
+The problem is divided as in OpenStack Neat: which nodes are overloaded, which can be
+drained, which guests leave, and where they go. By default one forecast of each node's
+load answers all four questions (`detector = "forecast"`); the methods of the literature
+can be selected by name. Unlike in Neat, memory, rules, CPU models and mobility are
+always respected, the number of drains is limited, and no guest migrates within its
+cooldown.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ from opendrs.policies.preconditions import migration_in_progress
 
 DETECTOR_SETTINGS = ("detector_parameter", "guest_selection", "placement")
 FORECAST_SETTINGS = ("min_risk_reduction",)
-# Chosen on 20110303 and 20110306 of PlanetLab: with them the least time without CPU
-# where some 1.23 times the least energy is needed.
+# Chosen on PlanetLab 20110303 and 20110306: the least time without CPU at some 1.23
+# times the least energy.
 DEFAULT_FORECAST_OVERLOAD_FRACTION = 0.05
 DEFAULT_MIN_RISK_REDUCTION = 0.004
 DEFAULT_DETECTOR_OVERLOAD_FRACTION = 0.1
@@ -66,44 +67,45 @@ DEFAULT_DETECTOR_OVERLOAD_FRACTION = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidate:
-    """Relieve overloaded hosts, and empty those that have little to do.
+    """Relieve overloaded nodes, and drain those with a low load.
 
     Attributes:
-        detector: How an overloaded host is told. With a forecast also who leaves
-            and where to; with any other the settings that begin with "Detectors".
-        max_overload_fraction: Part of the time for which hosts may lack CPU on average, by the
-            forecast (usually 0.05). Detectors: part of the remembered time that a
-            host which receives a guest may have been overloaded, had the guest been
-            there (usually 0.1).
-        min_risk_reduction: How much a migration has to take off the sum of what hosts lack, as
-            part of the time (usually 0.004); only with a forecast.
-        detector_parameter: Detectors: the load from which a host is overloaded (threshold,
-            last-n-average, otf, mhod), or the safety (mad, iqr, lr, lrr).
-        guest_selection: Detectors: which guest leaves it first; least-sufficient unless
-            given.
-        placement: Detectors: which of the hosts with room receives; spread unless
-            given.
-        fill_target: Part of a host's CPU, in [0, 1], up to which it is filled on average
-            when others are emptied (usually 1; detectors: 0.75).
-        relief_target: The same with guests that leave overloaded hosts (usually 1;
+        detector: Detector of overloaded nodes. `forecast` also selects guests and
+            targets; with any other detector the settings marked "Detectors" apply.
+        max_overload_fraction: Fraction of time, in [0, 1], for which nodes may lack
+            CPU on average by the forecast (default 0.05). Detectors: fraction of the
+            history for which a target may have been overloaded, had the guest been
+            there (default 0.1).
+        min_risk_reduction: Least reduction of the summed risk that justifies a
+            migration, as a fraction of time (default 0.004); only with a forecast.
+        detector_parameter: Detectors: load from which a node is overloaded
+            (threshold, last-n-average, otf, mhod), or the safety factor (mad, iqr, lr,
+            lrr). None for the default of the detector.
+        guest_selection: Detectors: rule for the guest to evict first (default
+            smallest-sufficient).
+        placement: Detectors: rule for the target among nodes with capacity (default
+            spread).
+        fill_target: Fraction of a node's CPU, in [0, 1], up to which it is filled on
+            average by drains (default 1; detectors: 0.75).
+        relief_target: The same for guests that leave overloaded nodes (default 1;
             detectors: 0.85).
-        underload_threshold: Mean load up to which a host is emptied if it can be; 0 for none
-            (usually 1; detectors: 0.75).
-        overload_threshold: Part of a host's CPU from which it is overloaded: by the forecast if it
-            needs so much on average, and others may be woken for its guests.
-        averaging_window: Cycles over which the need of a guest is averaged.
-        history_length: Cycles that are remembered.
-        max_failed_drains: Hosts in a row that cannot be emptied, after which none is tried.
-        max_drained_nodes: Hosts that are emptied at most in one cycle.
-        manage_power: Whether hosts are put to sleep once empty, and woken when needed.
-        power_model: Whose power curve hosts are taken to have, of those in the reference.
-        interval: Seconds from one cycle to the next.
-        bandwidth: Bytes a second at which guests migrate.
-        seed: Of a random selection.
-        limits: What the operator allows.
+        underload_threshold: Mean load up to which a node may be drained; 0 drains
+            none (default 1; detectors: 0.75).
+        overload_threshold: Fraction of a node's CPU from which it is overloaded. With
+            a forecast: mean demand from which other nodes may be powered on for it.
+        averaging_window: Cycles over which the demand of a guest is averaged.
+        history_length: Cycles in the history.
+        max_failed_drains: Consecutive failed drains after which no other is tried.
+        max_drained_nodes: Most nodes drained in one cycle.
+        manage_power: True to power off empty nodes, and to power them on when needed.
+        power_model: Name of the power curve assumed for the nodes, as in the reference.
+        interval: Seconds between cycles.
+        bandwidth: Bytes per second of a migration.
+        seed: Seed of the guest selection `random`.
+        limits: Limits of the operator.
 
     Raises:
-        ValueError: A setting is out of range, or of no account with that detector.
+        ValueError: A setting is out of range, or has no effect with the detector.
     """
 
     name: ClassVar[str] = "consolidate"
@@ -150,30 +152,30 @@ class Consolidate:
         for name, most in (("interval", MAX_DURATION), ("bandwidth", MAX_BANDWIDTH)):
             require_ratio(name, getattr(self, name), most)
             if getattr(self, name) == 0:
-                raise ValueError(f"{name} must be above 0")
+                raise ValueError(f"{name}: expected more than 0, got 0")
         if self.power_model not in SPECPOWER:
             known = ", ".join(SPECPOWER)
             raise ValueError(
-                f"power_model: no power curve {self.power_model!r} ({known})"
+                f"power_model: unknown: {self.power_model!r}; expected one of {known}"
             )
         self._require_applicable()
         self.algorithm_settings()
 
     def _require_applicable(self) -> None:
-        """Refuse settings that the detector would pass over."""
+        """Reject settings that have no effect with the detector."""
         uses_forecast = self.detector is DetectorKind.FORECAST
         for name in DETECTOR_SETTINGS if uses_forecast else FORECAST_SETTINGS:
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"{name} is of no account with the detector {self.detector.value}"
+                    f"{name}: no effect with detector {self.detector.value}; remove it"
                 )
 
     def initial_memory(self) -> ConsolidationMemory:
-        """Return the memory of who has seen nothing."""
+        """Return the memory before the first cycle."""
         return empty_memory()
 
     def algorithm_settings(self, cycle: int = 0) -> DetectorSettings | ForecastSettings:
-        """Return how to decide in the cycle of that number."""
+        """Return the settings of the algorithm for the cycle with that number."""
         uses_forecast = self.detector is DetectorKind.FORECAST
         return (
             self._forecast_settings()
@@ -230,11 +232,11 @@ class Consolidate:
     def decide(
         self, snapshot: Snapshot, memory: ConsolidationMemory
     ) -> Decision[ConsolidationMemory]:
-        """Return who should move where, and which hosts to wake or put to sleep.
+        """Return the migrations and power actions of this cycle.
 
         Args:
-            snapshot: The cluster now; its usage is one sample.
-            memory: What was seen in the cycles before.
+            snapshot: Current state of the cluster; its usage is one sample.
+            memory: Memory of the previous cycles.
         """
         updated = append_sample(memory, snapshot, self.history_length)
         if (unmet := _unmet_precondition(snapshot, updated)) is not None:
@@ -256,16 +258,16 @@ class Consolidate:
     def agent_request(
         self, snapshot: Snapshot, memory: ConsolidationMemory, node: NodeId
     ) -> tuple[AgentRequest | None, ConsolidationMemory]:
-        """Return what *node* asks for, by what its own agent knows.
+        """Return the request of the agent of *node*, and its updated memory.
 
         Args:
             snapshot: The node and its guests now; their usage is one sample.
-            memory: What was seen in the cycles before.
-            node: Whose agent asks.
+            memory: Memory of the previous cycles.
+            node: Node of the agent.
 
         Returns:
-            That, or None where the node is not online and measured; and what to
-            remember.
+            The request, or None if the node is not online and measured; and the
+            memory.
         """
         updated = append_sample(memory, snapshot, self.history_length)
         if node not in updated["nodes"]:
@@ -288,14 +290,14 @@ class Consolidate:
     def decide_requests(
         self, snapshot: Snapshot, memory: AgentInput
     ) -> Decision[AgentInput]:
-        """Return what to do about what the agents of all nodes ask for.
+        """Return the decision on the requests of all agents.
 
-        A node without a petition is unknown: it is not filled, not emptied, and
-        not put to sleep.
+        A node without a request is unknown: it receives no guest, is not drained, and
+        is not powered off.
 
         Args:
-            snapshot: The cluster now.
-            memory: What the agents have sent.
+            snapshot: Current state of the cluster.
+            memory: Samples and requests sent by the agents.
         """
         reported = exclude_unresponsive(snapshot, memory["requests"])
         pooled_memory = merge_samples(reported, memory, self.history_length)
@@ -339,7 +341,7 @@ def _value_or(given: float | None, default: float) -> float:
 def _unmet_precondition(
     snapshot: Snapshot, memory: ConsolidationMemory
 ) -> tuple[DecisionReason, str] | None:
-    """Return why nothing can be decided now."""
+    """Return the reason and detail if no decision is possible now."""
     in_progress = migration_in_progress(snapshot)
     if in_progress is not None:
         return in_progress

@@ -1,4 +1,4 @@
-"""Power that hosts draw, by the part of their CPU in use.
+"""Power draw of nodes by the used fraction of their CPU.
 
 Source:
     SPECpower_ssj2008 results of the servers, as tabulated by Beloglazov and Buyya
@@ -20,10 +20,10 @@ DECILES = 10
 
 @dataclass(frozen=True, slots=True)
 class PowerCurve:
-    """Watts drawn at 0, 10, ... 100 % load; in between, on straight lines.
+    """Power at 0, 10, ..., 100 % load, with linear interpolation.
 
     Attributes:
-        server: What it was measured on.
+        server: Server model that was measured.
         watts: The eleven values.
 
     Raises:
@@ -35,10 +35,13 @@ class PowerCurve:
 
     def __post_init__(self) -> None:
         if len(self.watts) != DECILES + 1 or not all(w >= 0 for w in self.watts):
-            raise ValueError(f"{self.server} needs {DECILES + 1} values of 0 W or more")
+            raise ValueError(
+                f"power curve {self.server}: expected {DECILES + 1} values of at least"
+                f" 0 W, got {self.watts}"
+            )
 
     def at(self, load: float) -> float:
-        """Return the watts drawn at *load*, in [0, 1]; more counts as 1."""
+        """Return the watts at *load*, in [0, 1]; larger values count as 1."""
         position = min(max(load, 0.0), 1.0) * DECILES
         below = math.floor(position)
         above = min(below + 1, DECILES)
@@ -47,12 +50,12 @@ class PowerCurve:
 
 
 def power_draw(watts: Floats, curve: Integers, load: Floats) -> Floats:
-    """Return the watts that hosts draw.
+    """Return the power draw of nodes in watts.
 
     Args:
         watts: One row of eleven values per curve.
-        curve: Which curve each host has; shape (hosts,).
-        load: Part of the CPU in use, in [0, 1]; shape (hosts,).
+        curve: Row of each node's curve; shape (nodes,).
+        load: Used fraction of the CPU, in [0, 1]; shape (nodes,).
     """
     below = np.minimum((load * DECILES).astype(np.int64), DECILES)
     above = np.minimum(below + 1, DECILES)

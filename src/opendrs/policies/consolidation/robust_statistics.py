@@ -1,8 +1,8 @@
 """Robust statistics of load histories: MAD, IQR, local regression.
 
 Source:
-Cleveland, Robust locally weighted regression and smoothing scatterplots (1979);
-Beloglazov and Buyya, CCPE 24 (2012) 1397-1420.
+    Cleveland, Robust locally weighted regression and smoothing scatterplots (1979);
+    Beloglazov and Buyya, CCPE 24 (2012) 1397-1420.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from opendrs.policies.consolidation.history import Floats, Mask
 
 
 def median_absolute_deviation(samples: Sequence[float]) -> float:
-    """Return the median distance from the median.
+    """Return the median of the absolute deviations from the median.
 
     Raises:
         ValueError: There are no samples.
     """
     if not samples:
-        raise ValueError("no samples have no deviation")
+        raise ValueError("median absolute deviation: expected samples, got none")
     middle = _median(samples)
     return _median([abs(each - middle) for each in samples])
 
 
 def interquartile_range(samples: Sequence[float]) -> float:
-    """Return the distance from the first quartile to the third.
+    """Return the distance from the first to the third quartile.
 
-    The quartiles are samples, at the places that `quartile_indices` gives.
+    The quartiles are samples, at the indices of `quartile_indices`.
 
     Raises:
         ValueError: There are fewer than two samples.
@@ -42,7 +42,7 @@ def interquartile_range(samples: Sequence[float]) -> float:
 
 
 def quartile_indices(count: int) -> tuple[int, int]:
-    """Return where the quartiles stand among *count* samples in order.
+    """Return the indices of the quartiles among *count* sorted samples.
 
     Halves are rounded up, as in Java and in Python 2.
 
@@ -50,7 +50,7 @@ def quartile_indices(count: int) -> tuple[int, int]:
         ValueError: There are fewer than two samples.
     """
     if count < 2:
-        raise ValueError(f"{count} samples have no quartiles: 2 are needed")
+        raise ValueError(f"quartiles: expected at least 2 samples, got {count}")
     return (
         math.floor(0.25 * (count + 1) + 0.5) - 1,
         math.floor(0.75 * (count + 1) + 0.5) - 1,
@@ -87,18 +87,18 @@ def _medians(samples: Floats) -> Floats:
     return even
 
 
-MIN_SAMPLES = 3  # a line, and something left over to weigh
-ROUNDING = 1e-12  # residuals below this part of the samples are rounding
+MIN_SAMPLES = 3  # two parameters of the line, and one degree of freedom
+ROUNDING = 1e-12  # residuals below this fraction of the samples are rounding errors
 
 
 class RegressionLine(NamedTuple):
-    """The line `intercept + slope * x`; the oldest sample stands at x = 1."""
+    """Line `intercept + slope * x`; the oldest sample is at x = 1."""
 
     intercept: float
     slope: float
 
     def at(self, x: float) -> float:
-        """Return the height of the line at *x*."""
+        """Return the value of the line at *x*."""
         return self.intercept + self.slope * x
 
 
@@ -109,29 +109,29 @@ class RegressionLines(NamedTuple):
     slope: Floats
 
     def at(self, x: Floats) -> Floats:
-        """Return the height of each line at its *x*."""
+        """Return the value of each line at its *x*."""
         heights: Floats = self.intercept + self.slope * x
         return heights
 
 
 def tricube_weights(count: int) -> Floats:
-    """Return the weight of each of *count* samples, 1 for the newest.
+    """Return the tricube weight of each of *count* samples, 1 for the newest.
 
     Raises:
         ValueError: There are fewer than three samples.
     """
     if count < MIN_SAMPLES:
-        raise ValueError(f"a weighted line needs {MIN_SAMPLES} samples, not {count}")
+        raise ValueError(f"loess: expected at least {MIN_SAMPLES} samples, got {count}")
     distance = np.arange(count - 1, -1, -1) / (count - 1)
     weights: Floats = (1 - distance**3) ** 3
     return _first_as_third(weights)
 
 
 def robust_weights(residuals: Sequence[float]) -> Floats:
-    """Return the tricube weights, lessened where the line misses by much.
+    """Return the tricube weights, reduced for samples with large residuals.
 
-    Samples that miss by more than six times the median are not left out, as
-    the bisquare would have it: the original does not.
+    Samples beyond six times the median residual are not excluded, although the
+    bisquare would: the original does not.
 
     Raises:
         ValueError: There are fewer than three samples.
@@ -151,9 +151,9 @@ def loess(samples: Sequence[float]) -> RegressionLine:
 
 
 def robust_loess(samples: Sequence[float]) -> RegressionLine:
-    """Return the line through *samples* once more, outliers counting less.
+    """Return the line of a second regression with less weight on outliers.
 
-    Where the first line misses nothing, it stands.
+    If the first line has no residuals, it is returned.
 
     Raises:
         ValueError: There are fewer than three samples.

@@ -15,10 +15,12 @@ from opendrs.rules import NO_GUESTS, FeasibilityChecker
 
 
 class RuleFilter:
-    """Where the guests of a scene may go, by its rules, as all stand by now.
+    """Nodes that the rules allow for each guest, given the moves so far.
 
-    Only who has a neighbour, wanted or not, can be disturbed, and only nodes with one
-    of them can differ from the others: a large cluster need not be asked node by node.
+    Only guests with affinity or anti-affinity depend on other guests, and only nodes
+    with
+    such guests can differ from the rest. So a large cluster is not checked node by
+    node.
     """
 
     def __init__(self, inputs: ConsolidationInput) -> None:
@@ -39,7 +41,7 @@ class RuleFilter:
         self._compatible_cache: dict[object, Mask] = {}
 
     def allowed_targets(self, guest: int) -> Mask:
-        """Return which nodes *guest* may go to, whatever room they have."""
+        """Return the nodes to which *guest* may migrate, regardless of capacity."""
         group = self._inputs.groups[guest]
         compatible = self._compatible_nodes(group)
         related = set(self._related_guests(group))
@@ -66,14 +68,14 @@ class RuleFilter:
         return allowed
 
     def record_move(self, guest: int, target: int) -> None:
-        """Take note that *guest* is on *target* now."""
+        """Record that *guest* is on *target* now."""
         name = self._inputs.node_ids[target]
         for each in self._inputs.groups[guest]:
             if each.id in self._guests:
                 self._guests[each.id] = replace(each, node=name)
 
     def _feasibility(self, names: Iterable[GuestId]) -> FeasibilityChecker:
-        """Return where guests may go, as far as that depends on those of *names*."""
+        """Return a feasibility checker that knows only the guests *names*."""
         guests = {name: self._guests[name] for name in names if name in self._guests}
         snapshot = replace(self._inputs.snapshot, guests=guests)
         return FeasibilityChecker(snapshot, self._inputs.rules, self._inputs.limits)
@@ -84,7 +86,7 @@ class RuleFilter:
         return feasibility.affinity_conflict(group, self._inputs.node_ids[row]) is None
 
     def _compatible_nodes(self, group: MoveGroup) -> Mask:
-        """Return which nodes suit *group*, whoever is on them."""
+        """Return the nodes compatible with *group*, regardless of other guests."""
         inputs, leader = self._inputs, group[0].id
         placement_class = (
             inputs.snapshot.nodes[group[0].node].architecture,

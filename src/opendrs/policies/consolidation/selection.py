@@ -1,8 +1,8 @@
-"""Which guest should leave an overloaded host first.
+"""Selection of the guest to evict first from an overloaded host.
 
-Each way of choosing is a key: the guest with the least key leaves, and between
-equals the name decides. OpenStack Neat leaves that to the order of a table in
-memory, and chooses nobody where no candidate has used any CPU.
+Each rule is a sort key: the guest with the least key leaves, and ties are broken by
+name. OpenStack Neat breaks ties by the order of a hash table, and selects no guest if
+no candidate has used any CPU.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SortKey = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class EvictionCandidates:
-    """The guests of all hosts, in the order of their names.
+    """Guests of all hosts as arrays, in the order of their names.
 
     Attributes:
-        node_of: Which host each is on; shape (guests,).
-        memory: What moving it has to transfer; shape (guests,).
-        histories: What CPU it used.
+        node_of: Row of the host of each guest; shape (guests,).
+        memory: Bytes that a migration transfers; shape (guests,).
+        histories: CPU used by each guest.
     """
 
     node_of: Integers
@@ -43,16 +43,16 @@ class EvictionCandidates:
 
 
 class GuestSelector(Protocol):
-    """Chooses the guest that leaves.
+    """Rule that selects the guest to evict.
 
     Attributes:
-        name: What operators call it; never renamed.
+        name: Stable name in configuration files.
     """
 
     name: ClassVar[str]
 
     def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
-        """Return the key of each of the guests of one host."""
+        """Return the sort key of each guest of one host."""
 
     def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
         """Return the keys of all guests, each part of shape (guests,)."""
@@ -78,7 +78,7 @@ class MinimumMigrationTimeMaximumCpu:
     """Of the guests with the least memory, the one that uses most CPU.
 
     Attributes:
-        averaging_window: How many samples the use is averaged over.
+        averaging_window: Number of samples over which the usage is averaged.
     """
 
     name: ClassVar[str] = "minimum-migration-time-maximum-cpu"
@@ -88,20 +88,20 @@ class MinimumMigrationTimeMaximumCpu:
         require_samples("averaging_window", self.averaging_window)
 
     def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
-        """Return the memory and the use of each guest, the latter negated."""
+        """Return the memory and the negated CPU usage of each guest."""
         return [
             (each.memory, -(each.demand(self.averaging_window) or 0.0))
             for each in guests
         ]
 
     def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
-        """Return the memory and the use of each guest, the latter negated."""
+        """Return the memory and the negated CPU usage of each guest."""
         return guests.memory, -means_of_last(guests.histories, self.averaging_window)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinimumUtilization:
-    """MU: the guest that used least CPU when last seen."""
+    """MU: the guest with the least CPU usage in the newest sample."""
 
     name: ClassVar[str] = "minimum-utilization"
 
@@ -116,22 +116,22 @@ class MinimumUtilization:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomChoice:
-    """RS: any guest, each as likely as another.
+    """RS: any guest, with equal probability.
 
-    A guest's lot depends on *seed* and on its name's place on its host, so give
-    a new seed with each decision.
+    The number drawn for a guest depends on *seed* and on its rank on its host, so use
+    a new seed for each decision.
     """
 
     name: ClassVar[str] = "random"
     seed: int | str = 0
 
     def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
-        """Return a number drawn for each guest."""
+        """Return a random number for each guest."""
         generator = random.Random(str(self.seed))  # noqa: S311
         return [(generator.random(),) for _ in guests]
 
     def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
-        """Return a number drawn for each guest, the same as on its host alone."""
+        """Return a random number for each guest, equal to `keys` of its host alone."""
         order = np.argsort(guests.node_of, kind="stable")
         counts = np.bincount(guests.node_of)
         position = np.empty(len(order), np.int64)
@@ -147,10 +147,9 @@ class RandomChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaximumCorrelation:
-    """MC: the guest whose load the others' loads tell best.
+    """MC: the guest whose load is best predicted by the loads of the others.
 
-    Where there are too few samples, or none can be told from the others, all are
-    equal but for their memory, and the least leaves.
+    With too few samples all guests are equal, and the one with the least memory leaves.
 
     Source:
         Verma et al., Server workload analysis for power minimization using
@@ -160,7 +159,7 @@ class MaximumCorrelation:
     name: ClassVar[str] = "maximum-correlation"
 
     def keys(self, guests: Sequence[GuestLoad]) -> list[SortKey]:
-        """Return how well each guest is told, negated, and its memory."""
+        """Return the negated R² and the memory of each guest."""
         length = min((len(each.history) for each in guests), default=0)
         newest = [each.history[len(each.history) - length :] for each in guests]
         samples = np.array(newest)
@@ -172,7 +171,7 @@ class MaximumCorrelation:
         ]
 
     def key_columns(self, guests: EvictionCandidates) -> tuple[Floats, ...]:
-        """Return how well each guest is told, negated, and its memory."""
+        """Return the negated R² and the memory of each guest."""
         correlations, width = (
             np.zeros(len(guests.node_of)),
             guests.histories.values.shape[1],
@@ -188,24 +187,21 @@ class MaximumCorrelation:
         return -correlations, guests.memory
 
 
-ZERO_DEVIATION = 1e-12  # standard deviations below this are rounding
-
-MIN_EIGENVALUE_RATIO = (
-    1e-8  # smallest eigenvalue, over the largest, that tells guests apart
-)
+ZERO_DEVIATION = 1e-12  # standard deviations below this are rounding errors
+MIN_EIGENVALUE_RATIO = 1e-8  # smallest over largest eigenvalue of a regular matrix
 
 
 def coefficients_of_determination(samples: Floats) -> Floats | None:
     """Return the coefficient of determination of each row by the others.
 
-    That of the linear regression with intercept of one row on all the others.
+    It is that of the linear regression with intercept of one row on all others.
 
     Args:
         samples: One row per guest, one column per sample.
 
     Returns:
-        Parts in [0, 1]; 0 for a guest whose load never changed. None when there
-        are fewer samples than guests and one more, or only one guest.
+        Fractions in [0, 1]; 0 for a guest with constant load. None if there is
+        only one guest, or the samples are not more than the guests.
     """
     guests, length = samples.shape
     if guests < 2 or length < guests + 1:
@@ -219,7 +215,7 @@ def coefficients_of_determination(samples: Floats) -> Floats | None:
 
 
 def _by_inverse(samples: Floats) -> Floats | None:
-    """Return 1 - 1 / (diagonal of the inverse of the correlations), if it is good."""
+    """Return 1 - 1 / diag(inverse correlation matrix); None if it is singular."""
     centered = samples - samples.mean(axis=1, keepdims=True)
     size = np.sqrt((centered**2).sum(axis=1, keepdims=True))
     if (size <= ZERO_DEVIATION * samples.shape[1]).any():
@@ -245,12 +241,12 @@ def _coefficient_of_determination(samples: Floats, guest: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestLoad:
-    """A guest as consolidation sees it, in any unit of CPU and of memory.
+    """Load of a guest, in any unit of CPU and of memory.
 
     Attributes:
-        id: Its name.
-        memory: What moving it has to transfer, and what its host must have free.
-        history: CPU it used, the oldest sample first.
+        id: Id of the guest.
+        memory: Memory that a migration transfers and the target must have free.
+        history: CPU used, oldest sample first.
     """
 
     id: GuestId
@@ -258,5 +254,5 @@ class GuestLoad:
     history: Sequence[float]
 
     def demand(self, count: int) -> float | None:
-        """Return the mean of its last *count* samples; None when it has none."""
+        """Return the mean of the last *count* samples; None if there are none."""
         return mean_of_last(self.history, count) if self.history else None

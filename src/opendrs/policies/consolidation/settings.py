@@ -1,4 +1,4 @@
-"""Settings of the two consolidation algorithms, and the detectors and guest selectors by name."""
+"""Settings of the consolidation algorithms; detectors and guest selectors by name."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from opendrs.policies.consolidation.time_fraction import (
 
 
 class DetectorKind(StrEnum):
-    """How an overloaded host is told; named as in the literature but for the first.
+    """Detector of overloaded nodes; all but FORECAST are named as in the literature.
 
-    FORECAST also says who leaves and where they go.
+    FORECAST also selects the guests to evict and their targets.
     """
 
     FORECAST = "forecast"
@@ -54,7 +54,7 @@ class DetectorKind(StrEnum):
 
 
 class EvictionRule(StrEnum):
-    """Which guest leaves an overloaded host first."""
+    """Rule that selects the guest to evict first from an overloaded node."""
 
     SMALLEST_SUFFICIENT = "smallest-sufficient"
     MINIMUM_MIGRATION_TIME = "minimum-migration-time"
@@ -65,10 +65,10 @@ class EvictionRule(StrEnum):
 
 
 class PlacementStrategy(StrEnum):
-    """Which of the hosts with room receives a guest.
+    """Rule that selects the target among the nodes with capacity.
 
-    SPREAD fills the fullest when hosts are emptied, and gives what leaves overloaded
-    hosts to the least loaded.
+    SPREAD sends guests of drained nodes to the fullest node, and guests of overloaded
+    nodes to the least loaded one.
     """
 
     SPREAD = "spread"
@@ -78,22 +78,24 @@ class PlacementStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastSettings:
-    """How hosts are judged by a forecast of their load.
+    """Settings of the algorithm that uses a forecast of the load.
 
-    The risk of a host is the part of the time for which it will lack CPU.
+    The risk of a node is the fraction of time for which it will lack CPU.
 
     Attributes:
-        max_overload_fraction: Risk that hosts may have on average once others are emptied.
-        min_risk_reduction: How much a migration has to take off the sum of all risks.
-        fill_target: Part of a host's CPU up to which it is filled when others are emptied.
-        relief_target: The same with guests that leave overloaded hosts.
-        underload_threshold: Mean load, as part of its CPU, up to which a host may be emptied.
-        overload_threshold: Part of a host's CPU from which it is overloaded if it needs so much on
-            average, and may send guests to hosts without any.
-        averaging_window: How many samples the need of a guest is averaged over.
-        max_failed_drains: After how many hosts in a row that could not be emptied none is
-            tried any more.
-        max_drained_nodes: How many hosts are emptied at most in one decision.
+        max_overload_fraction: Largest mean risk of the nodes that remain after drains.
+        min_risk_reduction: Least reduction of the summed risk that justifies a
+            migration.
+        fill_target: Fraction of a node's CPU up to which drains fill it.
+        relief_target: The same for guests that leave overloaded nodes.
+        underload_threshold: Mean load, as a fraction of its CPU, up to which a node may
+            be drained.
+        overload_threshold: Fraction of its CPU from which the mean demand overloads a
+            node, so that guests may go to empty nodes.
+        averaging_window: Number of samples over which the demand of a guest is
+            averaged.
+        max_failed_drains: Consecutive failed drains after which no other is tried.
+        max_drained_nodes: Most nodes drained in one decision.
     """
 
     max_overload_fraction: float
@@ -109,22 +111,23 @@ class ForecastSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorSettings:
-    """How hosts are judged by a detector, and how guests are placed.
+    """Settings of the algorithm that uses detectors and placement strategies.
 
     Attributes:
-        detector: Tells overloaded hosts.
-        underload_detector: Tells hosts that should be emptied.
-        guest_selector: Which guest leaves first; None for the smallest that suffices.
-        placement: Which of the hosts with room receives.
-        fill_target: Part of a host's CPU up to which it is filled when others are emptied.
-        relief_target: The same with guests that leave overloaded hosts.
-        overload_threshold: Part of a host's CPU from which it counts as overloaded.
-        max_overload_fraction: Part of the remembered time that a host which receives a guest may
-            have been overloaded, had the guest been there all along.
-        averaging_window: How many samples the need of a guest is averaged over.
-        max_failed_drains: After how many hosts in a row that could not be emptied none is
-            tried any more.
-        max_drained_nodes: How many hosts are emptied at most in one decision.
+        detector: Detector of overloaded nodes.
+        underload_detector: Detector of nodes that should be drained.
+        guest_selector: Rule for the guest to evict first; None for the smallest
+            guest that suffices.
+        placement: Rule for the target among the nodes with capacity.
+        fill_target: Fraction of a node's CPU up to which drains fill it.
+        relief_target: The same for guests that leave overloaded nodes.
+        overload_threshold: Fraction of a node's CPU from which it is overloaded.
+        max_overload_fraction: Fraction of the history for which a target may have
+            been overloaded, had the guest been there.
+        averaging_window: Number of samples over which the demand of a guest is
+            averaged.
+        max_failed_drains: Consecutive failed drains after which no other is tried.
+        max_drained_nodes: Most nodes drained in one decision.
     """
 
     detector: OverloadDetector
@@ -166,7 +169,7 @@ DETECTORS: MappingProxyType[DetectorKind, DetectorFactory] = MappingProxyType(
         DetectorKind.NEVER: lambda _value, _bound, _n: NeverOverloaded(),
     }
 )
-"""The detectors, each from its parameter, the bound, and the samples to average."""
+"""Constructors of the detectors: parameter, bound, samples to average."""
 
 DEFAULT_PARAMETERS = MappingProxyType(
     {
@@ -176,7 +179,7 @@ DEFAULT_PARAMETERS = MappingProxyType(
         DetectorKind.LRR: 1.2,
     }
 )
-"""Parameters from the literature where they are no load; else `LOAD`."""
+"""Safety factors from the literature; the others use `DEFAULT_THRESHOLD`."""
 DEFAULT_THRESHOLD = 0.85
 
 
@@ -189,10 +192,10 @@ def build_detector(
     """Return the detector *kind*.
 
     Args:
-        kind: Its name.
-        parameter: The load or the safety it judges by; None for the usual one.
-        max_overload_fraction: Part of the time that a host may be overloaded.
-        averaging_window: How many samples are averaged, where any are.
+        kind: Name of the detector.
+        parameter: Threshold or safety factor; None for the default.
+        max_overload_fraction: Fraction of time for which a node may be overloaded.
+        averaging_window: Number of samples to average, for detectors that do so.
 
     Raises:
         ValueError: The parameter is out of range.
@@ -208,14 +211,14 @@ def build_detector(
 def build_underload_detector(
     threshold: float, averaging_window: int
 ) -> UnderloadDetector:
-    """Return what tells a host that should be emptied: a mean load up to *threshold*."""
+    """Return the detector of nodes to drain: mean load of at most *threshold*."""
     return UnderloadLastNAverage(threshold=threshold, n=averaging_window)
 
 
 def build_guest_selector(
     rule: EvictionRule, averaging_window: int, seed: int | str
 ) -> GuestSelector | None:
-    """Return how the guest that leaves is selected; None for the least sufficient."""
+    """Return the guest selector; None for smallest-sufficient."""
     factories: dict[EvictionRule, Callable[[], GuestSelector]] = {
         EvictionRule.MINIMUM_MIGRATION_TIME: MinimumMigrationTime,
         EvictionRule.MINIMUM_MIGRATION_TIME_MAXIMUM_CPU: lambda: (

@@ -30,12 +30,12 @@ from opendrs.policies.consolidation.markov import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverloadTimeFraction:
-    """OTF: by the time a guest has left, too much time was spent overloaded.
+    """OTF: overloaded if a migration would end with too much time in overload.
 
     Attributes:
-        otf: The part of the time that a host may be overloaded.
-        threshold: The load from which a host is overloaded.
-        limit: Fewest samples to judge by.
+        otf: Fraction of time for which a host may be overloaded.
+        threshold: Load from which a host is overloaded.
+        limit: Fewest samples; with fewer, the host is not overloaded.
     """
 
     name: ClassVar[str] = "otf"
@@ -51,7 +51,7 @@ class OverloadTimeFraction:
     def judge(
         self, history: Sequence[float], counter: OverloadCounter, migration: float
     ) -> DetectorResult:
-        """Return the verdict on one host; nothing is counted without a sample."""
+        """Return the result for one host; without a sample, nothing is counted."""
         if not history:
             return DetectorResult(overloaded=False, counter=counter)
         is_overloaded = history[-1] >= self.threshold
@@ -65,7 +65,7 @@ class OverloadTimeFraction:
     def judge_all(
         self, histories: LoadHistories, counters: OverloadCounters, migration: Floats
     ) -> DetectorResults:
-        """Return the verdicts on all hosts."""
+        """Return the results for all hosts."""
         known = histories.lengths > 0
         is_overloaded = known & (histories.last() >= self.threshold)
         after = OverloadCounters(
@@ -83,17 +83,17 @@ NORMAL, OVERLOADED = 0, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MhodDetector:
-    """MHOD: no policy of migrating keeps the overload time fraction.
+    """MHOD: overloaded if no migration policy keeps the overload time fraction.
 
-    Judges by the whole history it is given, anew each time; OpenStack Neat gives it
-    the last hundred samples.
+    The whole history is evaluated each time; OpenStack Neat passes the last hundred
+    samples.
 
     Attributes:
-        otf: The part of the time that a host may be overloaded.
-        threshold: The load from which a host is overloaded.
+        otf: Fraction of time for which a host may be overloaded.
+        threshold: Load from which a host is overloaded.
         windows: Sizes of the windows in which probabilities are estimated.
-        step: Mesh of the grid on which the optimal policy is looked for.
-        learning: Fewest samples to judge by.
+        step: Grid spacing of the search for the optimal policy.
+        learning: Fewest samples; with fewer, the host is not overloaded.
     """
 
     name: ClassVar[str] = "mhod"
@@ -108,15 +108,15 @@ class MhodDetector:
         require_ratio("threshold", self.threshold, 1.0)
         require_samples("learning", self.learning)
         if not self.windows or list(self.windows) != sorted(set(self.windows)):
-            raise ValueError(f"windows must ascend, unlike {self.windows}")
+            raise ValueError(f"windows: expected ascending sizes, got {self.windows}")
         require_samples("windows", self.windows[0], 2)
         if not 0 < self.step <= 1:
-            raise ValueError(f"step must be in (0, 1], not {self.step}")
+            raise ValueError(f"step: expected a number in (0, 1], got {self.step}")
 
     def judge(
         self, history: Sequence[float], counter: OverloadCounter, migration: float
     ) -> DetectorResult:
-        """Return the verdict on one host; nothing is counted without a sample."""
+        """Return the result for one host; without a sample, nothing is counted."""
         if not history:
             return DetectorResult(overloaded=False, counter=counter)
         is_overloaded = history[-1] >= self.threshold
@@ -141,7 +141,7 @@ class MhodDetector:
     def judge_all(
         self, histories: LoadHistories, counters: OverloadCounters, migration: Floats
     ) -> DetectorResults:
-        """Return the verdicts on all hosts."""
+        """Return the results for all hosts."""
         known = histories.lengths > 0
         is_overloaded = known & (histories.last() >= self.threshold)
         after = OverloadCounters(
@@ -174,7 +174,7 @@ class MhodDetector:
         overloaded: Integers,
         migration: Floats,
     ) -> Mask:
-        """Return for each host, which is overloaded, whether any policy will do."""
+        """Return True for each overloaded host if any policy keeps the bound."""
         grid_points = np.array(list(grid(0, 1, self.step)))
         stay_probabilities = 1 - np.stack(
             np.meshgrid(grid_points, grid_points, indexing="ij")

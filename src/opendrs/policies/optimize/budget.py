@@ -1,4 +1,4 @@
-"""How much may be moved."""
+"""Budget of a plan."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _DIMENSIONS = (
     ("minutes", {**SECONDS, "minutes": MINUTE}, MINUTE),
     ("migrations", {"migration": 1, "migrations": 1}, 1),
 )
-"""What may be limited, with its units and the size of what is counted."""
+"""Limited amounts, with their units and the size of the counted unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much may be moved at most.
+    """Most that a plan may transfer or migrate.
 
     Attributes:
-        gib: The memory that may be transferred, in GiB.
-        migrations: The guests that may be moved.
-        minutes: How long the plan may take, as far as that can be told.
-        knee: Whether less is moved where more would bring little.
+        gib: Memory that may be transferred, in GiB.
+        migrations: Number of migrations.
+        minutes: Estimated duration of the plan.
+        knee: True to stop at the point of diminishing returns.
     """
 
     gib: float = math.inf
@@ -35,7 +35,7 @@ class Budget:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it lets nothing move."""
+        """True if no migration is allowed."""
         return min(self.gib, self.migrations, self.minutes) <= 0
 
     def __str__(self) -> str:
@@ -52,14 +52,14 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str) -> Budget:
-        """Return the budget that *text* names.
+        """Return the budget described by *text*.
 
-        `knee`, `unlimited`, or amounts in MiB, GiB, TiB, migrations, s, min, h or d, such as
-        `500 GiB`, `40 migrations` or `30 min`; several are separated by commas, and all of
-        them bind.
+        It is `knee`, `unlimited`, or amounts in MiB, GiB, TiB, migrations, s, min, h or
+        d, such as `500 GiB`, `40 migrations` or `30 min`. Several amounts are separated
+        by commas; all of them bind.
 
         Raises:
-            ValueError: It names none.
+            ValueError: The text is no budget.
         """
         word = text.strip().lower()
         if word == KNEE:
@@ -83,13 +83,15 @@ def _amount(part: str, text: str) -> tuple[str, float]:
         if found is None:
             continue
         if math.isinf(found):
-            raise ValueError(f"budget {text!r}: {part} is too large a number")
+            raise ValueError(f"budget: number too large: {part!r} in {text!r}")
         if name == "migrations" and not found.is_integer():
             raise ValueError(
-                f"budget {text!r}: {found:g} is no whole number of migrations"
+                f"budget: expected a whole number of migrations, "
+                f"got {found:g} in {text!r}"
             )
         return name, found / one
     raise ValueError(
-        f"budget must be {KNEE}, {UNLIMITED}, or amounts such as 500 GiB, "
-        f"40 migrations or 30 min (MiB, GiB, TiB, migrations, s, min, h, d), not {text!r}"
+        f"budget: expected {KNEE}, {UNLIMITED}, or amounts such as 500 GiB, "
+        "40 migrations or 30 min (MiB, GiB, TiB, migrations, s, min, h, d), "
+        f"got {text!r}"
     )

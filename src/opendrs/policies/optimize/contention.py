@@ -1,15 +1,15 @@
-"""Who waits for what a node does not have, by the pressure that was measured (PSI).
+"""Unmet demand of guests, derived from pressure stall information (PSI).
 
-PSI tells for what part of the time work waited, not how much of it. For processors
-there is a least amount: where at least one task waited for the part s of the time, s
-cores were wanted besides those in use. So much more a guest asks for wherever it is, up
-to its limit. Of memory it tells no amount; that part of the guest's memory is taken for
-what is missing.
+PSI reports the share of time in which work was stalled, not the amount that was
+missing. For CPU there is a lower bound: if at least one task was stalled for the share
+s of the time, at least s more cores were demanded. This amount is added to the demand
+of a guest on every node, up to its limit. For memory there is no such bound; that share
+of the memory of the guest is treated as missing.
 
-A node with half of it free makes nobody wait: who waits there is held up by limits or
-pinning of its own, and would be elsewhere. So a node owes no more than what is in use
-above that half. Where somebody waits it is not filled beyond it either: else it would
-be emptied and filled for ever.
+A node that is half free stalls no guest. A guest that is stalled there has limits or
+pinning of its own and would be stalled elsewhere too. The unmet demand of a node is
+therefore at most its usage above that half. While a guest on a node is stalled, the
+node is not filled above that half; otherwise it would be drained and filled forever.
 
 Source:
     Linux kernel, Documentation/accounting/psi.rst: `some` and `full`, averaged over up
@@ -34,24 +34,25 @@ from opendrs.model import (
     Usage,
 )
 
-UNCONTENDED_LOAD = 0.5  # part of a node in use up to which nobody waits for it
-FULL_LIMIT = 0.95  # part of its limit in use from which a container waits for itself
-WINDOW = 300.0  # s, the longest that PSI is averaged over
-MAX_NAMED = 3  # guests that wait
+UNCONTENDED_LOAD = 0.5  # load of a node up to which it stalls no guest
+# fraction of its limit from which a container is stalled by that limit
+FULL_LIMIT = 0.95
+WINDOW = 300.0  # s; longest averaging time of PSI
+MAX_NAMED = 3  # stalled guests that a note names
 
 
 @dataclass(frozen=True, slots=True)
 class UnmetDemand:
-    """What is waited for.
+    """Demand that nodes cannot serve.
 
     Attributes:
-        guest_cores: Cores that each guest asks for besides those it uses.
-        node_cores: Cores that are asked for on each node where somebody waits for them,
-            besides those in use.
-        cpu: How many of these the node owes: 0 where half of it is free.
-        memory: Bytes that each node owes where somebody waits for them; 0 where half
-            of it is free.
-        waits: For what each guest waits, and how long, in words.
+        guest_cores: Cores that each stalled guest demands in addition to its usage.
+        node_cores: Cores that stalled guests of each node demand in addition to its
+            usage.
+        cpu: Cores of these that the node is contended by; 0 if half of it is free.
+        memory: Bytes that each node with stalled guests is contended by; 0 if half of
+            it is free.
+        waits: Description of the stalls of each guest.
     """
 
     guest_cores: Mapping[GuestId, float]
@@ -61,7 +62,7 @@ class UnmetDemand:
     waits: Mapping[GuestId, str]
 
     def apply_to(self, snapshot: Snapshot) -> Snapshot:
-        """Return *snapshot* with the cores that are asked for, not those in use."""
+        """Return *snapshot* with demanded instead of used cores."""
         if not self.node_cores:
             return snapshot
         nodes, guests = dict(snapshot.nodes), dict(snapshot.guests)
@@ -75,23 +76,23 @@ class UnmetDemand:
         return replace(snapshot, nodes=nodes, guests=guests)
 
     def notes(self) -> Iterator[str]:
-        """Yield who waits, in words."""
+        """Yield a note that names the stalled guests."""
         named = [f"{name} {how}" for name, how in self.waits.items()]
         if named:
             more = len(named) - MAX_NAMED
             rest = [f"and {more} more"] if more > 0 else []
-            yield f"who waits: {', '.join(named[:MAX_NAMED] + rest)}"
+            yield f"stalled: {', '.join(named[:MAX_NAMED] + rest)}"
 
 
 def unmet_demand(snapshot: Snapshot, threshold: float) -> UnmetDemand:
-    """Return what is waited for in *snapshot*.
+    """Return the unmet demand in *snapshot*.
 
-    What is not known of a guest is no wait. Where it is known of no guest of a node,
-    what is known of the node counts.
+    Unknown pressure is no stall. If no guest of a node reports PSI, the values of the
+    node count.
 
     Args:
-        snapshot: The cluster as it was measured.
-        threshold: The part of the time, in [0, 1], that a guest may wait.
+        snapshot: Cluster as measured.
+        threshold: Share of the time, in [0, 1], in which a guest may be stalled.
     """
     guests: dict[GuestId, float] = {}
     nodes: dict[NodeId, float] = {}
@@ -121,7 +122,7 @@ def unmet_demand(snapshot: Snapshot, threshold: float) -> UnmetDemand:
 
 
 def _measured_nodes(snapshot: Snapshot) -> Iterator[tuple[Node, Sequence[Guest]]]:
-    """Yield each node that takes part, and who runs and was measured there."""
+    """Yield online nodes with the running guests whose PSI belongs to the node."""
     there: defaultdict[NodeId, list[Guest]] = defaultdict(list)
     for _, guest in sorted(snapshot.guests.items()):
         moved = guest.migrated_at
@@ -134,7 +135,7 @@ def _measured_nodes(snapshot: Snapshot) -> Iterator[tuple[Node, Sequence[Guest]]
 
 
 def _missing_cores(guests: Sequence[Guest], threshold: float) -> dict[GuestId, float]:
-    """Return the cores that are missing for each of *guests* that waits for them."""
+    """Return the missing cores of each stalled guest."""
     found = {
         guest.id: min(some, _cores_left(guest))
         for guest in guests
@@ -144,7 +145,7 @@ def _missing_cores(guests: Sequence[Guest], threshold: float) -> dict[GuestId, f
 
 
 def _missing_bytes(guests: Sequence[Guest], threshold: float) -> dict[GuestId, float]:
-    """Return the bytes that are missing for each of *guests* that waits for them."""
+    """Return the missing bytes of each stalled guest."""
     found = {
         guest.id: some * (guest.usage.memory or 0)
         for guest in guests
@@ -156,7 +157,7 @@ def _missing_bytes(guests: Sequence[Guest], threshold: float) -> dict[GuestId, f
 
 
 def _node_missing_cores(node: Node, guests: Sequence[Guest], threshold: float) -> float:
-    """Return the cores that are missing for somebody, it is not known for whom."""
+    """Return the missing cores of a node whose guests report no PSI."""
     some = node.pressure.cpu.some
     known = any(guest.pressure.cpu.some is not None for guest in guests)
     if known or some is None or some <= threshold:
@@ -165,7 +166,7 @@ def _node_missing_cores(node: Node, guests: Sequence[Guest], threshold: float) -
 
 
 def _node_missing_bytes(node: Node, guests: Sequence[Guest], threshold: float) -> float:
-    """Return the bytes that are missing for all together."""
+    """Return the missing bytes of a node whose guests report no PSI."""
     full = node.pressure.memory.full
     known = any(guest.pressure.memory.some is not None for guest in guests)
     if known or full is None or full <= threshold:
@@ -174,21 +175,21 @@ def _node_missing_bytes(node: Node, guests: Sequence[Guest], threshold: float) -
 
 
 def _contended_cores(node: Node) -> float:
-    """Return the cores in use above the half that makes nobody wait."""
+    """Return the cores in use above the half that stalls no guest."""
     if node.capacity is None or node.usage.cpu is None:
         return 0.0
     return max(0.0, node.usage.cpu - UNCONTENDED_LOAD * node.capacity.cpu)
 
 
 def _contended_bytes(node: Node) -> float:
-    """Return the memory in use above the half that makes nobody wait."""
+    """Return the bytes in use above the half that stalls no guest."""
     if node.capacity is None or node.usage.memory is None:
         return 0.0
     return max(0.0, node.usage.memory - UNCONTENDED_LOAD * node.capacity.memory)
 
 
 def _cores_left(guest: Guest) -> float:
-    """Return the cores that *guest* may use besides those it uses."""
+    """Return the cores that *guest* may use in addition to its usage."""
     if guest.usage.cpu is None:
         return 0.0
     if guest.limit is None or guest.limit.cpu == 0:
@@ -197,9 +198,9 @@ def _cores_left(guest: Guest) -> float:
 
 
 def _fills_its_limit(guest: Guest) -> bool:
-    """Return whether *guest* waits for memory that its own limit denies it.
+    """Return True if *guest* is stalled for memory by its own limit.
 
-    The limit of a virtual machine is what it has, and nothing beyond is asked for.
+    The limit of a virtual machine is the memory that it has, so it never demands more.
     """
     if guest.kind is not GuestKind.CONTAINER or guest.limit is None:
         return False
@@ -227,14 +228,14 @@ Loads = Mapping[NodeId, NodeLoad]
 
 @dataclass(frozen=True, slots=True)
 class ContentionThresholds:
-    """Up to which loads nobody is taken to wait.
+    """Loads above which demand counts as unmet.
 
     Attributes:
-        cpu: Cores of each node.
-        memory: Bytes of each node where somebody waits for memory.
-        mean_cpu: Cores that are taken of a node, on average.
-        mean_memory: Bytes that are taken of a node, on average.
-        waits: For what each guest waits now, and how long, in words.
+        cpu: Threshold of each node, in cores.
+        memory: Threshold of each node with guests stalled for memory, in bytes.
+        mean_cpu: Mean usage of a node, in cores.
+        mean_memory: Mean usage of a node, in bytes.
+        waits: Description of the present stalls of each guest.
     """
 
     cpu: Mapping[NodeId, float]
@@ -244,7 +245,7 @@ class ContentionThresholds:
     waits: Mapping[GuestId, str]
 
     def cores_above(self, loads: Loads) -> float:
-        """Return the cores in *loads* that somebody waits for."""
+        """Return the unmet demand for cores at *loads*."""
         return sum(
             max(0.0, load.usage.cpu - self.cpu[name])
             for name, load in loads.items()
@@ -252,7 +253,7 @@ class ContentionThresholds:
         )
 
     def bytes_above(self, loads: Loads) -> float:
-        """Return the bytes in *loads* that somebody waits for."""
+        """Return the unmet demand for memory at *loads*, in bytes."""
         return sum(
             max(0.0, load.usage.memory - self.memory[name])
             for name, load in loads.items()
@@ -260,7 +261,7 @@ class ContentionThresholds:
         )
 
     def contention(self, loads: Loads) -> float:
-        """Return both, where 1 is what is taken of a node on average."""
+        """Return the unmet demand of both; 1 is the mean usage of a node."""
         cpu, memory = self.cores_above(loads), self.bytes_above(loads)
         return _fraction(cpu, self.mean_cpu) + _fraction(memory, self.mean_memory)
 
@@ -268,16 +269,17 @@ class ContentionThresholds:
 def contention_thresholds(
     snapshot: Snapshot, load_model: LoadModel, threshold: float, unmet: UnmetDemand
 ) -> ContentionThresholds:
-    """Return up to which loads nobody is taken to wait in *snapshot*.
+    """Return the loads above which demand counts as unmet in *snapshot*.
 
-    That is the part *threshold* of the cores; where somebody waits, no more than what is
-    taken there now without what the node owes, or than half of it where that is more.
+    The threshold of a node is the fraction *threshold* of its cores. On a node with
+    stalled guests it is at most the usage without the unmet demand, or half of the node
+    if that is more.
 
     Args:
-        snapshot: The cluster, with what is asked for.
-        load_model: What counts as load.
-        threshold: The part of a node's cores above which guests are taken to wait.
-        unmet: What is waited for.
+        snapshot: Cluster with demanded cores, from `UnmetDemand.apply_to`.
+        load_model: Load that counts.
+        threshold: Fraction of the cores of a node above which demand counts as unmet.
+        unmet: Unmet demand.
     """
     loads = node_loads(snapshot, load_model)
     cpu = {name: threshold * load.capacity.cpu for name, load in loads.items()}

@@ -1,4 +1,4 @@
-"""A cluster about which something is to be decided."""
+"""Decision context: the cluster and the settings of one decision."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from opendrs.rules import CompiledRules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeContext:
-    """A cluster about which something is to be decided.
+    """Cluster and settings of one decision.
 
     Attributes:
-        snapshot: The cluster.
-        rules: Its rules.
-        groups: Who may be moved.
-        cluster: The same as a search sees it.
-        before: How it stands.
-        priorities: What the plan is for, what matters most first.
-        weights: What things are worth.
-        budget: How much may be moved.
-        min_improvement: The least part of what there is to gain.
-        limits: What the operator allows.
-        load_model: What counts as load.
-        seed: Where the random numbers begin.
-        search: Which search plans it, if it is large.
-        notes: What the operator should know besides.
+        snapshot: Cluster, with demanded cores.
+        rules: Compiled rules.
+        groups: Move groups that may migrate.
+        cluster: The same as arrays.
+        before: Metrics of the cluster.
+        priorities: Goals, the most important first.
+        weights: Weights of the objective.
+        budget: Budget of the plan.
+        min_improvement: Least relative improvement of balance and contention.
+        limits: Limits of the operator.
+        load_model: Load that counts.
+        seed: Seed of the random numbers.
+        search: Search for large clusters.
+        notes: Notes for the operator.
     """
 
     snapshot: Snapshot
@@ -54,15 +54,15 @@ class OptimizeContext:
 
     @property
     def repairs(self) -> RepairBlockers:
-        """Return what prevents the repair of rules."""
+        """Explanations of what prevents the repair of rules."""
         return RepairBlockers(
             self.snapshot, self.rules, self.cluster.feasibility, self.groups.skipped
         )
 
     def within(self, gib: float) -> OptimizeContext:
-        """Return the case with no more to transfer than *gib*.
+        """Return the context with a budget of at most *gib* GiB.
 
-        Who cannot be gathered for so much stays.
+        Groups that cannot be gathered within it stay.
         """
         budget = replace(self.budget, gib=min(gib, self.budget.gib))
         groups = self.groups.within(budget.gib, budget.migrations)
@@ -74,7 +74,7 @@ class OptimizeContext:
         )
 
     def measure(self, snapshot: Snapshot) -> ClusterMetrics:
-        """Return how *snapshot* stands."""
+        """Return the metrics of *snapshot*."""
         return measure_cluster(
             snapshot, self.load_model, self.limits, self.before.thresholds
         )

@@ -1,4 +1,4 @@
-"""Encode a snapshot as arrays for the optimizer, and decode to names."""
+"""Encoding of a snapshot as arrays for the optimizer."""
 
 from __future__ import annotations
 
@@ -20,29 +20,27 @@ from opendrs.rules import (
 )
 
 RESOURCES = 3
-CPU, USED, COMMITTED = range(RESOURCES)  # cores, and bytes used and promised
-TRANSFER_OVERHEAD = 0.25  # GiB that a move is taken to cost besides its memory
+# cores; bytes of used memory and of committed memory
+CPU, USED, COMMITTED = range(RESOURCES)
+TRANSFER_OVERHEAD = 0.25  # GiB; constant cost of a migration in addition to its memory
 
-COLD_COST_FACTOR = (
-    4.0  # how much dearer it is to move a guest that must be stopped for that
-)
+COLD_COST_FACTOR = 4.0  # cost of a cold migration relative to a live one
 
-MAX_DIRTY_RATIO = (
-    0.9  # part of the bandwidth from which copying is taken not to get dearer
-)
+# fraction of the bandwidth up to which the dirty rate raises the cost
+MAX_DIRTY_RATIO = 0.9
 
 
 class MovableGuests:
-    """The guests that may be moved: H of them in G units.
+    """Guests of the move groups: H guests in G groups.
 
     Attributes:
-        guests: They, unit by unit.
-        group_of_guest: The unit of each; shape (H,).
+        guests: The guests, group by group.
+        group_of_guest: Group of each guest; shape (H,).
 
     Args:
-        groups: The units.
-        load_model: What counts as load.
-        limits: What the operator allows.
+        groups: Move groups.
+        load_model: Load that counts.
+        limits: Limits of the operator.
     """
 
     def __init__(
@@ -61,7 +59,7 @@ class MovableGuests:
 
     @cached_property
     def guest_demand(self) -> Floats:
-        """What each guest takes; what is not known counts 0; shape (H, R)."""
+        """Demand of each guest; unknown demand counts 0; shape (H, R)."""
         cpu = [
             (demand(guest, self._load_model) or NO_RESOURCES).cpu
             for guest in self.guests
@@ -74,48 +72,48 @@ class MovableGuests:
 
     @cached_property
     def is_known(self) -> Mask:
-        """Whether it is known what memory each unit takes; shape (G,)."""
+        """True for groups whose memory is known; shape (G,)."""
         missing = [None in (each.measured, each.committed) for each in self._required]
         is_known: Mask = self._sum_by_group(np.array(missing, np.bool_)) == 0
         return is_known
 
     @cached_property
     def _required(self) -> tuple[AvailableMemory, ...]:
-        """What each guest asks of a node."""
+        """Memory that each guest requires of a node."""
         return tuple(required_memory((guest,)) for guest in self.guests)
 
     @cached_property
     def demand(self) -> Floats:
-        """What each unit takes of each resource; shape (G, R)."""
+        """Demand of each group; shape (G, R)."""
         return sum_rows(self.group_of_guest, self.guest_demand, self._group_count)
 
     @cached_property
     def transfer(self) -> Floats:
-        """The memory that leaving home transfers more than staying, in GiB; (G,)."""
+        """Memory that leaving home transfers more than staying, in GiB; shape (G,)."""
         return self._sum_by_group(self._memory * ~self._is_displaced)
 
     @cached_property
     def gather_transfer(self) -> Floats:
-        """The memory that bringing each unit home transfers, in GiB; shape (G,)."""
+        """Memory that gathering each group at home transfers, in GiB; shape (G,)."""
         return self._sum_by_group(self._memory * self._is_displaced)
 
     @cached_property
     def displaced_count(self) -> int:
-        """How many guests are not at home."""
+        """Number of guests that are not at home."""
         return int(self._is_displaced.sum())
 
     @cached_property
     def guest_count(self) -> Floats:
-        """How many guests move more when a unit leaves its home; shape (G,)."""
+        """Additional migrations when a group leaves its home; shape (G,)."""
         return self._sum_by_group(~self._is_displaced)
 
     @cached_property
     def migration_cost(self) -> Floats:
-        """What leaving home costs more than staying, in GiB or what is as bad; (G,).
+        """Additional cost of leaving home, in GiB; shape (G,).
 
-        Pages that are written while they are copied are copied again, so that memory V
-        takes about V / (1 - D/B) at a dirty rate D and a bandwidth B. What has to be
-        stopped is dearer.
+        Pages that are written while they are copied are copied again. So memory V costs
+        about V / (1 - D/B) at a dirty rate D and a bandwidth B. Guests that must be
+        stopped cost more.
 
         Source:
             Clark et al., Live migration of virtual machines (NSDI 2005).
@@ -134,52 +132,53 @@ class MovableGuests:
 
     @cached_property
     def _memory(self) -> Floats:
-        """The memory of each guest, in GiB; shape (H,)."""
+        """Memory of each guest, in GiB; shape (H,)."""
         return np.array([guest.usage.memory or 0 for guest in self.guests]) / GIB
 
     def _sum_by_group(self, each: Floats | Mask) -> Floats:
-        """Return the sum over the guests of each unit; shape (G,)."""
+        """Return the sum over the guests of each group; shape (G,)."""
         return np.bincount(self.group_of_guest, each, self._group_count).astype(
             np.float64
         )
 
 
 def known_memory(memory: AvailableMemory) -> tuple[float, float]:
-    """Return the memory used and promised of *memory*; what is not known counts 0."""
+    """Return the used and committed bytes of *memory*; unknown values count 0."""
     return memory.measured or 0.0, memory.committed or 0.0
 
 
 def sum_rows(where: Indices, rows: Floats, count: int) -> Floats:
-    """Return the sum of the rows of each of *count* places; shape (count, R)."""
+    """Return the sum of the rows of each of *count* indices; shape (count, R)."""
     columns = [np.bincount(where, each, count) for each in rows.T]
     return np.column_stack(columns).astype(np.float64)
 
 
-CPU_OVERCOMMIT = 1.25  # processors may be promised this often where all are busy
+# cores may be used this much above the mean utilization, if that is more
+CPU_OVERCOMMIT = 1.25
 
 
 class EncodedCluster:
-    """A cluster as a search sees it: each party that may travel is a unit.
+    """Cluster as arrays; each move group that may migrate is a group of the problem.
 
-    Where a party is not together yet, the search begins with it at home.
+    A group that runs on several nodes starts at its home.
 
     Attributes:
-        snapshot: The cluster.
-        rules: Its rules.
-        groups: Who may be moved.
-        loads: What each node that is known has and holds.
-        node_ids: Those nodes, in the order of the columns.
-        feasibility: Where guests may go.
-        group_of: The unit of each guest that may be moved.
+        snapshot: Cluster.
+        rules: Compiled rules.
+        groups: Move groups that may migrate.
+        loads: Capacity and usage of each node with metrics.
+        node_ids: These nodes, in the order of the rows.
+        feasibility: Feasible nodes of guests.
+        group_of: Group of each guest that may migrate.
 
     Args:
-        snapshot: The cluster; every online node must be measured.
-        rules: Its rules.
-        groups: Who may be moved.
-        limits: What the operator allows.
-        load_model: What counts as load.
-        fill: The part of its memory to which each node may be filled, so that others
-            can take in what runs there.
+        snapshot: Cluster; every online node must have metrics.
+        rules: Compiled rules.
+        groups: Move groups that may migrate.
+        limits: Limits of the operator.
+        load_model: Load that counts.
+        fill: Fraction of its memory to which each node may be filled, as a reserve for
+            the guests of failed nodes.
     """
 
     def __init__(  # noqa: PLR0913 - the cluster, who moves, and what bounds them
@@ -209,7 +208,7 @@ class EncodedCluster:
         self.feasibility = FeasibilityChecker(snapshot, rules, limits)
 
     def with_groups(self, groups: Sequence[EncodedGroup]) -> EncodedCluster:
-        """Return the same cluster, of which these *groups* may be moved."""
+        """Return the same cluster with other *groups*."""
         return EncodedCluster(
             self.snapshot,
             self.rules,
@@ -221,17 +220,17 @@ class EncodedCluster:
 
     @cached_property
     def origin(self) -> Indices:
-        """The home of each unit; shape (G,)."""
+        """Home of each group; shape (G,)."""
         return np.array([self._index[each.home] for each in self.groups], np.int64)
 
     @cached_property
     def movable(self) -> MovableGuests:
-        """The guests of the units, as columns."""
+        """Guests of the groups as arrays."""
         return MovableGuests(self.groups, self._load_model, self._limits)
 
     @cached_property
     def total_capacity(self) -> Floats:
-        """What each node has: cores, memory and memory; shape (N, R)."""
+        """Cores, memory and memory of each node; shape (N, R)."""
         return np.array(
             [
                 (load.capacity.cpu, load.capacity.memory, load.capacity.memory)
@@ -242,7 +241,7 @@ class EncodedCluster:
 
     @cached_property
     def capacity(self) -> Floats:
-        """What each node holds at most once units arrive; shape (N, R)."""
+        """Most that each node that receives a group holds; shape (N, R)."""
         busy = self.load[:, CPU].sum() / self.total_capacity[:, CPU].sum()
         limit_ratio = np.array(
             [
@@ -251,7 +250,7 @@ class EncodedCluster:
                 self._limits.memory_overcommit,
             ]
         )
-        # A byte where the limits allow none: who has nothing has no part of it taken.
+        # At least one byte, since loads are relative to the capacity.
         limit: Floats = np.maximum(
             self.total_capacity * limit_ratio, 1.0 * (limit_ratio == 0)
         )
@@ -259,14 +258,14 @@ class EncodedCluster:
 
     @cached_property
     def load(self) -> Floats:
-        """What is taken of each node with each unit at home; shape (N, R)."""
+        """Load of each node with each group at home; shape (N, R)."""
         return self.base_load + sum_rows(
             self.origin, self.movable.demand, len(self.node_ids)
         )
 
     @cached_property
     def base_load(self) -> Floats:
-        """What is taken of each node by all but the units; shape (N, R)."""
+        """Load of each node without the groups; shape (N, R)."""
         free = np.array(
             [known_memory(self.available_memory(name)) for name in self.node_ids], float
         )
@@ -282,11 +281,11 @@ class EncodedCluster:
         return left
 
     def load_in(self, snapshot: Snapshot) -> Floats:
-        """Return what is taken of each node with each unit as in *snapshot*; (N, R)."""
+        """Return the load of each node with the groups as in *snapshot*; (N, R)."""
         return self.base_load + self._group_load(snapshot)
 
     def _group_load(self, snapshot: Snapshot) -> Floats:
-        """Return what units take of each node in *snapshot*; shape (N, R)."""
+        """Return the demand of the groups on each node in *snapshot*; (N, R)."""
         movable = self.movable
         now = (snapshot.guests[guest.id].node for guest in movable.guests)
         where = np.array([self._index[node] for node in now], np.int64)
@@ -294,21 +293,21 @@ class EncodedCluster:
 
     @cached_property
     def balanced_load(self) -> Floats:
-        """The part of its capacity that each node has taken evenly; shape (R,)."""
+        """Balanced load, as a fraction of the capacity; shape (R,)."""
         return safe_divide(self.load.sum(axis=0), self.capacity.sum(axis=0))
 
     @property
     def memory_resource(self) -> int:
-        """The resource whose evenness is looked at besides that of processors."""
+        """Resource that counts for the balance of memory."""
         return COMMITTED if self._load_model is LoadModel.STATIC else USED
 
     @cached_property
     def mean_memory(self) -> float:
-        """The memory in use on a node, on average, in GiB."""
+        """Mean memory in use on a node, in GiB."""
         return max(float(self.load[:, USED].mean()) / GIB, 1e-9)
 
     def memory_by_node(self) -> Iterator[tuple[float, float]]:
-        """Yield the memory of each node, and what of it is in use, in bytes."""
+        """Yield memory capacity and usage of each node, in bytes."""
         yield from zip(
             self.total_capacity[:, USED].tolist(),
             self.load[:, USED].tolist(),
@@ -316,11 +315,11 @@ class EncodedCluster:
         )
 
     def available_memory(self, name: NodeId) -> AvailableMemory:
-        """Return the memory that the node called *name* can still take in."""
+        """Return the memory available on the node *name*."""
         return self.feasibility.available_memory[name]
 
     def demand_of(self, guests: Sequence[Guest]) -> tuple[float, float, float]:
-        """Return what *guests* take; what is not known counts 0, and stays."""
+        """Return the demand of *guests*; unknown demand counts 0."""
         cpu = sum(
             (demand(guest, self._load_model) or NO_RESOURCES).cpu for guest in guests
         )
@@ -328,7 +327,7 @@ class EncodedCluster:
 
 
 def safe_divide(dividend: Floats, divisor: Floats) -> Floats:
-    """Return the quotient, and 0 where nothing is divided by."""
+    """Return the quotient, 0 where the divisor is 0."""
     result: Floats = np.zeros(RESOURCES)
     np.divide(dividend, divisor, out=result, where=divisor > 0)
     return result

@@ -1,4 +1,4 @@
-"""Explanations of steps, and of violations and overfull nodes that remain."""
+"""Explanations of steps, and of remaining violations and overfull nodes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from opendrs.rules import (
     violations,
 )
 
-MAX_NOTES = 5  # broken rules, or nodes, of which it is told why they stay so
-MAX_GUESTS = 3  # guests of such a node, the largest, of which it is told
-MAX_VIOLATIONS = 50  # broken rules; several may be told as one
-MIN_SHOWN_GIB = 0.05  # GiB; less is shown as none
+MAX_NOTES = 5  # violations, and nodes, that are explained
+MAX_GUESTS = 3  # largest guests of an overfull node that are explained
+MAX_VIOLATIONS = 50  # violations that are examined; several may have one explanation
+MIN_SHOWN_GIB = 0.05  # GiB; less is shown as 0.0
 
 
 def unresolved_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
-    """Yield why the first of the rules and nodes that are broken in *after* stay so."""
+    """Yield explanations of violations and overfull nodes in *after*."""
     yield from _violation_notes(context, after)
     yield from _memory_notes(context, after)
 
@@ -48,7 +48,7 @@ def _violation_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]
 
 
 def _memory_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
-    """Yield why nodes hold more memory than they may."""
+    """Yield explanations of nodes with more memory than they may hold."""
     left = available_memory(after, context.limits)
     over = {name: _overfull_gib(left[name]) for name in context.cluster.node_ids}
     full = [name for name, gib in over.items() if gib > MIN_SHOWN_GIB]
@@ -57,9 +57,9 @@ def _memory_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
     yield from _cluster_overfull_notes(context)
     for name in full[:MAX_NOTES]:
         detail = _overfull_reason(name, context, after)
-        yield f"stays too full: {name}, by {over[name]:.1f} GiB of memory: {detail}"
+        yield f"still above the memory limit: {name}, by {over[name]:.1f} GiB: {detail}"
     if len(full) > MAX_NOTES:
-        yield f"stays too full: {len(full) - MAX_NOTES} more nodes"
+        yield f"still above the memory limit: {len(full) - MAX_NOTES} more nodes"
 
 
 def _overfull_gib(left: AvailableMemory) -> float:
@@ -67,13 +67,13 @@ def _overfull_gib(left: AvailableMemory) -> float:
 
 
 def _cluster_overfull_notes(context: OptimizeContext) -> Iterator[str]:
-    """Yield by how much all nodes together are too small."""
+    """Yield by how much the memory of all nodes together is exceeded."""
     memory = [
         context.cluster.available_memory(name) for name in context.cluster.node_ids
     ]
     for what, free in (
         ("in use", [each.measured for each in memory]),
-        ("promised", [each.committed for each in memory]),
+        ("committed", [each.committed for each in memory]),
     ):
         known = [each for each in free if each is not None]
         if len(known) == len(free) and sum(known) < 0:
@@ -94,13 +94,13 @@ def _overfull_reason(name: NodeId, context: OptimizeContext, after: Snapshot) ->
     }
     large = [each.id for each in there if _fits_nowhere(each, empty)]
     if large:
-        return f"{format_list(sorted(large))} would fit on no node, even an empty one"
+        return f"{format_list(sorted(large))} would not fit on any node, even if empty"
     largest = sorted(there, key=lambda each: (-transfer_gib([each]), each.id))
     reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
     for guest in largest[:MAX_GUESTS]:
         reasons[context.repairs.blocker(guest.id)].append(guest.id)
     if not reasons:
-        return "it is not guests that take it"
+        return "used by the node itself, not by guests"
     return "; ".join(
         f"{format_list(names)}: {detail}" for detail, names in reasons.items()
     )
@@ -111,18 +111,18 @@ def _fits_nowhere(guest: Guest, empty: Iterable[AvailableMemory]) -> bool:
     return all(_overfull_gib(each.minus(required)) > 0 for each in empty)
 
 
-MAX_COMPARED = 200  # parties of which better nodes are looked for that are closed
-MAX_NAMED = 2  # of these nodes, how many are named
+MAX_COMPARED = 200  # groups for which infeasible better nodes are searched
+MAX_NAMED = 2  # such nodes that are named
 
 
 class MoveExplanations:
-    """Why the parties of one plan travel.
+    """Explanations of the moves of one plan.
 
     Args:
-        cluster: The cluster before.
-        problem: What was solved.
-        assignment: Where each party is in the end.
-        waits: For what each guest waits now, and how long, in words.
+        cluster: Cluster before the plan.
+        problem: Problem that was solved.
+        assignment: Node of each group after the plan.
+        waits: Description of the present stalls of each guest.
     """
 
     def __init__(
@@ -143,11 +143,11 @@ class MoveExplanations:
         self._violation_of = dict(_violation_by_guest(cluster.snapshot))
 
     def explain(self, group: int, *, compared: bool) -> str:
-        """Return why *group* goes where it goes.
+        """Return the explanation of the move of *group*.
 
         Args:
-            group: The party.
-            compared: Whether to look for better nodes that are closed.
+            group: Index of the move group.
+            compared: True to name better nodes that are infeasible.
         """
         encoded = self._cluster.groups[group]
         target = int(self._assignment[group])
@@ -165,7 +165,7 @@ class MoveExplanations:
         cores, memory = taken[CPU], taken[self._cluster.memory_resource] / GIB
         verb = "takes"
         if len(moving) > 1:
-            verb = f"{_named(moving)} go together and take"
+            verb = f"{_named(moving)} migrate together and take"
         sources = sorted({self._node_index[guest.node] for guest in moving})
         here = format_list([*map(self._load_change, sources)], separator=" and ")
         return (
@@ -181,7 +181,7 @@ class MoveExplanations:
         return f"{self._cluster.node_ids[node]} ({before} → {after})"
 
     def _load_text(self, load: Floats) -> str:
-        # A guest may seem to use more than its node: they are sampled at odds.
+        # Guests and nodes are sampled at different times, so a rest can be negative.
         cpu, memory = max(0.0, load[CPU]), max(0.0, load[self._cluster.memory_resource])
         return f"{cpu:.0%} cpu, {memory:.0%} memory"
 
@@ -190,19 +190,19 @@ class MoveExplanations:
         for guest in moving:
             if guest.id in self._waits:
                 subject = "it" if len(moving) == 1 else guest.id
-                yield f"{subject} waits {self._waits[guest.id]}"
+                yield f"{subject} is stalled {self._waits[guest.id]}"
         if len(names) > 1:
             yield f"{_named(encoded.guests)} must be together"
         repaired = [
             self._violation_of[name] for name in names if name in self._violation_of
         ]
         if repaired:
-            yield f"mends a rule that is broken: {repaired[0].rule}"
+            yield f"repairs a violated rule: {repaired[0].rule}"
 
     def _closed_better_nodes(
         self, group: int, encoded: EncodedGroup, target: int
     ) -> Iterator[tuple[str, str]]:
-        """Yield the nodes that would be better, and what closes them."""
+        """Yield infeasible nodes that would be better, and the reason."""
         every = np.arange(self._problem.node_count)
         load = self._load.copy()
         load[target] -= self._problem.demand[group]

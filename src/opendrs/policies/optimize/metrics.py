@@ -1,4 +1,4 @@
-"""How a cluster stands, in the measures that plans are made for."""
+"""Metrics of a cluster for the goals of plans."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ROUNDING = 1e-9  # differences below this are rounding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMetrics:
-    """How a cluster stands.
+    """Metrics of a cluster.
 
     Attributes:
-        violations: Breaches of strict rules.
-        overfull_gib: Memory over what nodes may hold, in GiB.
-        contention: What is waited for, where 1 is what is taken of a node on average.
-        waiting_cores: Cores that are waited for.
-        waiting_gib: Memory that is waited for, in GiB.
-        imbalance: The quadratic mean of the coefficients of variation of cpu and of
-            memory load.
-        used_nodes: Nodes with guests on them.
-        thresholds: Up to which loads nobody is taken to wait.
-        figures: The same and more by name, for the operator.
+        violations: Violations of strict rules.
+        overfull_gib: Memory above what nodes may hold, in GiB.
+        contention: Unmet demand; 1 is the mean usage of a node.
+        waiting_cores: Unmet demand for cores.
+        waiting_gib: Unmet demand for memory, in GiB.
+        imbalance: Quadratic mean of the coefficients of variation of CPU and memory
+            load.
+        used_nodes: Nodes with guests.
+        thresholds: Loads above which demand counts as unmet.
+        figures: The same and further metrics by name, for the operator.
     """
 
     violations: int
@@ -43,7 +43,7 @@ class ClusterMetrics:
     figures: Mapping[str, float]
 
     def goal_values(self, goal: Goal) -> tuple[float, ...]:
-        """Return what is to become less for *goal*."""
+        """Return the values to minimize for *goal*."""
         match goal:
             case Goal.REPAIR:
                 return (float(self.violations), self.overfull_gib)
@@ -61,13 +61,13 @@ def measure_cluster(
     limits: Limits,
     thresholds: ContentionThresholds,
 ) -> ClusterMetrics:
-    """Return how *snapshot* stands.
+    """Return the metrics of *snapshot*.
 
     Args:
-        snapshot: The cluster; every online node must be measured.
-        load_model: What counts as load.
-        limits: What the operator allows.
-        thresholds: Up to which loads nobody is taken to wait.
+        snapshot: Cluster; every online node must have metrics.
+        load_model: Load that counts.
+        limits: Limits of the operator.
+        thresholds: Loads above which demand counts as unmet.
     """
     loads = node_loads(snapshot, load_model)
     cpu = [load.cpu for load in loads.values()]
@@ -108,10 +108,10 @@ def first_improved_goal(
     priorities: Sequence[Goal],
     min_improvement: float,
 ) -> Goal | None:
-    """Return the first goal for which *after* is better; None if it is not at all.
+    """Return the first goal that *after* improves; None if there is none.
 
-    What comes before that goal must not be worse. Evenness and contention must be
-    better by *min_improvement*, a part of what they were; what is broken, by anything.
+    No earlier goal may get worse. Balance and contention must improve by the fraction
+    *min_improvement*; other goals by any amount.
     """
     for goal in priorities:
         least = min_improvement if goal in (Goal.BALANCE, Goal.CONTENTION) else 0.0
@@ -128,29 +128,30 @@ def first_improved_goal(
 def _overfull(
     snapshot: Snapshot, limits: Limits, loads: Mapping[NodeId, NodeLoad]
 ) -> float:
-    """Return the memory over what nodes may hold; of what is not known, none is."""
+    """Return the memory above what nodes may hold, in GiB; unknown memory counts 0."""
     left = available_memory(snapshot, limits)
     over = ((-(left[n].measured or 0.0), -(left[n].committed or 0.0)) for n in loads)
     return sum(max(0.0, *each) for each in over) / GIB
 
 
 def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
-    """Return in words what becomes of *before*."""
-    parts = [f"unevenness {before.imbalance:.3f} → {after.imbalance:.3f}"]
+    """Return a description of the change of the metrics."""
+    parts = [f"imbalance {before.imbalance:.3f} → {after.imbalance:.3f}"]
     if before.violations or after.violations:
-        parts.insert(0, f"broken rules {before.violations} → {after.violations}")
+        parts.insert(0, f"violations {before.violations} → {after.violations}")
     if before.overfull_gib > 0 or after.overfull_gib > 0:
         parts.append(
-            f"memory over the limit {before.overfull_gib:.1f} → {after.overfull_gib:.1f} GiB"
+            f"memory above the limit {before.overfull_gib:.1f} → "
+            f"{after.overfull_gib:.1f} GiB"
         )
     if before.waiting_cores > 0 or after.waiting_cores > 0:
         parts.append(
-            f"cores waited for {before.waiting_cores:.1f} → {after.waiting_cores:.1f}"
+            f"unmet cores {before.waiting_cores:.1f} → {after.waiting_cores:.1f}"
         )
     if before.waiting_gib > 0 or after.waiting_gib > 0:
         parts.append(
-            f"memory waited for {before.waiting_gib:.1f} → {after.waiting_gib:.1f} GiB"
+            f"unmet memory {before.waiting_gib:.1f} → {after.waiting_gib:.1f} GiB"
         )
     if before.used_nodes != after.used_nodes:
-        parts.append(f"nodes in use {before.used_nodes} → {after.used_nodes}")
+        parts.append(f"used nodes {before.used_nodes} → {after.used_nodes}")
     return ", ".join(parts)

@@ -1,8 +1,8 @@
-"""Move groups that may be moved, and why other guests stay.
+"""Move groups that may migrate, and the reasons why other guests stay.
 
-Guests with a strict affinity are one group. When they run on several nodes, the rule is
-broken, and its repair is to gather them: such a group has a home, the best of its nodes,
-and the guests elsewhere migrate there if the group does not move to another node.
+Guests with a strict affinity are one move group. If they run on several nodes, the rule
+is violated, and its repair is to gather them. The home of such a group is the best of
+its nodes. Guests elsewhere migrate there if the group does not move to another node.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from opendrs.arrays import MobilityFilter, MoveGroup, move_groups, skip_reasons
+from opendrs.arrays import (
+    MobilityFilter,
+    MoveGroup,
+    SkippedGuest,
+    SkipReason,
+    move_groups,
+    skip_reasons,
+)
 from opendrs.metrics import LoadModel, demand, node_loads
 from opendrs.model import (
     GIB,
@@ -26,20 +33,20 @@ from opendrs.rules import CompiledRules, FeasibilityChecker
 
 
 def transfer_gib(guests: Iterable[Guest]) -> float:
-    """Return the memory that moving *guests* transfers, in GiB."""
+    """Return the memory that migrating *guests* transfers, in GiB."""
     return sum((guest.usage.memory or 0) for guest in guests) / GIB
 
 
 class GroupTarget:
-    """The node on which each party is gathered best.
+    """Selection of the home of move groups.
 
     Attributes:
-        feasibility: Where guests may go.
+        feasibility: Feasible nodes of guests.
 
     Args:
-        snapshot: The cluster.
-        feasibility: Where guests may go.
-        load_model: What counts as load.
+        snapshot: Cluster.
+        targets: Feasible nodes of guests.
+        load_model: Load that counts.
     """
 
     def __init__(
@@ -51,14 +58,14 @@ class GroupTarget:
         known = self._loads.values()
         cpu = sum(each.usage.cpu for each in known)
         memory = sum(each.usage.memory for each in known)
-        # The part of each node that would be taken if all were even.
+        # Balanced load, as a fraction of the capacity.
         self._cpu = cpu / (sum(each.capacity.cpu for each in known) or 1.0)
         self._memory = memory / (sum(each.capacity.memory for each in known) or 1.0)
 
     def best_home(self, group: MoveGroup) -> NodeId:
-        """Return the node of *group* on which the others fit, and load it most evenly.
+        """Return the node of *group* that holds all of it with the least imbalance.
 
-        Where that makes no difference, it is the one to which least is transferred.
+        Among equals it is the one to which the least memory is transferred.
         """
 
         def rank(node: NodeId) -> tuple[int, float, float, NodeId]:
@@ -70,7 +77,7 @@ class GroupTarget:
         return min({guest.node for guest in group}, key=rank)
 
     def _imbalance(self, group: MoveGroup, home: NodeId) -> float:
-        """Return how uneven the nodes of *group* are once it is on *home*."""
+        """Return the imbalance of the nodes of *group* with all of it on *home*."""
         loads = {name: self._loads.get(name) for name in {g.node for g in group}}
         for guest in group:
             required = demand(guest, self._load_model) or NO_RESOURCES
@@ -87,17 +94,20 @@ class GroupTarget:
         )
 
 
-OVER_BUDGET = "to bring it together with others takes more than the budget"
+OVER_BUDGET = SkippedGuest(
+    SkipReason.OVER_BUDGET,
+    "gathering its move group exceeds the budget",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedGroup:
-    """Guests that are on one node in the end.
+    """Guests that share a node after the plan.
 
     Attributes:
-        guests: Who they are; those of them who cannot move are not among them.
-        home: The node where they are, or are taken to be.
-        is_free: Whether they may go elsewhere than home.
+        guests: Guests of the group that can migrate.
+        home: Node of the group, on which it is gathered if it is on several.
+        is_free: True if the group may run on nodes other than its home.
     """
 
     guests: MoveGroup
@@ -106,29 +116,29 @@ class EncodedGroup:
 
     @property
     def displaced(self) -> MoveGroup:
-        """The guests that are not at home."""
+        """Guests that are not at home."""
         return tuple(guest for guest in self.guests if guest.node != self.home)
 
     @property
     def gather_transfer(self) -> float:
-        """The memory that bringing the strays home transfers, in GiB."""
+        """Memory that gathering the group at home transfers, in GiB."""
         return transfer_gib(self.displaced)
 
 
 @dataclass(frozen=True, slots=True)
 class MovableGroups:
-    """Who may be moved, and who stays for what reason.
+    """Move groups that may migrate, and skipped guests.
 
     Attributes:
-        groups: Who may be moved, in order of name.
-        skipped: Why each guest that stays does so; stopped ones are no subject.
+        groups: Groups that may migrate, in order of name.
+        skipped: Reason of each skipped guest; stopped guests are absent.
     """
 
     groups: tuple[EncodedGroup, ...]
-    skipped: Mapping[GuestId, str]
+    skipped: Mapping[GuestId, SkippedGuest]
 
     def within(self, gib: float, migrations: float) -> MovableGroups:
-        """Return these without those that cannot be gathered for so much."""
+        """Return the groups without those that exceed this budget when gathered."""
         scattered = [group for group in self.groups if group.displaced]
         if not scattered:
             return self
@@ -149,29 +159,29 @@ class MovableGroups:
 def movable_groups(
     snapshot: Snapshot, rules: CompiledRules, limits: Limits, selection: MobilityFilter
 ) -> MovableGroups:
-    """Return who may be moved in *snapshot*, at any cost."""
+    """Return the groups of *snapshot* that may migrate, at any cost."""
     skipped = skip_reasons(snapshot, rules, limits, selection)
     feasibility = FeasibilityChecker(snapshot, rules, limits)
     group_target = GroupTarget(snapshot, feasibility, selection.load_model)
     groups: list[EncodedGroup] = []
     for guests in move_groups(snapshot, rules):
         stuck = [guest for guest in guests if guest.id in skipped]
-        group, detail = _encode_group(guests, stuck, skipped, group_target)
+        group, reason = _encode_group(guests, stuck, skipped, group_target)
         if group is not None:
             groups.append(group)
         moving = () if group is None else group.guests
         for guest in guests:
-            if detail is not None and guest not in moving:
-                skipped.setdefault(guest.id, detail)
+            if reason is not None and guest not in moving:
+                skipped.setdefault(guest.id, reason)
     return MovableGroups(tuple(groups), skipped)
 
 
 def _encode_group(
     guests: MoveGroup,
     stuck: list[Guest],
-    skipped: Mapping[GuestId, str],
+    skipped: Mapping[GuestId, SkippedGuest],
     group_target: GroupTarget,
-) -> tuple[EncodedGroup | None, str | None]:
+) -> tuple[EncodedGroup | None, SkippedGuest | None]:
     """Return the party that *guests* is, and why some of it stay; one may be None."""
     nodes = {guest.node for guest in guests}
     if not stuck:
@@ -179,15 +189,17 @@ def _encode_group(
         return EncodedGroup(guests, home), None
     fixed_nodes = {guest.node for guest in stuck}
     names = format_list([guest.id for guest in stuck], separator=" and ")
-    detail = f"it moves only with {names}, and {skipped[stuck[0].id]}"
+    detail = f"it moves only with {names}, and {skipped[stuck[0].id].detail}"
+    reason = SkippedGuest(SkipReason.GROUP_MEMBER_SKIPPED, detail)
     if len(nodes) == 1 or len(fixed_nodes) > 1:
-        return None, detail
+        return None, reason
     (home,) = fixed_nodes
     displaced = tuple(guest for guest in guests if guest.node != home)
     closed = group_target.feasibility.rejection(displaced, home)
     if closed is not None:
-        return None, f"it must be with {names} on {home}, and {closed}"
-    return EncodedGroup(displaced, home, is_free=False), detail
+        detail = f"it must be with {names} on {home}, and {closed}"
+        return None, SkippedGuest(SkipReason.NO_COMMON_NODE, detail)
+    return EncodedGroup(displaced, home, is_free=False), reason
 
 
 def _group_name(group: EncodedGroup) -> GuestId:

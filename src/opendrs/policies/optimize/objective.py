@@ -1,4 +1,4 @@
-"""The objective of a plan: priorities, weights, and the problem for the optimizer."""
+"""Objective of a plan: priorities, weights, and the problem for the optimizer."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from opendrs.policies.optimize.encoding import (
 )
 from opendrs.policies.optimize.placement_classes import NO_TARGETS, PlacementClasses
 
-PRIORITY_FACTOR = 100.0  # how much more the goal before counts than the goal after it
+PRIORITY_FACTOR = 100.0  # weight of a goal relative to the next one
 
 
 class Goal(StrEnum):
-    """What a plan is made for; named by operators, so never renamed.
+    """Goals of a plan; names in the configuration, stable.
 
-    REPAIR: strict rules that are broken are kept again, and nodes hold no more
-    memory than they may. CONTENTION: nobody waits for processors
-    or memory. EVENNESS: all
-    nodes are loaded alike. PACKING: guests need few nodes.
+    `repair`: no violated strict rules, no memory above what nodes may hold.
+    `contention`: no unmet demand for cores or memory. `balance`: equal loads.
+    `consolidation`: few nodes with guests.
     """
 
     REPAIR = "repair"
@@ -39,20 +38,19 @@ class Goal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveWeights:
-    """What each thing costs. 1 is a node with twice the even load, or with none.
+    """Weights of the objective; 1 is the cost of a node with twice the balanced load.
 
     Attributes:
-        violation: A guest that breaks a strict rule, and as much memory over the
-            limit as a node has evenly.
-        contention: As much processor time, or memory, over what is calm as a node has
-            evenly.
-        cpu_balance: The square of a node's distance from the even processor load, as a
-            part of that.
-        memory_balance: The same of memory.
-        used_node: A node with guests on it.
-        soft_rule: A guest that breaks a soft rule.
-        thresholds: Up to which loads nobody is taken to wait.
-        gib: Each GiB moved, and what is counted as such.
+        violation: Guest that violates a strict rule, and the balanced load of a node as
+            memory above the limit.
+        contention: Balanced load of a node as unmet demand.
+        cpu_balance: Squared deviation of a node from the balanced CPU load, relative to
+            it.
+        memory_balance: The same for memory.
+        used_node: Node with guests.
+        soft_rule: Guest that violates a soft rule.
+        thresholds: Loads above which demand counts as unmet.
+        gib: GiB of migration cost.
     """
 
     violation: float
@@ -66,9 +64,9 @@ class ObjectiveWeights:
 
 
 def goal_weight(goal: Goal, priorities: Sequence[Goal]) -> float:
-    """Return what *goal* counts: the last 1, each before it `APART` times as much.
+    """Return the weight of *goal*: 1 for the last, PRIORITY_FACTOR times the next.
 
-    A goal that is not among the priorities counts nothing.
+    A goal that is not among the priorities has the weight 0.
     """
     if goal not in priorities:
         return 0.0
@@ -76,7 +74,7 @@ def goal_weight(goal: Goal, priorities: Sequence[Goal]) -> float:
 
 
 def encode_problem(cluster: EncodedCluster, weights: ObjectiveWeights) -> Problem:
-    """Return what a search is given: *cluster*, and what things are worth; no budget."""
+    """Return the problem for the optimizer, without a budget."""
     classes = _placement_classes(cluster)
     class_of = [
         classes.class_of(each.guests) if each.is_free and known else NO_TARGETS
@@ -118,7 +116,7 @@ def encode_problem(cluster: EncodedCluster, weights: ObjectiveWeights) -> Proble
 def _contention(
     cluster: EncodedCluster, weights: ObjectiveWeights, per_balanced_load: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the load up to which each node is calm, and what more of it costs."""
+    """Return the contention thresholds of each node, and the cost of load above."""
     safety_capacity = np.full_like(cluster.capacity, np.inf)
     safety_capacity[:, CPU] = [
         weights.thresholds.cpu[name] for name in cluster.node_ids
@@ -163,10 +161,9 @@ def _group_sets(cluster: EncodedCluster, weights: ObjectiveWeights) -> GroupSets
 def _set_rows(
     cluster: EncodedCluster, weights: ObjectiveWeights
 ) -> Iterator[tuple[list[int], bool, float]]:
-    """Yield the units of each rule about neighbours: strict or not, its weight.
+    """Yield the groups of each rule about neighbors, if it is strict, and its weight.
 
-    To stand apart is worth less than nothing to guests that prefer to share
-    a node.
+    Guests with a soft affinity have a negative cost of sharing a node.
     """
     for rule in cluster.snapshot.rules:
         if isinstance(rule, AntiAffinity):

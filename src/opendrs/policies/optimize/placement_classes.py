@@ -1,4 +1,4 @@
-"""Which nodes guests may go to, and which they had better: one row for each kind."""
+"""Placement classes: allowed and preferred nodes, one row per class."""
 
 from __future__ import annotations
 
@@ -11,26 +11,21 @@ from opendrs.model import Guest, GuestId, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
 from opendrs.rules import NO_GUESTS, UNLISTED, CompiledRules
 
-NO_TARGETS = 0  # the class of units that may go nowhere
+NO_TARGETS = 0  # class of groups that may not leave their home
 
 
 class PlacementClasses:
-    """Rows of nodes, each for the units to which the same rules apply.
+    """Rows of nodes for move groups with the same rules and hardware.
 
     Attributes:
-        allowed: Where units of each class may go; shape (C, N).
-        misplaced: How badly units of each class stand on each node: 1 where a
-            strict rule forbids it, for what it says of the node or of a guest there
-            that stays; shape (C, N).
-        dispreferred: How far each node is from the best that soft rules and
-            priorities leave, in [0, 1]; shape (C, N).
+        allowed: Allowed nodes of each class; shape (C, N).
 
     Args:
-        snapshot: The cluster.
-        rules: Its rules.
-        nodes: The nodes, in the order of the columns.
-        closed: Nodes that take in nobody; shape (N,).
-        staying: Guests that are not moved, by name.
+        snapshot: Cluster.
+        rules: Compiled rules.
+        nodes: Nodes in the order of the columns.
+        closed: Nodes that receive no guest; shape (N,).
+        staying: Guests that do not migrate, by name.
     """
 
     def __init__(
@@ -54,7 +49,7 @@ class PlacementClasses:
         self._rows: list[tuple[Mask, Mask, Floats | None]] = [(empty, empty, None)]
 
     def class_of(self, group: MoveGroup) -> int:
-        """Return the class of *group*, made if there is none yet."""
+        """Return the class of *group*; create it if necessary."""
         leader = group[0].id
         avoided = self._avoided(group)
         rankings = self._rules.rankings.get(leader, ())
@@ -71,13 +66,14 @@ class PlacementClasses:
 
     @property
     def allowed(self) -> Mask:
-        """Where units of each class may go; shape (C, N)."""
+        """Allowed nodes of each class; shape (C, N)."""
         return np.array([row[0] for row in self._rows])
 
     def placement_cost(self, violation: float, soft_rule: float) -> Floats | None:
-        """Return what it costs that a unit of each class is on each node.
+        """Return the cost of each class on each node; shape (C, N).
 
-        None where no rule says anything that costs; shape (C, N) otherwise.
+        A node that strict rules forbid costs *violation*. The distance from the best
+        node by soft rules, in [0, 1], costs *soft_rule*. None if no rule has a cost.
         """
         if not any(row[1].any() or row[2] is not None for row in self._rows):
             return None
@@ -100,7 +96,7 @@ class PlacementClasses:
         return allowed, ~permitted, self._dispreferred(group[0].id, allowed)
 
     def _compatible(self, group: MoveGroup) -> Mask:
-        """Return the open nodes whose processors suit *group*."""
+        """Return the open nodes with hardware that is compatible with *group*."""
         architecture, models = key = self._hardware(group)
         if key not in self._suitable:
             same = [architecture in (None, a) or a is None for a in self._architecture]
@@ -109,7 +105,7 @@ class PlacementClasses:
         return self._suitable[key].copy()
 
     def _permitted(self, group: MoveGroup) -> Mask:
-        """Return the nodes that strict rules permit to *group*."""
+        """Return the nodes that strict rules allow for *group*."""
         listed = self._rules.nodes.get(group[0].id)
         if listed is None:
             return np.ones(len(self._index), np.bool_)
@@ -122,7 +118,7 @@ class PlacementClasses:
         return np.array(known, np.int64)
 
     def _avoided(self, group: MoveGroup) -> frozenset[int]:
-        """Return the nodes of those from whom *group* must be apart, and who stay."""
+        """Return the nodes of staying guests with anti-affinity to *group*."""
         others = NO_GUESTS.union(
             *(self._rules.apart.get(guest.id, NO_GUESTS) for guest in group)
         )

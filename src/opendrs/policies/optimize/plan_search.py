@@ -1,11 +1,11 @@
-"""A plan that becomes better while it is worked on, and can be had at any moment.
+"""Search for a placement within a budget, with a lower bound; an anytime search.
 
-A search that has to keep within a budget all the time is stuck where each further move
-asks for another to be taken back. So where few guests may move, who travels is
-exchanged for others, and where little may be transferred, that has a price first.
+A search within a binding budget gets stuck, because each further move requires that
+another one is undone. If few guests may migrate, exchange moves are used; if little
+memory may be transferred, Lagrangian relaxation.
 
-The knee of the curve of unevenness over what is moved is a price, too: beyond it a
-further move would gain less than half of what all of them gain on average.
+The knee of the curve of imbalance over transferred memory is a price as well. A further
+move must gain at least half of the average gain of all moves per GiB.
 """
 
 from __future__ import annotations
@@ -19,66 +19,59 @@ import numpy as np
 from opendrs.optimizer import (
     BINDING_USE,
     CAPACITY_SLACK,
-    AnnealingSearch,
-    BlockSearch,
     BudgetedAnnealing,
     Floats,
     Indices,
-    LagrangianSearch,
     LocalSearch,
     Problem,
     SearchKind,
+    choose_method,
     cost_breakdown,
     freeze_groups,
-    infeasibilities,
     initial_solution,
     is_small,
     lagrangian_bound,
     nearest_point,
-    needs_blocks,
     select_search,
-    start_search,
 )
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.objective import ObjectiveWeights, encode_problem
 
+# Least and most vertices for the polytope bound.
 MIN_MAX_ITERATIONS = (
     20,
     200,
-)  # corners of what can be reached that are looked at for the bound
+)
+# The same if few guests may migrate, so that it is loose anyway.
 MIN_MAX_ITERATIONS_FEW = (
     20,
     50,
-)  # where few guests move, and it is far from what is possible
-WIDE_CLASS_SHARE = 0.9  # part of the units that are most
-CORRELATED = 0.5  # correlation from which the resources that units take are alike
-MAX_EVALUATIONS = 4_000_000  # units that are looked at for that, within these
-PRECISION = 0.005  # of the bound, as a part of the unevenness at first
-GROUPS_PER_MIGRATION = (
-    5  # exchanges are looked at as if each who moves were so many units
 )
-MAX_SIZE_FACTOR = 3  # and in small clusters as if there were so many times the units,
-SIZE_FACTOR_PER_MIGRATION = (
-    0.3  # or so many times for each who moves, where that is less
-)
-PLAIN_SIZE_FACTOR = 0.25  # of the units, for the plain search: more brings little
-GIB, MIGRATIONS = range(2)  # what budgets count
-KNEE_GAIN = (
-    0.5  # of the average gain: what a move must gain to be made without a budget
-)
+WIDE_CLASS_SHARE = 0.9  # fraction of the groups that counts as most
+CORRELATED = 0.5  # correlation of the demands from which the Lagrangian bound is better
+MAX_EVALUATIONS = 4_000_000  # groups times vertices for the polytope bound
+# accepted gap of the polytope bound, relative to the initial distance
+PRECISION = 0.005
+GROUPS_PER_MIGRATION = 5  # search size per migration for exchange moves
+MAX_SIZE_FACTOR = 3  # largest search size in small clusters, relative to the groups
+# search size per migration there, relative to the groups
+SIZE_FACTOR_PER_MIGRATION = 0.3
+PLAIN_SIZE_FACTOR = 0.25  # search size of the plain search: more gains little
+GIB, MIGRATIONS = range(2)  # rows of the budgets
+KNEE_GAIN = 0.5  # least gain per GiB of a move, relative to the average gain
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTask:
-    """What is to be solved.
+    """Search problem of a plan.
 
     Attributes:
-        cluster: The cluster.
-        weights: What things are worth.
-        budget: How much may be moved.
-        seed: Where the random numbers begin.
-        search: Which search plans it, if it is large.
+        cluster: Encoded cluster.
+        weights: Weights of the objective.
+        budget: Budget of the plan.
+        seed: Seed of the random numbers.
+        search: Search for large clusters.
     """
 
     cluster: EncodedCluster
@@ -89,14 +82,14 @@ class SearchTask:
 
     @cached_property
     def budget_weights(self) -> Floats:
-        """What budgets count of each unit: GiB and guests; shape (2, G)."""
+        """Use of each budget by each group, GiB and guests; shape (2, G)."""
         return np.array(
             [self.cluster.movable.transfer, self.cluster.movable.guest_count]
         )
 
     @cached_property
     def budgets(self) -> Floats:
-        """The most that may be moved of each, gathering apart; shape (2,)."""
+        """Limits of GiB and guests, without those used for gathering; shape (2,)."""
         guests = self.cluster.movable
         gather_transfer = float(guests.gather_transfer.sum())
         most = (
@@ -107,14 +100,14 @@ class SearchTask:
 
 
 class PlanSearch:
-    """Work on one plan.
+    """Anytime search for the placement of one plan.
 
-    The same task and calls give the same assignments. There is one from the
-    beginning on.
+    The same task and calls give the same assignment. An assignment is available at any
+    time.
 
     Attributes:
-        problem: What is to be solved, within the budgets.
-        search: Which search plans it; `auto` where it is small.
+        problem: Problem with the budgets.
+        search: Search that is used; `auto` for small clusters.
     """
 
     def __init__(
@@ -138,16 +131,25 @@ class PlanSearch:
             budget_weights=task.budget_weights[self._finite],
             budgets=task.budgets[self._finite],
         )
-        self._search = self._start_search(start)
+        self._search = choose_method(
+            self.problem,
+            task.seed,
+            plain=self._plain,
+            start=start,
+            count_budgets=np.flatnonzero(self._finite == MIGRATIONS).tolist(),
+        )
 
     @property
     def assignment(self) -> Indices:
-        """The best so far: the node of each unit, in the order of columns; (G,)."""
+        """Best assignment so far: node of each group; shape (G,)."""
         return self._search.best.assignment
 
     @property
     def search_size(self) -> int:
-        """As if how many units were looked at; another number where few may move."""
+        """Number of groups to which the number of iterations is proportional.
+
+        It differs from the number of groups if few of them may migrate.
+        """
         groups = self.problem.group_count
         moved = int(self._budget_use(self.assignment)[MIGRATIONS])
         if isinstance(self._search, BudgetedAnnealing):
@@ -158,35 +160,34 @@ class PlanSearch:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more can be found, however long it is looked for."""
-        return not self._is_searchable or (
-            isinstance(self._search, LocalSearch | BlockSearch)
-            and self._search.exhausted
-        )
+        """True if nothing more can be found."""
+        return not self._is_searchable or self._search.exhausted
 
     def improve(self, iterations: int, progress: float) -> None:
-        """Look at *iterations* moves.
+        """Evaluate *iterations* moves.
 
         Args:
-            iterations: How many.
-            progress: The part of all the work, in [0, 1], that is done after it.
+            iterations: Number of moves.
+            progress: Fraction of the whole search, in [0, 1], that is done after this
+                call.
         """
         if self._is_searchable:
             self._search.run(iterations, progress)
 
     def without(self, groups: Sequence[int]) -> PlanSearch:
-        """Return the work on a plan in which *groups* stay at home, too."""
+        """Return the search for a plan in which *groups* also stay at home."""
         start = self.assignment.copy()
         start[list(groups)] = self.problem.origin[list(groups)]
         return PlanSearch(self._task, [*self._frozen, *groups], start)
 
     def bound(self) -> float:
-        """Return how even nodes could be made by moving as much as the best does.
+        """Return a lower bound of the distance of plans that move as much as the best.
 
-        It is the distance that no plan comes below. What the budget counts is what is
-        looked at; without one, what is transferred. Who is to stay at home may move
-        here: in another plan there might be a way. That whole guests move is looked at
-        where hardly any more of them may; and then only that, where it tells more.
+        The bound holds for the measures that the budget limits; without a budget, for
+        the transferred memory. Frozen groups may move here, since another plan may find
+        an order for them. The Lagrangian bound, which moves whole groups, is used if a
+        budget of migrations binds; it is used alone if it is likely to be the larger
+        one.
         """
         finite = np.isfinite(self._task.budgets)
         rows = np.flatnonzero(finite) if finite.any() else np.zeros(1, np.int64)
@@ -203,9 +204,10 @@ class PlanSearch:
 
     @property
     def _prefers_lagrangian_bound(self) -> bool:
-        """Whether that whole guests move is likely to tell more than which they are.
+        """True if the Lagrangian bound is likely to exceed the polytope bound.
 
-        So it is where most may go anywhere, and who takes much takes much of all.
+        This is so if most groups may run anywhere and the demands of resources are
+        correlated.
         """
         problem = self._full_problem
         wide = (problem.allowed == problem.allowed.any(axis=0)).all(axis=1)
@@ -220,60 +222,32 @@ class PlanSearch:
 
     @property
     def _migrations_bind(self) -> bool:
-        """Whether the budget hardly lets any more units move."""
+        """True if the budget of migrations is nearly used up."""
         moved = self._budget_use(self.assignment)[MIGRATIONS]
         return bool(moved > BINDING_USE * self._task.budgets[MIGRATIONS])
 
     def _with_used_budgets(self, rows: Indices) -> Problem:
-        """Return the problem with these measures of what the best moves as budgets."""
+        """Return the problem limited to what the best assignment uses of *rows*."""
         budgets = self._budget_use(self.assignment)[rows]
         measures = self._task.budget_weights[rows]
         return replace(self._full_problem, budget_weights=measures, budgets=budgets)
 
     def _budget_use(self, assignment: Indices) -> Floats:
-        """Return what *assignment* moves of each measure, gathering apart; (2,)."""
+        """Return GiB and guests that *assignment* moves, without gathering; (2,)."""
         away = assignment != self._unbudgeted.origin
         moved: Floats = self._task.budget_weights[:, away].sum(axis=1)
         return moved
 
     @property
     def _is_searchable(self) -> bool:
-        """Whether the budgets let anybody move, and there is anywhere to go."""
+        """True if the budgets allow a move and there is another node."""
         problem = self.problem
         budgets = problem.budgets + CAPACITY_SLACK * np.abs(problem.budgets)
         affordable = (problem.budget_weights <= budgets[:, None]).all(axis=0)
         return problem.node_count > 1 and bool(affordable.any())
 
-    def _start_search(
-        self, start: Indices | None
-    ) -> (
-        AnnealingSearch
-        | LocalSearch
-        | BlockSearch
-        | BudgetedAnnealing
-        | LagrangianSearch
-    ):
-        """Return the search that suits what bounds the plan."""
-        problem, seed = self.problem, self._task.seed
-        # Who stays at home may also be in the way of who came there.
-        if start is None or infeasibilities(problem, start):
-            first = initial_solution(problem, plain=self._plain)
-            moved = self._budget_use(first)[self._finite]
-            bounded = np.flatnonzero(moved > BINDING_USE * problem.budgets)
-            migrations_bind = MIGRATIONS in self._finite[bounded]
-            if migrations_bind and not (self._plain or is_small(problem)):
-                return BudgetedAnnealing(problem, first, seed)
-            if (
-                len(bounded)
-                and not migrations_bind
-                and not (self._plain and needs_blocks(problem))
-            ):
-                return LagrangianSearch(problem, first, seed, plain=self._plain)
-            start = first
-        return start_search(problem, start, seed, plain=self._plain)
-
     def _with_knee_price(self, unbudgeted_solution: Indices) -> Problem:
-        """Return the problem with the price of the knee."""
+        """Return the problem with the price per GiB of the knee."""
         moved = float(self._budget_use(unbudgeted_solution)[0])
         gain = self._imbalance(self._unbudgeted.origin) - self._imbalance(
             unbudgeted_solution

@@ -1,19 +1,20 @@
-"""The few migrations that bring most, at any size, with how near to the best they are.
+"""The policy `optimize`: search for the final placement of all guests.
 
-The plan is searched for as a whole: which guests go where in the end, whatever lies in
-between. Only then is the order made in which the steps are safe.
+The optimizer decides the node of each move group as a whole. Sequencing then orders the
+migrations so that each step is safe. The plan states how far it is from a lower bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel
 from opendrs.model import DEFAULT_LIMITS, GIB, Limits, Snapshot
-from opendrs.optimizer import SearchKind
+from opendrs.optimizer import IterationLimit, SearchKind
 from opendrs.policies.base import (
     MAX_IMBALANCE,
     MAX_WEIGHT,
@@ -36,40 +37,46 @@ from opendrs.policies.optimize.run import OptimizeRun
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import CompiledRules, compile_rules
 
-SEARCH_ROUNDS = 20  # in which the work is done
-MIN_ITERATIONS = 20_000  # moves that are looked at for the smallest of clusters
-MAX_ITERATIONS = 40_000_000  # and for the largest: some half a minute's
+SEARCH_ROUNDS = 20  # portions in which the search runs
+MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
+MAX_ITERATIONS = 40_000_000  # and for the largest ones: about half a minute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimize:
-    """Make the moves that together bring most for what they cost.
+    """Policy that searches for the best final placement within a budget.
 
     Attributes:
-        load_model: What counts as load: measured use, or the guests' limits.
-        priorities: What the plan is for, what matters most first: repair, contention,
-            evenness, packing.
-        budget: How much may be moved: knee (as far as it brings much), unlimited, or
-            amounts such as "500 GiB", "40 migrations" or "30 min".
-        cpu_weight: What the evenness of processor load counts.
-        memory_weight: What the evenness of memory counts.
-        migration_cost_weight: What moving the memory of a whole node costs, where 1 is a node with
-            twice the even load: the larger, the less is moved for little.
-        soft_rule_penalty: What a guest that breaks a soft rule costs, in the same measure.
-        contention_threshold: The part of a node's cores above which guests are taken to wait.
-        pressure_threshold: The part of the time, in [0, 1], that a guest may wait for cpu or for
-            memory (PSI) before it is contention.
-        threshold: The unevenness up to which nothing is done for evenness alone.
-        min_improvement: Least part of the unevenness, in [0, 1], that a plan must take away.
-        tolerated_node_failures: For the loss of how many nodes there must be room in memory.
-        allow_cold_migration: Whether containers may be stopped, moved and started.
-        iterations_per_group: How many moves are looked at for each guest, or for some of them where
-            few may move; in all, 40 million at most.
-        seed: Where the random numbers begin.
-        search: Which search plans large clusters: compiled; plain, which needs no
-            compiled code and whose plans are a little worse; or auto, which is
-            compiled where compiled code is available. A note says where it was plain.
-        limits: What the operator allows.
+        load_model: Load that counts: measured usage (dynamic) or the limits of guests
+            (static).
+        priorities: Goals, the most important first: repair, contention, balance,
+            consolidation.
+        budget: Most that a plan may transfer: knee (as long as a further GiB gains
+            enough), unlimited, or amounts such as "500 GiB", "40 migrations" or "30
+            min".
+        cpu_weight: Weight of the balance of CPU load.
+        memory_weight: Weight of the balance of memory load.
+        migration_cost_weight: Cost of transferring the memory of a whole node; 1 is the
+            cost of a node with twice the balanced load. The larger, the fewer
+            migrations with little gain.
+        soft_rule_penalty: Cost of a guest that violates a soft rule, on the same scale.
+        contention_threshold: Fraction of the cores of a node above which demand counts
+            as unmet.
+        pressure_threshold: Fraction of the time, in [0, 1], that a guest may be stalled
+            for CPU or memory (PSI) before that counts as contention.
+        threshold: Imbalance up to which no migration is made for balance alone.
+        min_improvement: Least fraction of the imbalance, in [0, 1], that a plan must
+            remove.
+        tolerated_node_failures: Number of nodes whose guests must fit in the memory of
+            the others.
+        allow_cold_migration: True if containers may be stopped, moved and started.
+        iterations_per_group: Moves evaluated per move group, at most 40 million in
+            total. If a budget of migrations binds, other numbers of groups count.
+        seed: Seed of the random numbers.
+        search: Search for large clusters: compiled; plain, which needs no compiled code
+            and finds slightly worse plans; or auto, which is compiled where compiled
+            code is available. A note states if it was plain.
+        limits: Limits of the operator.
 
     Raises:
         ValueError: A setting is out of range.
@@ -108,26 +115,31 @@ class Optimize:
         for name in ("tolerated_node_failures", "iterations_per_group", "seed"):
             if getattr(self, name) < 0:
                 raise ValueError(
-                    f"{name} must be at least 0, not {getattr(self, name)}"
+                    f"{name}: expected at least 0, got {getattr(self, name)}"
                 )
         if not self.priorities:
-            raise ValueError(f"priorities must name at least one of {', '.join(Goal)}")
+            raise ValueError(
+                f"priorities: expected at least one of {', '.join(Goal)}, got none"
+            )
         if len(set(self.priorities)) < len(self.priorities):
-            raise ValueError("priorities must name each goal once")
+            raise ValueError(
+                f"priorities: expected each goal once, got {', '.join(self.priorities)}"
+            )
         if (
             Goal.BALANCE in self.priorities
             and not self.cpu_weight + self.memory_weight > 0
         ):
             raise ValueError(
-                "cpu_weight and memory_weight must not both be 0 for balance"
+                "cpu_weight, memory_weight: expected one above 0 for the goal balance, "
+                "got 0 and 0"
             )
         Budget.parse(self.budget)
 
     def initial_memory(self) -> None:
-        """Return None: each decision stands by itself."""
+        """Return None: decisions do not depend on earlier ones."""
 
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
-        """Return the moves that bring most, and how near to the best they are."""
+        """Return the plan with the largest benefit, and its lower bound."""
         del memory
         run = self.start_run(snapshot)
         if isinstance(run, Decision):
@@ -136,12 +148,11 @@ class Optimize:
             MAX_ITERATIONS,
             max(MIN_ITERATIONS, self.iterations_per_group * run.search_size),
         )
-        for portion in range(SEARCH_ROUNDS):
-            run.improve(iterations // SEARCH_ROUNDS, (portion + 1) / SEARCH_ROUNDS)
+        run.search(IterationLimit(iterations, SEARCH_ROUNDS))
         return run.decision()
 
     def start_run(self, snapshot: Snapshot) -> OptimizeRun | Decision[None]:
-        """Return the work on a decision, or the decision where there is no work."""
+        """Return the run of a decision, or the decision if there is no work."""
         unmet = unmet_precondition(snapshot, self.load_model)
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
@@ -168,26 +179,32 @@ class Optimize:
             reason, detail = idle
             figures = before.figures
             return Decision(
-                reason, None, detail=detail, before=figures, after=figures, notes=notes
+                reason,
+                None,
+                detail=detail,
+                before=figures,
+                after=figures,
+                notes=notes,
+                skipped=groups.skipped,
             )
         return OptimizeRun(self._context(snapshot, rules, groups, before, notes))
 
     def _idle_reason(
         self, before: ClusterMetrics, budget: Budget, groups: MovableGroups
     ) -> tuple[DecisionReason, str] | None:
-        """Return why there is nothing to search for; None if there is."""
+        """Return the reason to search for nothing; None if there is something."""
         if self._is_satisfied(before):
             return DecisionReason.BALANCED, (
-                f"unevenness {before.imbalance:.3f} is not above the threshold "
-                f"{self.threshold:g}, and nothing is broken"
+                f"imbalance {before.imbalance:.3f} is not above the threshold "
+                f"{self.threshold:g}, and no other goal can be improved"
             )
         if budget.is_zero:
             return (
                 DecisionReason.MIGRATION_LIMIT_REACHED,
-                f"a budget of {budget} lets nothing move",
+                f"a budget of {budget} allows no migration",
             )
         if not groups.groups:
-            return DecisionReason.NO_CANDIDATE, "no guest may be moved"
+            return DecisionReason.NO_CANDIDATE, "no guest may migrate"
         return None
 
     def _is_satisfied(self, before: ClusterMetrics) -> bool:
@@ -207,23 +224,22 @@ class Optimize:
         before: ClusterMetrics,
         notes: tuple[str, ...],
     ) -> OptimizeContext:
-        cluster = EncodedCluster(
-            snapshot, rules, groups.groups, self.limits, self.load_model
+        encode = partial(
+            EncodedCluster,
+            snapshot,
+            rules,
+            groups.groups,
+            self.limits,
+            self.load_model,
         )
+        cluster = encode()
         if self.tolerated_node_failures:
             memory = [*cluster.memory_by_node()]
             fill = max_memory_fill(memory, self.tolerated_node_failures)
             if fill is None:
                 notes = (*notes, reserve_shortage(memory, self.tolerated_node_failures))
             else:
-                cluster = EncodedCluster(
-                    snapshot,
-                    rules,
-                    groups.groups,
-                    self.limits,
-                    self.load_model,
-                    fill=fill,
-                )
+                cluster = encode(fill=fill)
         return OptimizeContext(
             snapshot=snapshot,
             rules=rules,
@@ -261,14 +277,15 @@ class Optimize:
 def max_memory_fill(
     loads: Sequence[tuple[float, float]], failures: int
 ) -> float | None:
-    """Return to what part nodes may be filled, so that *failures* of them can be lost.
+    """Return the fraction to which nodes may be filled to tolerate *failures*.
 
     Args:
-        loads: Capacity and use of each node's memory.
-        failures: How many nodes may be lost at once.
+        loads: Memory capacity and usage of each node, in bytes.
+        failures: Number of nodes that may fail at once.
 
     Returns:
-        The part of the capacity; None where what runs is more than that already.
+        Fraction of the capacity; None if the usage exceeds the remaining memory
+        already.
     """
     if failures == 0:
         return 1.0
@@ -281,12 +298,14 @@ def max_memory_fill(
 
 
 def reserve_shortage(loads: Sequence[tuple[float, float]], failures: int) -> str:
-    """Return in words that *failures* nodes cannot be lost; as of `max_memory_fill`."""
+    """Return a note that *failures* nodes cannot be tolerated.
+
+    The arguments are those of `max_memory_fill`.
+    """
     capacity = sorted((each for each, _ in loads), reverse=True)
     used = sum(used for _, used in loads) / GIB
     left = sum(capacity[failures:]) / GIB
-    lost = "a node" if failures == 1 else f"{failures} nodes"
     return (
-        f"there is no room for the loss of {lost} of {len(capacity)}: {used:.1f} GiB "
-        f"are in use, and the others might have {left:.1f} GiB"
+        f"not enough memory for the failure of {failures} of {len(capacity)} nodes: "
+        f"{used:.1f} GiB in use, {left:.1f} GiB on the remaining nodes"
     )

@@ -1,4 +1,4 @@
-"""Broken strict rules that a plan can repair, and what prevents the others."""
+"""Violations of strict rules that a plan can repair, and blockers of the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from opendrs.arrays import MobilityFilter, skip_reasons
+from opendrs.arrays import MobilityFilter, SkippedGuest, skip_reasons
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     Affinity,
@@ -35,9 +35,9 @@ from opendrs.rules import (
 )
 
 INFEASIBLE = "cannot be kept"
-NOT_EVALUATED = "cannot be judged"  # before more is known of the cluster
-UNRESOLVED = "not mended"  # though another budget, or another order, might do it
-FEASIBLE = "might go to"
+NOT_EVALUATED = "cannot be judged"  # metrics or other data are missing
+UNRESOLVED = "not repaired"  # another budget or order might repair it
+FEASIBLE = "could migrate to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +46,8 @@ class UnresolvedViolation:
 
     Attributes:
         violation: The violation.
-        detail: What prevents its repair, or that it is judged; empty when nothing
-            is known to.
-        is_evaluated: Whether enough is known of the cluster to tell.
+        detail: What prevents its repair or its evaluation; empty if nothing known does.
+        is_evaluated: True if enough is known of the cluster to decide.
     """
 
     violation: Violation
@@ -57,7 +56,7 @@ class UnresolvedViolation:
 
     @property
     def repairable(self) -> bool | None:
-        """Return whether nothing is known to prevent its repair; None if not judged."""
+        """True if nothing known prevents the repair; None if not evaluated."""
         return not self.detail if self.is_evaluated else None
 
 
@@ -71,16 +70,16 @@ def unresolved_violations(
 ) -> tuple[UnresolvedViolation, ...]:
     """Return for each violation of a strict rule whether `optimize` can repair it.
 
-    Each violation is examined by itself. Whether the memory suffices for all repairs
-    together, and in which order they are safe, only the search finds out: what is said
-    to be impossible is so, what seems possible may not be.
+    Each violation is examined alone. Only the search finds out whether the memory
+    suffices for all repairs and whether a safe order exists. A repair that is reported
+    as impossible is impossible; one that is reported as possible may fail.
 
     Args:
-        remaining: The violations.
-        snapshot: The cluster before the plan.
-        limits: The operator's limits.
-        load_model: What counts as load: it must be known of all nodes.
-        allow_cold_migration: Whether containers may be stopped, moved and started.
+        remaining: Violations.
+        snapshot: Cluster before the plan.
+        limits: Limits of the operator.
+        load_model: Load that counts; it must be known of all nodes.
+        allow_cold_migration: True if containers may be stopped, moved and started.
     """
     strict = [violation for violation in remaining if violation.strict]
     if not strict:
@@ -112,18 +111,18 @@ def unresolved_violations(
 
 
 class _RepairFeasibility:
-    """Answer for violations of strict rules whether a plan might repair them.
+    """Decision whether a plan could repair a violation of a strict rule.
 
-    A plan may move others away first. So a node can receive a guest that it allows, for
-    which it has the memory once all have left that may move, and from which no guest
-    must be apart that stays there.
+    A plan may first move other guests away. A node can therefore receive a guest if
+    three conditions hold: rules and hardware allow it, the memory suffices after all
+    movable guests have left, and no guest with anti-affinity stays there.
 
     Args:
-        snapshot: The cluster before a plan.
-        rules: Its rules.
-        targets: The nodes where guests may go.
-        immovable: The reason of each guest that may not be moved by itself.
-        limits: The operator's limits.
+        snapshot: Cluster before a plan.
+        rules: Compiled rules.
+        targets: Feasible nodes of guests.
+        immovable: Reason of each guest that may not migrate.
+        limits: Limits of the operator.
     """
 
     def __init__(
@@ -131,7 +130,7 @@ class _RepairFeasibility:
         snapshot: Snapshot,
         rules: CompiledRules,
         targets: FeasibilityChecker,
-        immovable: Mapping[GuestId, str],
+        immovable: Mapping[GuestId, SkippedGuest],
         limits: Limits,
     ) -> None:
         self._snapshot = snapshot
@@ -141,7 +140,7 @@ class _RepairFeasibility:
         self._limits = limits
 
     def is_repairable(self, violation: Violation) -> bool:
-        """Return whether a plan might repair *violation*."""
+        """Return True if a plan could repair *violation*."""
         if isinstance(violation.rule, Affinity):
             names = sorted(violation.guests)
             guests = [self._snapshot.guests[name] for name in names]
@@ -181,7 +180,7 @@ class _RepairFeasibility:
 
     @cached_property
     def _vacated(self) -> dict[NodeId, AvailableMemory]:
-        """The memory of each node once all have left it that may move."""
+        """Memory of each node after all movable guests have left."""
         departing: defaultdict[NodeId, list[Guest]] = defaultdict(list)
         for guest in self._snapshot.guests.values():
             if guest.is_active and guest.id not in self._immovable:
@@ -196,13 +195,13 @@ class _RepairFeasibility:
 
 
 class RepairBlockers:
-    """Answer for violations of strict rules what prevents their repair.
+    """Explanation of what prevents the repair of violations of strict rules.
 
     Args:
-        snapshot: The cluster before a plan.
-        rules: Its rules.
-        targets: The nodes where guests may go.
-        skipped: The reason of each guest that may not be moved.
+        snapshot: Cluster before a plan.
+        rules: Compiled rules.
+        targets: Feasible nodes of guests.
+        skipped: Reason of each guest that may not migrate.
     """
 
     def __init__(
@@ -210,7 +209,7 @@ class RepairBlockers:
         snapshot: Snapshot,
         rules: CompiledRules,
         targets: FeasibilityChecker,
-        skipped: Mapping[GuestId, str],
+        skipped: Mapping[GuestId, SkippedGuest],
     ) -> None:
         self._snapshot = snapshot
         self._rules = rules
@@ -222,7 +221,7 @@ class RepairBlockers:
         return self._common_blocker(violation) or self._guest_blockers(violation)[0]
 
     def explain(self, violation: Violation) -> str:
-        """Return why *violation* remains, with its rule, and whether it has to."""
+        """Return why *violation* remains, with its rule and its category."""
         prevented = self._common_blocker(violation)
         if prevented is not None:
             return f"{INFEASIBLE}: {prevented}"
@@ -230,9 +229,9 @@ class RepairBlockers:
         return f"{UNRESOLVED if repairable else INFEASIBLE}: {reported}"
 
     def blocker(self, name: GuestId) -> str:
-        """Return what keeps the guest *name* where it is."""
+        """Return what keeps the guest *name* on its node."""
         if name in self._skipped:
-            return f"left alone: {self._skipped[name]}"
+            return f"skipped: {self._skipped[name].detail}"
         group = group_of(name, self._snapshot, self._rules)
         closed = self._targets.infeasible_nodes(group)
         open_ = [
@@ -241,14 +240,14 @@ class RepairBlockers:
             if each not in closed and each != group[0].node
         ]
         if not open_:
-            return f"nowhere to go: {group_by_detail(closed)}"
+            return f"no feasible node: {group_by_detail(closed)}"
         return (
-            f"{FEASIBLE} {format_list(open_)}, and no plan within the budget and in a "
-            "safe order does it without worse"
+            f"{FEASIBLE} {format_list(open_)}, but no plan within the budget and in a "
+            "safe order does so without a loss"
         )
 
     def _common_blocker(self, violation: Violation) -> str | None:
-        """Return what makes *violation* impossible to repair for all its guests."""
+        """Return what prevents the repair for all guests; None if nothing does."""
         if isinstance(violation.rule, AntiAffinity):
             infeasible = find_infeasible_anti_affinity(
                 violation.rule, self._snapshot, self._rules
@@ -258,11 +257,14 @@ class RepairBlockers:
             closed = self._nodes_closed_to_all(violation)
             if closed:
                 names = format_list(sorted(violation.guests), separator=" and ")
-                return f"{violation.rule}: {names} fit together nowhere: {group_by_detail(closed)}"
+                return (
+                    f"{violation.rule}: {names} fit together on no node: "
+                    f"{group_by_detail(closed)}"
+                )
         return None
 
     def _guest_blockers(self, violation: Violation) -> tuple[str, bool]:
-        """Return what keeps each guest of *violation*, and whether one might move."""
+        """Return the blocker of each guest, and True if one could migrate."""
         reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
         for name in sorted(violation.guests):
             reasons[self.blocker(name)].append(name)
@@ -270,12 +272,12 @@ class RepairBlockers:
             f"{format_list(names)}: {detail}" for detail, names in reasons.items()
         )
         repairable = any(
-            FEASIBLE in detail or OVER_BUDGET in detail for detail in reasons
+            FEASIBLE in detail or OVER_BUDGET.detail in detail for detail in reasons
         )
         return f"{violation.rule}: {reported}", repairable
 
     def _nodes_closed_to_all(self, violation: Violation) -> Mapping[NodeId, str]:
-        """Return why each node is closed to all of them; nothing if one is not."""
+        """Return why no node can hold all guests; empty if one can."""
         if any(name in self._skipped for name in violation.guests):
             return {}
         guests = [self._snapshot.guests[name] for name in sorted(violation.guests)]
@@ -292,7 +294,7 @@ class RepairBlockers:
 def group_of(
     name: GuestId, snapshot: Snapshot, rules: CompiledRules
 ) -> Sequence[Guest]:
-    """Return the active guests that must be together with *name*, and itself."""
+    """Return the active guests of the move group of *name*, itself included."""
     together = rules.together.get(name, frozenset({name}))
     everybody = [snapshot.guests[each] for each in sorted(together)]
     return [each for each in everybody if each.is_active]
@@ -302,6 +304,7 @@ def _infeasible_text(infeasible: InfeasibleAntiAffinity) -> str:
     rules = format_list([f'"{rule}"' for rule in infeasible.rules])
     nodes = format_list(sorted(infeasible.nodes)) or "none"
     return (
-        f"{rules}: {format_list(sorted(infeasible.guests))} must all be apart, and the nodes "
-        f"open to them ({nodes}) suffice for {infeasible.max_separated} of {len(infeasible.guests)}"
+        f"{rules}: {format_list(sorted(infeasible.guests))} must run on different "
+        f"nodes, and the nodes allowed for them ({nodes}) suffice for "
+        f"{infeasible.max_separated} of {len(infeasible.guests)}"
     )

@@ -1,4 +1,4 @@
-"""From a snapshot to the decision about it, some iterations at a time."""
+"""Run of a decision: from a snapshot to a plan, some iterations at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opendrs.model import GIB, GuestId, Snapshot
-from opendrs.optimizer import Indices, SearchKind, imbalance_distance, loss_of_return
+from opendrs.optimizer import (
+    Indices,
+    IterationLimit,
+    SearchKind,
+    StoppingCriterion,
+    imbalance_distance,
+    loss_of_return,
+)
 from opendrs.planning import (
     DetourBudget,
     GroupMove,
@@ -33,17 +40,17 @@ from opendrs.policies.optimize.metrics import (
 from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.optimize.plan_search import PlanSearch, SearchTask
 
-MAX_REPLANS = 3  # times a plan is made anew without who cannot travel
-REPLAN_ITERATIONS = 100  # moves looked at for each unit when that is done
-MAX_SHORTENINGS = 5  # times a plan that takes too long is made anew
-SHORTENING_FACTOR = 0.9  # of what time would allow for, what is transferred then
-MIN_SHOWN_GAP = 0.05  # percent that a plan may be improved by from which that is shown
-SEARCH_ROUNDS = 10  # in which that is searched for
+MAX_REPLANS = 3  # searches without the groups that sequencing dropped
+REPLAN_ITERATIONS = 100  # moves per group of such a search
+MAX_SHORTENINGS = 5  # searches for a plan that takes less time
+SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
+MIN_SHOWN_GAP = 0.05  # percent below which the gap to the lower bound is shown as none
+SEARCH_ROUNDS = 10  # portions in which the search for a shorter plan runs
 PLAIN_NOTE = "search: plain"
 NOT_COMPILED_NOTE = (
     f"{PLAIN_NOTE}: compiled code not found; run opendrs compile once for better plans"
 )
-DETOUR_SHARE = 0.5  # of what is transferred at the knee, what detours may cost besides
+DETOUR_SHARE = 0.5  # of the transfer at the knee, which detours may add
 REASONS = {
     Goal.REPAIR: DecisionReason.REPAIRS_RULES,
     Goal.CONTENTION: DecisionReason.RELIEVES_OVERLOAD,
@@ -54,7 +61,15 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class CandidatePlan:
-    """A plan, and how the cluster is and stands after it."""
+    """A sequenced plan with its result.
+
+    Attributes:
+        context: Decision context of the plan.
+        search: Search that found it.
+        sequenced: Its steps, detours and dropped moves.
+        after: Metrics of the cluster after it.
+        snapshot: Snapshot after it.
+    """
 
     context: OptimizeContext
     search: PlanSearch
@@ -64,14 +79,15 @@ class CandidatePlan:
 
     @property
     def gib(self) -> float:
-        """The memory that it transfers, in GiB."""
+        """Memory that the plan transfers, in GiB."""
         return sum(each.memory for each in self.sequenced.ordered_moves) / GIB
 
 
 class OptimizeRun:
-    """Work on the decision about one case; it can be had at any moment.
+    """Anytime computation of a decision.
 
-    The same case and calls give the same decisions.
+    The same context and calls give the same decision. A decision is available at any
+    time.
     """
 
     def __init__(self, context: OptimizeContext) -> None:
@@ -85,7 +101,7 @@ class OptimizeRun:
         self._search = PlanSearch(task)
         self._context = context
         if self._search.search is SearchKind.PLAIN:
-            # All of the decision is made by the search that was chosen now.
+            # Later searches of this decision are plain as well.
             note = (
                 PLAIN_NOTE if context.search is SearchKind.PLAIN else NOT_COMPILED_NOTE
             )
@@ -95,25 +111,32 @@ class OptimizeRun:
 
     @property
     def group_count(self) -> int:
-        """How many units there are."""
+        """Number of move groups."""
         return len(self._context.cluster.groups)
 
     @property
     def search_size(self) -> int:
-        """As if how many units were looked at; another number where few may move."""
+        """Number of groups to which the number of iterations is proportional."""
         return self._search.search_size
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more can be found, however long it is looked for."""
+        """True if nothing more can be found."""
         return self._search.exhausted
 
     def improve(self, iterations: int, progress: float) -> None:
-        """Look at *iterations* moves, after which *progress* of all work is done."""
+        """Evaluate *iterations* moves, after which *progress* of the search is done."""
         self._search.improve(iterations, progress)
 
+    def search(self, stop: StoppingCriterion) -> None:
+        """Search until *stop* ends the search or nothing more can be found."""
+        for portion in stop.portions():
+            if self.exhausted:
+                break
+            self.improve(portion.iterations, portion.progress)
+
     def decision(self) -> Decision[None]:
-        """Return what is decided now."""
+        """Return the decision for the best plan so far."""
         candidate = self._candidate()
         context = candidate.context
         goal = first_improved_goal(
@@ -131,7 +154,8 @@ class OptimizeRun:
             reason,
             None,
             candidate.sequenced.plan,
-            f"{describe_change(context.before, candidate.after)}; {self._describe_cost(candidate)}",
+            f"{describe_change(context.before, candidate.after)}; "
+            f"{self._describe_cost(candidate)}",
             context.before.figures,
             candidate.after.figures,
             (
@@ -140,6 +164,7 @@ class OptimizeRun:
                 *_bound_note(candidate),
                 *unresolved_notes(context, candidate.snapshot),
             ),
+            context.groups.skipped,
         )
 
     def _empty_decision(self, candidate: CandidatePlan) -> Decision[None]:
@@ -147,14 +172,14 @@ class OptimizeRun:
         if candidate.sequenced.plan.steps:
             reason = DecisionReason.IMPROVEMENT_TOO_SMALL
             detail = (
-                f"the best plan would not gain {context.min_improvement:.0%}: "
+                f"the best plan gains less than {context.min_improvement:.0%}: "
                 f"{describe_change(context.before, candidate.after)}"
             )
         else:
             reason = DecisionReason.NO_CANDIDATE
-            detail = "no guest may go where it would be better"
+            detail = "no feasible migration improves a goal"
             if math.isfinite(context.budget.minutes):
-                detail += f", or not within {context.budget.minutes:g} min"
+                detail += f" within {context.budget.minutes:g} min"
         return Decision(
             reason,
             None,
@@ -166,13 +191,15 @@ class OptimizeRun:
                 *candidate.sequenced.notes,
                 *unresolved_notes(context, context.snapshot),
             ),
+            skipped=context.groups.skipped,
         )
 
     def _candidate(self) -> CandidatePlan:
-        """Return the best plan that does not take longer than it may.
+        """Return the best plan within the budget of time.
 
-        One that does is made anew with so much less to transfer, and without those who
-        cannot be gathered for so little. Where that does not help, there is none.
+        A plan that takes too long is searched again with less to transfer, and without
+        the groups that cannot be gathered for that. If no plan is short enough, it is
+        empty.
         """
         context, candidate = self._context, self._feasible_candidate(self._search)
         allowed = 60 * context.budget.minutes
@@ -191,10 +218,8 @@ class OptimizeRun:
             if not smaller.groups.groups:
                 break
             run = OptimizeRun(smaller)
-            for portion in range(SEARCH_ROUNDS):
-                run.improve(
-                    REPLAN_ITERATIONS * self.group_count, (portion + 1) / SEARCH_ROUNDS
-                )
+            iterations = REPLAN_ITERATIONS * self.group_count * SEARCH_ROUNDS
+            run.search(IterationLimit(iterations, SEARCH_ROUNDS))
             candidate = run._feasible_candidate(run._search)
         empty = sequence_moves([], context.snapshot, context.rules, context.limits)
         return CandidatePlan(
@@ -202,7 +227,7 @@ class OptimizeRun:
         )
 
     def _feasible_candidate(self, search: PlanSearch) -> CandidatePlan:
-        """Return the best plan of which all steps can be made in some order."""
+        """Return the best plan with an order in which every step is safe."""
         candidate = self._sequence(search)
         for _ in range(MAX_REPLANS):
             dropped = self._groups_of(candidate.sequenced.dropped)
@@ -256,13 +281,13 @@ class OptimizeRun:
 
     def _describe_cost(self, candidate: CandidatePlan) -> str:
         moves = sum(len(each.guests) for each in candidate.sequenced.ordered_moves)
-        return f"{moves} move{'s' * (moves != 1)}, {candidate.gib:.1f} GiB"
+        return f"{moves} migration{'s' * (moves != 1)}, {candidate.gib:.1f} GiB"
 
 
 def _moved_groups(cluster: EncodedCluster, assignment: Indices) -> list[int]:
-    """Return the units of which somebody is not where the unit is to be.
+    """Return the groups with a guest that is not on the node of *assignment*.
 
-    Those who may not be on the home of their unit are not gathered there.
+    Guests that their home node does not allow are not gathered there.
     """
     moved = []
     for group, node in enumerate(assignment.tolist()):
@@ -278,7 +303,7 @@ def _moved_groups(cluster: EncodedCluster, assignment: Indices) -> list[int]:
 
 
 def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
-    """Yield how near to the best possible *candidate* is."""
+    """Yield a note with the gap between *candidate* and the lower bound."""
     context = candidate.context
     scale = len(context.cluster.node_ids) * (
         context.weights.cpu_balance + context.weights.memory_balance
@@ -288,7 +313,9 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
         load = context.cluster.load_in(candidate.snapshot)
         least = search.bound() / math.sqrt(scale)
         reached = imbalance_distance(search.problem, load) / math.sqrt(scale)
-        measure = "imbalance" if _is_uniform(context) else "distance from an even load"
+        measure = (
+            "imbalance" if _is_uniform(context) else "distance from the balanced load"
+        )
         better = 100 * max(0.0, reached - least) / reached if reached > 0 else 0.0
         limit = (
             f"more than {better:.1f} % better" if better >= MIN_SHOWN_GAP else "better"
@@ -300,9 +327,9 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
 
 
 def _is_uniform(context: OptimizeContext) -> bool:
-    """Return whether nodes are of one size, and both resources count the same.
+    """Return True if nodes have one size and both resources the same weight.
 
-    Then the mean load is the even load, and the distance from it is the unevenness.
+    Then the mean load is the balanced load, and the distance from it is the imbalance.
     """
     size = context.cluster.total_capacity
     return context.weights.cpu_balance == context.weights.memory_balance and bool(

@@ -1,4 +1,4 @@
-"""Relief of starved guests: waiting for CPU, or on nodes short of memory."""
+"""Policy that relieves starved guests: stalled for CPU, or on nodes short of memory."""
 
 from opendrs.policies.pressure.policy import PressureRelief as PressureRelief
 from opendrs.policies.pressure.starvation import PREFERENCES as PREFERENCES

@@ -11,14 +11,15 @@ from opendrs.model import GuestId, GuestState, Snapshot
 
 
 class PressureMemory(TypedDict):
-    """What is kept from one cycle to the next; JSON-able.
+    """State that the policy keeps between cycles; valid JSON.
 
     Attributes:
-        checked_at: When it was last looked whether anybody is in trouble.
-        changed_at: When a guest last came, went, changed its state or its node.
-        fingerprint: What tells whether that has happened since the last cycle.
-        last_group: The guest that was moved last, or the first of those moved as one.
-        last_migrated_at: When.
+        checked_at: Time of the last check for starved guests.
+        changed_at: Time at which a guest last appeared, disappeared, or changed its
+            state or node.
+        fingerprint: Digest of the guests, which detects such changes.
+        last_group: Guest that was migrated last, or the first guest of its move group.
+        last_migrated_at: Time of that migration.
     """
 
     checked_at: str | None
@@ -29,7 +30,7 @@ class PressureMemory(TypedDict):
 
 
 def initial_memory() -> PressureMemory:
-    """Return the memory of who has seen nothing."""
+    """Return the memory before the first cycle."""
     return {
         "checked_at": None,
         "changed_at": None,
@@ -42,8 +43,8 @@ def initial_memory() -> PressureMemory:
 def update_changes(memory: PressureMemory, snapshot: Snapshot) -> PressureMemory:
     """Return *memory* with the changes that *snapshot* shows.
 
-    The first look counts as a change, as it does there. What is remembered of a
-    time to come, because a clock was set back, is taken to be of now.
+    The first snapshot counts as a change, as in the original. Times in the future,
+    after a change of the clock, are set to now.
     """
     fingerprint, now = _fingerprint(snapshot), snapshot.taken_at
     changed_at = memory["changed_at"] if fingerprint == memory["fingerprint"] else None
@@ -61,8 +62,8 @@ def update_changes(memory: PressureMemory, snapshot: Snapshot) -> PressureMemory
 def unchanged_for(memory: PressureMemory, snapshot: Snapshot) -> float:
     """Return the seconds since a guest last changed.
 
-    Changes between two looks show in the uptime of those that run, and in when they
-    were moved, where that is known.
+    Changes between two snapshots are derived from uptimes and migration times, if
+    known.
     """
     now, guests = snapshot.taken_at, snapshot.guests.values()
     running = [g.uptime for g in guests if g.state is GuestState.RUNNING]
@@ -81,12 +82,12 @@ def record_check(memory: PressureMemory, at: datetime) -> PressureMemory:
 def record_migration(
     memory: PressureMemory, leader: GuestId, at: datetime
 ) -> PressureMemory:
-    """Return *memory* once *leader*, and who moves with it, is the last moved."""
+    """Return *memory* after a migration of the group of *leader*."""
     return {**memory, "last_group": leader, "last_migrated_at": at.isoformat()}
 
 
 def seconds_since(at: str | None, now: datetime) -> float:
-    """Return the seconds from the remembered time *at* to *now*; inf if never."""
+    """Return the seconds from the recorded time *at* to *now*; infinity if None."""
     return math.inf if at is None else _elapsed(datetime.fromisoformat(at), now)
 
 
@@ -95,12 +96,12 @@ def _elapsed(at: datetime, now: datetime) -> float:
 
 
 def _at_most(at: str | None, now: datetime) -> str:
-    """Return the earlier of *at* and *now*, and *now* if there is no *at*."""
+    """Return the earlier of *at* and *now*; *now* if *at* is None."""
     return (now if at is None else min(datetime.fromisoformat(at), now)).isoformat()
 
 
 def _fingerprint(snapshot: Snapshot) -> str:
-    """Return what is the same as long as all guests are, and are where they are."""
+    """Return a digest of the states and nodes of all guests."""
     states = [
         (guest.id, guest.state.value, guest.node, guest.migrating_to)
         for _, guest in sorted(snapshot.guests.items())

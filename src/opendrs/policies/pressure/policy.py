@@ -1,20 +1,21 @@
-"""Help the guest that is worst off, one at a time.
+"""Policy that relieves the most starved guest, one per decision.
 
-The balancer that A. Derumier proposed for Proxmox VE's HA manager in April 2022: it
-looks at guests rather than at how even nodes are. Guests that wait for processors,
-or are on a node short of memory, are ranked by TOPSIS with weights from AHP, and the
-first that finds a place is moved. What is missing of the proposal or contradicts
-itself is read like this:
+It is the balancer that A. Derumier proposed for the HA manager of Proxmox VE in April
+2022. It considers guests instead of the balance of nodes. Guests that are stalled for
+CPU, or that run on a node short of memory, are ranked by TOPSIS with weights from AHP.
+The first of them that has a feasible node is migrated. Where the proposal is incomplete
+or inconsistent, it is interpreted as follows:
 
-- The criterion that has two names there, total_cpu and totalcpu, is one.
-- Criteria that are 0 for all stay so, and of equals the name decides.
-- Only guests that run and are not on the move are moved.
-- Pressure is a part of the time, and the threshold of 0.75 a part of it too.
-- The guest that was moved last stays until another is moved, or, if asked for, for
-  some time. A look lost to a change costs a whole interval, as there.
+- The criterion with two names, total_cpu and totalcpu, is one criterion.
+- Criteria that are 0 for all guests remain 0. Ties are resolved by name.
+- Only running guests without a migration in progress are migrated.
+- Pressure, and its threshold of 0.75, are fractions of time.
+- The guest that was migrated last is not migrated again before another one or, if
+  configured, for some time. A check that is prevented by a change is repeated after a
+  whole interval, as in the original.
 
-Whatever it would do, rules, memory with its headroom, processors, and what may move
-always bind, and guests that a rule keeps together move as one.
+Rules, memory with headroom, CPU compatibility and mobility always apply, and guests of
+a strict affinity rule migrate as one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opendrs.arrays import AssignmentState, MobilityFilter
+from opendrs.arrays import AssignmentState, MobilityFilter, SkippedGuest, SkipReason
 from opendrs.metrics import AhpMethod, LoadModel
 from opendrs.model import (
     DEFAULT_LIMITS,
@@ -64,21 +65,23 @@ MOBILITY_FILTER = MobilityFilter(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PressureRelief:
-    """Move the guest that is in most trouble to where it would best start.
+    """Migration of the most starved guest to the best node for its start.
 
     Attributes:
-        cpu_pressure_threshold: Part of the time, in [0, 1], above which a guest that waits for
-            cpu is in trouble.
-        memory_threshold: Part of a node's memory, in [0, 1], above which its guests are.
+        cpu_pressure_threshold: Fraction of time, in [0, 1], above which a guest that is
+            stalled for CPU is starved.
+        memory_threshold: Fraction of the memory of a node, in [0, 1], above which its
+            guests are starved.
         memory_threshold_ksm: The same for a node on which much memory is merged (KSM).
-        ksm_threshold: Part of a node's memory, in [0, 1], above which much of it is.
-        min_uptime: Seconds that a guest must have run; 0 to take no account of it.
-        interval: Seconds from one check to the next.
-        settle_time: Seconds for which no guest may have changed its state or its node.
-        remigration_delay: Seconds after which the guest that was moved last may be moved
-            again; None for when another one was.
-        weights: How weights are drawn from the preferences among the criteria.
-        limits: What the operator allows.
+        ksm_threshold: Fraction of the memory of a node, in [0, 1], above which much
+            memory is merged.
+        min_uptime: Uptime in seconds that a guest must have; 0 to ignore the uptime.
+        interval: Seconds between two checks.
+        settle_time: Seconds in which no guest may have changed its state or node.
+        remigration_delay: Seconds after which the guest that was migrated last may
+            migrate again; None to wait until another guest was migrated.
+        weights: Method that derives the weights from the preferences among criteria.
+        limits: Limits of the operator.
 
     Raises:
         ValueError: A setting is out of range.
@@ -110,17 +113,17 @@ class PressureRelief:
             require_ratio("remigration_delay", self.remigration_delay, MAX_DURATION)
 
     def initial_memory(self) -> PressureMemory:
-        """Return the memory of who has not looked yet."""
+        """Return the memory before the first check."""
         return initial_memory()
 
     def decide(
         self, snapshot: Snapshot, memory: PressureMemory
     ) -> Decision[PressureMemory]:
-        """Return the move of the guest that is worst off, if one is due.
+        """Return the migration of the most starved guest, if one is due.
 
         Args:
-            snapshot: The cluster now.
-            memory: What was seen and done in the cycles before.
+            snapshot: Current state of the cluster.
+            memory: State of the previous cycles.
         """
         updated = update_changes(memory, snapshot)
         before = pressure_metrics(snapshot, self.thresholds)
@@ -137,7 +140,7 @@ class PressureRelief:
         return Decision(
             DecisionReason.NO_PRESSURE,
             updated,
-            detail="no guest is in trouble",
+            detail="no starved guest",
             before=before,
             after=before,
             notes=missing_metrics_notes(snapshot),
@@ -145,7 +148,7 @@ class PressureRelief:
 
     @property
     def thresholds(self) -> PressureThresholds:
-        """Return from when on a guest is in trouble."""
+        """Return the thresholds above which a guest is starved."""
         return PressureThresholds(
             cpu_pressure=self.cpu_pressure_threshold,
             memory=self.memory_threshold,
@@ -156,25 +159,30 @@ class PressureRelief:
     def _interval_not_elapsed(
         self, memory: PressureMemory, snapshot: Snapshot
     ) -> tuple[DecisionReason, str] | None:
-        """Return that it is too early for a check; the time begins at first sight."""
+        """Return that the next check is not due yet, or None."""
         remaining = self.interval - seconds_since(
             memory["checked_at"], snapshot.taken_at
         )
         if remaining <= 0:
             return None
-        detail = f"the next check is in {remaining:g} s; there is one every {self.interval:g} s"
+        detail = (
+            f"the next check is in {remaining:g} s, the interval is {self.interval:g} s"
+        )
         return DecisionReason.INTERVAL_NOT_ELAPSED, detail
 
     def _unmet_precondition(
         self, memory: PressureMemory, snapshot: Snapshot
     ) -> tuple[DecisionReason, str] | None:
-        """Return why the cluster cannot be judged now, or None if it can."""
+        """Return why no decision is possible now, or None."""
         elapsed = unchanged_for(memory, snapshot)
         if elapsed < self.settle_time:
-            detail = f"a guest changed {elapsed:g} s ago; {self.settle_time:g} s must be quiet"
+            detail = (
+                f"a guest changed {elapsed:g} s ago, the settle time is "
+                f"{self.settle_time:g} s"
+            )
             return DecisionReason.CLUSTER_SETTLING, detail
         if not any(has_metrics(node) for node in snapshot.nodes.values()):
-            return DecisionReason.METRICS_MISSING, "no node is online and measured"
+            return DecisionReason.METRICS_MISSING, "no online node with metrics"
         return migration_in_progress(snapshot)
 
     def _relieve(
@@ -185,52 +193,59 @@ class PressureRelief:
         before: Mapping[str, float],
     ) -> Decision[PressureMemory]:
         state = AssignmentState(snapshot, self.limits, MOBILITY_FILTER)
-        selector = ReliefSelector(
-            state, self.thresholds, self._skip_reasons(state, memory)
-        )
+        skip_reasons = self._skip_reasons(state, memory)
+        selector = ReliefSelector(state, self.thresholds, skip_reasons)
+        skipped = {**skip_reasons, **state.move_groups.skipped}
         move = selector.select(starved, self.weights)
         notes = (
             *selector.notes(),
             *planning_notes(state),
             *missing_metrics_notes(snapshot),
         )
-        count = f"guests in trouble: {len(starved)}"
+        count = f"starved guests: {len(starved)}"
         if move is None:
             return Decision(
                 DecisionReason.NO_CANDIDATE,
                 memory,
-                detail=f"{count}; none of them may move anywhere",
+                detail=f"{count}; none of them has a feasible node",
                 before=before,
                 after=before,
                 notes=notes,
+                skipped=skipped,
             )
         sequenced = sequence_in_order([move], snapshot, state.rules, self.limits)
         return Decision(
             DecisionReason.RELIEVES_PRESSURE,
             record_migration(memory, move.name, snapshot.taken_at),
             sequenced.plan,
-            f"{count}; one is helped",
+            f"{count}; 1 is relieved",
             before,
             pressure_metrics(snapshot.apply(*sequenced.actions), self.thresholds),
             (*notes, *sequenced.notes),
+            skipped,
         )
 
     def _skip_reasons(
         self, state: AssignmentState, memory: PressureMemory
-    ) -> dict[GuestId, str]:
-        """Return why guests that may move are left alone all the same."""
+    ) -> dict[GuestId, SkippedGuest]:
+        """Return why movable guests are skipped by this policy."""
         reasons = {}
         for group in state.move_groups.movable.values():
             is_last = self._was_migrated_last(group[0].id, memory, state.snapshot)
             for guest in group:
                 if guest.uptime is None and self.min_uptime:
-                    reasons[guest.id] = "how long it has run is not known"
+                    reasons[guest.id] = SkippedGuest(
+                        SkipReason.METRICS_MISSING, "uptime unknown"
+                    )
                 elif guest.uptime is not None and guest.uptime < self.min_uptime:
-                    reasons[guest.id] = (
-                        f"it has run for less than {self.min_uptime:g} s"
+                    reasons[guest.id] = SkippedGuest(
+                        SkipReason.RECENTLY_STARTED,
+                        f"started less than {self.min_uptime:g} s ago",
                     )
                 elif is_last:
-                    reasons[guest.id] = "it was the last to be moved"
+                    reasons[guest.id] = SkippedGuest(
+                        SkipReason.LAST_MIGRATED, "last migrated guest"
+                    )
         return reasons
 
     def _was_migrated_last(

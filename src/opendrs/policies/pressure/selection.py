@@ -1,8 +1,8 @@
-"""Selection of the starved guest that is moved, and of its target.
+"""Selection of the starved guest that is migrated, and of its target.
 
-The patch series leaves the choice of a target open. Here a target has enough memory,
-cores and CPU time; among such nodes the one with the best start placement score is
-taken.
+The original leaves the choice of a target open. Here a target must have enough memory,
+cores and CPU time. Among such nodes, the one with the best start placement score is
+selected.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.arrays import AssignmentState, MoveGroup, NodeMask
+from opendrs.arrays import AssignmentState, MoveGroup, NodeMask, SkippedGuest
 from opendrs.metrics import AhpMethod, StartScorer
 from opendrs.model import (
     GIB,
@@ -38,19 +38,19 @@ from opendrs.policies.pressure.starvation import (
 
 
 class ReliefSelector:
-    """The search for a guest in trouble that finds a place.
+    """Selection of a starved guest with a feasible node.
 
     Args:
         state: The cluster.
-        thresholds: From when on a guest is in trouble.
-        skip_reasons: Why guests that could move are left alone all the same.
+        thresholds: Thresholds above which a guest is starved.
+        skip_reasons: Why movable guests are skipped by the policy.
     """
 
     def __init__(
         self,
         state: AssignmentState,
         thresholds: PressureThresholds,
-        skip_reasons: Mapping[GuestId, str],
+        skip_reasons: Mapping[GuestId, SkippedGuest],
     ) -> None:
         self._state, self._skip_reasons = state, skip_reasons
         self._targets = ReliefTargets(state, thresholds)
@@ -60,12 +60,12 @@ class ReliefSelector:
             for guest in state.members(index)
         }
         self.unplaceable: list[StarvedGuest] = []
-        self._skipped: defaultdict[str, list[str]] = defaultdict(list)
+        self._skipped: defaultdict[SkippedGuest, list[str]] = defaultdict(list)
 
     def select(
         self, starved_guests: Sequence[StarvedGuest], method: AhpMethod
     ) -> GroupMove | None:
-        """Return where the first guest, the worst off first, goes that has a place."""
+        """Return the move of the most starved guest that has a feasible node."""
         for starved_guest in rank_starved(
             [t for t in starved_guests if self._is_movable(t)], method
         ):
@@ -79,38 +79,37 @@ class ReliefSelector:
         return None
 
     def notes(self) -> tuple[str, ...]:
-        """Return who of those in trouble is not helped, and why."""
+        """Return which starved guests are not relieved, and why."""
         skipped = (
-            f"in trouble, and left alone: {format_list(names)}: {detail}"
-            for detail, names in self._skipped.items()
+            f"starved, skipped: {format_list(names)}: {reason.detail}"
+            for reason, names in self._skipped.items()
         )
         unplaceable = (
-            f"in trouble, and nowhere to go: {starved_guest.guest.id}: "
+            f"starved, no feasible node: {starved_guest.guest.id}: "
             f"{self._targets.infeasibility(self._group_of[starved_guest.guest.id])}"
             for starved_guest in self.unplaceable[:MAX_NOTES]
         )
         omitted = len(self.unplaceable) - MAX_NOTES
-        more = [f"in trouble, and nowhere to go: {omitted} more"] if omitted > 0 else []
+        more = [f"starved, no feasible node: {omitted} more"] if omitted > 0 else []
         return *skipped, *unplaceable, *more
 
     def _is_movable(self, starved_guest: StarvedGuest) -> bool:
         name = starved_guest.guest.id
-        detail = self._state.move_groups.skipped.get(name) or self._skip_reasons.get(
-            name
-        )
-        if detail is not None:
-            self._skipped[detail].append(name)
-        return detail is None
+        skipped = self._state.move_groups.skipped
+        reason = skipped.get(name) or self._skip_reasons.get(name)
+        if reason is not None:
+            self._skipped[reason].append(name)
+        return reason is None
 
     def _explain(self, starved_guest: StarvedGuest, group: int, target: int) -> str:
         members = self._state.members(group)
         cpu, memory = self._state.arrays.demand[group].tolist()
         route = f"from {starved_guest.guest.node} to {self._state.nodes[target]}"
-        demand = f"takes {cpu:.2f} cores and {memory / GIB:.2f} GiB {route}"
-        sentences = [starved_guest.detail, f"{demand}, where it would best start"]
+        demand = f"moves {cpu:.2f} cores and {memory / GIB:.2f} GiB {route}"
+        sentences = [starved_guest.detail, f"{demand}, the best node for its start"]
         if len(members) > 1:
             names = format_list([guest.id for guest in members], separator=" and ")
-            sentences.append(f"{names} must stay together and move as one")
+            sentences.append(f"{names} migrate as one because of affinity")
         infeasible = describe_infeasible_nodes(
             self._targets.better_infeasible_nodes(group, target)
         )
@@ -120,10 +119,10 @@ class ReliefSelector:
 def pressure_metrics(
     snapshot: Snapshot, thresholds: PressureThresholds
 ) -> dict[str, float]:
-    """Return the measures of a cluster by name, as far as they are known.
+    """Return the known metrics of a cluster by name.
 
-    How many guests wait for cpu too long, how many are on nodes short of memory,
-    and the most that is waited and used.
+    They are the number of guests above the CPU pressure threshold, the number of guests
+    on nodes short of memory, and the highest memory load and CPU pressure.
     """
     nodes = [node for node in snapshot.nodes.values() if has_metrics(node)]
     if not nodes:
@@ -149,7 +148,7 @@ def pressure_metrics(
 
 
 def missing_metrics_notes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return what is not known of *snapshot* that would tell of trouble."""
+    """Return notes about metrics whose absence may hide starved guests."""
     unmeasured = sorted(
         n.id for n in snapshot.nodes.values() if n.online and not has_metrics(n)
     )
@@ -162,21 +161,21 @@ def missing_metrics_notes(snapshot: Snapshot) -> tuple[str, ...]:
         g.id for g in eligible_guests(snapshot) if g.pressure.cpu.some is None
     ]
     lines = (
-        (unmeasured, "not measured, so that nobody there is judged"),
-        (without_pressure, "how long it waits for cpu is not known"),
-        (without_ksm, "how much memory is merged (KSM) is not known"),
+        (unmeasured, "metrics missing, its guests are not considered"),
+        (without_pressure, "CPU pressure unknown"),
+        (without_ksm, "amount of merged memory (KSM) unknown"),
     )
     return tuple(f"{format_list(names)}: {detail}" for names, detail in lines if names)
 
 
-MAX_BETTER_NODES = 3  # better nodes that are named with what closes them
-_MEMORY_DETAIL = "it would use more of its memory than it may when it receives"
-_CORES_DETAIL = "it has fewer cores than the guest"
-_CPU_DETAIL = "its processors would be overcommitted"
+MAX_BETTER_NODES = 3  # better infeasible nodes in one explanation
+_MEMORY_DETAIL = "memory threshold would be exceeded"
+_CORES_DETAIL = "fewer cores than the guest"
+_CPU_DETAIL = "CPU would be overcommitted"
 
 
 class ReliefTargets:
-    """The nodes of a board, as places for guests in trouble."""
+    """Nodes of a cluster as targets for starved guests."""
 
     def __init__(self, state: AssignmentState, thresholds: PressureThresholds) -> None:
         nodes = [state.snapshot.nodes[name] for name in state.nodes]
@@ -188,7 +187,7 @@ class ReliefTargets:
         self._cores = state.arrays.capacity[:, 0]
 
     def target(self, index: int) -> int | None:
-        """Return the node for the unit at *index*, or None if there is none."""
+        """Return the target node for the group at *index*, or None."""
         feasible = np.flatnonzero(
             self._state.feasible_mask(index) & self._sufficient_nodes(index)
         )
@@ -200,7 +199,7 @@ class ReliefTargets:
     def better_infeasible_nodes(
         self, index: int, target: int
     ) -> Iterator[tuple[str, str]]:
-        """Yield the nodes where it would start better, and why it may not."""
+        """Yield the infeasible nodes with a better score than *target*, and why."""
         scores = self._scores(index)
         source = int(self._state.arrays.node_of[index])
         better = np.flatnonzero(scores > scores[target])
@@ -209,7 +208,7 @@ class ReliefTargets:
             yield self._state.nodes[node], self._rejection(index, node)
 
     def infeasibility(self, index: int) -> str:
-        """Return why the unit at *index* may go nowhere, by reason."""
+        """Return why the group at *index* has no feasible node, by reason."""
         source = int(self._state.arrays.node_of[index])
         names: dict[str, list[str]] = {}
         for detail, fits in self._requirements(index):
@@ -224,23 +223,23 @@ class ReliefTargets:
         details = [
             f"{format_list(node_ids)}: {detail}" for detail, node_ids in names.items()
         ]
-        return "; ".join(details) or "no other node is online and measured"
+        return "; ".join(details) or "no other online node with metrics"
 
     def _rejection(self, index: int, node: int) -> str:
         for detail, fits in self._requirements(index):
             if not fits[node]:
                 return detail
-        return self._state.rejection(index, node) or "it is not open to it"
+        return self._state.rejection(index, node) or "infeasible"
 
     def _sufficient_nodes(self, index: int) -> NodeMask:
-        """Return which nodes have the memory, the cores and the time."""
+        """Return the nodes with enough memory, cores and CPU time."""
         mask = np.ones(len(self._state.nodes), np.bool_)
         for _, fits in self._requirements(index):
             mask &= fits
         return mask
 
     def _requirements(self, index: int) -> Iterator[tuple[str, NodeMask]]:
-        """Yield what is asked of a node, and which nodes meet it."""
+        """Yield the requirements on a node, and the nodes that meet each of them."""
         cpu, memory = self._state.arrays.demand[index]
         members = self._state.members(index)
         widest = max(g.limit.cpu if g.limit is not None else 0.0 for g in members)
@@ -249,7 +248,7 @@ class ReliefTargets:
         yield _CPU_DETAIL, self._usage[:, 0] + cpu <= self._cores
 
     def _scores(self, index: int) -> npt.NDArray[np.float64]:
-        """Return how good each node is for starting the unit there."""
+        """Return the score of each node for the start of the group."""
         state = self._state
         loads = state.current_loads()
         members = state.members(index)
@@ -267,10 +266,10 @@ def _usage_of(group: Iterable[Guest]) -> Resources:
 
 
 def _limit_of(group: MoveGroup) -> Resources:
-    """Return what *group* may come to use: what it uses in its trouble says little.
+    """Return the most that *group* may use, as its usage while starved is too low.
 
-    It is without cpu limit if one of it is; where no limit is known, it is what is
-    used.
+    It is unlimited in CPU if one guest is. For guests without a known limit, it is
+    their usage.
     """
     total = _usage_of([guest for guest in group if guest.limit is None])
     for guest in group:

@@ -1,7 +1,7 @@
 """Starved guests, ranked by TOPSIS with weights from AHP.
 
 Source:
-A. Derumier, balancer for Proxmox VE's HA manager (patch series of April 2022).
+    A. Derumier, balancer for the HA manager of Proxmox VE (patches of April 2022).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from opendrs.metrics import (
 )
 from opendrs.model import Guest, GuestKind, GuestState, Node, Snapshot
 
-# How many times as important a criterion is as another. There, the last is called
-# total_cpu here and totalcpu elsewhere, so that it has no weight.
+# Importance of a criterion relative to another. In the original, the last criterion
+# has two names, total_cpu and totalcpu, so that it has no weight.
 PREFERENCES: Mapping[str, Mapping[str, float]] = {
     "affinity": {
         "affinity": 1,
@@ -40,7 +40,7 @@ PREFERENCES: Mapping[str, Mapping[str, float]] = {
     "mem": {"mem": 1, "totalcpu": 2},
     "totalcpu": {"totalcpu": 1},
 }
-# Who waits most is helped first; of those, who is moved most easily.
+# Larger stalls come first; among them, guests that are cheaper to migrate.
 SIGNS: Mapping[str, int] = {
     "affinity": 1,
     "cpu_pressure": 1,
@@ -52,13 +52,15 @@ SIGNS: Mapping[str, int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PressureThresholds:
-    """From when on a guest is in trouble.
+    """Thresholds above which a guest is starved.
 
     Attributes:
-        cpu_pressure: Part of the time, in [0, 1], that a guest may wait for cpu.
-        memory: Part of a node's memory, in [0, 1], that may be in use.
-        memory_ksm: The same where much memory is merged.
-        ksm: Part of a node's memory, in [0, 1], above which much is.
+        cpu_pressure: Fraction of time, in [0, 1], in which a guest may be stalled for
+            CPU.
+        memory: Fraction of the memory of a node, in [0, 1], that may be in use.
+        memory_ksm: The same if much memory is merged.
+        ksm: Fraction of the memory of a node, in [0, 1], above which much memory is
+            merged.
     """
 
     cpu_pressure: float = 0.75
@@ -67,18 +69,18 @@ class PressureThresholds:
     ksm: float = 0.2
 
     def source_limit(self, node: Node) -> float:
-        """Return the bytes above which *node*, of known capacity, gives guests away.
+        """Return the bytes in use above which guests leave *node*, of known capacity.
 
-        Merged memory may part again at any time, so there the bound is lower.
-        Where it is not known how much is merged, the higher bound holds: nobody is
-        in trouble by what is not known.
+        Merged memory may be split at any time, so the limit is lower if much is merged.
+        If the amount of merged memory is unknown, the higher limit applies: an unknown
+        value does not make a guest starved.
         """
         return self._fractions(node)[1] * _memory(node)
 
     def target_limit(self, node: Node) -> float:
         """Return the bytes up to which *node*, of known capacity, receives guests.
 
-        It is what it gives above, or the lower bound where that is not known.
+        It equals `source_limit`, or the lower limit if the merged memory is unknown.
         """
         return self._fractions(node)[0] * _memory(node)
 
@@ -93,16 +95,16 @@ class PressureThresholds:
 
 @dataclass(frozen=True, slots=True)
 class StarvedGuest:
-    """A guest in trouble.
+    """Starved guest.
 
     Attributes:
-        guest: The guest; what it uses is known.
-        cpu_pressure: Part of the time that it waits for cpu; 0 also where that is
-            not known, for then it is no reason to prefer it.
-        memory_pressure: What its node uses above its bound, as a part of what the
-            guest uses: in (0, 1) when the node would be below the bound without
-            it, and the largest for the guest that just suffices; else 0.
-        detail: What the trouble is, in words.
+        guest: The guest; its usage is known.
+        cpu_pressure: Fraction of time in which it is stalled for CPU; 0 if unknown, as
+            an unknown value is no reason to prefer it.
+        memory_pressure: Excess of its node over the memory limit, divided by the memory
+            that the guest uses. In (0, 1) if the node would be below the limit without
+            it, and largest for the guest that just suffices; else 0.
+        detail: Why it is starved, for the operator.
     """
 
     guest: Guest
@@ -112,10 +114,10 @@ class StarvedGuest:
 
     @property
     def criteria(self) -> tuple[float, ...]:
-        """Return what it is ranked by, in the order of `PREFERENCES`.
+        """Return the values of the criteria, in the order of `PREFERENCES`.
 
-        Affinity is always 0: nothing is known there that would be in trouble by
-        a rule, and rules are kept here otherwise.
+        Affinity is always 0: the original does not define it, and rules are enforced
+        separately here.
         """
         return (
             0.0,
@@ -129,16 +131,16 @@ class StarvedGuest:
 def find_starvation(
     guest: Guest, node: Node, thresholds: PressureThresholds
 ) -> StarvedGuest | None:
-    """Return what trouble *guest* is in on *node*; None if in none.
+    """Return the starvation of *guest* on *node*, or None.
 
-    The memory of the node, and what it uses, must be known. What is not known of
-    the guest is no trouble.
+    The memory capacity and usage of the node must be known. Unknown values of the guest
+    do not make it starved.
     """
     cpu_stall = guest.pressure.cpu.some or 0.0
     details = []
     if cpu_stall > thresholds.cpu_pressure:
         limit = f"more than {thresholds.cpu_pressure:.0%}"
-        details.append(f"it waits for cpu {cpu_stall:.0%} of the time, {limit}")
+        details.append(f"stalled for CPU {cpu_stall:.0%} of the time, {limit}")
     if exceeds_memory_threshold(node, thresholds):
         details.append(_memory_detail(guest, node, thresholds))
     if not details:
@@ -148,19 +150,19 @@ def find_starvation(
 
 
 def exceeds_memory_threshold(node: Node, thresholds: PressureThresholds) -> bool:
-    """Return whether *node*, of known memory, uses more of it than it may."""
+    """Return whether *node*, of known memory, exceeds its limit of memory in use."""
     return (node.usage.memory or 0) > thresholds.source_limit(node)
 
 
 def has_metrics(node: Node) -> bool:
-    """Return whether *node* takes part and all is known of it."""
+    """Return whether *node* is online and its capacity and usage are known."""
     return (
         node.online and node.capacity is not None and node.usage.resources is not None
     )
 
 
 def eligible_guests(snapshot: Snapshot) -> list[Guest]:
-    """Return the guests that are judged, in order of name: running vms."""
+    """Return the guests that are considered, in order of name: running VMs."""
     return [
         guest
         for _, guest in sorted(snapshot.guests.items())
@@ -173,7 +175,7 @@ def eligible_guests(snapshot: Snapshot) -> list[Guest]:
 def find_starved_guests(
     snapshot: Snapshot, thresholds: PressureThresholds
 ) -> list[StarvedGuest]:
-    """Return who is in trouble in *snapshot*, in order of name."""
+    """Return the starved guests of *snapshot*, in order of name."""
     results = (
         find_starvation(guest, snapshot.nodes[guest.node], thresholds)
         for guest in eligible_guests(snapshot)
@@ -182,9 +184,10 @@ def find_starved_guests(
 
 
 def criteria_weights(method: AhpMethod = AhpMethod.ROW_MEANS) -> tuple[float, ...]:
-    """Return the weights of the criteria; negative where less is better.
+    """Return the weights of the criteria; negative if smaller is better.
 
-    They come from `PREFERENCES` by AHP, of which the source does not say how.
+    They are derived from `PREFERENCES` by AHP; the original does not specify the
+    method.
     """
     names, matrix = judgment_matrix(PREFERENCES)
     shares = ahp(matrix, method).weights
@@ -194,9 +197,9 @@ def criteria_weights(method: AhpMethod = AhpMethod.ROW_MEANS) -> tuple[float, ..
 def rank_starved(
     starved_guests: Sequence[StarvedGuest], method: AhpMethod = AhpMethod.ROW_MEANS
 ) -> list[StarvedGuest]:
-    """Return *starved_guests* by TOPSIS, the worst first.
+    """Return *starved_guests* in the order of TOPSIS, the most starved first.
 
-    Between equals the name of the guest decides.
+    Ties are resolved by name.
     """
     ordered = sorted(starved_guests, key=lambda each: each.guest.id)
     if not ordered:

@@ -1,4 +1,4 @@
-"""Migrate guests from the most to the least loaded node above a threshold."""
+"""Policy that migrates guests from the most to the least loaded node."""
 
 from opendrs.policies.threshold_rebalance.compatibility import (
     IncusVersion as IncusVersion,

@@ -1,8 +1,7 @@
-"""How busy a host is, in points, by the arithmetic of each generation of Incus.
+"""Load of a node in points, with the arithmetic of each generation of Incus.
 
-The mean of the memory in use and of the load average, each as a percentage and
-all in whole numbers, so that a host at 80 % of its memory with a load of half its
-threads has 65 points.
+It is the mean of memory in use and load average, as percentages and in integers. A node
+at 80 % of its memory with a load of half its threads has 65 points.
 
 Source:
     Incus 6.0.4 and 7.0.2, measured on running clusters.
@@ -16,13 +15,13 @@ from enum import StrEnum
 
 
 class IncusVersion(StrEnum):
-    """Whose arithmetic, and whose habits.
+    """Generation of Incus whose arithmetic and selection are used.
 
-    CORRECTED counts as the others mean to: no sum overflows, what a guest needs is
-    added to what it is an amount of, and after each move hosts are compared by
-    what they have become. The others are Incus' own: 6.0 (and 6.7 to 6.23) knows
-    one target, the least busy host; 7.3 (7.0.0, 7.0.1, 7.1 to 7.3) tries all
-    less busy ones; 7.0.2 also counts the needs of a guest right.
+    CORRECTED fixes their defects. No sum overflows, the demand of a guest is added to
+    the right resource, and nodes are compared by their load after each move. The others
+    are those of Incus. 6.0 (and 6.7 to 6.23) considers one target, the least loaded
+    node. 7.3 (7.0.0, 7.0.1, 7.1 to 7.3) tries all less loaded nodes. 7.0.2 also adds
+    the demand of a guest to the right resource.
     """
 
     CORRECTED = "corrected"
@@ -32,7 +31,7 @@ class IncusVersion(StrEnum):
 
     @property
     def is_incus(self) -> bool:
-        """Return whether it is one of Incus' own."""
+        """Return whether it is the arithmetic of a version of Incus."""
         return self is not IncusVersion.CORRECTED
 
     @property
@@ -42,18 +41,18 @@ class IncusVersion(StrEnum):
 
     @property
     def single_target(self) -> bool:
-        """Return whether only the least busy host may receive."""
+        """Return whether only the least loaded node may receive guests."""
         return self is IncusVersion.INCUS_6_0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePoints:
-    """What is known of a host.
+    """Load of a node.
 
     Attributes:
-        memory: Bytes of memory it has.
-        used: Bytes of it in use.
-        threads: Hardware threads it has.
+        memory: Memory capacity in bytes.
+        used: Memory in use, in bytes.
+        threads: Hardware threads.
         load: Runnable tasks, or busy threads.
     """
 
@@ -63,7 +62,7 @@ class NodePoints:
     load: float
 
     def score(self, compatibility: IncusVersion) -> int:
-        """Return how busy it is, in points: 100 for all memory and all threads."""
+        """Return the load in points: 100 if all memory and all threads are used."""
         memory = int(100 * self.used // self.memory)
         cpu = math.trunc(100 * self.load / self.threads)
         if compatibility.is_incus:
@@ -73,21 +72,21 @@ class NodePoints:
     def with_guest(
         self, cpu: float, memory: int, compatibility: IncusVersion
     ) -> NodePoints:
-        """Return the host with a guest more that needs so many cores and bytes."""
+        """Return the load with the demand of a guest added, in cores and bytes."""
         if compatibility.swaps_resources:
             return replace(self, used=self.used + cpu, load=self.load + memory)
         return replace(self, used=self.used + memory, load=self.load + cpu)
 
     def without_guest(self, cpu: float, memory: int) -> NodePoints:
-        """Return the host without a guest that used so many cores and bytes."""
+        """Return the load with the usage of a guest removed, in cores and bytes."""
         return replace(
             self, used=max(0, self.used - memory), load=max(0.0, self.load - cpu)
         )
 
 
 def to_uint8(value: float) -> int:
-    """Return *value*, 0 or more, as Go makes eight bits of it on amd64.
+    """Return *value*, at least 0, as Go converts it to eight bits on amd64.
 
-    What is above 255 wraps around, and from 2^31 on nothing is left.
+    Values above 255 wrap around; from 2^31 on, the result is 0.
     """
     return 0 if value >= 1 << 31 else math.trunc(value) & 0xFF

@@ -12,9 +12,9 @@ from opendrs.policies.threshold_rebalance.compatibility import IncusVersion, Nod
 
 
 class CpuMetric(StrEnum):
-    """What tells how busy the processors of a node are.
+    """Metric of the CPU load of a node.
 
-    EITHER is the load average where all nodes tell it, and else their busy cores.
+    AUTO is the load average if it is known for all nodes, otherwise their busy cores.
     """
 
     LOAD_AVERAGE = "load-average"
@@ -24,12 +24,12 @@ class CpuMetric(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadGap:
-    """The busiest of some hosts and the least busy one.
+    """Most and least loaded of some nodes.
 
     Attributes:
-        busiest: The one.
+        busiest: Most loaded node.
         highest: Its points.
-        least_busy: The other.
+        least_busy: Least loaded node.
         lowest: Its points.
     """
 
@@ -40,7 +40,7 @@ class LoadGap:
 
     @property
     def difference(self) -> float:
-        """Return how far they are apart, as a part of the higher, in hundredths."""
+        """Return the difference as a fraction of the higher points, in hundredths."""
         if self.highest == 0:
             return 0.0
         return 100 * (self.highest - self.lowest) // self.highest / 100
@@ -48,19 +48,19 @@ class LoadGap:
     def __str__(self) -> str:
         return (
             f"{self.busiest} ({self.highest} points) and {self.least_busy} "
-            f"({self.lowest}) are {self.difference:.0%} apart"
+            f"({self.lowest}) differ by {self.difference:.0%}"
         )
 
 
 class NodeRanking:
-    """Hosts and their points, which change as guests move.
+    """Nodes and their points, which change as guests are moved.
 
-    In Incus' own forms hosts are compared as they were in the beginning.
+    In the versions of Incus, nodes are compared by their initial points.
 
     Args:
         snapshot: The cluster.
-        nodes: The hosts that are compared.
-        compatibility: Whose arithmetic.
+        nodes: Nodes that are compared.
+        compatibility: Version whose arithmetic is used.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class NodeRanking:
         self._guests = Counter(guest.node for guest in snapshot.guests.values())
 
     def points(self, node: NodeId) -> int:
-        """Return the points of *node*, with all that it has been given."""
+        """Return the points of *node*, including the moves so far."""
         return self._points[node]
 
     def compared_points(self, node: NodeId) -> int:
@@ -87,7 +87,7 @@ class NodeRanking:
         ]
 
     def gap(self, group: Sequence[NodeId]) -> LoadGap:
-        """Return the busiest of *group*, which has two or more, and the least busy."""
+        """Return the most and the least loaded of *group*, which has at least two."""
         busiest, *_ = self._ranked(group, busiest_first=True)
         others = self._ranked(group, busiest_first=False)
         least_busy = next(name for name in others if name != busiest)
@@ -99,14 +99,14 @@ class NodeRanking:
         )
 
     def targets(self, group: Sequence[NodeId], gap: LoadGap) -> list[NodeId]:
-        """Return who of *group* may be given something, the least busy first."""
+        """Return the possible targets of *group*, the least loaded first."""
         if self._compatibility.single_target:
             return [gap.least_busy]
         ranked = self._ranked(group, busiest_first=False)
         return [name for name in ranked if self.compared_points(name) < gap.highest]
 
     def expected_points(self, node: NodeId, cpu: float, memory: int) -> int:
-        """Return the points of *node* with a guest more of these needs."""
+        """Return the points of *node* with the demand of a guest added."""
         return (
             self._nodes[node]
             .with_guest(cpu, memory, self._compatibility)
@@ -120,13 +120,13 @@ class NodeRanking:
         needs: tuple[float, int],
         freed: tuple[float, int],
     ) -> None:
-        """Take note that a guest goes from *source* to *target*.
+        """Update the points for the move of a guest.
 
         Args:
-            source: Where it was; Incus' own forms do not count what it leaves.
-            target: Where it goes.
-            needs: Cores and bytes it is taken to need there.
-            freed: Cores and bytes it used, as far as they were measured.
+            source: Source node; unchanged in the versions of Incus.
+            target: Target node.
+            needs: Cores and bytes that are added to the target.
+            freed: Measured cores and bytes that are removed from the source.
         """
         self._update(
             target, self._nodes[target].with_guest(*needs, self._compatibility)
@@ -144,9 +144,9 @@ class NodeRanking:
     def _ranked(self, group: Sequence[NodeId], *, busiest_first: bool) -> list[NodeId]:
         """Return *group* in order.
 
-        Among equals the one with more guests gives and the one with fewer
-        receives. In Incus it is the other way round, by accident: it sorts hosts
-        once, those with fewer guests first, and reads the list from both ends.
+        Of equal nodes, the one with more guests is the source and the one with fewer is
+        the target. Incus does the opposite by accident: it sorts the nodes once, those
+        with fewer guests first, and reads the list from both ends.
         """
         sign = -1 if busiest_first else 1
         if self._compatibility.is_incus:
@@ -163,7 +163,7 @@ class NodeRanking:
 def node_points(
     nodes: Iterable[Node], cpu_metric: CpuMetric
 ) -> tuple[dict[NodeId, NodePoints], tuple[NodeId, ...]]:
-    """Return *nodes* as hosts, and who of them was not measured."""
+    """Return the load of *nodes*, and the nodes with missing metrics."""
     ordered = sorted(nodes, key=lambda node: node.id)
     if cpu_metric is CpuMetric.AUTO:
         all_known = all(node.load_average is not None for node in ordered)
@@ -189,9 +189,9 @@ def _points_of(node: Node, cpu_metric: CpuMetric) -> NodePoints | None:
 def _groups(
     snapshot: Snapshot, nodes: Mapping[NodeId, NodePoints]
 ) -> tuple[tuple[NodeId, ...], ...]:
-    """Return two or more hosts of one architecture together, in order of name.
+    """Return the groups of two or more nodes of one architecture, in order of name.
 
-    Those whose architecture is not known are compared with each other.
+    Nodes of unknown architecture form one group.
     """
     groups: dict[str, list[NodeId]] = {}
     for name in sorted(nodes):

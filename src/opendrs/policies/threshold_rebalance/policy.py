@@ -1,15 +1,15 @@
-"""Move guests from the busiest host to less busy ones when they are far apart.
+"""Policy that migrates guests from the most loaded node to less loaded ones.
 
-The rebalancing of Incus, in its own forms for comparison, and by default without
-their defects: sums that overflow, cores that are added to bytes, hosts that are
-compared by what they were before the moves, and a rule for equals that fills the
-fuller host. Whatever the form, it differs from Incus in these:
+It is the rebalancing of Incus, in the original forms for comparison, and by default
+with their defects fixed. The defects are: sums overflow, cores are added to bytes,
+nodes are compared by their load before the moves, and the rule for ties fills the
+fuller node. All forms differ from Incus in the following:
 
-- Rules, memory with its headroom, processors, and what may move always bind, and
-  guests that a rule keeps together move as one. Only running guests move.
-- A node without measurements stops the decision, and so does a guest on the move.
-- Each cycle is one run: there is no interval, and no first run that is skipped.
-- Architectures are gone through in order of name.
+- Rules, memory with headroom, CPU compatibility and mobility always apply. Guests of a
+  strict affinity rule migrate as one. Only running guests migrate.
+- A node without metrics prevents a decision, and so does a migration in progress.
+- Each cycle is one run: there is no interval, and the first run is not skipped.
+- Architectures are processed in order of name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from opendrs.arrays import AssignmentState, MobilityFilter
+from opendrs.arrays import AssignmentState, MobilityFilter, SkippedGuest, SkipReason
 from opendrs.metrics import LoadModel, format_missing, nodes_missing_metrics
 from opendrs.model import (
     DEFAULT_LIMITS,
@@ -43,24 +43,26 @@ from opendrs.policies.threshold_rebalance.node_ranking import (
 )
 from opendrs.policies.threshold_rebalance.selection import RebalanceRun, RunSettings
 
-RebalanceMemory = dict[str, list[str]]  # when each guest was moved, and where to
+RebalanceMemory = dict[str, list[str]]  # by guest: migration time and target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdRebalance:
-    """Even the busiest host and the least busy, a few guests at a time.
+    """Reduction of the gap between the most and the least loaded node, in batches.
 
     Attributes:
-        compatibility: Whose arithmetic: corrected, or that of a version of Incus.
-        threshold: From how far apart the busiest and the least busy are evened, as
-            a part of the points of the busiest.
-        min_load: Part of its resources, in [0, 1], from which a host is busy at all.
-        max_migrations: Guests moved at most in one run; guests that stay together are one.
-        cooldown: Seconds for which a guest that was moved is left alone.
-        cpu_metric: What tells how busy the processors of a node are.
-        load_model: What a guest counts for: its limits, or measured use.
+        compatibility: Version whose arithmetic is used: corrected, or a version of
+            Incus.
+        threshold: Difference above which nodes are balanced, as a fraction of the
+            points of the most loaded node.
+        min_load: Fraction of its resources, in [0, 1], from which a node counts as
+            loaded.
+        max_migrations: Most groups that migrate in one run; a move group counts as one.
+        cooldown: Seconds in which a migrated guest is not migrated again.
+        cpu_metric: Metric of the CPU load of a node.
+        load_model: Demand of a guest: its limits, or measured use.
         excluded_labels: Labels of nodes that are neither source nor target.
-        limits: What the operator allows.
+        limits: Limits of the operator.
 
     Raises:
         ValueError: A setting is out of range.
@@ -83,21 +85,21 @@ class ThresholdRebalance:
         require_ratio("cooldown", self.cooldown, MAX_DURATION)
         if self.max_migrations < 0:
             raise ValueError(
-                f"max_migrations must be at least 0, not {self.max_migrations}"
+                f"max_migrations: expected at least 0, got {self.max_migrations}"
             )
 
     def initial_memory(self) -> RebalanceMemory:
-        """Return the memory of who has moved nobody yet."""
+        """Return the memory before the first migration."""
         return {}
 
     def decide(
         self, snapshot: Snapshot, memory: RebalanceMemory
     ) -> Decision[RebalanceMemory]:
-        """Return who leaves the busiest hosts, and for where.
+        """Return the migrations from the most loaded nodes to less loaded ones.
 
         Args:
-            snapshot: The cluster now.
-            memory: Whom the runs before have moved when.
+            snapshot: Current state of the cluster.
+            memory: Time and target of the migrations of previous runs.
         """
         in_progress = migration_in_progress(snapshot)
         if in_progress is not None:
@@ -109,7 +111,7 @@ class ThresholdRebalance:
             sentences = nodes_missing_metrics(
                 unmeasured, LoadModel.DYNAMIC
             ) or format_missing("node", {"load_average": missing})
-            detail = "; ".join(sentences) or "no node takes part"
+            detail = "; ".join(sentences) or "no participating node"
             return Decision(DecisionReason.METRICS_MISSING, kept, detail=detail)
         ranking = NodeRanking(snapshot, nodes, self.compatibility)
         before = self._load_metrics(snapshot)
@@ -117,7 +119,7 @@ class ThresholdRebalance:
             self._run_settings.balanced_detail(ranking.gap(g)) for g in ranking.groups
         ]
         if None not in details:
-            detail = "; ".join(filter(None, details)) or "there is nobody to compare"
+            detail = "; ".join(filter(None, details)) or "no nodes to compare"
             return Decision(
                 DecisionReason.BALANCED,
                 kept,
@@ -140,7 +142,7 @@ class ThresholdRebalance:
     def _participating_nodes(
         self, snapshot: Snapshot
     ) -> tuple[dict[NodeId, NodePoints], tuple[NodeId, ...]]:
-        """Return the nodes that take part, and who of them was not measured."""
+        """Return the participating nodes, and those with missing metrics."""
         excluded = frozenset(self.excluded_labels)
         nodes = [
             node
@@ -148,9 +150,7 @@ class ThresholdRebalance:
             if node.online and not node.labels & excluded
         ]
         points, missing = node_points(nodes, self.cpu_metric)
-        if (
-            self.load_model is LoadModel.DYNAMIC
-        ):  # what guests use is weighed against that
+        if self.load_model is LoadModel.DYNAMIC:  # requires the usage of the node
             unmeasured = {node.id for node in nodes if node.usage.resources is None}
             missing = tuple(sorted(unmeasured.union(missing)))
         return points, missing
@@ -168,9 +168,8 @@ class ThresholdRebalance:
             include_unlimited=self.compatibility.is_incus,
         )
         state = AssignmentState(snapshot, self.limits, mobility_filter)
-        run = RebalanceRun(
-            state, ranking, self._run_settings, self._cooldown_reasons(snapshot, kept)
-        )
+        in_cooldown = self._cooldown_reasons(snapshot, kept)
+        run = RebalanceRun(state, ranking, self._run_settings, in_cooldown)
         sequenced = sequence_in_order(run.moves, snapshot, state.rules, self.limits)
         after = (
             self._load_metrics(snapshot.apply(*sequenced.actions))
@@ -185,12 +184,13 @@ class ThresholdRebalance:
             before,
             after,
             (*planning_notes(state), *run.skipped_notes, *sequenced.notes),
+            {**in_cooldown, **state.move_groups.skipped},
         )
 
     def _load_metrics(self, snapshot: Snapshot) -> dict[str, float]:
-        """Return the measures of the hosts that are furthest apart.
+        """Return the metrics of the nodes with the largest difference.
 
-        Nothing where something was not measured.
+        The result is empty if a metric is missing.
         """
         nodes, missing = self._participating_nodes(snapshot)
         ranking = NodeRanking(snapshot, nodes, self.compatibility)
@@ -207,11 +207,12 @@ class ThresholdRebalance:
     def _valid_memory(
         self, memory: RebalanceMemory, snapshot: Snapshot
     ) -> RebalanceMemory:
-        """Return what of *memory* still counts.
+        """Return the entries of *memory* that are still valid.
 
-        A guest that is not where it was to go was not moved, or went on by itself. One
-        that is not seen is where it was if that node does not answer. A time in the
-        future is taken to be now.
+        An entry is dropped if the guest is not on the target: it was not migrated
+        there, or has migrated since. A guest that is not in the snapshot is assumed to
+        be on its target if that node is unreachable. Times in the future are set to
+        now.
         """
         now = snapshot.taken_at
         return {
@@ -223,10 +224,10 @@ class ThresholdRebalance:
 
     def _cooldown_reasons(
         self, snapshot: Snapshot, kept: RebalanceMemory
-    ) -> dict[GuestId, str]:
-        """Return why each guest that was moved too lately is left alone.
+    ) -> dict[GuestId, SkippedGuest]:
+        """Return why guests in cooldown are skipped.
 
-        Incus knows of the moves of its own rebalancing only.
+        Incus considers only the migrations of its own rebalancing.
         """
         known = set(kept)
         if not self.compatibility.is_incus:
@@ -236,8 +237,10 @@ class ThresholdRebalance:
                 if guest.migrated_at is not None
                 and self._is_cooling_down(guest.migrated_at, snapshot)
             }
-        detail = f"it was moved less than {self.cooldown:g} s ago"
-        return {GuestId(name): detail for name in sorted(known)}
+        detail = f"migrated less than {self.cooldown:g} s ago"
+        reason = SkippedGuest(SkipReason.COOLDOWN, detail)
+        names = (GuestId(name) for name in sorted(known))
+        return {name: reason for name in names if name in snapshot.guests}
 
     def _is_cooling_down(self, migrated_at: datetime, snapshot: Snapshot) -> bool:
         # A time in the future is treated as now.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.arrays import AssignmentState
+from opendrs.arrays import AssignmentState, SkippedGuest
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import (
     GIB,
@@ -25,21 +25,21 @@ from opendrs.policies.load_metrics import describe_infeasible_nodes
 from opendrs.policies.threshold_rebalance.compatibility import IncusVersion
 from opendrs.policies.threshold_rebalance.node_ranking import LoadGap, NodeRanking
 
-MAX_INFEASIBLE_NODES = 3  # less busy hosts that are named with what closes them
-MAX_SKIPPED_GROUPS = 5  # guests of the busiest host of which it is told why they stay
+MAX_INFEASIBLE_NODES = 3  # infeasible nodes in one explanation
+MAX_SKIPPED_GROUPS = 5  # notes about groups that stay on the most loaded node
 GuestNeeds = tuple[float, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What a run keeps to; as the settings of the policy have it.
+    """Settings of a run; taken from the settings of the policy.
 
     Attributes:
-        compatibility: Whose arithmetic and habits.
-        load_model: What a guest counts for.
-        threshold: From how far apart hosts are evened.
-        min_load: Points from which a host is busy at all.
-        max_migrations: Units that are moved at most.
+        compatibility: Version whose arithmetic and selection are used.
+        load_model: Demand of a guest: its limits, or measured use.
+        threshold: Difference above which nodes are balanced.
+        min_load: Fraction of its resources from which a node counts as loaded.
+        max_migrations: Most groups that migrate.
     """
 
     compatibility: IncusVersion
@@ -49,13 +49,13 @@ class RunSettings:
     max_migrations: int
 
     def balanced_detail(self, gap: LoadGap) -> str | None:
-        """Return why nothing (more) need be done about *gap*, or None."""
+        """Return why no (further) move is necessary for *gap*, or None."""
         if gap.highest == 0:
-            return "nobody is busy"
+            return "no node is loaded"
         if gap.highest < 100 * self.min_load:
             return (
-                f"the busiest, {gap.busiest}, has {gap.highest} points, below the "
-                f"floor {100 * self.min_load:g}"
+                f"most loaded node {gap.busiest} has {gap.highest} points, below "
+                f"the minimum load {100 * self.min_load:g}"
             )
         if gap.difference < self.threshold:
             return f"{gap}, less than the threshold {self.threshold:.0%}"
@@ -64,11 +64,11 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class SkippedGroup:
-    """A unit that stays on the busiest host, and why.
+    """Move group that stays on the most loaded node.
 
     Attributes:
-        group: Its index on the board.
-        detail: The reason; None when no less busy host is open to it.
+        group: Index of the group.
+        detail: Reason; None if no less loaded node is feasible.
     """
 
     group: int
@@ -77,12 +77,12 @@ class SkippedGroup:
 
 @dataclass(frozen=True, slots=True)
 class FeasibleGroup:
-    """A unit that may go, and what becomes of its target.
+    """Move group with a feasible target.
 
     Attributes:
-        group: Its index on the board.
-        target: The host that receives it.
-        expected: Points of the target with it.
+        group: Index of the group.
+        target: Target node.
+        expected: Points of the target with the group.
         goal: Points below which the target must stay.
     """
 
@@ -93,13 +93,19 @@ class FeasibleGroup:
 
 
 class RebalanceRun:
-    """One run, on a board of its own.
+    """Rebalancing run.
 
     Args:
-        state: The cluster, on which the moves are made.
-        ranking: The hosts of it that take part.
-        settings: What it keeps to.
-        cooldown_reasons: Why guests that could move are left alone all the same.
+        state: The cluster, to which the moves are applied.
+        ranking: Participating nodes.
+        settings: Settings of the run.
+        cooldown_reasons: Why movable guests are skipped.
+
+    Attributes:
+        moves: Moves, in order.
+        reason: Reason for the end of the run.
+        details: Details of the end, one per architecture.
+        skipped_notes: Notes about groups that stay.
     """
 
     def __init__(
@@ -107,7 +113,7 @@ class RebalanceRun:
         state: AssignmentState,
         ranking: NodeRanking,
         settings: RunSettings,
-        cooldown_reasons: Mapping[GuestId, str],
+        cooldown_reasons: Mapping[GuestId, SkippedGuest],
     ) -> None:
         self._state, self._ranking, self._settings = state, ranking, settings
         self._index = {name: index for index, name in enumerate(state.nodes)}
@@ -121,7 +127,7 @@ class RebalanceRun:
             self._rebalance(comparable)
 
     def _rebalance(self, comparable: Sequence[NodeId]) -> None:
-        """Move guests within *comparable*, until that is enough or no more may go."""
+        """Move guests within *comparable* until no move is necessary or possible."""
         while True:
             gap = self._ranking.gap(comparable)
             balanced = self._settings.balanced_detail(gap)
@@ -131,14 +137,15 @@ class RebalanceRun:
             if len(self.moves) >= self._settings.max_migrations:
                 self._end(
                     DecisionReason.MIGRATION_LIMIT_REACHED,
-                    f"{gap}; the batch is used up",
+                    f"{gap}; the limit of {self._settings.max_migrations} migrations "
+                    "is reached",
                 )
                 return
             targets = self._ranking.targets(comparable, gap)
             skipped = self._move_first_feasible(gap, targets)
             if skipped is not None:
                 names = format_list(targets, separator=" or ")
-                detail = f"{gap}; no guest may move to {names}"
+                detail = f"{gap}; no feasible move to {names}"
                 self._end(DecisionReason.NO_CANDIDATE, detail)
                 self.skipped_notes += self._describe_skipped(gap, comparable, skipped)
                 return
@@ -150,7 +157,7 @@ class RebalanceRun:
     def _move_first_feasible(
         self, gap: LoadGap, targets: Sequence[NodeId]
     ) -> list[SkippedGroup] | None:
-        """Move the first unit that may go; return why all stay if none may."""
+        """Move the first feasible group, or return why all groups stay."""
         groups = self._groups[gap.busiest]
         skipped: list[SkippedGroup] = []
         for group in tuple(groups):
@@ -159,7 +166,7 @@ class RebalanceRun:
                 isinstance(result, FeasibleGroup)
                 or self._settings.compatibility.is_incus
             ):
-                groups.remove(group)  # Incus looks at each once
+                groups.remove(group)  # Incus considers each guest once
             if isinstance(result, FeasibleGroup):
                 self._move(result, gap, targets)
                 return None
@@ -169,12 +176,12 @@ class RebalanceRun:
     def _evaluate(
         self, group: int, gap: LoadGap, targets: Sequence[NodeId]
     ) -> SkippedGroup | FeasibleGroup:
-        """Return whether *group* fits on the least busy host that is open to it."""
+        """Return whether *group* can move to the least loaded feasible node."""
         for guest in self._state.members(group):
             if guest.id in self._cooldown_reasons:
-                return SkippedGroup(group, self._cooldown_reasons[guest.id])
+                return SkippedGroup(group, self._cooldown_reasons[guest.id].detail)
             if guest.kind is not GuestKind.VM:
-                return SkippedGroup(group, "only virtual machines are moved")
+                return SkippedGroup(group, "only virtual machines are migrated")
         feasible = self._state.feasible_mask(group)
         target = next((n for n in targets if feasible[self._index[n]]), None)
         if target is None:
@@ -185,9 +192,10 @@ class RebalanceRun:
         expected = ranking.expected_points(target, *_sum(self._needs(group)))
         if current >= goal or expected >= goal:
             detail = (
-                f"{target} would go from {current} to {expected} points, and not stay"
+                f"{target} would change from {current} to {expected} points, not "
+                f"below the goal {goal}"
             )
-            return SkippedGroup(group, f"{detail} below the goal {goal}")
+            return SkippedGroup(group, detail)
         return FeasibleGroup(group, target, expected, goal)
 
     def _move(
@@ -204,24 +212,24 @@ class RebalanceRun:
     def _explain(
         self, feasible: FeasibleGroup, gap: LoadGap, targets: Sequence[NodeId]
     ) -> str:
-        """Return why this unit, why there, and why not to who is less busy."""
+        """Return why this group moves to this target and not to a less loaded one."""
         members, target = self._state.members(feasible.group), feasible.target
         cpu, memory = _sum(self._needs(feasible.group))
-        brought = f"{cpu:.2f} cores and {memory / GIB:.2f} GiB to {target}"
+        amount = f"{cpu:.2f} cores and {memory / GIB:.2f} GiB to {target}"
         change = f"{self._ranking.points(target)} → {feasible.expected} points"
         sentences = [
-            f"{gap}; brings {brought} ({change}, below the goal {feasible.goal})"
+            f"{gap}; moves {amount} ({change}, below the goal {feasible.goal})"
         ]
         if len(members) > 1:
             names = format_list([guest.id for guest in members], separator=" and ")
-            sentences.append(f"{names} must stay together and move as one")
+            sentences.append(f"{names} migrate as one because of affinity")
         infeasible = (
             (f"{name} ({self._ranking.points(name)})", detail)
             for name in targets[: targets.index(target)][:MAX_INFEASIBLE_NODES]
             if (detail := self._rejection(feasible.group, name)) is not None
         )
         return "; ".join(
-            [*sentences, *describe_infeasible_nodes(infeasible, "is less busy")]
+            [*sentences, *describe_infeasible_nodes(infeasible, "less loaded")]
         )
 
     def _rejection(self, group: int, node: NodeId) -> str | None:
@@ -236,7 +244,7 @@ class RebalanceRun:
         comparable: Sequence[NodeId],
         skipped: Sequence[SkippedGroup],
     ) -> list[str]:
-        """Return why the first few units stay on the busiest host."""
+        """Return why the first few groups stay on the most loaded node."""
         targets = self._ranking.targets(comparable, gap)
         lines = []
         for skipped_group in skipped[:MAX_SKIPPED_GROUPS]:
@@ -260,14 +268,14 @@ class RebalanceRun:
             if (omitted := len(targets) - MAX_INFEASIBLE_NODES) > 0
             else []
         )
-        return "; ".join(["nowhere to go", *details, *more])
+        return "; ".join(["no feasible node", *details, *more])
 
 
 def needs_of(guest: Guest, settings: RunSettings) -> GuestNeeds:
-    """Return the cores and bytes that *guest* is taken to need on its target.
+    """Return the cores and bytes that *guest* requires on its target.
 
-    A limit that is exceeded counts as what is used. Incus takes a guest without
-    limit to need one core and 1 GiB.
+    If it uses more than its limit, its use counts. Incus assumes one core and 1 GiB for
+    a guest without limit.
     """
     known = demand(guest, settings.load_model) or NO_RESOURCES
     if settings.compatibility.is_incus:
@@ -281,7 +289,7 @@ def _sum(parts: Sequence[GuestNeeds]) -> GuestNeeds:
 
 
 def _groups_by_node(state: AssignmentState) -> dict[NodeId, list[int]]:
-    """Return the units of each node, in order of name."""
+    """Return the indices of the groups of each node, in order of name."""
     result: dict[NodeId, list[int]] = {name: [] for name in state.nodes}
     for group, node in enumerate(np.asarray(state.arrays.node_of).tolist()):
         result[state.nodes[node]].append(group)

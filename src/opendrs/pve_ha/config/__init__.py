@@ -1,4 +1,4 @@
-"""Proxmox VE's datacenter.cfg, resources.cfg and rules.cfg: read, checked, written."""
+"""Readers and writers of datacenter.cfg, resources.cfg and rules.cfg of Proxmox VE."""
 
 from opendrs.pve_ha.config.datacenter import ShareUnit as ShareUnit
 from opendrs.pve_ha.config.datacenter import (

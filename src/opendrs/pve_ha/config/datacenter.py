@@ -1,4 +1,4 @@
-"""The HA settings of Proxmox VE's datacenter.cfg, read from property strings."""
+"""Reader and writer of the HA settings in datacenter.cfg of Proxmox VE."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ValueT = TypeVar("ValueT")
 
 
 class PropertyString:
-    """A property string that is read bit by bit.
+    """Reader of the options of one property string.
 
     Args:
         text: Such as ``ha=static,ha-rebalance-on-start=1``.
-        location: Where it stands, for complaints.
-        whole: How much of a share makes up the whole: 1, or 100 for percent.
+        location: Location of the string, for error messages.
+        whole: Value that stands for the fraction 1: 1, or 100 for percent.
     """
 
     def __init__(self, text: str, location: str, whole: int = 1) -> None:
@@ -41,7 +41,7 @@ class PropertyString:
             self._add(entry)
 
     def choice(self, name: str, default: str, known: Collection[str]) -> str:
-        """Return the option *name*, or *default*; one of the *known* words."""
+        """Return the option *name*, one of the *known* words, or *default*."""
         value = self._read(name)
         if value is None:
             return default
@@ -56,7 +56,7 @@ class PropertyString:
         return self._reject(name, value, default) if known is None else known
 
     def number(self, name: str, default: float) -> float:
-        """Return the option *name*, which is 0 or more, or *default*."""
+        """Return the option *name*, which is at least 0, or *default*."""
         return self._read_number(name, default, 1)
 
     def fraction(self, name: str, default: float) -> float:
@@ -64,7 +64,7 @@ class PropertyString:
         return self._read_number(name, default, self._whole)
 
     def diagnostics(self) -> Iterator[str]:
-        """Yield what is wrong; what nobody asked for is, too."""
+        """Yield an error for each invalid option and each option that was not read."""
         for error in self._errors:
             yield f"{self._location}: {error}"
         for name in self._values:
@@ -107,10 +107,10 @@ DEFAULTS = DatacenterSettings()
 
 
 class ShareUnit(IntEnum):
-    """What a share of the whole is written in: how many make up the whole.
+    """Unit of the threshold and the margin of rebalancing.
 
-    Proxmox VE writes the threshold and the margin of rebalancing in percent
-    since pve-cluster 9.1.5, and as fractions before.
+    Proxmox VE writes both in percent since pve-cluster 9.1.5 and as fractions before.
+    The value is the number that stands for the fraction 1.
     """
 
     FRACTION = 1
@@ -118,10 +118,10 @@ class ShareUnit(IntEnum):
 
 
 class Options(Protocol):
-    """Options by their names, each of which may be missing."""
+    """Options by name, each of which may be missing."""
 
     def choice(self, name: str, default: str, known: Collection[str]) -> str:
-        """Return the option *name*, or *default*; one of the *known* words."""
+        """Return the option *name*, one of the *known* words, or *default*."""
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return the option *name*, or *default*."""
@@ -135,14 +135,14 @@ class Options(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DatacenterFile:
-    """The HA settings of a file, and what was passed over in them."""
+    """The HA settings of a file, and warnings about skipped content."""
 
     settings: DatacenterSettings
     warnings: tuple[str, ...] = ()
 
 
 def datacenter_from_options(ha: Options, crs: Options) -> DatacenterSettings:
-    """Return the settings that the options *ha* and *crs* say."""
+    """Return the settings defined by the options *ha* and *crs*."""
     defaults = DEFAULTS.scheduling
     return DatacenterSettings(
         CrsSettings(
@@ -163,11 +163,11 @@ def datacenter_from_options(ha: Options, crs: Options) -> DatacenterSettings:
 
 
 def read_datacenter(text: str, unit: ShareUnit = ShareUnit.PERCENT) -> DatacenterFile:
-    """Return the HA settings of *text*; what cannot be understood is left out.
+    """Return the HA settings of *text*. Invalid content is skipped with a warning.
 
     Args:
-        text: The file; what it says of other matters is not looked at.
-        unit: What threshold and margin are written in.
+        text: The file. Its other settings are ignored.
+        unit: Unit of threshold and margin.
     """
     options_of = {HA: PropertyString("", HA), CRS: PropertyString("", CRS)}
     warnings = []
@@ -188,15 +188,15 @@ def read_datacenter(text: str, unit: ShareUnit = ShareUnit.PERCENT) -> Datacente
 def format_datacenter(
     settings: DatacenterSettings, text: str = "", unit: ShareUnit = ShareUnit.PERCENT
 ) -> str:
-    """Return *text* with *settings* in it; all else in it stays as it is.
+    """Return *text* with *settings*; all other content is unchanged.
 
     Args:
-        settings: What is to be said of HA; nothing is said of what is usual.
-        text: The file as it is.
-        unit: What threshold and margin are written in.
+        settings: HA settings. Defaults are not written.
+        text: The current file.
+        unit: Unit of threshold and margin.
 
     Raises:
-        ConfigurationError: A setting is none that could be read again.
+        ConfigurationError: A setting is invalid and could not be read again.
     """
     _validate(settings)
     kept = [line for line in text.splitlines() if not _is_ha_line(line)]
@@ -224,7 +224,7 @@ def _validate(settings: DatacenterSettings) -> None:
         ("ha: shutdown_policy", settings.shutdown_policy, POLICIES),
     )
     errors = [
-        f"{name} must be one of {', '.join(known)}, not '{word}'"
+        f"{name}: expected one of {', '.join(known)}, got '{word}'"
         for name, word, known in words
         if word not in known
     ]
@@ -246,7 +246,8 @@ def _crs_options(settings: DatacenterSettings, unit: ShareUnit) -> Iterator[str]
     if scheduling.auto_rebalance:
         yield "ha-auto-rebalance=1"
     if scheduling.threshold != defaults.threshold:
-        yield f"ha-auto-rebalance-threshold={_format_number(scheduling.threshold, unit)}"
+        threshold = _format_number(scheduling.threshold, unit)
+        yield f"ha-auto-rebalance-threshold={threshold}"
     if scheduling.method != defaults.method:
         yield f"ha-auto-rebalance-method={scheduling.method}"
     if scheduling.hold != defaults.hold:
@@ -256,6 +257,6 @@ def _crs_options(settings: DatacenterSettings, unit: ShareUnit) -> Iterator[str]
 
 
 def _format_number(value: float, unit: ShareUnit = ShareUnit.FRACTION) -> str:
-    """Return *value* in decimal digits, all of them."""
+    """Return *value* as a decimal number with all digits."""
     digits = f"{Decimal(repr(value)) * unit:f}"
     return digits.rstrip("0").rstrip(".") if "." in digits else digits

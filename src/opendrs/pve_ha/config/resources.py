@@ -1,4 +1,4 @@
-"""The services that Proxmox VE's resources.cfg hands to the HA manager."""
+"""Reader and writer of resources.cfg, the services of the HA manager."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opendrs.pve_ha.config.section_config import (
 from opendrs.pve_ha.states import CONTAINER, VIRTUAL_MACHINE, RequestedState, ServiceId
 from opendrs.pve_ha.status_files import ServiceConfig
 
-NUMBER = re.compile(r"[1-9]\d{2,8}", re.ASCII)  # what Proxmox VE numbers guests by
+NUMBER = re.compile(r"[1-9]\d{2,8}", re.ASCII)  # guest number (VMID) of Proxmox VE
 GUEST_SECTION = SectionType(
     {
         "state": PropertyKind.STATE,
@@ -35,20 +35,20 @@ GUEST_SECTION = SectionType(
 TYPES: Mapping[str, SectionType] = MappingProxyType(
     {VIRTUAL_MACHINE: GUEST_SECTION, CONTAINER: GUEST_SECTION}
 )
-ENABLED = "enabled"  # what was said before there was started
+ENABLED = "enabled"  # deprecated synonym of started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceConfig:
-    """What resources.cfg says of a service; it does not say where that is.
+    """Settings of a service in resources.cfg, which does not contain its node.
 
     Attributes:
-        state: What is wanted of it.
-        group: Its group, in a cluster that has no rules yet.
-        failback: Whether it goes to a better node once there is one.
-        max_restart: How often an agent tries to start it again.
-        max_relocate: How many other nodes are tried when it does not start.
-        comment: The operator's words.
+        state: Requested state.
+        group: Its group, in a cluster without rules.
+        failback: The service returns to a preferred node once one is available.
+        max_restart: Retries of a failed start on the same node.
+        max_relocate: Other nodes that are tried after failed starts.
+        comment: Comment of the operator.
     """
 
     state: RequestedState = RequestedState.STARTED
@@ -59,7 +59,7 @@ class ResourceConfig:
     comment: str | None = None
 
     def to_service_config(self, node: NodeId, lock: str | None = None) -> ServiceConfig:
-        """Return it as the HA manager sees it on *node*, locked for *lock*."""
+        """Return the configuration of the service on *node* with the lock *lock*."""
         return ServiceConfig(
             node=node,
             state=self.state,
@@ -76,16 +76,16 @@ DEFAULTS = ResourceConfig()
 
 @dataclass(frozen=True, slots=True)
 class ResourceFile:
-    """The services of a file, in order, and what was passed over in it."""
+    """The services of a file, in order, and warnings about skipped content."""
 
     resources: Mapping[ServiceId, ResourceConfig] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
 def read_resources(text: str) -> ResourceFile:
-    """Return the services of *text*; what cannot be understood is left out.
+    """Return the services of *text*. Invalid content is skipped with a warning.
 
-    Of a service that stands twice the later section counts.
+    If a service occurs twice, the later section counts.
     """
     file = read_sections(text, TYPES)
     resources = {
@@ -118,7 +118,7 @@ def _resource(properties: Mapping[str, str]) -> ResourceConfig:
 
 
 def _properties(resource: ResourceConfig) -> Iterator[str]:
-    """Yield what differs from the usual, and always the state."""
+    """Yield the properties that differ from their defaults, and the state."""
     if resource.comment:
         yield f"comment {escape_comment(resource.comment)}"
     if not resource.failback:

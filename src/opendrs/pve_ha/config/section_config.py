@@ -1,4 +1,4 @@
-"""Proxmox VE's section files: headers, and properties below them."""
+"""The section format of the configuration files of Proxmox VE."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLAIN = frozenset(chr(code) for code in range(0x20, 0x7F)) - {":", "%"}
 
 
 class PropertyKind(Enum):
-    """What a property holds."""
+    """Type of the value of a property."""
 
     TEXT = auto()
     FLAG = auto()
@@ -34,12 +34,12 @@ class PropertyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SectionType:
-    """What the sections of a type hold.
+    """Definition of a type of section.
 
     Attributes:
-        properties: The properties they may have.
-        mandatory: Those they must have.
-        names: What they may be called.
+        properties: Allowed properties.
+        mandatory: Required properties.
+        names: Pattern of the names of sections.
     """
 
     properties: Mapping[str, PropertyKind]
@@ -54,8 +54,7 @@ class Section:
     Attributes:
         kind: Its type.
         name: Its name.
-        properties: What it says; None when something is missing that it must
-            say.
+        properties: Its properties; None if a required property is missing.
     """
 
     kind: str
@@ -65,25 +64,25 @@ class Section:
 
 @dataclass(slots=True)
 class SectionFile:
-    """The sections of a file, in order, and what was passed over in it."""
+    """The sections of a file, in order, and warnings about skipped content."""
 
     sections: list[Section] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
 def split_list(value: str) -> list[str]:
-    """Return the entries of a list, which commas, semicolons and blanks part."""
+    """Return the entries of a list separated by commas, semicolons or spaces."""
     return [entry for entry in SEPARATORS.split(value) if entry]
 
 
 def format_section(kind: str, name: str, properties: Iterable[str]) -> str:
-    """Return a section as text, with the empty line that ends it."""
+    """Return a section as text, including the empty line after it."""
     lines = "".join(f"\t{line}\n" for line in properties)
     return f"{kind}: {name}\n{lines}\n"
 
 
 def escape_comment(comment: str) -> str:
-    """Return *comment* as it is written: on one line, in ASCII."""
+    """Return *comment* in the form of the file: one line of ASCII."""
     return "".join(
         letter
         if letter in PLAIN
@@ -93,7 +92,7 @@ def escape_comment(comment: str) -> str:
 
 
 def read_sections(text: str, types: Mapping[str, SectionType]) -> SectionFile:
-    """Return the sections of *text*; what is wrong is passed over with a warning."""
+    """Return the sections of *text*. Invalid content is skipped with a warning."""
     result = SectionFile()
     lines = _numbered(text)
     for number, line in lines:
@@ -106,7 +105,7 @@ def read_sections(text: str, types: Mapping[str, SectionType]) -> SectionFile:
         kind, name = header[1].lower(), header[2]
         body = _body(lines)
         if kind not in types or not types[kind].names.fullmatch(name):
-            result.warnings.append(f"line {number}: no section may be {kind}: {name}")
+            result.warnings.append(f"line {number}: invalid section {kind}: {name}")
             continue
         properties = _properties(body, types[kind], result.warnings)
         result.sections.append(Section(kind, name, properties))
@@ -120,7 +119,7 @@ def _numbered(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _body(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the lines up to the next one that is empty or a mere 0."""
+    """Return the lines up to the next line that is empty or only 0."""
     body = []
     for number, line in lines:
         if line in ("", "0"):
@@ -147,7 +146,7 @@ def _properties(
 def _add_property(
     line: str, section: SectionType, properties: dict[str, str]
 ) -> str | None:
-    """Add the property of *line* to *properties*, or return what is wrong."""
+    """Add the property of *line* to *properties*, or return an error."""
     match = PROPERTY.fullmatch(line)
     if match is None:
         return f"ignored: {line.strip()}"
@@ -188,12 +187,12 @@ _IS_VALID: Mapping[PropertyKind, Callable[[str], bool]] = MappingProxyType(
 
 
 def parse_flag(properties: Mapping[str, str], key: str) -> bool | None:
-    """Return what *properties* say of *key*, None if nothing."""
+    """Return the flag *key* of *properties*; None if it is missing."""
     return properties[key] == "1" if key in properties else None
 
 
 def parse_comment(properties: Mapping[str, str]) -> str | None:
-    """Return the comment among *properties*, as it was before it was escaped."""
+    """Return the comment among *properties*, without escapes."""
     if "comment" not in properties:
         return None
     encoded = properties["comment"].encode()

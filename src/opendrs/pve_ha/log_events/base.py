@@ -1,32 +1,18 @@
-"""The base of all log events, and the form of a log line."""
+"""The base class of log events, and the level and template of a log line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-
-
-@dataclass(frozen=True, slots=True)
-class LogEvent:
-    """Something that happened, for the log and for whoever counts."""
-
-    @property
-    def name(self) -> str:
-        """Return what kind of event it is, in words joined by hyphens."""
-        return re.sub(r"(?<!^)(?=[A-Z])", "-", type(self).__name__).lower()
-
-    def details(self) -> dict[str, object]:
-        """Return the values of its fields by their names."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+from typing import ClassVar, Self
 
 
 class LogLevel(StrEnum):
-    """How important a line is, as the log of Proxmox VE shows it.
+    """Level of a log line, in the spelling of Proxmox VE.
 
-    Processes cut the word to four letters; the hardware does not. CORRUPTED is
-    what a slip in one message of Proxmox VE makes of *info*.
+    Processes shorten the word to four letters; the hardware does not. CORRUPTED is the
+    level *info* of one message that Proxmox VE formats incorrectly.
     """
 
     INFO = "info"
@@ -39,7 +25,7 @@ class LogLevel(StrEnum):
 
     @property
     def full_name(self) -> str:
-        """Return the whole word, for records and programs."""
+        """Return the whole word, for JSON."""
         return _FULL_NAMES.get(self, self.value)
 
 
@@ -54,50 +40,77 @@ _FULL_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """How an event reads.
+    """Level and template of the log line of an event class.
 
     Attributes:
-        level: Its importance.
-        template: Its words, with the fields of the event as ``{0.field}``.
+        level: Its level.
+        template: Message with the fields of the event as ``{0.field}``.
     """
 
     level: LogLevel
     template: str
 
+    @classmethod
+    def info(cls, template: str) -> Self:
+        """Return a line of level info."""
+        return cls(LogLevel.INFO, template)
 
-LogLines = Mapping[type[LogEvent], LogLine]
+    @classmethod
+    def notice(cls, template: str) -> Self:
+        """Return a line of level notice."""
+        return cls(LogLevel.NOTICE, template)
+
+    @classmethod
+    def warning(cls, template: str) -> Self:
+        """Return a line of level warning."""
+        return cls(LogLevel.WARNING, template)
+
+    @classmethod
+    def error(cls, template: str) -> Self:
+        """Return a line of level error."""
+        return cls(LogLevel.ERROR, template)
+
+    @classmethod
+    def mail(cls, template: str) -> Self:
+        """Return a line about a mail to the operator."""
+        return cls(LogLevel.MAIL, template)
+
+    @classmethod
+    def hardware_warning(cls, template: str) -> Self:
+        """Return a warning of the hardware rather than of a process."""
+        return cls(LogLevel.HARDWARE_WARNING, template)
+
+    @classmethod
+    def corrupted(cls, template: str) -> Self:
+        """Return a line whose level Proxmox VE formats incorrectly."""
+        return cls(LogLevel.CORRUPTED, template)
 
 
-def info(template: str) -> LogLine:
-    """Return a line that tells how things go."""
-    return LogLine(LogLevel.INFO, template)
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """An event in the log of the HA manager.
 
+    Attributes:
+        log_line: Level and template; defined by each class of events.
+    """
 
-def notice(template: str) -> LogLine:
-    """Return a line that is worth a look."""
-    return LogLine(LogLevel.NOTICE, template)
+    log_line: ClassVar[LogLine]
 
+    @property
+    def name(self) -> str:
+        """Return the name of the class in lower case, with hyphens."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "-", type(self).__name__).lower()
 
-def warning(template: str) -> LogLine:
-    """Return a line about something that may go wrong."""
-    return LogLine(LogLevel.WARNING, template)
+    @property
+    def level(self) -> LogLevel:
+        """Return the level of the log line."""
+        return self.log_line.level
 
+    @property
+    def message(self) -> str:
+        """Return the message of Proxmox VE."""
+        return self.log_line.template.format(self)
 
-def error(template: str) -> LogLine:
-    """Return a line about something that went wrong."""
-    return LogLine(LogLevel.ERROR, template)
-
-
-def mail(template: str) -> LogLine:
-    """Return a line about a mail to the operator."""
-    return LogLine(LogLevel.MAIL, template)
-
-
-def hardware_warning(template: str) -> LogLine:
-    """Return a warning that the hardware gives, not a process."""
-    return LogLine(LogLevel.HARDWARE_WARNING, template)
-
-
-def corrupted(template: str) -> LogLine:
-    """Return the line whose level Proxmox VE spoils."""
-    return LogLine(LogLevel.CORRUPTED, template)
+    def details(self) -> dict[str, object]:
+        """Return the fields and their values."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -5,55 +5,65 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opendrs.model import NodeId
-from opendrs.pve_ha.log_events.base import (
-    LogEvent,
-    LogLines,
-    error,
-    info,
-    notice,
-    warning,
-)
+from opendrs.pve_ha.log_events.base import LogEvent, LogLine
 from opendrs.pve_ha.states import PveNodeState, ServiceCommand, ServiceId, ServiceState
 
 
 @dataclass(frozen=True, slots=True)
 class CrmCommandReceived(LogEvent):
-    """A request was understood."""
+    """A command was accepted."""
+
+    log_line = LogLine.info("got crm command: {0.line}")
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class CrmCommandUnknown(LogEvent):
-    """A request has no meaning."""
+    """A command is unknown."""
+
+    log_line = LogLine.error("unable to parse crm command: {0.line}")
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class NoSuchService(LogEvent):
-    """A request names a service that is not managed."""
+    """A command names a service that is not managed."""
+
+    log_line = LogLine.error("crm command error - no such service: {0.line}")
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class NodeNotOnline(LogEvent):
-    """A request names a node that is not online."""
+    """A command names a node that is not online."""
+
+    log_line = LogLine.error("crm command error - node not online: {0.line}")
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class CrmCommandRedundant(LogEvent):
-    """A service is where the request would have it."""
+    """The service of a command already is on the target."""
+
+    log_line = LogLine.info(
+        "ignore crm command - service already on target node: {0.line}"
+    )
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinityConflict(LogEvent):
-    """A motion would bring services together that must be apart."""
+    """The target of a motion holds a service with negative affinity."""
+
+    log_line = LogLine.error(
+        "crm command '{0.line}' error - service '{0.other}' on node '{0.target}' "
+        "in negative affinity with service '{0.service}'"
+    )
 
     line: str
     other: ServiceId
@@ -63,7 +73,13 @@ class AntiAffinityConflict(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class AffinityMoveQueued(LogEvent):
-    """A service follows one it must be together with."""
+    """A motion was queued for a service with positive affinity."""
+
+    log_line = LogLine.info(
+        "crm command '{0.line}' - {0.command} service '{0.other}' to node "
+        "'{0.target}' (service '{0.other}' in positive affinity with service "
+        "'{0.service}')"
+    )
 
     line: str
     command: ServiceCommand
@@ -74,21 +90,33 @@ class AffinityMoveQueued(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRejected(LogEvent):
-    """No maintenance can begin while disarmed."""
+    """Maintenance was rejected because the HA stack is disarmed."""
+
+    log_line = LogLine.warning(
+        "ignoring maintenance command for node {0.node} - HA stack is disarmed"
+    )
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRedundant(LogEvent):
-    """The node is in maintenance."""
+    """The node already is in maintenance."""
+
+    log_line = LogLine.info(
+        "ignoring crm command - node {0.node} is already in maintenance state"
+    )
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceNotActive(LogEvent):
-    """The end of a maintenance was asked for that is none."""
+    """The end of maintenance was requested for a node that is not in maintenance."""
+
+    log_line = LogLine.warning(
+        "clearing maintenance of node {0.node} requested, but it's in state {0.state}"
+    )
 
     node: NodeId
     state: PveNodeState
@@ -96,26 +124,39 @@ class MaintenanceNotActive(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DisarmRedundant(LogEvent):
-    """Disarming was asked for twice."""
+    """Disarming was requested again."""
+
+    log_line = LogLine.notice(
+        "ignoring disarm-ha command - already in disarm state ({0.state})"
+    )
 
     state: str
 
 
 @dataclass(frozen=True, slots=True)
 class TrackingSuspended(LogEvent):
-    """A service is on its own while disarmed."""
+    """A service is not tracked while the HA stack is disarmed."""
+
+    log_line = LogLine.info("disarm: suspending HA tracking for service '{0.service}'")
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ArmRedundant(LogEvent):
-    """Arming was asked for, and nothing is disarmed."""
+    """Arming was requested, but the HA stack is armed."""
+
+    log_line = LogLine.notice("ignoring arm-ha command - HA stack is not disarmed")
 
 
 @dataclass(frozen=True, slots=True)
 class MovedWhileDisarmed(LogEvent):
-    """A service is on another node than before."""
+    """A service changed its node while the HA stack was disarmed."""
+
+    log_line = LogLine.info(
+        "service '{0.service}': updating node '{0.old}' => '{0.new}' (changed "
+        "while disarmed)"
+    )
 
     service: ServiceId
     old: NodeId
@@ -124,14 +165,20 @@ class MovedWhileDisarmed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DisarmModeUnknown(LogEvent):
-    """The way to disarm has no meaning."""
+    """The disarm mode is unknown."""
+
+    log_line = LogLine.error("unknown disarm-mode '{0.mode}', ignoring")
 
     mode: str
 
 
 @dataclass(frozen=True, slots=True)
 class DisarmDeferred(LogEvent):
-    """A service must come to rest before all is disarmed."""
+    """Disarming waits for a service that is fenced or recovered."""
+
+    log_line = LogLine.warning(
+        "deferring disarm - service '{0.service}' is in '{0.state}' state"
+    )
 
     service: ServiceId
     state: ServiceState
@@ -139,7 +186,11 @@ class DisarmDeferred(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class DisarmDeferredByMove(LogEvent):
-    """A service must end its move before all is disarmed."""
+    """Disarming waits for the end of a motion."""
+
+    log_line = LogLine.info(
+        "deferring disarm - service '{0.service}' is in '{0.state}' state"
+    )
 
     service: ServiceId
     state: ServiceState
@@ -147,7 +198,9 @@ class DisarmDeferredByMove(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceFrozen(LogEvent):
-    """A service is left as it is while disarmed."""
+    """A service was frozen by disarming."""
+
+    log_line = LogLine.info("disarm: freezing service '{0.service}' (was '{0.state}')")
 
     service: ServiceId
     state: ServiceState
@@ -155,51 +208,6 @@ class ServiceFrozen(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ClusterDisarmed(LogEvent):
-    """Every agent has disarmed."""
+    """All LRMs are disarmed."""
 
-
-CRM_COMMAND_LINES: LogLines = {
-    CrmCommandReceived: info("got crm command: {0.line}"),
-    CrmCommandUnknown: error("unable to parse crm command: {0.line}"),
-    NoSuchService: error("crm command error - no such service: {0.line}"),
-    NodeNotOnline: error("crm command error - node not online: {0.line}"),
-    CrmCommandRedundant: info(
-        "ignore crm command - service already on target node: {0.line}"
-    ),
-    AntiAffinityConflict: error(
-        "crm command '{0.line}' error - service '{0.other}' on node '{0.target}' "
-        "in negative affinity with service '{0.service}'"
-    ),
-    AffinityMoveQueued: info(
-        "crm command '{0.line}' - {0.command} service '{0.other}' to node "
-        "'{0.target}' (service '{0.other}' in positive affinity with service "
-        "'{0.service}')"
-    ),
-    MaintenanceRejected: warning(
-        "ignoring maintenance command for node {0.node} - HA stack is disarmed"
-    ),
-    MaintenanceRedundant: info(
-        "ignoring crm command - node {0.node} is already in maintenance state"
-    ),
-    MaintenanceNotActive: warning(
-        "clearing maintenance of node {0.node} requested, but it's in state {0.state}"
-    ),
-    DisarmRedundant: notice(
-        "ignoring disarm-ha command - already in disarm state ({0.state})"
-    ),
-    TrackingSuspended: info("disarm: suspending HA tracking for service '{0.service}'"),
-    ArmRedundant: notice("ignoring arm-ha command - HA stack is not disarmed"),
-    MovedWhileDisarmed: info(
-        "service '{0.service}': updating node '{0.old}' => '{0.new}' (changed "
-        "while disarmed)"
-    ),
-    DisarmModeUnknown: error("unknown disarm-mode '{0.mode}', ignoring"),
-    DisarmDeferred: warning(
-        "deferring disarm - service '{0.service}' is in '{0.state}' state"
-    ),
-    DisarmDeferredByMove: info(
-        "deferring disarm - service '{0.service}' is in '{0.state}' state"
-    ),
-    ServiceFrozen: info("disarm: freezing service '{0.service}' (was '{0.state}')"),
-    ClusterDisarmed: info("all LRMs disarmed, HA stack is now fully disarmed"),
-}
+    log_line = LogLine.info("all LRMs disarmed, HA stack is now fully disarmed")

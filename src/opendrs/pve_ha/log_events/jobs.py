@@ -1,31 +1,40 @@
-"""Log events of services that start, stop and move."""
+"""Log events of jobs: services that start, stop and migrate."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from opendrs.model import NodeId
-from opendrs.pve_ha.log_events.base import LogEvent, LogLines, error, info, warning
+from opendrs.pve_ha.log_events.base import LogEvent, LogLine
 from opendrs.pve_ha.states import ServiceCommand, ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTypeUnknown(LogEvent):
-    """Nobody knows how to run such a service."""
+    """The type of a service is not supported."""
+
+    log_line = LogLine.error("service type '{0.kind}' not implemented")
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceNotConfigured(LogEvent):
-    """A job is about a service that does not exist."""
+    """The service of a job is not configured."""
+
+    log_line = LogLine.error("missing resource configuration for '{0.service}'")
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceNeedsIntervention(LogEvent):
-    """A service is in error, and stays there."""
+    """A service is in the error state."""
+
+    log_line = LogLine.error(
+        "service {0.service} is in an error state and needs manual intervention. "
+        "Look up 'ERROR RECOVERY' in the documentation."
+    )
 
     service: ServiceId
 
@@ -34,12 +43,16 @@ class ServiceNeedsIntervention(LogEvent):
 class ServiceOnOtherNode(LogEvent):
     """A service is on another node."""
 
+    log_line = LogLine.error("service '{0.service}' not on this node")
+
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStarting(LogEvent):
-    """A service starts."""
+    """A service is starting."""
+
+    log_line = LogLine.info("starting service {0.service}")
 
     service: ServiceId
 
@@ -48,26 +61,34 @@ class ServiceStarting(LogEvent):
 class ServiceStarted(LogEvent):
     """A service has started."""
 
+    log_line = LogLine.info("service status {0.service} started")
+
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStartFailed(LogEvent):
-    """A service has not started."""
+    """A service failed to start."""
+
+    log_line = LogLine.warning("unable to start service {0.service}")
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStopping(LogEvent):
-    """A service stops."""
+    """A service is stopping."""
+
+    log_line = LogLine.info("stopping service {0.service}")
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStoppingWithTimeout(LogEvent):
-    """A service stops within some time."""
+    """A service is stopping with a timeout, in seconds."""
+
+    log_line = LogLine.info("stopping service {0.service} (timeout={0.timeout})")
 
     service: ServiceId
     timeout: int
@@ -75,7 +96,9 @@ class ServiceStoppingWithTimeout(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceStoppingToRelocate(LogEvent):
-    """A service stops, to start elsewhere."""
+    """A service is stopping for a relocation."""
+
+    log_line = LogLine.info("stopping service {0.service} (relocate)")
 
     service: ServiceId
 
@@ -84,31 +107,47 @@ class ServiceStoppingToRelocate(LogEvent):
 class ServiceStopped(LogEvent):
     """A service has stopped."""
 
+    log_line = LogLine.info("service status {0.service} stopped")
+
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStillRunning(LogEvent):
-    """A service has not stopped."""
+    """A service failed to stop."""
+
+    log_line = LogLine.info("unable to stop service {0.service} (still running)")
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAlreadyRunning(LogEvent):
-    """A service that was to be placed at its start runs."""
+    """A service selected for placement at its start already runs."""
+
+    log_line = LogLine.info(
+        "ignoring rebalance-on-start for service {0.service} - already running"
+    )
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class LiveMigrationUnsupported(LogEvent):
-    """A running container cannot migrate."""
+    """A running container cannot migrate live."""
+
+    log_line = LogLine.warning(
+        "unable to live migrate running container, fallback to relocate"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceMoveStarted(LogEvent):
-    """A service moves."""
+    """A migration or relocation started."""
+
+    log_line = LogLine.info(
+        "service {0.service} - start {0.command} to node '{0.target}'"
+    )
 
     service: ServiceId
     command: ServiceCommand
@@ -117,7 +156,11 @@ class ServiceMoveStarted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceMoveFinished(LogEvent):
-    """A service has moved."""
+    """A migration or relocation succeeded."""
+
+    log_line = LogLine.info(
+        "service {0.service} - end {0.command} to node '{0.target}'"
+    )
 
     service: ServiceId
     command: ServiceCommand
@@ -126,14 +169,20 @@ class ServiceMoveFinished(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceMoveFailed(LogEvent):
-    """A service has not moved."""
+    """A migration or relocation failed."""
+
+    log_line = LogLine.error("service {0.service} not moved (migration error)")
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceLocked(LogEvent):
-    """A lock on a service forbids what was to be done."""
+    """The lock of a service prevents an operation."""
+
+    log_line = LogLine.error(
+        "service '{0.service}' locked ({0.lock}), unable to {0.operation}!"
+    )
 
     service: ServiceId
     lock: str
@@ -142,44 +191,8 @@ class ServiceLocked(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class JobCommandUnknown(LogEvent):
-    """A job asks for something that does not exist."""
+    """The command of a job is unknown."""
+
+    log_line = LogLine.error("implement me (cmd '{0.command}')")
 
     command: str
-
-
-JOB_LINES: LogLines = {
-    ServiceTypeUnknown: error("service type '{0.kind}' not implemented"),
-    ServiceNotConfigured: error("missing resource configuration for '{0.service}'"),
-    ServiceNeedsIntervention: error(
-        "service {0.service} is in an error state and needs manual intervention. "
-        "Look up 'ERROR RECOVERY' in the documentation."
-    ),
-    ServiceOnOtherNode: error("service '{0.service}' not on this node"),
-    ServiceStarting: info("starting service {0.service}"),
-    ServiceStarted: info("service status {0.service} started"),
-    ServiceStartFailed: warning("unable to start service {0.service}"),
-    ServiceStopping: info("stopping service {0.service}"),
-    ServiceStoppingWithTimeout: info(
-        "stopping service {0.service} (timeout={0.timeout})"
-    ),
-    ServiceStoppingToRelocate: info("stopping service {0.service} (relocate)"),
-    ServiceStopped: info("service status {0.service} stopped"),
-    ServiceStillRunning: info("unable to stop service {0.service} (still running)"),
-    ServiceAlreadyRunning: info(
-        "ignoring rebalance-on-start for service {0.service} - already running"
-    ),
-    LiveMigrationUnsupported: warning(
-        "unable to live migrate running container, fallback to relocate"
-    ),
-    ServiceMoveStarted: info(
-        "service {0.service} - start {0.command} to node '{0.target}'"
-    ),
-    ServiceMoveFinished: info(
-        "service {0.service} - end {0.command} to node '{0.target}'"
-    ),
-    ServiceMoveFailed: error("service {0.service} not moved (migration error)"),
-    ServiceLocked: error(
-        "service '{0.service}' locked ({0.lock}), unable to {0.operation}!"
-    ),
-    JobCommandUnknown: error("implement me (cmd '{0.command}')"),
-}

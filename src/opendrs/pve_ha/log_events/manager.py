@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opendrs.model import NodeId
-from opendrs.pve_ha.log_events.base import (
-    LogEvent,
-    LogLines,
-    error,
-    hardware_warning,
-    info,
-    mail,
-    notice,
-    warning,
-)
+from opendrs.pve_ha.log_events.base import LogEvent, LogLine
 from opendrs.pve_ha.states import (
     PveNodeState,
     RemovalReason,
@@ -27,7 +18,11 @@ from opendrs.pve_ha.states import (
 
 @dataclass(frozen=True, slots=True)
 class NodeStateChanged(LogEvent):
-    """The manager thinks otherwise of a node."""
+    """The state of a node changed."""
+
+    log_line = LogLine.info(
+        "node '{0.node}': state changed from '{0.old}' => '{0.new}'"
+    )
 
     node: NodeId
     old: PveNodeState
@@ -36,21 +31,31 @@ class NodeStateChanged(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class GoneNodeDeleted(LogEvent):
-    """A node that left the cluster is forgotten."""
+    """A node that left the cluster was deleted."""
+
+    log_line = LogLine.notice(
+        "deleting gone node '{0.node}', not a cluster member anymore."
+    )
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class FencingStarted(LogEvent):
-    """A mail: a node is to be fenced."""
+    """A mail: fencing of a node started."""
+
+    log_line = LogLine.mail("FENCE: Try to fence node '{0.node}'")
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class FencingAcknowledged(LogEvent):
-    """The agent of a node is certainly dead: its lock was taken."""
+    """A node is fenced: the manager acquired the lock of its LRM."""
+
+    log_line = LogLine.info(
+        "fencing: acknowledged - got agent lock for node '{0.node}'"
+    )
 
     node: NodeId
 
@@ -59,31 +64,45 @@ class FencingAcknowledged(LogEvent):
 class FencingSucceeded(LogEvent):
     """A mail: a node was fenced."""
 
+    log_line = LogLine.mail(
+        "SUCCEED: fencing: acknowledged - got agent lock for node '{0.node}'"
+    )
+
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class FencedWithoutServices(LogEvent):
-    """A node waits for its fencing though it has no service."""
+    """A node is in the fence state without any service."""
+
+    log_line = LogLine.notice(
+        "node '{0.node}' in fence state but no services to-fence! admin interference?!"
+    )
 
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class MasterOffline(LogEvent):
-    """The node of the master is not in the cluster."""
+    """The node of the master is not operational."""
+
+    log_line = LogLine.info("master seems offline")
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSelected(LogEvent):
-    """The way to count usage, at the beginning."""
+    """The scheduler mode of a new master."""
+
+    log_line = LogLine.info("using scheduler mode '{0.mode}'")
 
     mode: str
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSwitched(LogEvent):
-    """Usage is counted in another way from now on."""
+    """The scheduler mode changed."""
+
+    log_line = LogLine.info("switching scheduler mode from '{0.old}' to '{0.new}'")
 
     old: str
     new: str
@@ -91,14 +110,20 @@ class SchedulerSwitched(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerUnknown(LogEvent):
-    """The way to count usage has no meaning."""
+    """The scheduler mode is unknown."""
+
+    log_line = LogLine.warning("got unknown scheduler mode '{0.mode}', using 'basic'")
 
     mode: str
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerFallback(LogEvent):
-    """Something is not known that counting usage needs."""
+    """A value that the scheduler mode requires is unknown."""
+
+    log_line = LogLine.warning(
+        "fallback to 'basic' scheduler mode, init for '{0.mode}' failed - {0.detail}"
+    )
 
     mode: str
     detail: str
@@ -106,7 +131,9 @@ class SchedulerFallback(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceAdded(LogEvent):
-    """A service is managed from now on."""
+    """A service was added."""
+
+    log_line = LogLine.info("adding new service '{0.service}' on node '{0.node}'")
 
     service: ServiceId
     node: NodeId
@@ -114,7 +141,9 @@ class ServiceAdded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceRemoved(LogEvent):
-    """A service is not managed any more."""
+    """A service was removed."""
+
+    log_line = LogLine.info("removing stale service '{0.service}' ({0.reason})")
 
     service: ServiceId
     reason: RemovalReason
@@ -122,7 +151,9 @@ class ServiceRemoved(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RuleDropped(LogEvent):
-    """A rule cannot be kept and is left out."""
+    """A rule in conflict was dropped."""
+
+    log_line = LogLine.info("Drop rule '{0.rule}', because {0.detail}.")
 
     rule: str
     detail: str
@@ -130,7 +161,9 @@ class RuleDropped(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceUsageUnknown(LogEvent):
-    """A service does not count, since its usage is not known."""
+    """A service is not counted because its usage is unknown."""
+
+    log_line = LogLine.warning("unable to add service '{0.service}' - {0.detail}")
 
     service: ServiceId
     detail: str
@@ -138,7 +171,12 @@ class ServiceUsageUnknown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class StartScoringFailed(LogEvent):
-    """Nodes could not be compared for a start."""
+    """The nodes could not be scored for a start."""
+
+    log_line = LogLine.error(
+        "unable to score nodes according to {0.mode} usage for service "
+        "'{0.service}' - {0.detail}"
+    )
 
     service: ServiceId
     mode: str
@@ -147,14 +185,18 @@ class StartScoringFailed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MoveScoringFailed(LogEvent):
-    """Moves could not be compared."""
+    """Moves could not be scored."""
+
+    log_line = LogLine.warning("unable to score best balancing migration - {0.detail}")
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Overcommitted(LogEvent):
-    """Something uses more than it has."""
+    """Usage exceeds the limit of a service or the capacity of a node."""
+
+    log_line = LogLine.hardware_warning("overcommitted {0.resource} on '{0.owner}'")
 
     resource: str
     owner: str
@@ -162,7 +204,12 @@ class Overcommitted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RebalanceQueued(LogEvent):
-    """A move makes the load more even."""
+    """Automatic rebalancing queued a move."""
+
+    log_line = LogLine.info(
+        "auto rebalance - {0.command} {0.service} to {0.target} (expected change for "
+        "imbalance from {0.before:.2f} to {0.after:.2f})"
+    )
 
     command: ServiceCommand
     service: ServiceId
@@ -173,7 +220,11 @@ class RebalanceQueued(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceStateChanged(LogEvent):
-    """A service passed to another state."""
+    """The state of a service changed."""
+
+    log_line = LogLine.info(
+        "service '{0.service}': state changed from '{0.old}' to '{0.new}'{0.parameters}"
+    )
 
     service: ServiceId
     old: ServiceState
@@ -183,12 +234,18 @@ class ServiceStateChanged(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationStarted(LogEvent):
-    """Groups are to become rules."""
+    """An attempt to convert groups to rules started."""
+
+    log_line = LogLine.notice("start ha group migration...")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationNode(LogEvent):
-    """How a node is."""
+    """State of a node, before the conversion of groups."""
+
+    log_line = LogLine.notice(
+        "ha groups migration: node '{0.node}' is in state '{0.state}'"
+    )
 
     node: NodeId
     state: PveNodeState
@@ -196,7 +253,12 @@ class GroupMigrationNode(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationLrm(LogEvent):
-    """How an agent is."""
+    """State and mode of an LRM, before the conversion of groups."""
+
+    log_line = LogLine.notice(
+        "ha groups migration: lrm '{0.node}' is in state '{0.state}' and mode "
+        "'{0.mode}'"
+    )
 
     node: NodeId
     state: str
@@ -205,7 +267,11 @@ class GroupMigrationLrm(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationVersion(LogEvent):
-    """What a node runs."""
+    """Version of a node, before the conversion of groups."""
+
+    log_line = LogLine.notice(
+        "ha groups migration: node '{0.node}' has version '{0.version}'"
+    )
 
     node: NodeId
     version: str
@@ -213,113 +279,59 @@ class GroupMigrationVersion(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class GroupRulesWritten(LogEvent):
-    """Rules stand in place of the groups."""
+    """The rules made from groups were written."""
+
+    log_line = LogLine.notice(
+        "ha groups migration: migration to rules config successful"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsRemovedFromServices(LogEvent):
-    """No service is in a group any more."""
+    """All services were removed from their groups."""
+
+    log_line = LogLine.notice(
+        "ha groups migration: migration to resources config successful"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class GroupsDeleted(LogEvent):
-    """There are no groups any more."""
+    """The groups were deleted."""
+
+    log_line = LogLine.notice("ha groups migration: group config deletion successful")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationSucceeded(LogEvent):
-    """Groups have become rules."""
+    """The conversion of groups succeeded."""
+
+    log_line = LogLine.notice("ha groups migration successful")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationAborted(LogEvent):
-    """Groups cannot become rules yet."""
+    """The conversion of groups was aborted."""
+
+    log_line = LogLine.error("abort ha groups migration: {0.detail}")
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationFailed(LogEvent):
-    """Groups have not become rules."""
+    """The conversion of groups failed."""
+
+    log_line = LogLine.error("ha groups migration failed")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMigrationPostponed(LogEvent):
-    """It will be tried again."""
+    """The conversion of groups will be retried."""
+
+    log_line = LogLine.notice(
+        "retry ha groups migration in {0.rounds} rounds (~ {0.seconds} seconds)"
+    )
 
     rounds: int
     seconds: int
-
-
-NODE_LINES: LogLines = {
-    NodeStateChanged: info(
-        "node '{0.node}': state changed from '{0.old}' => '{0.new}'"
-    ),
-    GoneNodeDeleted: notice(
-        "deleting gone node '{0.node}', not a cluster member anymore."
-    ),
-    FencingStarted: mail("FENCE: Try to fence node '{0.node}'"),
-    FencingAcknowledged: info(
-        "fencing: acknowledged - got agent lock for node '{0.node}'"
-    ),
-    FencingSucceeded: mail(
-        "SUCCEED: fencing: acknowledged - got agent lock for node '{0.node}'"
-    ),
-    FencedWithoutServices: notice(
-        "node '{0.node}' in fence state but no services to-fence! admin interference?!"
-    ),
-    MasterOffline: info("master seems offline"),
-}
-
-ROUND_LINES: LogLines = {
-    SchedulerSelected: info("using scheduler mode '{0.mode}'"),
-    SchedulerSwitched: info("switching scheduler mode from '{0.old}' to '{0.new}'"),
-    SchedulerUnknown: warning("got unknown scheduler mode '{0.mode}', using 'basic'"),
-    SchedulerFallback: warning(
-        "fallback to 'basic' scheduler mode, init for '{0.mode}' failed - {0.detail}"
-    ),
-    ServiceAdded: info("adding new service '{0.service}' on node '{0.node}'"),
-    ServiceRemoved: info("removing stale service '{0.service}' ({0.reason})"),
-    RuleDropped: info("Drop rule '{0.rule}', because {0.detail}."),
-    ServiceUsageUnknown: warning("unable to add service '{0.service}' - {0.detail}"),
-    StartScoringFailed: error(
-        "unable to score nodes according to {0.mode} usage for service "
-        "'{0.service}' - {0.detail}"
-    ),
-    MoveScoringFailed: warning("unable to score best balancing migration - {0.detail}"),
-    Overcommitted: hardware_warning("overcommitted {0.resource} on '{0.owner}'"),
-    RebalanceQueued: info(
-        "auto rebalance - {0.command} {0.service} to {0.target} (expected change for "
-        "imbalance from {0.before:.2f} to {0.after:.2f})"
-    ),
-    ServiceStateChanged: info(
-        "service '{0.service}': state changed from '{0.old}' to '{0.new}'{0.parameters}"
-    ),
-}
-
-GROUP_LINES: LogLines = {
-    GroupMigrationStarted: notice("start ha group migration..."),
-    GroupMigrationNode: notice(
-        "ha groups migration: node '{0.node}' is in state '{0.state}'"
-    ),
-    GroupMigrationLrm: notice(
-        "ha groups migration: lrm '{0.node}' is in state '{0.state}' and mode "
-        "'{0.mode}'"
-    ),
-    GroupMigrationVersion: notice(
-        "ha groups migration: node '{0.node}' has version '{0.version}'"
-    ),
-    GroupRulesWritten: notice(
-        "ha groups migration: migration to rules config successful"
-    ),
-    GroupsRemovedFromServices: notice(
-        "ha groups migration: migration to resources config successful"
-    ),
-    GroupsDeleted: notice("ha groups migration: group config deletion successful"),
-    GroupMigrationSucceeded: notice("ha groups migration successful"),
-    GroupMigrationAborted: error("abort ha groups migration: {0.detail}"),
-    GroupMigrationFailed: error("ha groups migration failed"),
-    GroupMigrationPostponed: notice(
-        "retry ha groups migration in {0.rounds} rounds (~ {0.seconds} seconds)"
-    ),
-}

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from opendrs.model import NodeId
-from opendrs.pve_ha.log_events.base import LogEvent, LogLines, error, info, warning
+from opendrs.pve_ha.log_events.base import LogEvent, LogLine
 from opendrs.pve_ha.states import NameList, ServiceCommand, ServiceId, StartNodeChoice
 
 
 @dataclass(frozen=True, slots=True)
 class StartNodeSelected(LogEvent):
-    """A node was chosen for a start."""
+    """A node was selected for a start."""
+
+    log_line = LogLine.info(
+        "service {0.service}: re-balance selected {0.choice} node {0.nodes} for startup"
+    )
 
     service: ServiceId
     choice: StartNodeChoice
@@ -20,7 +24,11 @@ class StartNodeSelected(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RequestedStateUnknown(LogEvent):
-    """The configuration asks for a state that does not exist."""
+    """The requested state of a service is unknown."""
+
+    log_line = LogLine.error(
+        "service '{0.service}' - unknown state '{0.state}' in service configuration"
+    )
 
     service: ServiceId
     state: str
@@ -28,7 +36,12 @@ class RequestedStateUnknown(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class TargetOffline(LogEvent):
-    """A service cannot go to a node that is not online."""
+    """The target of a motion is not online."""
+
+    log_line = LogLine.error(
+        "ignore service '{0.service}' {0.command} request - node '{0.target}' not "
+        "online"
+    )
 
     service: ServiceId
     command: ServiceCommand
@@ -37,7 +50,12 @@ class TargetOffline(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class TargetReached(LogEvent):
-    """A service is where it is to go."""
+    """A service already is on the target of its motion."""
+
+    log_line = LogLine.info(
+        "ignore service '{0.service}' {0.command} request - service already on node "
+        "'{0.target}'"
+    )
 
     service: ServiceId
     command: ServiceCommand
@@ -46,7 +64,9 @@ class TargetReached(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MotionStarted(LogEvent):
-    """A queued motion begins."""
+    """A queued motion started."""
+
+    log_line = LogLine.info("{0.command} service '{0.service}' to node '{0.target}'")
 
     service: ServiceId
     command: ServiceCommand
@@ -55,14 +75,22 @@ class MotionStarted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class HardStopRequested(LogEvent):
-    """A service is to stop at once."""
+    """A service must stop immediately."""
+
+    log_line = LogLine.info(
+        "request immediate service hard-stop for service '{0.service}'"
+    )
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class GracefulStopRequested(LogEvent):
-    """A service is to stop within some time."""
+    """A service must stop within a timeout, in seconds."""
+
+    log_line = LogLine.info(
+        "request graceful stop with timeout '{0.timeout}' for service '{0.service}'"
+    )
 
     service: ServiceId
     timeout: int
@@ -70,14 +98,23 @@ class GracefulStopRequested(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class StopRedundant(LogEvent):
-    """A service that is to stop has stopped."""
+    """A service that should stop is already stopped."""
+
+    log_line = LogLine.info(
+        "ignore service '{0.service}' stop request - service already stopped"
+    )
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class RelocationSucceeded(LogEvent):
-    """A service started after failures elsewhere."""
+    """A service started after failures on other nodes."""
+
+    log_line = LogLine.info(
+        "relocation policy successful for '{0.service}' on node '{0.node}', failed "
+        "nodes: {0.failed_nodes}"
+    )
 
     service: ServiceId
     node: NodeId
@@ -86,7 +123,11 @@ class RelocationSucceeded(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class StartFailed(LogEvent):
-    """A service could not start and tries another node."""
+    """A service failed to start and is relocated."""
+
+    log_line = LogLine.warning(
+        "starting service {0.service} on node '{0.node}' failed, relocating service."
+    )
 
     service: ServiceId
     node: NodeId
@@ -94,7 +135,12 @@ class StartFailed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RelocationFailed(LogEvent):
-    """A service could not start anywhere."""
+    """A service failed to start on all nodes that were tried."""
+
+    log_line = LogLine.error(
+        "recovery policy for service {0.service} failed, entering error state. "
+        "Failed nodes: {0.failed_nodes}"
+    )
 
     service: ServiceId
     failed_nodes: NameList
@@ -102,7 +148,11 @@ class RelocationFailed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceUnrecoverable(LogEvent):
-    """A service failed in a way nothing can be done about."""
+    """A job of a service failed with an error that is not retried."""
+
+    log_line = LogLine.error(
+        "service '{0.service}' got unrecoverable error (exit code {0.code})"
+    )
 
     service: ServiceId
     code: int
@@ -110,7 +160,12 @@ class ServiceUnrecoverable(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackStarted(LogEvent):
-    """A service goes back to a node that ended its maintenance."""
+    """A service returns to a node whose maintenance has ended."""
+
+    log_line = LogLine.info(
+        "moving service '{0.service}' back to '{0.node}', node came back from "
+        "maintenance."
+    )
 
     service: ServiceId
     node: NodeId
@@ -118,7 +173,11 @@ class FallbackStarted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackDropped(LogEvent):
-    """A service does not go back to the node it left."""
+    """A service does not return to the node that it left for a maintenance."""
+
+    log_line = LogLine.info(
+        "dropping maintenance fallback node '{0.node}' for '{0.service}'"
+    )
 
     service: ServiceId
     node: NodeId
@@ -126,7 +185,12 @@ class FallbackDropped(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class FallbackRedundant(LogEvent):
-    """A service is on the node it was to go back to."""
+    """A service already is on the node to which it should return."""
+
+    log_line = LogLine.info(
+        "service '{0.service}': clearing stale maintenance node '{0.node}' setting "
+        "(is current node)"
+    )
 
     service: ServiceId
     node: NodeId
@@ -134,7 +198,11 @@ class FallbackRedundant(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class MigrationSelected(LogEvent):
-    """A running guest migrates to a better node."""
+    """A virtual machine migrates to a better node."""
+
+    log_line = LogLine.info(
+        "migrate service '{0.service}' to node '{0.node}' (running)"
+    )
 
     service: ServiceId
     node: NodeId
@@ -144,13 +212,20 @@ class MigrationSelected(LogEvent):
 class RelocationSelected(LogEvent):
     """A service relocates to a better node."""
 
+    log_line = LogLine.info("relocate service '{0.service}' to node '{0.node}'")
+
     service: ServiceId
     node: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class NodesExhausted(LogEvent):
-    """Every node was tried, so the current one is tried again."""
+    """All nodes were tried, so the current node is tried again."""
+
+    log_line = LogLine.warning(
+        "Start Error Recovery: Tried all available nodes for service "
+        "'{0.service}', retry start on current node. Tried nodes: {0.failed_nodes}"
+    )
 
     service: ServiceId
     failed_nodes: NameList
@@ -158,7 +233,9 @@ class NodesExhausted(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class StopFailed(LogEvent):
-    """A service could not be stopped."""
+    """A service failed to stop."""
+
+    log_line = LogLine.error("service '{0.service}' stop failed (exit code {0.code})")
 
     service: ServiceId
     code: int
@@ -166,21 +243,34 @@ class StopFailed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class WrongNode(LogEvent):
-    """A service is not where it should have been moved from."""
+    """A service was not on the source of its migration."""
+
+    log_line = LogLine.error(
+        "service '{0.service}' - migration failed: service registered on wrong node!"
+    )
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class StartPlacementRedundant(LogEvent):
-    """A service that was to be placed at its start runs."""
+    """A service selected for placement at its start already runs."""
+
+    log_line = LogLine.info(
+        "service '{0.service}' - rebalance-on-start request ignored - service "
+        "already running"
+    )
 
     service: ServiceId
 
 
 @dataclass(frozen=True, slots=True)
 class MotionFailed(LogEvent):
-    """A service could not be moved."""
+    """A migration or relocation failed."""
+
+    log_line = LogLine.error(
+        "service '{0.service}' - migration failed (exit code {0.code})"
+    )
 
     service: ServiceId
     code: int
@@ -188,7 +278,9 @@ class MotionFailed(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LocationCorrected(LogEvent):
-    """A stopped service was moved by others."""
+    """A stopped service was moved manually."""
+
+    log_line = LogLine.info("fixup service '{0.service}' location ({0.old} => {0.new})")
 
     service: ServiceId
     old: NodeId
@@ -197,7 +289,11 @@ class LocationCorrected(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceRecovered(LogEvent):
-    """A service of a fenced node gets another one."""
+    """A service of a fenced node was assigned to another node."""
+
+    log_line = LogLine.info(
+        "recover service '{0.service}' from fenced node '{0.old}' to node '{0.new}'"
+    )
 
     service: ServiceId
     old: NodeId
@@ -206,7 +302,12 @@ class ServiceRecovered(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServiceRecoveredInPlace(LogEvent):
-    """A service gets its fenced node again."""
+    """A service was assigned to its fenced node again."""
+
+    log_line = LogLine.info(
+        "recover service '{0.service}' to previous failed and fenced node "
+        "'{0.node}' again"
+    )
 
     service: ServiceId
     node: NodeId
@@ -214,7 +315,12 @@ class ServiceRecoveredInPlace(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class LeftoverLockRemoved(LogEvent):
-    """A lock that a dead node left was removed."""
+    """The lock left by an operation on a fenced node was removed."""
+
+    log_line = LogLine.warning(
+        "removed leftover lock '{0.lock}' from recovered service '{0.service}' to "
+        "allow its start."
+    )
 
     lock: str
     service: ServiceId
@@ -222,96 +328,12 @@ class LeftoverLockRemoved(LogEvent):
 
 @dataclass(frozen=True, slots=True)
 class RecoveryFailed(LogEvent):
-    """No node may run the service of a fenced one."""
+    """No node is allowed for a service of a fenced node."""
+
+    log_line = LogLine.error(
+        "recovering service '{0.service}' from fenced node '{0.node}' failed, no "
+        "recovery node found"
+    )
 
     service: ServiceId
     node: NodeId
-
-
-SERVICE_LINES: LogLines = {
-    StartNodeSelected: info(
-        "service {0.service}: re-balance selected {0.choice} node {0.nodes} for startup"
-    ),
-    RequestedStateUnknown: error(
-        "service '{0.service}' - unknown state '{0.state}' in service configuration"
-    ),
-    TargetOffline: error(
-        "ignore service '{0.service}' {0.command} request - node '{0.target}' not online"
-    ),
-    TargetReached: info(
-        "ignore service '{0.service}' {0.command} request - service already on node "
-        "'{0.target}'"
-    ),
-    MotionStarted: info("{0.command} service '{0.service}' to node '{0.target}'"),
-    HardStopRequested: info(
-        "request immediate service hard-stop for service '{0.service}'"
-    ),
-    GracefulStopRequested: info(
-        "request graceful stop with timeout '{0.timeout}' for service '{0.service}'"
-    ),
-    StopRedundant: info(
-        "ignore service '{0.service}' stop request - service already stopped"
-    ),
-    RelocationSucceeded: info(
-        "relocation policy successful for '{0.service}' on node '{0.node}', failed "
-        "nodes: {0.failed_nodes}"
-    ),
-    StartFailed: warning(
-        "starting service {0.service} on node '{0.node}' failed, relocating service."
-    ),
-    RelocationFailed: error(
-        "recovery policy for service {0.service} failed, entering error state. "
-        "Failed nodes: {0.failed_nodes}"
-    ),
-    ServiceUnrecoverable: error(
-        "service '{0.service}' got unrecoverable error (exit code {0.code})"
-    ),
-    FallbackStarted: info(
-        "moving service '{0.service}' back to '{0.node}', node came back from "
-        "maintenance."
-    ),
-    FallbackDropped: info(
-        "dropping maintenance fallback node '{0.node}' for '{0.service}'"
-    ),
-    FallbackRedundant: info(
-        "service '{0.service}': clearing stale maintenance node '{0.node}' setting "
-        "(is current node)"
-    ),
-    MigrationSelected: info(
-        "migrate service '{0.service}' to node '{0.node}' (running)"
-    ),
-    RelocationSelected: info("relocate service '{0.service}' to node '{0.node}'"),
-    NodesExhausted: warning(
-        "Start Error Recovery: Tried all available nodes for service "
-        "'{0.service}', retry start on current node. Tried nodes: {0.failed_nodes}"
-    ),
-    StopFailed: error("service '{0.service}' stop failed (exit code {0.code})"),
-    WrongNode: error(
-        "service '{0.service}' - migration failed: service registered on wrong node!"
-    ),
-    StartPlacementRedundant: info(
-        "service '{0.service}' - rebalance-on-start request ignored - service "
-        "already running"
-    ),
-    MotionFailed: error(
-        "service '{0.service}' - migration failed (exit code {0.code})"
-    ),
-    LocationCorrected: info(
-        "fixup service '{0.service}' location ({0.old} => {0.new})"
-    ),
-    ServiceRecovered: info(
-        "recover service '{0.service}' from fenced node '{0.old}' to node '{0.new}'"
-    ),
-    ServiceRecoveredInPlace: info(
-        "recover service '{0.service}' to previous failed and fenced node "
-        "'{0.node}' again"
-    ),
-    LeftoverLockRemoved: warning(
-        "removed leftover lock '{0.lock}' from recovered service '{0.service}' to "
-        "allow its start."
-    ),
-    RecoveryFailed: error(
-        "recovering service '{0.service}' from fenced node '{0.node}' failed, no "
-        "recovery node found"
-    ),
-}

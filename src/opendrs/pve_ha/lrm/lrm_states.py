@@ -1,4 +1,4 @@
-"""How the agent of a node passes from state to state, and works in each."""
+"""State transitions of the LRM of a node, and its work in each state."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from opendrs.pve_ha.process_step import StepResult
 from opendrs.pve_ha.states import LrmMode, LrmState, ServiceState
 
 IDLE_ROUNDS = 60
-ROUND_TIME = 10  # seconds a round of an active agent takes
-MAINTENANCE_ROUND_TIME = 5  # seconds a round takes in maintenance
-RESTART_TIMEOUT = 90  # seconds an agent waits to restart without its lock
+ROUND_TIME = 10  # duration of a round of an active LRM, in seconds
+MAINTENANCE_ROUND_TIME = 5  # duration of a round in maintenance, in seconds
+RESTART_TIMEOUT = 90  # seconds after which an LRM restarts without its lock
 
 LrmStepGenerator = Generator[LrmJob, JobResult, StepResult[Lrm]]
-"""Yields jobs, is sent how they ended, and returns what came of the turn."""
+"""Yields jobs, receives their results, and returns the result of the step."""
 
 
 def start_lrm(node: NodeId, now: int) -> StepResult[Lrm]:
-    """Return the agent of *node*, just started."""
+    """Return the LRM of *node* in its initial state."""
     lrm = Lrm(node=node, state_since=now)
     return StepResult(
         lrm, (log_events.ProcessStateChanged(LrmState.STARTUP, lrm.state),)
@@ -32,7 +32,7 @@ def start_lrm(node: NodeId, now: int) -> StepResult[Lrm]:
 
 
 def request_lrm_stop(lrm: Lrm, observation: ProcessObservation) -> StepResult[Lrm]:
-    """Return the agent once it was asked to end, for its node or for itself."""
+    """Return the LRM after a request to stop, with or without its node."""
     if lrm.stop_requested:
         return StepResult(lrm, ())
     step = LrmStep(lrm, observation)
@@ -52,14 +52,13 @@ def request_lrm_stop(lrm: Lrm, observation: ProcessObservation) -> StepResult[Lr
 
 
 def step_lrm(lrm: Lrm, observation: ProcessObservation) -> LrmStepGenerator:
-    """Do what the agent does about what it sees.
+    """Execute one step of the LRM.
 
     Yields:
-        What is to be done about services, one after the other; the answer is
-        how it ended.
+        Jobs for services, one after the other. The result of each job is sent back.
 
     Returns:
-        What came of the turn.
+        The result of the step.
     """
     step = LrmStep(lrm, observation)
     failure = None
@@ -87,7 +86,7 @@ def _run_step(step: LrmStep) -> JobGenerator:
 
 
 def _transition_from_waiting(step: LrmStep) -> JobGenerator:
-    """Set to work if there is work."""
+    """Become active if there is work."""
     yield from ()
     lrm = step.lrm
     if lrm.mode is LrmMode.DISARM or lrm.needs_fencing or not lrm.active_service_count:
@@ -97,7 +96,7 @@ def _transition_from_waiting(step: LrmStep) -> JobGenerator:
 
 
 def _transition_from_lost_lock(step: LrmStep) -> JobGenerator:
-    """Set to work again if the lock is to be had."""
+    """Become active again if the lock can be acquired."""
     yield from ()
     if step.lrm.needs_fencing or not step.observation.quorate:
         return
@@ -106,7 +105,7 @@ def _transition_from_lost_lock(step: LrmStep) -> JobGenerator:
 
 
 def _transition_from_active(step: LrmStep) -> JobGenerator:
-    """Stay at work while there is work, and while the lock is to be had."""
+    """Stay active while there is work and the lock can be renewed."""
     lrm = step.lrm
     if lrm.needs_fencing:
         step.log(log_events.FencingRequired())
@@ -139,7 +138,7 @@ def _count_idle_round(step: LrmStep) -> None:
 
 
 def _transition_from_maintenance(step: LrmStep) -> JobGenerator:
-    """Stay in maintenance while it lasts."""
+    """Stay in maintenance while it is requested."""
     lrm = step.lrm
     if lrm.needs_fencing:
         step.log(log_events.FencingRequiredInMaintenance())
@@ -181,7 +180,7 @@ def _work_while_active(step: LrmStep) -> JobGenerator:
 
 
 def _run_active_round(step: LrmStep) -> Generator[LrmJob, JobResult, bool]:
-    """Work, and return whether the agent is done for good."""
+    """Execute one round and return True if the LRM exits."""
     if not step.lrm.stop_requested:
         if step.observation.consistent:
             yield from step.manage_services()

@@ -30,14 +30,15 @@ from opendrs.pve_ha.status_files import (
 
 @dataclass(frozen=True, slots=True)
 class LrmJob:
-    """Something to do about a service, on the node of the agent.
+    """A job for a service on the node of the LRM.
 
     Attributes:
         service: The service.
-        command: What is to be done: the state it is in.
-        uid: What the manager knows the job by; None when it does not.
-        target: Where it moves to.
-        timeout: Seconds it may take to stop.
+        command: Requested action: the state of the service.
+        uid: Identifier of the job in the manager status; None if the LRM created the
+            job itself.
+        target: Target of a migration.
+        timeout: Seconds allowed for a stop.
     """
 
     service: ServiceId
@@ -49,12 +50,12 @@ class LrmJob:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """How a job ended.
+    """Result of a job.
 
     Attributes:
-        code: Its exit code, an `ExitCode`.
-        log: What happened meanwhile.
-        delay: Seconds it took.
+        code: Exit code, an `ExitCode`.
+        log: Log events of the job.
+        delay: Duration in seconds.
     """
 
     code: int
@@ -69,20 +70,20 @@ UNMANAGED_STATES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lrm:
-    """An agent, between two of its turns.
+    """An LRM process between two steps.
 
     Attributes:
-        node: The node it works on.
-        state: Where it stands.
-        mode: What it is about.
-        state_since: When it passed to its state.
-        manager_status: What the manager told, as far as the agent has heard.
-        queue: What is to be done, by service.
-        results: How jobs ended, by the uid the manager gave them.
-        restart_tries: How often each service was started again in vain.
-        stop_requested: Whether it was asked to end.
-        failed_stops: How many services could not be stopped for the shutdown.
-        idle_rounds: For how many rounds there has been no service here.
+        node: Its node.
+        state: Its state.
+        mode: Its mode.
+        state_since: Time of the last state change.
+        manager_status: Last manager status that the LRM has read.
+        queue: Pending jobs by service.
+        results: Exit codes of finished jobs, by their uid.
+        restart_tries: Failed restarts of each service.
+        stop_requested: True once the process has been asked to stop.
+        failed_stops: Services that failed to stop during the shutdown.
+        idle_rounds: Consecutive rounds without a service on the node.
     """
 
     node: NodeId
@@ -99,7 +100,7 @@ class Lrm:
 
     @property
     def needs_fencing(self) -> bool:
-        """Return whether the manager is fencing the node."""
+        """Return True if the manager is fencing the node."""
         is_in_fence_state = (
             self.manager_status.nodes.get(self.node) is PveNodeState.FENCE
         )
@@ -107,18 +108,16 @@ class Lrm:
 
     @property
     def active_service_count(self) -> int:
-        """Return how many services keep the agent busy."""
+        """Return the number of services that keep the LRM active."""
         return self.manager_status.active_service_count(self.node)
 
 
 JobGenerator = Generator[LrmJob, JobResult, None]
-
-
-"""Yields what is to be done, and is sent how it ended."""
+"""Yields jobs and receives their results."""
 
 
 class LrmStep(ProcessStep):
-    """A turn of an agent under way."""
+    """One step of an LRM process."""
 
     def __init__(self, lrm: Lrm, observation: ProcessObservation) -> None:
         super().__init__(observation)
@@ -127,32 +126,32 @@ class LrmStep(ProcessStep):
 
     @property
     def lock_name(self) -> str:
-        """Return the name of the lock of this agent."""
+        """Return the name of the lock of this LRM."""
         return lrm_lock_name(self.lrm.node)
 
     def set_lrm(self, lrm: Lrm) -> None:
-        """Be another agent from now on."""
+        """Replace the LRM."""
         self.lrm = lrm
 
     def enter_state(self, state: LrmState) -> None:
-        """Pass to another state."""
+        """Change to another state."""
         self.log(log_events.ProcessStateChanged(self.lrm.state, state))
         self.lrm = replace(self.lrm, state=state, state_since=self.now)
 
     def acquire_lock_and_watchdog(self) -> bool:
-        """Take or keep the lock of the agent, and a watchdog along with it."""
+        """Acquire or renew the lock of the LRM and update the watchdog."""
         if not self.acquire_own_lock(self.lock_name):
             return False
         self.feed_watchdog()
         return True
 
     def release_lock_and_watchdog(self) -> None:
-        """Give back the lock, and close the watchdog."""
+        """Release the lock and close the watchdog."""
         self.release_lock(self.lock_name)
         self.close_watchdog()
 
     def update_manager_status(self) -> bool:
-        """Learn what the manager wants, and return whether that worked."""
+        """Read the manager status and return True on success."""
         try:
             manager_status = self.observation.require_files().status
         except FilesUnreadableError as error:
@@ -164,7 +163,7 @@ class LrmStep(ProcessStep):
         return True
 
     def write_status(self) -> bool:
-        """Tell the manager how things stand, and return whether that worked."""
+        """Write the LRM status and return True on success."""
         if not self.observation.quorate:
             return False
         try:
@@ -177,7 +176,7 @@ class LrmStep(ProcessStep):
         return True
 
     def manage_services(self) -> JobGenerator:
-        """Do for each service of the node what the manager wants."""
+        """Run a job for each service of the node that needs one."""
         lrm, manager_status = self.lrm, self.lrm.manager_status
         queue = dict(lrm.queue)
         for service, status in manager_status.services_on(lrm.node).items():
@@ -195,10 +194,10 @@ class LrmStep(ProcessStep):
         yield from self.run_jobs()
 
     def run_jobs(self) -> JobGenerator:
-        """Do all that is queued; in the simulation nothing is left undone.
+        """Run all queued jobs. In a drill all of them finish within the step.
 
         Raises:
-            FilesUnreadableError: The cluster file system does not answer.
+            FilesUnreadableError: The cluster file system does not respond.
         """
         services = self.observation.require_files().services
         lrm = self.lrm
@@ -242,10 +241,10 @@ def _job_for(service: ServiceId, status: ServiceStatus) -> LrmJob:
 
 @dataclass(slots=True)
 class _JobResults:
-    """How the jobs of one turn ended so far.
+    """Results of the jobs of one step so far.
 
     Attributes:
-        step: The turn in which they are done.
+        step: The step.
         results: As in `Lrm`.
         restart_tries: As in `Lrm`.
         failed_stops: As in `Lrm`.
@@ -257,7 +256,7 @@ class _JobResults:
     failed_stops: int
 
     def record(self, job: LrmJob, code: int, config: ServiceConfig | None) -> None:
-        """Note that *job*, of a service with that *config*, ended with *code*."""
+        """Record the exit code of *job*, of a service with *config*."""
         if job.uid is None:
             self.failed_stops += code != ExitCode.SUCCESS
             return
@@ -269,7 +268,7 @@ class _JobResults:
     def _start_exit_code(
         self, service: ServiceId, code: int, config: ServiceConfig | None
     ) -> int:
-        """Return what becomes of a start that ended with *code*."""
+        """Return the exit code of a start after the restart policy."""
         restart_tries = self.restart_tries.get(service, 0)
         if code == ExitCode.SUCCESS:
             self.restart_tries.pop(service, None)

@@ -1,4 +1,4 @@
-"""What an agent does with its services when its node, or itself, goes down."""
+"""Effect of a shutdown of the node or the LRM on its services."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ CONDITIONAL, MIGRATE = "conditional", "migrate"
 
 @dataclass(frozen=True, slots=True)
 class ShutdownPlan:
-    """How an agent goes down.
+    """Behavior of an LRM at its shutdown.
 
     Attributes:
-        mode: What it is about from now on.
-        stops_services: Whether it stops the services of its node.
-        log: What is said of it.
+        mode: Its new mode.
+        stops_services: True if it stops the services of its node.
+        log: Log events.
     """
 
     mode: LrmMode
@@ -29,7 +29,7 @@ class ShutdownPlan:
     log: tuple[LogEvent, ...]
 
 
-# Whether all services are frozen where they are, for each policy but migrate.
+# True if all services are frozen, for each policy except migrate.
 _FREEZES: Mapping[str, Callable[[PowerChange | None], bool]] = MappingProxyType(
     {
         CONDITIONAL: lambda change: change is PowerChange.REBOOT,
@@ -43,12 +43,12 @@ _FREEZES: Mapping[str, Callable[[PowerChange | None], bool]] = MappingProxyType(
 def plan_shutdown(
     policy: str, change: PowerChange | None, mode: LrmMode
 ) -> ShutdownPlan:
-    """Return how an agent goes down.
+    """Return the behavior of an LRM at its shutdown.
 
     Args:
-        policy: The policy of the data centre for shutdowns.
-        change: What its node is about to do; None when only the agent restarts.
-        mode: What the agent has been about.
+        policy: Shutdown policy of the data center.
+        change: Power change of the node; None if only the LRM restarts.
+        mode: Mode of the LRM until now.
     """
     log: list[LogEvent] = []
     if change is not None:

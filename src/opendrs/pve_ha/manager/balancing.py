@@ -1,4 +1,4 @@
-"""Moving services so that the load becomes more even."""
+"""Migration of services to reduce the imbalance."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def resource_bundles(
     services: Mapping[ServiceId, ServiceStatus],
     together: Mapping[ServiceId, ServiceSet],
 ) -> dict[ServiceId, Bundle]:
-    """Return what can be moved as one, by the first of each bundle.
+    """Return the services that can be moved as one, by the first of each bundle.
 
-    A bundle is a service that has started and those it must be together with.
-    There is none while one of them moves, or while they are apart.
+    A bundle consists of a started service and those with which it must share a node. It
+    is left out while one of them migrates or while they are on different nodes.
 
     Args:
-        services: Where each service stands.
-        together: The services each must be together with.
+        services: Status of each service.
+        together: Services with which each must share a node.
     """
     bundles: dict[ServiceId, Bundle] = {}
     for service, status in sorted(services.items()):
@@ -64,7 +64,7 @@ def resource_bundles(
 
 
 def balance(round_: ManagerRound) -> None:
-    """Move one bundle if the load has been uneven for long enough."""
+    """Move one bundle if the imbalance has lasted for the hold duration."""
     scheduling = round_.scheduling
     if not scheduling.auto_rebalance or scheduling.mode not in (STATIC, DYNAMIC):
         return
@@ -111,10 +111,10 @@ def _queue_best_move(round_: ManagerRound, usage: LoadUsage, before: float) -> N
 
 
 def _movable_bundles(round_: ManagerRound, usage: LoadUsage) -> Iterator[MovableBundle]:
-    """Yield the bundles that may go anywhere, in order of their leaders.
+    """Yield the bundles that have a target, in order of their leaders.
 
     Raises:
-        UsageUnknownError: A service that may move is not counted.
+        UsageUnknownError: A service of a bundle is not counted.
     """
     bundles = resource_bundles(round_.services, round_.rules.together)
     for leader, members in sorted(bundles.items()):

@@ -1,8 +1,8 @@
-"""The move that makes the load most even.
+"""The move that reduces the imbalance most.
 
-Small clusters are scored move by move, as Proxmox VE does it. Those it would
-refuse for their size are scored over columns; where members of one bundle are
-added up, that may differ in the last digit.
+In small clusters each move is scored separately, as in Proxmox VE. Larger clusters,
+which Proxmox VE does not support, are scored with arrays. There the sum over the
+members of a bundle may differ in the last digit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from opendrs.pve_ha.manager.node_usage import LoadUsage
 from opendrs.pve_ha.states import ServiceId
 
 BRUTEFORCE, TOPSIS = "bruteforce", "topsis"
-MAX_PLAIN_LOADS = 5_000_000  # a few seconds' worth of adding up, move by move
+MAX_PLAIN_LOADS = 5_000_000  # node loads that are summed in a few seconds
 
 BundleMove = SingleMove[ServiceId, NodeId]
 Nodes = Collection[NodeId]
@@ -33,13 +33,13 @@ Nodes = Collection[NodeId]
 
 @dataclass(frozen=True, slots=True)
 class MovableBundle:
-    """A bundle, and where it may go.
+    """A bundle and its possible targets.
 
     Attributes:
         members: Its services, the leader first.
-        source: Where they are.
-        preferred: The best nodes by the rules; the source may be among them.
-        anti_affinity_nodes: The nodes of services it must be apart from.
+        source: Their node.
+        preferred: Preferred nodes by the rules; may include the source.
+        anti_affinity_nodes: Nodes of services with which it must not share a node.
     """
 
     members: Sequence[ServiceId]
@@ -49,13 +49,13 @@ class MovableBundle:
 
     @property
     def targets(self) -> list[NodeId]:
-        """Return where it may go, in order of name."""
+        """Return the possible targets, in order of name."""
         excluded = self.anti_affinity_nodes | {self.source}
         return sorted(node for node in self.preferred if node not in excluded)
 
     @property
     def has_target(self) -> bool:
-        """Return whether it may go anywhere."""
+        """Return True if there is a possible target."""
         excluded = self.anti_affinity_nodes | {self.source}
         return len(self.preferred) > len(excluded) or any(
             node not in excluded for node in self.preferred
@@ -65,11 +65,11 @@ class MovableBundle:
 def best_move(
     usage: LoadUsage, bundles: Sequence[MovableBundle], method: str
 ) -> BundleMove | None:
-    """Return the best move by *method*; None if there is none, or no such method.
+    """Return the best move by *method*; None if there is none or the method is unknown.
 
     Args:
-        usage: What is taken of each node.
-        bundles: What may move, in order of the leaders.
+        usage: Load of each node.
+        bundles: Bundles that may move, in order of the leaders.
         method: bruteforce or topsis.
     """
     if not bundles or method not in (BRUTEFORCE, TOPSIS):
@@ -83,7 +83,7 @@ def best_move(
 def best_move_plain(
     usage: LoadUsage, bundles: Sequence[MovableBundle], method: str
 ) -> BundleMove | None:
-    """Return the best move, having scored one after the other."""
+    """Return the best move, scoring one move after the other."""
     loads = usage.loads()
     moves = [
         usage.single_move(bundle.members, bundle.source, target)
@@ -98,7 +98,7 @@ def best_move_plain(
 def best_move_vectorized(
     usage: LoadUsage, bundles: Sequence[MovableBundle], method: str
 ) -> BundleMove | None:
-    """Return the best move, having scored all of them at once."""
+    """Return the best move, scoring all moves at once."""
     if method == BRUTEFORCE:
         bundles = _distinct_bundles(usage, bundles)
     best = _METHODS[method](_cluster_arrays(usage, bundles), usage.imbalance_metric)
@@ -111,10 +111,10 @@ def best_move_vectorized(
 def _distinct_bundles(
     usage: LoadUsage, bundles: Sequence[MovableBundle]
 ) -> list[MovableBundle]:
-    """Return *bundles* without those that would change the load as an earlier one.
+    """Return *bundles* without those that change the loads as an earlier one does.
 
-    Between equal moves the first leader is taken, so these cannot be chosen.
-    (By TOPSIS they count: what is best depends on all that could be done.)
+    Of equal moves that of the first leader is selected, so these cannot be selected.
+    TOPSIS needs all of them, because its best move depends on all alternatives.
     """
     first: dict[object, MovableBundle] = {}
     for bundle in bundles:

@@ -1,4 +1,4 @@
-"""What the operator asks the manager for, line by line."""
+"""Commands of the operator to the manager, one per line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NO_SERVICES: ServiceSet = frozenset()
 
 
 def process_crm_commands(round_: ManagerRound) -> None:
-    """Do what the operator asked for, or say why not."""
+    """Execute the queued commands, and log those that are invalid."""
     lines = round_.step.observation.require_files().crm_commands
     if lines:
         round_.step.emit(ClearCrmCommands())
@@ -41,9 +41,9 @@ def process_crm_commands(round_: ManagerRound) -> None:
 def queue_motion(
     round_: ManagerRound, motion: QueuedMotion, service: ServiceId
 ) -> None:
-    """Have *service* move, and whoever must be together with it.
+    """Queue *motion* for *service* and the services that must share its node.
 
-    Nothing is queued when one is in the way that must be apart from it.
+    Nothing is queued if the target holds a service that must not share a node with it.
     """
     line = f"{motion.command} {service} {motion.target}"
     for other in sorted(round_.rules.apart.get(service, NO_SERVICES)):
@@ -73,14 +73,14 @@ def _queue_command(
 
 
 def _blocks_target(status: ServiceStatus | None, target: NodeId) -> bool:
-    """Return whether a service is on *target*, and does not go elsewhere."""
+    """Return True if a service is on *target* and does not leave it."""
     if status is None or status.node != target:
         return False
     return not status.target or status.target == target
 
 
 def _must_follow(status: ServiceStatus | None, target: NodeId) -> bool:
-    """Return whether a service is neither on *target* nor on its way there."""
+    """Return True if a service is neither on *target* nor migrating to it."""
     return status is not None and target not in (status.node, status.target)
 
 
@@ -156,7 +156,7 @@ def _arm(round_: ManagerRound, line: str, _: re.Match[str]) -> None:
 
 
 def _update_locations(round_: ManagerRound) -> None:
-    """Learn where the services are that were on their own."""
+    """Read the nodes of the services that were not tracked while disarmed."""
     for service, status in sorted(round_.services.items()):
         config = round_.config.get(service)
         if config is not None and config.node != status.node:

@@ -1,4 +1,4 @@
-"""Taking the HA stack out of service, without stopping what it manages."""
+"""Disarming the HA stack without stopping its services."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ DISARM_FREEZABLE_STATES = frozenset(
 
 
 def process_disarm(round_: ManagerRound, disarm: DisarmStatus) -> frozenset[ServiceId]:
-    """Let services rest while disarmed, and tell it.
+    """Freeze or release all services while disarmed, and write the status.
 
     Returns:
-        The services that must come to rest first; empty when all is done that
-        can be done in this round.
+        Services that must settle first; empty if nothing remains for this round.
     """
     if disarm.mode not in set(DisarmMode):
         round_.step.log(log_events.DisarmModeUnknown(disarm.mode))

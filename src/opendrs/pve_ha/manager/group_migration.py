@@ -1,4 +1,4 @@
-"""Turning groups into rules, once every node can read these."""
+"""Conversion of groups to rules, once all nodes support rules."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ MIN_VERSION_TEXT = "9.0.0~16"
 
 
 class NodeNotReadyError(HaError):
-    """A node is not ready."""
+    """A node is not ready for the conversion."""
 
 
 @dataclass(slots=True)
 class ConfigTexts:
-    """The files of rules and groups, as they stand in this round."""
+    """Texts of the rules and groups files during the round."""
 
     rules: str
     groups: str
 
 
 def migrate_groups(round_: ManagerRound, texts: ConfigTexts) -> None:
-    """Turn groups into rules, if there are groups and it is time to."""
+    """Convert groups to rules, if there are groups and an attempt is due."""
     groups = read_groups(texts.groups).groups
     if not groups:
         return
@@ -52,7 +52,7 @@ def migrate_groups(round_: ManagerRound, texts: ConfigTexts) -> None:
 
 
 def needs_upgrade(version: str) -> bool:
-    """Return whether a node that runs *version* cannot read rules."""
+    """Return True if pve-manager *version* does not support rules."""
     match = VERSION.match(version)
     if match is None:
         return True

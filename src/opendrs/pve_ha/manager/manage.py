@@ -1,4 +1,4 @@
-"""The master's work: one round of looking after nodes and services."""
+"""One round of the manager over all nodes and services."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def create_manager(
     """Return the manager of a new master.
 
     Args:
-        previous_status: What the last master told.
-        step: The turn in which the process became master.
-        imbalance_metric: How uneven loads become one number.
-        recheck_services: Whether agents check in each round that services still run.
+        previous_status: Status written by the previous master.
+        step: Step in which the process became master.
+        imbalance_metric: Form of the imbalance.
+        recheck_services: LRMs check in each round that services still run.
     """
     scheduling = step.observation.datacenter.scheduling
     if scheduling.mode != BASIC:
@@ -68,10 +68,10 @@ def create_manager(
 
 
 def run_round(round_: ManagerRound) -> None:
-    """Look after all nodes and services once.
+    """Process all nodes and services once.
 
     Raises:
-        HaError: Something failed; what was done so far stays.
+        HaError: The round failed; its effects so far remain.
     """
     changed = round_.nodes.differs_from(round_.step.observation.members)
     _read_lrm_statuses(round_)
@@ -197,7 +197,7 @@ def _update_rules(round_: ManagerRound, texts: ConfigTexts, *, changed: bool) ->
 def _process_until_stable(
     round_: ManagerRound, services: Collection[ServiceId]
 ) -> None:
-    """Let services change state until none does any more."""
+    """Process *services* until no state changes."""
     is_changing = True
     while is_changing:
         changes = [_process_service(round_, service) for service in services]
@@ -206,7 +206,7 @@ def _process_until_stable(
 
 
 def _process_service(round_: ManagerRound, service: ServiceId) -> bool:
-    """Let *service* change state if it should, and return whether it did."""
+    """Run the handler of *service* and return True if its state changed."""
     before = round_.services[service].state
     HANDLERS[before](round_, service)
     after = round_.services[service]
@@ -219,7 +219,7 @@ def _process_service(round_: ManagerRound, service: ServiceId) -> bool:
 
 
 def _fence_nodes(round_: ManagerRound) -> bool:
-    """Fence the nodes that are lost, and return whether any is certainly dead."""
+    """Fence lost nodes and return True if the fencing of any is complete."""
     is_fenced: dict[NodeId, bool] = {}
     for service, status in sorted(round_.services.items()):
         if status.state is not ServiceState.FENCE:

@@ -1,4 +1,4 @@
-"""One round of the manager: what it knows, and how services change state in it."""
+"""State of one round of the manager, and state changes of services."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ from opendrs.pve_ha.status_files import (
     ServiceStatus,
 )
 
-ROUNDS_BEFORE_MIGRATION = 3  # rounds until groups are turned into rules
-NO_NODE = NodeId("")  # Proxmox VE notes a target that is none as nothing
+ROUNDS_BEFORE_MIGRATION = 3  # rounds until groups are converted to rules
+NO_NODE = NodeId("")  # Proxmox VE writes a missing target as an empty name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerState:
-    """What the master knows between two rounds.
+    """State of the manager between two rounds.
 
     Attributes:
-        status: What it tells the agents and its successor.
-        last_online: When each node was last seen online.
-        scheduling: How nodes were chosen; None before the first round.
-        imbalanced_rounds: For how many rounds the load has been uneven.
-        rounds_until_migration: Rounds until groups are turned into rules.
-        rules: The rules in force; None before the first round.
-        rules_text: The text they were made from.
-        groups_text: The text of the groups they were made from.
-        disarmed: Whether all is disarmed, and the master may let go of its
+        status: Status for the LRMs and for the next master.
+        last_online: Time at which each node was last online.
+        scheduling: Scheduler settings of the last round; None before the first.
+        imbalanced_rounds: Consecutive rounds with an imbalance above the threshold.
+        rounds_until_migration: Rounds until groups are converted to rules.
+        rules: Rules in effect; None before the first round.
+        rules_text: Text from which they were compiled.
+        groups_text: Text of the groups from which they were compiled.
+        disarmed: True if the HA stack is disarmed and the master may close its
             watchdog.
-        uid_count: How many uids it has given out.
-        uid_prefix: When and where it took over; makes its uids unique.
-        imbalance_metric: How uneven loads become one number.
-        recheck_services: Whether agents check in each round that services still run, as
-            those of Proxmox VE do.
+        uid_count: Number of assigned uids.
+        uid_prefix: Node and time of the takeover; makes uids unique.
+        imbalance_metric: Form of the imbalance.
+        recheck_services: LRMs check in each round that services still run, as those of
+            Proxmox VE do.
     """
 
     status: ManagerStatus
@@ -81,10 +81,10 @@ class ManagerState:
 
 
 class ManagerRound:
-    """A round of the manager under way.
+    """A round of the manager in progress.
 
-    Local to one turn: made from what the manager knew, it leaves what the
-    manager knows afterwards, be the round finished or not.
+    It is created from the state of the manager and returns a new one, even if the round
+    does not finish.
     """
 
     def __init__(self, manager: ManagerState, step: ProcessStep) -> None:
@@ -106,7 +106,7 @@ class ManagerRound:
         self._uid_count = manager.uid_count
 
     def final_state(self) -> ManagerState:
-        """Return what the manager knows once the round has ended."""
+        """Return the state of the manager after the round."""
         return replace(
             self.state,
             status=self._status(),
@@ -117,25 +117,25 @@ class ManagerRound:
         )
 
     def set_state(self, state: ManagerState) -> None:
-        """Know something else between rounds from now on."""
+        """Replace the state that is kept between rounds."""
         self.state = state
 
     def write_status(self) -> None:
-        """Tell the agents, and a successor, how things stand."""
+        """Write the manager status for the LRMs and the next master."""
         self.step.emit(WriteManagerStatus(self._status()))
 
     def set_usage(self, usage: UsageModel) -> None:
-        """Count what services take with *usage* from now on."""
+        """Use *usage* to count services from now on."""
         self.usage = usage
         self.selector = NodeSelector(self.rules, usage, self.services)
 
     def new_uid(self) -> str:
-        """Return a uid that was never given out."""
+        """Return a uid that has not been assigned before."""
         self._uid_count += 1
         return f"{self.state.uid_prefix}-{self._uid_count}"
 
     def config_of(self, service: ServiceId) -> ServiceConfig:
-        """Return what the operator says of *service*; disabled if nothing."""
+        """Return the configuration of *service*; disabled if there is none."""
         known = self.config.get(service)
         if known is not None:
             return known
@@ -144,12 +144,12 @@ class ManagerRound:
         )
 
     def result_of(self, service: ServiceId) -> int | None:
-        """Return how the last job of *service* ended, or None if it has not."""
+        """Return the exit code of the last job of *service*; None if unfinished."""
         uid = self.services[service].uid
         return None if uid is None else self.job_results.get(uid)
 
     def set_status(self, service: ServiceId, status: ServiceStatus) -> None:
-        """Note something about *service* that is not a change of its state."""
+        """Replace the status of *service* without changing its state."""
         self.services[service] = status
 
     def change_state(
@@ -161,10 +161,10 @@ class ManagerRound:
         target: NodeId | None = None,
         timeout: int | None = None,
     ) -> None:
-        """Let *service* pass to another state.
+        """Change *service* to another state.
 
         Raises:
-            HaError: It is in that state.
+            HaError: It already is in that state.
         """
         old = self.services[service]
         if old.state is state:
@@ -188,14 +188,14 @@ class ManagerRound:
         )
 
     def update_usage(self, service: ServiceId) -> None:
-        """Count what *service* takes where it is now."""
+        """Count *service* on its current nodes."""
         self.usage.remove(service)
         self.add_usage(
             service, locate_service(self.services[service], self.online_nodes)
         )
 
     def add_usage(self, service: ServiceId, locations: ServiceLocations) -> None:
-        """Count what *service* takes, if that is known."""
+        """Count *service* if its usage is known."""
         try:
             self.usage.add(service, locations)
         except UsageUnknownError as error:
@@ -203,13 +203,13 @@ class ManagerRound:
 
     @property
     def online_nodes(self) -> Mapping[NodeId, object]:
-        """Return the nodes that were online when usage was counted, as keys."""
+        """Return the nodes that were online when services were counted, as keys."""
         return self.selector.online
 
     def select_node(
         self, service: ServiceId, preference: NodePreference
     ) -> NodeId | None:
-        """Return the node *service* should be on, or None if none will do."""
+        """Return the node for *service*; None if no node is allowed."""
         return self.selector.select(
             service,
             preference,
@@ -241,5 +241,5 @@ class ManagerRound:
         )
 
     def is_in_maintenance(self, node: NodeId) -> bool:
-        """Return whether *node* is in maintenance."""
+        """Return True if *node* is in maintenance."""
         return self.nodes.state_of(node) is PveNodeState.MAINTENANCE

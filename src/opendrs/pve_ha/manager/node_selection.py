@@ -1,4 +1,4 @@
-"""Which node a service should be on."""
+"""Selection of the node for a service."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ NO_NODES: frozenset[NodeId] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class AffinityContext:
-    """What other services say of where a service should be.
+    """Effect of other services on the node of a service.
 
     Attributes:
-        affinity_counts: How many it must be together with, on each node.
-        anti_affinity_nodes: The nodes of those it must not be together with.
+        affinity_counts: Number of services with which it must share a node, on each
+            node.
+        anti_affinity_nodes: Nodes of services with which it must not share a node.
     """
 
     affinity_counts: Mapping[NodeId, int]
     anti_affinity_nodes: frozenset[NodeId]
 
     def can_stay(self, node: NodeId) -> bool:
-        """Return whether a service may stay on *node*."""
+        """Return True if a service may stay on *node*."""
         return node in self.affinity_counts or node not in self.anti_affinity_nodes
 
     def filter_nodes(self, nodes: Nodes) -> Nodes:
-        """Return those of *nodes* that suit the others best."""
+        """Return those of *nodes* that satisfy the affinity rules best."""
         if self.anti_affinity_nodes:
             nodes = [node for node in nodes if node not in self.anti_affinity_nodes]
         counts = {n: count for n, count in self.affinity_counts.items() if n in nodes}
@@ -50,13 +51,13 @@ NO_AFFINITY_CONTEXT = AffinityContext({}, NO_NODES)
 
 @dataclass(slots=True)
 class NodeSelector:
-    """Chooses nodes, by the rules and by what services take.
+    """Selection of nodes by rules and usage.
 
     Attributes:
-        rules: The rules in force.
-        usage: What services take of the nodes that are online.
-        services: Where each service stands; may change between two questions.
-        online: The nodes that are online, as keys.
+        rules: Rules in effect.
+        usage: Usage of the online nodes.
+        services: Status of each service; may change between two calls.
+        online: Online nodes, as keys.
     """
 
     rules: PveCompiledRules
@@ -71,7 +72,7 @@ class NodeSelector:
         self.online = dict.fromkeys(self.usage.nodes)
 
     def allowed_nodes(self, service: ServiceId) -> tuple[Nodes, Nodes]:
-        """Return the online nodes *service* may be on, and the best of them."""
+        """Return the online nodes allowed for *service*, and the preferred ones."""
         priorities = self.rules.nodes.get(service)
         if priorities is None:
             return self.online, self.online
@@ -83,7 +84,7 @@ class NodeSelector:
         return nodes
 
     def affinity_context(self, service: ServiceId) -> AffinityContext:
-        """Return what the services bound to *service* say of where it should be."""
+        """Return the effect of other services on the node of *service*."""
         affine_services = self.rules.together.get(service)
         anti_affine_services = self.rules.apart.get(service)
         if not affine_services and not anti_affine_services:
@@ -109,14 +110,13 @@ class NodeSelector:
         failback: bool,
         costs: Callable[[ServiceId], Mapping[NodeId, float]] | None = None,
     ) -> NodeId | None:
-        """Return the node *service* should be on, or None if none will do.
+        """Return the node for *service*; None if no node is allowed.
 
         Args:
             service: The service.
-            preference: What the node is chosen for.
-            failback: Whether it goes to a better node once there is one.
-            costs: What starting it costs on each node; as the usage has it
-                unless given.
+            preference: Purpose of the selection.
+            failback: The service returns to a preferred node once one is available.
+            costs: Start cost on each node (default: that of the usage model).
         """
         status = self.services[service]
         allowed, preferred = self.allowed_nodes(service)
@@ -149,10 +149,10 @@ class NodeSelector:
     def certainly_stays(
         self, service: ServiceId, current_node: NodeId, *, failback: bool
     ) -> bool:
-        """Return whether a service without maintenance node certainly stays *current_node*.
+        """Return True if a service without maintenance node certainly stays.
 
-        It is the question that `select` answers without a preference, in a tenth
-        of the time for most services.
+        The result is that of `select` without a preference, for most services in a
+        tenth of the time.
         """
         rules = self.rules
         if service in rules.nodes:
@@ -184,7 +184,7 @@ class NodeSelector:
 
 
 def _best_node(candidates: Nodes, cost: Mapping[NodeId, float], _: NodeId) -> NodeId:
-    """Return the best of *candidates*; of equals the first by name."""
+    """Return the candidate with the lowest cost; of equals the first by name."""
     least = min(map(cost.__getitem__, candidates))
     return min(node for node in candidates if cost[node] == least)
 
@@ -192,7 +192,7 @@ def _best_node(candidates: Nodes, cost: Mapping[NodeId, float], _: NodeId) -> No
 def _next_node(
     candidates: Nodes, cost: Mapping[NodeId, float], current_node: NodeId
 ) -> NodeId:
-    """Return the best of *candidates*, or the one behind *current_node* if that is one."""
+    """Return the best candidate, or the one after *current_node* if it is ranked."""
     ranked = sorted(candidates, key=lambda node: (cost[node], node))
     return (
         ranked[ranked.index(current_node) + 1]

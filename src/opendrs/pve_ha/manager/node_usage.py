@@ -1,7 +1,8 @@
-"""Resources that services take on each node, and the start costs and imbalance that follow.
+"""Usage of the nodes by services, and the start costs and imbalance that follow.
 
-The arithmetic is in `opendrs.metrics`; this module decides which services count on which node.
-Amounts are summed in the order of service names, so that every digit agrees with Proxmox VE.
+The arithmetic is in `opendrs.metrics`. This module decides which services count on
+which node. Amounts are summed in the order of service names, so that every digit agrees
+with Proxmox VE.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ ARRIVING_STATES = MOVING_STATES | {ServiceState.REQUEST_START_BALANCE}
 
 @dataclass(frozen=True, slots=True)
 class ServiceLocations:
-    """Where a service takes up room.
+    """Nodes on which a service counts.
 
     Attributes:
-        current: The node it is on, if it is online and the service is settled.
-        target: The online node it moves to.
-        running: Whether it is known to run.
+        current: Its node, if it is online and the service is settled.
+        target: The online target of its migration.
+        running: True if it is known to run.
     """
 
     current: NodeId | None = None
@@ -53,7 +54,7 @@ class ServiceLocations:
 
     @property
     def nodes(self) -> tuple[NodeId, ...]:
-        """Return the nodes on which it takes up room, the current one first."""
+        """Return the nodes on which it counts, the current one first."""
         current, target = self.current, self.target
         if target is None or target == current:
             return () if current is None else (current,)
@@ -73,11 +74,11 @@ def _cached_locations(
 def locate_service(
     status: ServiceStatus, is_online: Mapping[NodeId, object]
 ) -> ServiceLocations:
-    """Return where a service takes up room.
+    """Return the nodes on which a service counts.
 
     Args:
-        status: Where it stands.
-        is_online: The nodes that are online, as its keys.
+        status: Its status.
+        is_online: Online nodes, as keys.
     """
     state = status.state
     if state is ServiceState.STARTED and status.target is None:
@@ -96,47 +97,47 @@ def locate_service(
     return ServiceLocations(current, target, current is not None)
 
 
-ARRAYS_MIN_NODES = 12  # from here on, columns are faster
-INCREMENTAL_MIN_NODES = 30  # from here on, Proxmox VE's own drills give up
+ARRAYS_MIN_NODES = 12  # number of nodes from which arrays are faster
+INCREMENTAL_MIN_NODES = 30  # number of nodes from which Proxmox VE's simulator aborts
 
 
 class UsageUnknownError(HaError):
-    """What a service uses is not known."""
+    """The usage of a service is unknown."""
 
 
 class UsageModel(Protocol):
-    """What services take of the nodes that are online, in one round."""
+    """Usage of the online nodes by services during one round."""
 
     @property
     def nodes(self) -> Sequence[NodeId]:
-        """Return the nodes that are online, in order of name."""
+        """Return the online nodes, in order of name."""
 
     def add(self, service: ServiceId, locations: ServiceLocations) -> None:
-        """Count *service*.
+        """Count *service* on its nodes.
 
         Raises:
-            UsageUnknownError: What it uses is not known.
+            UsageUnknownError: Its usage is unknown.
         """
 
     def remove(self, service: ServiceId) -> None:
-        """Count *service* no more."""
+        """Stop counting *service*."""
 
     def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
-        """Return what starting *service* costs on each node; less is better.
+        """Return the cost of starting *service* on each node; less is better.
 
         Raises:
-            UsageUnknownError: What it uses is not known.
+            UsageUnknownError: Its usage is unknown.
         """
 
     def imbalance(self) -> float:
-        """Return how unevenly the nodes are loaded."""
+        """Return the imbalance of the nodes."""
 
 
 class BasicUsage:
-    """Counts services, and knows nothing of their size.
+    """Usage model that counts services without their size.
 
     Args:
-        nodes: The nodes that are online, in order of name.
+        nodes: Online nodes, in order of name.
     """
 
     def __init__(self, nodes: Sequence[NodeId]) -> None:
@@ -145,21 +146,21 @@ class BasicUsage:
         self._counts = dict.fromkeys(nodes, 0)
 
     def add(self, service: ServiceId, locations: ServiceLocations) -> None:
-        """Count *service* wherever it takes up room."""
+        """Count *service* on its nodes."""
         self._locations[service] = locations
         self._count(locations, 1)
 
     def remove(self, service: ServiceId) -> None:
-        """Count *service* no more."""
+        """Stop counting *service*."""
         self._count(self._locations.pop(service, NO_LOCATIONS), -1)
 
     def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
-        """Return how many services there are on each node, whatever *service*."""
+        """Return the number of services on each node, for any *service*."""
         del service
         return self._counts
 
     def imbalance(self) -> float:
-        """Return 0: counts do not say how uneven a load is."""
+        """Return 0, because the number of services defines no imbalance."""
         return 0.0
 
     def _count(self, locations: ServiceLocations, change: int) -> None:
@@ -172,11 +173,11 @@ class BasicUsage:
 
 @dataclass(frozen=True, slots=True)
 class ServiceDemand:
-    """What a service takes.
+    """Resources that a service takes.
 
     Attributes:
-        limit: What it may use; counts when it starts.
-        usage: What it uses; counts when it moves.
+        limit: Its limits, which count at a start.
+        usage: Its usage, which counts at a migration.
     """
 
     limit: Resources
@@ -184,26 +185,25 @@ class ServiceDemand:
 
 
 class DemandSource(Protocol):
-    """Knows what services take."""
+    """Source of the demand of services."""
 
     def demand_of(self, service: ServiceId) -> ServiceDemand:
-        """Return what *service* takes.
+        """Return the demand of *service*.
 
         Raises:
-            UsageUnknownError: It is not known.
+            UsageUnknownError: It is unknown.
         """
 
 
 class LoadUsage:
-    """Weighs services by what they may use, or use.
+    """Usage model that sums limits or usage of services.
 
     Args:
-        loads: What is taken of each online node before services are counted,
-            in order of name.
-        demands: What each service takes.
-        measured: Whether *loads* holds what running services use. Then only
-            those that do not run yet count on top, when one starts.
-        imbalance_metric: How uneven loads become one number.
+        loads: Load of each online node without the counted services, in order of name.
+        demands: Demand of each service.
+        measured: True if *loads* already contains the usage of running services. Then
+            only services that do not run yet are added for a start.
+        imbalance_metric: Form of the imbalance.
     """
 
     def __init__(
@@ -230,7 +230,7 @@ class LoadUsage:
         self._stale_nodes: set[NodeId] = set()
 
     def add(self, service: ServiceId, locations: ServiceLocations) -> None:
-        """Count *service* wherever it takes up room."""
+        """Count *service* on its nodes."""
         nodes = [node for node in locations.nodes if node in self._services_on]
         if not nodes:
             return
@@ -241,37 +241,37 @@ class LoadUsage:
             self._add_last(service, node)
 
     def remove(self, service: ServiceId) -> None:
-        """Count *service* no more."""
+        """Stop counting *service*."""
         for node in self._locations.pop(service, NO_LOCATIONS).nodes:
             if node in self._services_on:
                 self._services_on[node].discard(service)
                 self._invalidate(node)
 
     def is_counted(self, service: ServiceId) -> bool:
-        """Return whether *service* takes up room anywhere."""
+        """Return True if *service* counts on any node."""
         return service in self._locations
 
     def demand(self, service: ServiceId) -> ServiceDemand:
-        """Return what *service* takes.
+        """Return the demand of *service*.
 
         Raises:
-            UsageUnknownError: It is not known.
+            UsageUnknownError: It is unknown.
         """
         return self._demands.demand_of(service)
 
     def start_costs(self, service: ServiceId) -> Mapping[NodeId, float]:
-        """Return what starting *service* costs on each node."""
+        """Return the cost of starting *service* on each node."""
         scores = self._start_scores(self._demands.demand_of(service).limit)
         return {node: -score for node, score in zip(self.nodes, scores, strict=True)}
 
     def imbalance(self) -> float:
-        """Return how unevenly the nodes are loaded."""
+        """Return the imbalance of the nodes."""
         return imbalance(
             [load.mean for load in self.loads().values()], self.imbalance_metric
         )
 
     def loads(self) -> dict[NodeId, NodeLoad]:
-        """Return what is taken of each node, for moves between them."""
+        """Return the load of each node, as the basis for moves."""
         if self.measured:
             return dict(self._base)
         return {node: self._start_load(node) for node in self.nodes}
@@ -279,7 +279,7 @@ class LoadUsage:
     def single_move(
         self, services: Iterable[ServiceId], source: NodeId, target: NodeId
     ) -> SingleMove[ServiceId, NodeId]:
-        """Return the move of *services*, led by the first of them."""
+        """Return the move of *services*; the first one is the leader."""
         members = list(services)
         usages = tuple(self._demands.demand_of(service).usage for service in members)
         return SingleMove(members[0], usages, source, target)
@@ -300,7 +300,7 @@ class LoadUsage:
         return self._start_scorer
 
     def _add_last(self, service: ServiceId, node: NodeId) -> None:
-        """Add *service* to the load of *node*, if it comes last there anyway."""
+        """Add *service* to the load of *node* if it is the last one there by name."""
         load = self._start_loads.get(node)
         if load is None:
             return

@@ -1,4 +1,4 @@
-"""What the manager thinks of each node."""
+"""Node states of the manager, and fencing."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from opendrs.pve_ha.states import LrmMode, PveNodeState
 from opendrs.pve_ha.status_files import lrm_lock_name
 
 FENCE_DELAY = 60  # seconds offline after which a node is fenced
-DELETE_DELAY = 3600  # seconds after which a node that left is forgotten
+DELETE_DELAY = 3600  # seconds after which a node that left the cluster is deleted
 
 
 class NodeTable:
-    """The states of the nodes during one round of the manager.
+    """States of the nodes during one round of the manager.
 
     Args:
-        states: What the manager thought of the nodes before.
-        last_online: When each was last seen online.
-        step: The turn in which the round is held.
+        states: States before the round.
+        last_online: Time at which each node was last online.
+        step: Step of the process in which the round runs.
     """
 
     def __init__(
@@ -34,29 +34,29 @@ class NodeTable:
         self._step = step
 
     def state_of(self, node: NodeId) -> PveNodeState:
-        """Return what the manager thinks of *node*."""
+        """Return the state of *node*."""
         return self.states.get(node, PveNodeState.UNKNOWN)
 
     def is_online(self, node: NodeId) -> bool:
-        """Return whether *node* may run services."""
+        """Return True if *node* can run services."""
         return self.state_of(node) is PveNodeState.ONLINE
 
     def is_operational(self, node: NodeId) -> bool:
-        """Return whether *node* works, be it in maintenance."""
+        """Return True if *node* is online or in maintenance."""
         return self.state_of(node) in (PveNodeState.ONLINE, PveNodeState.MAINTENANCE)
 
     def online_nodes(self) -> list[NodeId]:
-        """Return the nodes that may run services, in order of name."""
+        """Return the nodes that can run services, in order of name."""
         return sorted(n for n, s in self.states.items() if s is PveNodeState.ONLINE)
 
     def differs_from(self, members: Mapping[NodeId, bool]) -> bool:
-        """Return whether nodes came to the cluster or left it."""
+        """Return True if nodes joined or left the cluster."""
         return members.keys() != self.states.keys()
 
     def update(
         self, members: Mapping[NodeId, bool], modes: Mapping[NodeId, LrmMode]
     ) -> None:
-        """Learn which nodes are online, and what their agents are about."""
+        """Update the states from the members of the cluster and the LRM modes."""
         for node in sorted(node for node, online in members.items() if online):
             self.last_online[node] = self._step.now
             self._change(node, self._state_when_online(node, modes.get(node)))
@@ -69,9 +69,9 @@ class NodeTable:
                 )
 
     def is_offline_delayed(self, node: NodeId, delay: int = FENCE_DELAY) -> bool:
-        """Return whether *node* has been offline for *delay* seconds.
+        """Return True if *node* has been offline for *delay* seconds.
 
-        A manager that has never seen it online begins to count now.
+        For a node that the manager has never seen online, the time starts now.
         """
         if self.is_online(node):
             return False
@@ -79,7 +79,7 @@ class NodeTable:
         return self._step.now - since >= delay
 
     def fence(self, node: NodeId) -> bool:
-        """Fence *node*, and return whether it is certainly dead now."""
+        """Fence *node* and return True if fencing is complete."""
         if self.state_of(node) is not PveNodeState.FENCE:
             self._change(node, PveNodeState.FENCE)
             self._step.log(log_events.FencingStarted(node))

@@ -1,4 +1,4 @@
-"""From what is measured to what services take, by the mode of the scheduler."""
+"""Demand of services and load of nodes in each mode of the scheduler."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ METRIC_FIELDS = {
 
 
 class MetricsDemandSource:
-    """Knows what the configured services take, in one mode.
+    """Demand of the configured services in one mode.
 
     Args:
-        services: The services that are configured.
-        metrics: What is measured of them.
-        mode: static, where use is what may be used, or dynamic.
+        services: Configured services.
+        metrics: Measured values.
+        mode: static, where usage equals the limits, or dynamic.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MetricsDemandSource:
         self._mode = mode
 
     def demand_of(self, service: ServiceId) -> ServiceDemand:
-        """Return what *service* takes."""
+        """Return the demand of *service*."""
         limit = self._known_amount(service, self._metrics.limits, STATIC)
         if self._mode == STATIC:
             return ServiceDemand(limit, limit)
@@ -68,10 +68,10 @@ class MetricsDemandSource:
         return known
 
     def usage_of(self, service: ServiceId, amounts: Mapping[ServiceId, Usage]) -> Usage:
-        """Return what *amounts* say of *service*, be it not all.
+        """Return the entry of *service* in *amounts*, which may be incomplete.
 
         Raises:
-            UsageUnknownError: They say nothing.
+            UsageUnknownError: There is no entry.
         """
         if service not in self._services or service not in amounts:
             raise UsageUnknownError(
@@ -87,15 +87,15 @@ def create_usage_model(
     step: ProcessStep,
     imbalance_metric: ImbalanceMetric,
 ) -> UsageModel:
-    """Return an account of *nodes* without any service yet.
+    """Return a usage model of *nodes* without any service.
 
     Args:
-        mode: basic, static or dynamic. When it is another, or something is not
-            known that it needs, services are merely counted.
-        nodes: The nodes that are online, in order of name.
-        services: The services that are configured.
-        step: The turn in which the round is held.
-        imbalance_metric: How uneven loads become one number.
+        mode: basic, static or dynamic. For another mode, or if a required value is
+            unknown, services are only counted.
+        nodes: Online nodes, in order of name.
+        services: Configured services.
+        step: Step of the process in which the round runs.
+        imbalance_metric: Form of the imbalance.
     """
     if mode not in (BASIC, STATIC, DYNAMIC):
         step.log(log_events.SchedulerUnknown(mode))
@@ -129,7 +129,7 @@ def _empty_load(node: NodeId, metrics: ObservedMetrics) -> NodeLoad:
 
 
 def _with_defaults(capacity: Usage) -> Resources:
-    """Return *capacity*, with what is usual in place of what is not known."""
+    """Return *capacity* with defaults for unknown values."""
     return Resources(
         DEFAULT_CAPACITY.cpu if capacity.cpu is None else capacity.cpu,
         DEFAULT_CAPACITY.memory if capacity.memory is None else capacity.memory,
@@ -149,7 +149,7 @@ def _measured_loads(
         )
         for service in sorted(services)
     }
-    # Proxmox VE asks twice: for the services, and for the nodes they are on.
+    # Proxmox VE computes this twice: for the services and for their nodes.
     for _ in range(2):
         for service, (usage, limit) in measured.items():
             _log_overcommitted(service, usage, limit, step)
@@ -184,5 +184,5 @@ def _log_overcommitted(
 
 
 def _clamp(cpu: float, memory: int) -> Resources:
-    """Return the amounts, or as much of them as there can be."""
+    """Return the amounts, limited to the largest allowed amount."""
     return Resources(min(cpu, MAX_AMOUNT), min(memory, MAX_AMOUNT))

@@ -1,4 +1,4 @@
-"""Failover drills: a simulated cluster with injected failures, and the HA manager's reaction."""
+"""Failover drills: injected failures against the HA manager on simulated nodes."""
 
 from opendrs.pve_ha.simulator.drill_log import DrillLogEntry as DrillLogEntry
 from opendrs.pve_ha.simulator.run import Drill as Drill

@@ -1,4 +1,4 @@
-"""What can be done to a cluster from outside, in a drill."""
+"""Actions of the operator and of the hardware in a drill."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from opendrs.pve_ha.status_files import ServiceConfig
 
 
 class ActionImpossibleError(Exception):
-    """Something cannot be done as things are."""
+    """An action is not possible in the current state."""
 
 
 class DrillAction(Protocol):
-    """Something that is done to a cluster."""
+    """An action on the cluster."""
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it.
+        """Perform the action.
 
         Raises:
-            ImpossibleError: It cannot be done as things are.
+            ActionImpossibleError: It is not possible in the current state.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class DelayCommands:
-    """Let some time pass before anything else is done."""
+    """Wait before the next command."""
 
     seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class SkipRounds:
-    """Let all processes of a kind miss some turns."""
+    """Skip rounds of all processes of a kind."""
 
     kind: ProcessKind
     rounds: int
@@ -47,109 +47,109 @@ class SkipRounds:
 
 @dataclass(frozen=True, slots=True)
 class SetPower:
-    """Switch a node on, or take its power away."""
+    """Power a node on or off."""
 
     node: NodeId
     on: bool
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         (processes.power_on if self.on else processes.power_off)(self.node)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeHost:
-    """Change something else about a host."""
+    """Change other properties of a host."""
 
     node: NodeId
     change: Callable[[SimulatedHost], SimulatedHost]
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.cluster.change_host(self.node, self.change)
 
 
 @dataclass(frozen=True, slots=True)
 class StopCrm:
-    """Ask the manager process of a node to end."""
+    """Ask the CRM of a node to stop."""
 
     node: NodeId
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.stop_crm(self.node)
 
 
 @dataclass(frozen=True, slots=True)
 class StartCrm:
-    """Start the manager process of a node."""
+    """Start the CRM of a node."""
 
     node: NodeId
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.start_crm(self.node)
 
 
 @dataclass(frozen=True, slots=True)
 class SendCrmCommand:
-    """Ask something of the master."""
+    """Queue a command for the master."""
 
     command: str
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.cluster.requests.append(self.command)
 
 
 @dataclass(frozen=True, slots=True)
 class ShutDownNode:
-    """Let a node go down in good order."""
+    """Shut down or reboot a node gracefully."""
 
     node: NodeId
     change: PowerChange
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.request_power_change(self.node, self.change)
 
 
 @dataclass(frozen=True, slots=True)
 class RestartLrm:
-    """Restart the agent of a node."""
+    """Restart the LRM of a node."""
 
     node: NodeId
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.restart_lrm(self.node)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeService:
-    """Write something else of a service."""
+    """Change the configuration of a service."""
 
     service: ServiceId
     change: Callable[[ServiceConfig], ServiceConfig]
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         _require(processes, self.service)
         processes.cluster.change_service(self.service, self.change)
 
 
 @dataclass(frozen=True, slots=True)
 class AddService:
-    """Configure a service; nothing is known of what it uses."""
+    """Configure a service of unknown usage."""
 
     service: ServiceId
     config: ServiceConfig
     running: bool
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         if self.service in processes.cluster.services:
-            raise ActionImpossibleError(f"service '{self.service}' exists already")
+            raise ActionImpossibleError(f"service '{self.service}' already exists")
         processes.cluster.services[self.service] = self.config
         running = processes.cluster.running[self.config.node]
         (running.add if self.running else running.discard)(self.service)
@@ -157,12 +157,12 @@ class AddService:
 
 @dataclass(frozen=True, slots=True)
 class DeleteService:
-    """Do not configure a service any more."""
+    """Remove a service from the configuration."""
 
     service: ServiceId
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         _require(processes, self.service)
         del processes.cluster.services[self.service]
         processes.cluster.limits.pop(self.service, None)
@@ -170,38 +170,38 @@ class DeleteService:
 
 @dataclass(frozen=True, slots=True)
 class SetLimit:
-    """Let a service use more or less; what is None stays as it is."""
+    """Change the limits of a service; None keeps a value."""
 
     service: ServiceId
     amount: Usage
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         limits = processes.cluster.limits
         limits[self.service] = _updated(limits.get(self.service), self.amount)
 
 
 @dataclass(frozen=True, slots=True)
 class SetUsage:
-    """Let it be known that a service uses more or less."""
+    """Change the measured usage of a service; None keeps a value."""
 
     service: ServiceId
     amount: Usage
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         usages = processes.cluster.usages
         usages[self.service] = _updated(usages.get(self.service), self.amount)
 
 
 @dataclass(frozen=True, slots=True)
 class CrashService:
-    """Let a service die; its node goes on."""
+    """Stop a service unexpectedly; its node keeps running."""
 
     service: ServiceId
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         _require(processes, self.service)
         for running in processes.cluster.running.values():
             running.discard(self.service)
@@ -209,36 +209,36 @@ class CrashService:
 
 @dataclass(frozen=True, slots=True)
 class InjectFailures:
-    """Let a service fail from now on."""
+    """Let operations of a service fail from now on."""
 
     service: ServiceId
     failures: InjectedFailures
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.counters.inject(self.service, self.failures)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceRules:
-    """Write other rules."""
+    """Replace the rules."""
 
     text: str
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         processes.cluster.replace_rules(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class MoveManually:
-    """Move a service behind the manager's back, while it does not look."""
+    """Move a service without the manager, while it does not track it."""
 
     service: ServiceId
     target: NodeId
 
     def perform(self, processes: NodeProcesses) -> None:
-        """Do it."""
+        """Perform the action."""
         _require(processes, self.service)
         disarm = processes.cluster.status.disarm
         suspended = disarm is not None and disarm.mode == DisarmMode.IGNORE
@@ -246,7 +246,8 @@ class MoveManually:
             processes.cluster.services[self.service].state != RequestedState.IGNORED
         ):
             raise ActionImpossibleError(
-                f"service '{self.service}' is managed, and not to be moved by hand"
+                f"service '{self.service}' is managed; request state ignored or "
+                "disarm with mode ignore before a manual move"
             )
         processes.cluster.change_service(
             self.service, lambda config: replace(config, node=self.target)

@@ -1,4 +1,4 @@
-"""The simulated cluster: hosts, watchdogs, and the cluster file system."""
+"""The simulated cluster: hosts, watchdogs and the cluster file system."""
 
 from __future__ import annotations
 
@@ -20,58 +20,57 @@ from opendrs.pve_ha.simulator.scenario import (
 from opendrs.pve_ha.states import ServiceId
 from opendrs.pve_ha.status_files import ClusterLock, LrmStatus, ServiceConfig
 
-WATCHDOG_TIMEOUT = 60  # seconds
+WATCHDOG_TIMEOUT = 60  # seconds without update after which a watchdog expires
 
 
 class WatchdogExpiredError(Exception):
-    """A process fed a watchdog that had bitten already."""
+    """A process updated a watchdog that had already expired."""
 
     def __init__(self, node: NodeId) -> None:
         super().__init__(f"watchdog of node '{node}' has expired")
 
 
 class Watchdogs:
-    """All watchdogs of a cluster, each known by its node and process.
+    """All watchdogs of a cluster, by node and process.
 
-    They are kept in the order in which they were fed, so that the one that
-    bites first is the first.
+    They are kept in the order of their last update, so the first one expires first.
     """
 
     def __init__(self) -> None:
         self._fed: dict[tuple[NodeId, str], int] = {}
 
     def copy(self) -> Self:
-        """Return the same watchdogs for another cluster."""
+        """Return an independent copy."""
         copied = copy(self)
         vars(copied).update(_fed=dict(self._fed))
         return copied
 
     def feed(self, node: NodeId, process: str, now: int) -> None:
-        """Keep the watchdog of *process* on *node* from biting.
+        """Update the watchdog of *process* on *node*.
 
         Raises:
-            WatchdogExpiredError: It would have bitten by *now*.
+            WatchdogExpiredError: It expired before *now*.
         """
         self._require_alive(node, process, now)
         self._fed.pop((node, process), None)
         self._fed[node, process] = now
 
     def close(self, node: NodeId, process: str, now: int) -> None:
-        """Let the watchdog of *process* on *node* be, if there is one.
+        """Close the watchdog of *process* on *node*, if there is one.
 
         Raises:
-            WatchdogExpiredError: It would have bitten by *now*.
+            WatchdogExpiredError: It expired before *now*.
         """
         self._require_alive(node, process, now)
         self._fed.pop((node, process), None)
 
     def drop(self, node: NodeId) -> None:
-        """Forget the watchdogs of *node*, which lost its power."""
+        """Remove the watchdogs of *node*, which lost its power."""
         for key in [key for key in self._fed if key[0] == node]:
             del self._fed[key]
 
     def pop_expired(self, now: int) -> list[NodeId]:
-        """Return the nodes whose watchdogs bite, in order, and forget those."""
+        """Remove expired watchdogs and return their nodes, in order."""
         nodes = set()
         expired = takewhile(
             lambda fed: now - fed[1] > WATCHDOG_TIMEOUT, self._fed.items()
@@ -88,10 +87,10 @@ class Watchdogs:
 
 
 class SimulatedCluster:
-    """All that managers and agents see, and change.
+    """State of the cluster that the processes observe and change.
 
     Args:
-        scenario: How it is in the beginning.
+        scenario: Initial state.
     """
 
     def __init__(self, scenario: DrillScenario) -> None:
@@ -113,7 +112,7 @@ class SimulatedCluster:
         self._measurements: ObservedMetrics | None = None
 
     def copy(self) -> Self:
-        """Return a cluster that is the same now and changes by itself."""
+        """Return an independent copy."""
         copied = copy(self)
         copied.hosts, copied.services = dict(self.hosts), dict(self.services)
         copied.limits, copied.usages = dict(self.limits), dict(self.usages)
@@ -130,24 +129,24 @@ class SimulatedCluster:
     def change_host(
         self, node: NodeId, change: Callable[[SimulatedHost], SimulatedHost]
     ) -> None:
-        """Let the host *node* be another from now on."""
+        """Replace the state of the host *node*."""
         self.hosts[node] = change(self.hosts[node])
         self._members = self._measurements = None
 
     def change_service(
         self, service: ServiceId, change: Callable[[ServiceConfig], ServiceConfig]
     ) -> None:
-        """Write something else of *service*; nothing if it is not configured."""
+        """Replace the configuration of *service*; nothing if it is not configured."""
         if service in self.services:
             self.services[service] = change(self.services[service])
 
     def replace_rules(self, text: str) -> None:
-        """Let other rules be in force from now on."""
+        """Replace the text of the rules."""
         self._rules = text
 
     @property
     def members(self) -> Mapping[NodeId, bool]:
-        """Return the nodes, and whether each is online in a majority."""
+        """Return all nodes; True for those that are online in a majority."""
         if self._members is None:
             online = [node for node, host in self.hosts.items() if host.online]
             quorate = len(online) > len(self.hosts) // 2
@@ -157,7 +156,7 @@ class SimulatedCluster:
         return self._members
 
     def observe_from(self, node: NodeId, now: int) -> ProcessObservation:
-        """Return what a process on *node* sees, by whose clock it is *now*."""
+        """Return the observation of a process on *node* at *now* of its clock."""
         host = self.hosts[node]
         return ProcessObservation(
             node=node,
@@ -176,17 +175,17 @@ class SimulatedCluster:
     def apply(
         self, effect: effects.Effect, node: NodeId, process: str, now: int, time: int
     ) -> None:
-        """Do what *process* on *node* wants.
+        """Apply an effect of *process* on *node*.
 
         Args:
-            effect: What it wants.
-            node: Its node.
-            process: Its kind.
-            now: The time by its own clock.
-            time: The time of the hardware.
+            effect: The effect.
+            node: Node of the process.
+            process: Kind of the process.
+            now: Time of the clock of the process.
+            time: Time of the hardware.
 
         Raises:
-            WatchdogExpiredError: It feeds a watchdog that would have bitten.
+            WatchdogExpiredError: A watchdog is updated that has expired.
         """
         match effect:
             case effects.AcquireLock(name):
@@ -202,7 +201,7 @@ class SimulatedCluster:
 
     @singledispatchmethod
     def _write_effect(self, command: effects.Effect) -> None:
-        raise TypeError(f"no such command: {command}")
+        raise TypeError(f"unknown effect: {command}")
 
     @_write_effect.register
     def _(self, command: effects.ReleaseLock) -> None:

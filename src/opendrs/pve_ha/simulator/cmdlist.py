@@ -1,4 +1,4 @@
-"""From the words of a command list to actions."""
+"""Parser of command lists in the format of the Proxmox VE simulator."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ CommandWords = Sequence[str]
 
 
 class CommandSyntaxError(Exception):
-    """A command that has no meaning."""
+    """A command is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandStep:
-    """A command, and what it means.
+    """A parsed command.
 
     Attributes:
-        text: Its words.
-        location: Where it stands, for complaints.
-        action: What it means.
+        text: Its text.
+        location: Its location, for error messages.
+        action: Its action.
     """
 
     text: str
@@ -46,15 +46,15 @@ class CommandStep:
 def parse_batches(
     batches: Sequence[CommandBatch], nodes: Collection[NodeId], origin: str
 ) -> list[list[CommandStep]]:
-    """Return what the commands of *batches* mean.
+    """Return the parsed commands of *batches*.
 
     Args:
         batches: Lists of commands.
-        nodes: The nodes there are.
-        origin: Where the commands stand, for complaints.
+        nodes: Existing nodes.
+        origin: Name of the source, for error messages.
 
     Raises:
-        InvalidFileError: Some have no meaning; says which, and why.
+        InvalidFileError: Commands are invalid; contains all errors with locations.
     """
     errors = []
     result: list[list[CommandStep]] = []
@@ -99,7 +99,7 @@ def _node(name: str, nodes: Collection[NodeId]) -> NodeId:
 
 def _service(name: str) -> ServiceId:
     if not SERVICE.fullmatch(name):
-        raise CommandSyntaxError(f"no such service '{name}'; one is called vm:100")
+        raise CommandSyntaxError(f"service '{name}': expected a name such as vm:100")
     return ServiceId(name)
 
 
@@ -119,7 +119,7 @@ def _switch(rest: CommandWords) -> bool:
         case ["off"]:
             return False
         case _:
-            raise CommandSyntaxError("say on or off")
+            raise CommandSyntaxError("expected on or off")
 
 
 def _files(node: NodeId, rest: CommandWords) -> DrillAction:
@@ -133,7 +133,7 @@ def _files(node: NodeId, rest: CommandWords) -> DrillAction:
                 node, lambda h: replace(h, files_consistent=works)
             )
         case _:
-            raise CommandSyntaxError("say rw or update, and work or fail")
+            raise CommandSyntaxError("expected rw or update, then work or fail")
 
 
 def _crm(node: NodeId, rest: CommandWords) -> DrillAction:
@@ -149,7 +149,7 @@ def _crm(node: NodeId, rest: CommandWords) -> DrillAction:
         case ["arm-ha"]:
             return actions.SendCrmCommand("arm-ha")
         case _:
-            raise CommandSyntaxError("unknown command for a manager")
+            raise CommandSyntaxError("unknown crm command")
 
 
 def _version(node: NodeId, rest: CommandWords) -> DrillAction:
@@ -157,7 +157,7 @@ def _version(node: NodeId, rest: CommandWords) -> DrillAction:
         case ["set", version]:
             return actions.ChangeHost(node, lambda h: replace(h, version=version))
         case _:
-            raise CommandSyntaxError("say set, and a version")
+            raise CommandSyntaxError("expected set and a version")
 
 
 def _reboot(node: NodeId, _: CommandWords) -> DrillAction:
@@ -198,7 +198,7 @@ def _service_action(
         case [("migrate" | "relocate" | "stop"), argument] if (
             verb != "stop" or argument.isdecimal()
         ):
-            # A target that does not exist is for the manager to refuse.
+            # An unknown target is passed on, because the manager rejects it.
             return actions.SendCrmCommand(f"{verb} {service} {argument}")
         case ["add", node, *options]:
             return _add_service(service, _node(node, nodes), options)
@@ -231,7 +231,7 @@ def _service_change(words: CommandWords) -> Callable[[ServiceConfig], ServiceCon
         case ["unlock", name]:
             return lambda c: replace(c, lock=None if c.lock == name else c.lock)
         case _:
-            raise CommandSyntaxError("unknown command for a service")
+            raise CommandSyntaxError("unknown service command")
 
 
 def _add_service(
@@ -239,19 +239,19 @@ def _add_service(
 ) -> DrillAction:
     state, running, *more = [*options, *("started", "0")[len(options) :]]
     if more or state not in set(RequestedState):
-        raise CommandSyntaxError("say a node, a state, and whether it runs")
+        raise CommandSyntaxError("expected NODE [STATE [RUNNING]]")
     config = ServiceConfig(node=node, state=state)
     return actions.AddService(service, config, running not in ("", "0"))
 
 
 def _amount(pairs: CommandWords, cpu: str, memory: str) -> Usage:
-    """Return what *pairs* of names and numbers say; memory is given in MiB."""
+    """Return the amounts in *pairs* of names and numbers; memory is in MiB."""
     if not pairs or len(pairs) % 2:
-        raise CommandSyntaxError(f"say {cpu} or {memory}, each with a number")
+        raise CommandSyntaxError(f"expected {cpu} or {memory}, each with a number")
     amounts: dict[str, float] = {}
     for name, number in zip(pairs[::2], pairs[1::2], strict=True):
         if name not in (cpu, memory):
-            raise CommandSyntaxError(f"unknown name '{name}'; say {cpu} or {memory}")
+            raise CommandSyntaxError(f"unknown name '{name}'; use {cpu} or {memory}")
         try:
             amounts[name] = float(number)
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""The log of a drill, and the events that the hardware and the simulator add to it."""
+"""The log of a drill, and the log events of the hardware and the simulator."""
 
 from __future__ import annotations
 
@@ -7,84 +7,86 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from opendrs.model import NodeId
-from opendrs.pve_ha.log_events import LogEvent, LogLevel
-from opendrs.pve_ha.log_events.base import LogLines, error, info
-from opendrs.pve_ha.log_events.catalog import LOG_LINES as PROCESS_LINES
+from opendrs.pve_ha.log_events import LogEvent, LogLevel, LogLine
 
 
 @dataclass(frozen=True, slots=True)
 class DrillStarted(LogEvent):
-    """The drill begins."""
+    """The drill started."""
+
+    log_line = LogLine.info("starting simulation")
 
 
 @dataclass(frozen=True, slots=True)
 class DrillFinished(LogEvent):
-    """The drill came to its end."""
+    """The drill finished."""
+
+    log_line = LogLine.info("exit simulation - done")
 
 
 @dataclass(frozen=True, slots=True)
 class DrillFailed(LogEvent):
-    """The drill could not go on."""
+    """The drill was aborted by an error."""
+
+    # Proxmox VE appends a space to the error, which ends with a newline.
+    log_line = LogLine.error("exit simulation - {0.error}\n ")
 
     error: str
 
 
 @dataclass(frozen=True, slots=True)
 class CommandExecuted(LogEvent):
-    """Something was done to the cluster from outside."""
+    """A command of the command list, or of the hardware, was executed."""
+
+    log_line = LogLine.info("execute {0.command}")
 
     command: str
 
 
 @dataclass(frozen=True, slots=True)
 class RoundSkipped(LogEvent):
-    """All processes of a kind miss a turn."""
+    """All processes of a kind skip a round."""
+
+    log_line = LogLine.info("skipping {0.kind} round")
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessExited(LogEvent):
-    """A process has ended."""
+    """A process exited."""
+
+    log_line = LogLine.info("exit (loop end)")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessKilledByPowerOff(LogEvent):
-    """A process died with its node."""
+    """A process was killed by the power loss of its node."""
+
+    log_line = LogLine.info("killed by poweroff")
 
 
 @dataclass(frozen=True, slots=True)
 class WatchdogExpired(LogEvent):
-    """A watchdog that nobody fed switched its node off."""
+    """An expired watchdog powered off its node."""
+
+    log_line = LogLine.info("server '{0.node}' stopped by poweroff (watchdog)")
 
     node: NodeId
 
-
-DRILL_LOG_LINES: LogLines = {
-    **PROCESS_LINES,
-    DrillStarted: info("starting simulation"),
-    DrillFinished: info("exit simulation - done"),
-    # Proxmox VE puts a blank behind the error, which ends in a new line.
-    DrillFailed: error("exit simulation - {0.error}\n "),
-    CommandExecuted: info("execute {0.command}"),
-    RoundSkipped: info("skipping {0.kind} round"),
-    ProcessExited: info("exit (loop end)"),
-    ProcessKilledByPowerOff: info("killed by poweroff"),
-    WatchdogExpired: info("server '{0.node}' stopped by poweroff (watchdog)"),
-}
 
 HARDWARE = "hardware"
 
 
 @dataclass(frozen=True, slots=True)
 class DrillLogEntry:
-    """One thing that happened.
+    """A log entry.
 
     Attributes:
-        time: When, in seconds, by the clock of who says so.
-        source: Who says so: hardware, cmdlist, watchdog, reboot, shutdown,
-            run-loop, or a process such as node1/crm.
-        event: What happened.
+        time: Time in seconds, by the clock of the source.
+        source: hardware, cmdlist, watchdog, reboot, shutdown, run-loop, or a process
+            such as node1/crm.
+        event: The event.
     """
 
     time: int
@@ -93,22 +95,20 @@ class DrillLogEntry:
 
     @property
     def level(self) -> LogLevel:
-        """Return how important it is."""
-        return DRILL_LOG_LINES[type(self.event)].level
+        """Return the level."""
+        return self.event.level
 
     @property
     def message(self) -> str:
-        """Return it in the words of Proxmox VE."""
-        return DRILL_LOG_LINES[type(self.event)].template.format(self.event)
+        """Return the message of Proxmox VE."""
+        return self.event.message
 
     def line(self) -> str:
-        """Return it as a line of Proxmox VE's log, without the new line."""
-        line = DRILL_LOG_LINES[type(self.event)]
-        message = line.template.format(self.event)
-        return f"{line.level:<5} {self.time:>5} {self.source:>12}: {message}"
+        """Return the line of Proxmox VE's log, without a newline."""
+        return f"{self.level:<5} {self.time:>5} {self.source:>12}: {self.message}"
 
     def json(self) -> str:
-        """Return it as a line of JSON, without the new line."""
+        """Return the entry as a line of JSON, without a newline."""
         return json.dumps(
             {
                 "time": self.time,

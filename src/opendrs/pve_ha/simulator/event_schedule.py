@@ -1,4 +1,4 @@
-"""Drills in which things happen at times of their own, not one list a while."""
+"""Drills with events at given times instead of batches of commands."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from opendrs.pve_ha.simulator.scenario import DrillScenario
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """Something that is done at a time.
+    """A command and its time.
 
     Attributes:
-        at: Seconds from the beginning.
-        step: What is done.
+        at: Seconds since the start.
+        step: The command.
     """
 
     at: int
@@ -42,20 +42,20 @@ def run_schedule(
     *,
     settle_time: int = SETTLE_TIME,
 ) -> Drill:
-    """Return what happens in *scenario* when things are done by a timetable.
+    """Run the drill of *scenario* with the events of *schedule*.
 
-    It ends some time after the last appointment. What comes between two passes
-    of the processes is done between them, at its own time.
+    It ends *settle_time* after the last event. Events between two rounds are executed
+    between them, at their own time.
 
     Args:
-        scenario: The cluster; its batches are not looked at.
-        schedule: What is done; what comes at one time is done in this order.
-        until: How long it lasts at least, in seconds.
-        observer: Told the time after each pass.
-        settle_time: Seconds after the last appointment until it ends.
+        scenario: Initial state. Its batches are ignored.
+        schedule: Events. Those with equal times are executed in this order.
+        until: Shortest duration of the drill, in seconds.
+        observer: Called with the time before each round.
+        settle_time: Seconds from the last event to the end.
 
     Raises:
-        InvalidFileError: Something cannot be done; says what, and why.
+        InvalidFileError: An event is not possible; contains the location.
     """
     last = max((scheduled.at for scheduled in schedule), default=0)
     end = max(until, last + settle_time)
@@ -77,15 +77,15 @@ def run_rounds(  # noqa: PLR0913 - all but the last are needed
     observer: TimeObserver,
     is_over: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Go on with *rounds* from *begin* to *end*; return when the next one is due.
+    """Continue *rounds* from *begin* to *end*; return the time of the next round.
 
     Args:
-        rounds: What has happened so far.
-        schedule: What is done meanwhile.
-        begin: When the first pass is due.
-        end: No pass begins after it.
-        observer: Told the time before each pass.
-        is_over: Asked after each pass whether it was the last one.
+        rounds: Rounds so far.
+        schedule: Events to execute.
+        begin: Time of the first round.
+        end: Time after which no round starts.
+        observer: Called with the time before each round.
+        is_over: Called after each round; True ends the drill.
     """
     pending = deque(sorted(schedule, key=lambda scheduled: scheduled.at))
     due = begin

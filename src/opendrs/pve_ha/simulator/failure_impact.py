@@ -1,4 +1,4 @@
-"""What follows when hosts die: who restarts where, and whether it fits."""
+"""Impact of a node failure: restarted guests, memory and rules."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from opendrs.rules import AvailableMemory, Violation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffectedGuest:
-    """A guest that ran on a host that died.
+    """A guest that ran on a failed node.
 
     Attributes:
         guest: The guest.
-        source: The host.
-        managed: Whether the HA manager knows it.
-        target: Where it runs again; None when it does not.
-        downtime: Seconds until then; None when it does not run again.
-        blocker: Why it can start on no other node; None when it can.
+        source: The failed node.
+        managed: True if it is a service of the HA manager.
+        target: Node on which it restarted; None if it did not.
+        downtime: Seconds until it restarted; None if it did not.
+        blocker: Reason for which it cannot start on another node; None if it can.
     """
 
     guest: Guest
@@ -34,12 +34,12 @@ class AffectedGuest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryTarget:
-    """A node that took guests over.
+    """A node that received guests.
 
     Attributes:
-        node: The node, as it was.
-        before: The memory that was left within the limits.
-        after: The memory that is left then; less than 0 if it does not suffice.
+        node: The node before the failure.
+        before: Memory available within the limits before the failure.
+        after: Memory available after the recovery; negative if it is insufficient.
     """
 
     node: Node
@@ -48,7 +48,7 @@ class RecoveryTarget:
 
     @property
     def fits(self) -> bool | None:
-        """Return whether the memory suffices; None when nothing is known of it."""
+        """Return True if the memory suffices; None if it is unknown."""
         known = [
             r for r in (self.after.measured, self.after.committed) if r is not None
         ]
@@ -56,7 +56,7 @@ class RecoveryTarget:
 
     @property
     def missing_memory(self) -> float:
-        """Return how many bytes are missing; 0 when it suffices."""
+        """Return the missing memory in bytes; 0 if it suffices."""
         available = [
             r for r in (self.after.measured, self.after.committed) if r is not None
         ]
@@ -65,21 +65,21 @@ class RecoveryTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureImpact:
-    """What follows when hosts die.
+    """Impact of the failure of nodes.
 
     Attributes:
-        nodes: The hosts that die.
-        quorate: Whether those left are a majority.
-        affected_guests: The guests that ran there.
-        targets: The nodes that took them over.
-        new_violations: Strict rules that are newly broken then.
-        side_effect_migrations: Guests of other hosts that moved because of it.
-        moved_before: Guests that the HA manager moved before the loss already, so
-            that rules hold.
-        includes_master: Whether one of them was the HA master in this drill.
-        setup: How it began.
-        drill: What happened.
-        history: What became of everything.
+        nodes: Failed nodes.
+        quorate: True if the remaining nodes are a majority.
+        affected_guests: Guests that ran on the failed nodes.
+        targets: Nodes that received guests.
+        new_violations: Strict rules violated only after the failure.
+        side_effect_migrations: Guests of other nodes that moved because of the failure.
+        moved_before: Guests that the HA manager moved before the failure to satisfy
+            rules.
+        includes_master: True if a failed node was the HA master in this drill.
+        setup: Initial state of the drill.
+        drill: The drill.
+        history: Its history.
     """
 
     nodes: tuple[NodeId, ...]
@@ -96,14 +96,14 @@ class FailureImpact:
 
     @property
     def recovered(self) -> tuple[AffectedGuest, ...]:
-        """Return the guests that run again."""
+        """Return the guests that restarted."""
         return tuple(
             affected for affected in self.affected_guests if affected.target is not None
         )
 
     @property
     def stranded(self) -> tuple[AffectedGuest, ...]:
-        """Return the guests that the HA manager should bring back and does not."""
+        """Return the guests that the HA manager should have restarted and did not."""
         return tuple(
             affected
             for affected in self.affected_guests
@@ -112,7 +112,7 @@ class FailureImpact:
 
     @property
     def unrestartable(self) -> tuple[AffectedGuest, ...]:
-        """Return the managed guests that can start on no other node."""
+        """Return the managed guests that cannot start on another node."""
         return tuple(
             affected
             for affected in self.affected_guests
@@ -123,17 +123,17 @@ class FailureImpact:
 
     @property
     def unprotected(self) -> tuple[AffectedGuest, ...]:
-        """Return the guests nobody brings back, since no HA manager knows them."""
+        """Return the guests that are not restarted because they are not HA-managed."""
         return tuple(
             affected for affected in self.affected_guests if not affected.managed
         )
 
     @property
     def survived(self) -> bool:
-        """Return whether all managed guests that can run again do, and fit there.
+        """Return True if all restartable managed guests run again and fit.
 
-        That nothing is known of a node's memory does not mean that they fit, and
-        a cluster in which no guest is managed survives nothing.
+        Unknown memory of a node does not count as sufficient. A cluster without managed
+        guests does not survive.
         """
         fit = all(target.fits for target in self.targets)
         protected = bool(self.setup.names.services) or not self.affected_guests

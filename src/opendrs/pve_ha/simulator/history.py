@@ -1,4 +1,4 @@
-"""What became of each service and each node, from what was told in a drill."""
+"""History of each service and each node, computed from the log of a drill."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ ABSENT = TimelinePoint(0, None, should_run=False)
 
 @dataclass(frozen=True, slots=True)
 class ServiceMove:
-    """A service that got to another node.
+    """Arrival of a service on another node.
 
     Attributes:
-        time: When it arrived, in seconds.
+        time: Time of the arrival, in seconds.
         service: The service.
-        source: Where it was.
-        target: Where it is.
+        source: Previous node.
+        target: New node.
         how: migrate, relocate or recover.
     """
 
@@ -59,7 +59,7 @@ class ServiceMove:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatePoint:
-    """What the manager thinks of a node from a time on."""
+    """State of a node in the manager status from a time on."""
 
     time: int
     state: PveNodeState
@@ -67,17 +67,17 @@ class NodeStatePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillHistory:
-    """What became of everything.
+    """History of all services and nodes.
 
     Attributes:
-        ended_at: When the drill ended, in seconds.
-        settled_at: When the last thing happened.
-        timelines: What became of each service.
-        moves: The moves, in order.
-        fencings: The times at which each node was fenced.
-        node_states: What the manager thought of each node, in order of time.
-        starts: The times at which each service was started.
-        unrecovered: Services for which there was no node, at some time.
+        ended_at: End of the drill, in seconds.
+        settled_at: Time of the last event.
+        timelines: Timeline of each service.
+        moves: Moves, in order.
+        fencings: Times at which each node was fenced.
+        node_states: States of each node in the manager status, in order of time.
+        starts: Times at which each service was started.
+        unrecovered: Services without an allowed node at some time.
     """
 
     ended_at: int
@@ -90,22 +90,22 @@ class DrillHistory:
     unrecovered: frozenset[ServiceId]
 
     def timeline_of(self, service: ServiceId) -> ServiceTimeline:
-        """Return what became of *service*; it did nothing if it never was there."""
+        """Return the timeline of *service*; one without activity if it is unknown."""
         return self.timelines.get(service, ServiceTimeline((ABSENT,)))
 
 
 def read_history(drill: Drill) -> DrillHistory:
-    """Return what became of everything in *drill*."""
+    """Return the history of *drill*."""
     reader = HistoryReader(drill.scenario)
     reader.read(drill.entries)
     return reader.history()
 
 
 class HistoryReader:
-    """Reads a log, all at once or piece by piece.
+    """Incremental reader of a log.
 
     Args:
-        scenario: How everything was in the beginning.
+        scenario: Initial state.
     """
 
     def __init__(self, scenario: DrillScenario) -> None:
@@ -133,7 +133,7 @@ class HistoryReader:
         self._rest = self._end = 0
 
     def copy(self) -> Self:
-        """Return a reader that has read the same and reads on by itself."""
+        """Return an independent reader with the same history."""
         copied = copy(self)
         vars(copied).update(
             _timelines=dict(self._timelines),
@@ -147,7 +147,7 @@ class HistoryReader:
         return copied
 
     def read(self, entries: Iterable[DrillLogEntry]) -> None:
-        """Read more of the log."""
+        """Read further log entries."""
         for entry in entries:
             self._entry = entry
             self._end = max(self._end, entry.time)
@@ -156,7 +156,7 @@ class HistoryReader:
             self._note(entry.event)
 
     def history(self) -> DrillHistory:
-        """Return what was read."""
+        """Return the history so far."""
         return DrillHistory(
             ended_at=self._end,
             settled_at=self._rest,
@@ -170,7 +170,7 @@ class HistoryReader:
 
     @singledispatchmethod
     def _note(self, event: LogEvent) -> None:
-        """Pass over what changes nothing here."""
+        """Ignore events without effect on the history."""
 
     @_note.register
     def _(self, event: CommandExecuted) -> None:
@@ -201,7 +201,8 @@ class HistoryReader:
             event.command is ServiceCommand.MIGRATE
             and self._last_point(event.service).node
         )
-        # A guest that migrates live runs on; the simulated agents start it anew.
+        # A live migration keeps the guest running; the simulated LRM of the
+        # target starts it again.
         self._set_running(event.service, event.target if live else None)
         self._move(event.service, self._reporting_node, event.target, event.command)
 
@@ -268,7 +269,7 @@ class HistoryReader:
             self._residents[last.node].discard(service)
         if point.node is not None:
             self._residents.setdefault(point.node, set()).add(service)
-        # A killed process tells its end by a clock that is a little behind.
+        # The clock of a killed process may be slightly behind.
         dated = replace(point, time=max(last.time, self._entry.time))
         self._timelines[service] = ServiceTimeline((*timeline.points, dated))
 

@@ -1,4 +1,4 @@
-"""From the values of a scenario's files to what the HA stack works with."""
+"""Conversion of the values of scenario files to the types of the HA manager."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ WordT = TypeVar("WordT", bound=StrEnum)
 
 
 def parse_hosts(value: LocatedValue) -> dict[NodeId, SimulatedHost]:
-    """Return the hosts *value* describes."""
+    """Return the hosts in *value*."""
     return {NodeId(name): _host(entry) for name, entry in value.items()}
 
 
 def parse_services(value: LocatedValue) -> dict[ServiceId, ServiceConfig]:
-    """Return the services *value* describes."""
+    """Return the services in *value*."""
     return {_service_id(name, entry): _service(entry) for name, entry in value.items()}
 
 
 def parse_amounts(value: LocatedValue, cpu: str, memory: str) -> dict[ServiceId, Usage]:
-    """Return what *value* says of each service, under the names *cpu* and *memory*."""
+    """Return the amounts of each service, under the names *cpu* and *memory*."""
     return {
         ServiceId(name): _usage(entry, cpu, memory) for name, entry in value.items()
     }
 
 
 def parse_running_services(value: LocatedValue) -> frozenset[ServiceId]:
-    """Return the services of which *value* says that they run."""
+    """Return the services that are marked as running in *value*."""
     return frozenset(ServiceId(name) for name, entry in value.items() if entry.is_true)
 
 
 def parse_datacenter(value: LocatedValue) -> DatacenterSettings:
-    """Return the settings *value* describes."""
+    """Return the settings in *value*."""
     return datacenter_from_options(
         _JsonOptions(value.get("ha")), _JsonOptions(value.get("crs"))
     )
 
 
 def parse_manager_status(value: LocatedValue) -> ManagerStatus:
-    """Return the status *value* describes."""
+    """Return the manager status in *value*."""
     master = value.get("master_node")
     requests = value.get("node_request")
     return ManagerStatus(
@@ -107,7 +107,7 @@ def _is_on(value: LocatedValue) -> bool:
         return False
     if value.raw == "on":
         return True
-    raise value.error("must be on or off")
+    raise value.error("expected on or off")
 
 
 def _works(value: LocatedValue) -> bool:
@@ -116,7 +116,7 @@ def _works(value: LocatedValue) -> bool:
 
 def _service_id(name: str, value: LocatedValue) -> ServiceId:
     if not SERVICE.fullmatch(name):
-        raise value.error("a service is called vm:100, ct:100 or fa:100")
+        raise value.error("expected a service such as vm:100, ct:100 or fa:100")
     return ServiceId(name)
 
 
@@ -160,7 +160,7 @@ def _usage(
 
 
 class _JsonOptions:
-    """The options of a JSON object; words without meaning are for the manager."""
+    """Options of a JSON object. Unknown words are left to the manager."""
 
     def __init__(self, value: LocatedValue) -> None:
         self._value = value
@@ -214,7 +214,9 @@ def _queued_command(value: LocatedValue) -> QueuedMotion | QueuedStop | None:
         case ["stop", int() | str()]:
             return QueuedStop(list(value.entries())[1].integer())
         case _:
-            raise value.error("must be migrate or relocate and a node, or stop")
+            raise value.error(
+                "expected migrate or relocate with a node, or stop with a timeout"
+            )
 
 
 def _disarm(value: LocatedValue) -> DisarmStatus | None:
@@ -229,4 +231,4 @@ def _word(value: LocatedValue, words: type[WordT]) -> WordT:
         return words(value.text())
     except ValueError as error:
         known = ", ".join(words)
-        raise value.error(f"must be one of {known}") from error
+        raise value.error(f"expected one of {known}") from error

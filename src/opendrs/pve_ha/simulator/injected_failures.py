@@ -1,4 +1,4 @@
-"""Services that fail on purpose: as told, or as the digits of their names say."""
+"""Injected failures of services, as configured or by the digits of their names."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DIGITS = re.compile(r"\d(\d)(\d)(\d)?(\d)?(\d)?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class InjectedFailures:
-    """How a service fails.
+    """Failures of the operations of a service.
 
     Attributes:
-        starts: How many starts fail before one succeeds.
-        moves: How many moves fail before one succeeds.
-        never_stops: Whether it cannot be stopped.
-        node: Where starts and moves fail; None for everywhere.
-        only_on: The only node on which it can start; None for any.
+        starts: Starts that fail before one succeeds.
+        moves: Moves that fail before one succeeds.
+        never_stops: Stops never succeed.
+        node: Node on which starts and moves fail; None for all nodes.
+        only_on: Only node on which it can start; None for all nodes.
     """
 
     starts: int = 0
@@ -35,11 +35,11 @@ class InjectedFailures:
 
 
 FAILURES_BY_NAME: Mapping[ServiceId, InjectedFailures] = MappingProxyType({})
-"""All fail as their names say."""
+"""No configured failures: the names of the services define them."""
 
 
 def failures_from_name(service: ServiceId) -> InjectedFailures:
-    """Return how *service* fails: not at all unless it is of the failing kind."""
+    """Return the failures defined by the name; none unless the type is *fa*."""
     match = DIGITS.match(service.partition(":")[2])
     if service_type(service) != FAILING_SERVICE or match is None:
         return InjectedFailures()
@@ -49,10 +49,10 @@ def failures_from_name(service: ServiceId) -> InjectedFailures:
 
 
 class FailureCounters:
-    """Counts the attempts that failed, over all nodes and the whole drill.
+    """Counters of failed attempts over all nodes and the whole drill.
 
     Args:
-        failures: How services fail whose names do not say it.
+        failures: Failures of services whose names do not define them.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FailureCounters:
         self._moves: dict[ServiceId, int] = {}
 
     def copy(self) -> Self:
-        """Return the same counts for another cluster."""
+        """Return an independent copy."""
         copied = copy(self)
         vars(copied).update(
             _failures=dict(self._failures),
@@ -73,23 +73,23 @@ class FailureCounters:
         return copied
 
     def failures_of(self, service: ServiceId) -> InjectedFailures:
-        """Return how *service* fails."""
+        """Return the failures of *service*."""
         injected = self._failures.get(service)
         return failures_from_name(service) if injected is None else injected
 
     def inject(self, service: ServiceId, failures: InjectedFailures) -> None:
-        """Let *service* fail so from now on."""
+        """Set the failures of *service* from now on."""
         self._failures[service] = failures
 
     def start_fails(self, service: ServiceId, node: NodeId) -> bool:
-        """Return whether this attempt to start *service* on *node* fails."""
+        """Return True if this attempt to start *service* on *node* fails."""
         failures = self.failures_of(service)
         if failures.only_on not in (None, node):
             return True
         return _attempt_fails(self._starts, service, failures.starts, failures, node)
 
     def move_fails(self, service: ServiceId, node: NodeId) -> bool:
-        """Return whether this attempt to move *service* from *node* fails."""
+        """Return True if this attempt to move *service* from *node* fails."""
         failures = self.failures_of(service)
         if failures.only_on is not None:
             return True

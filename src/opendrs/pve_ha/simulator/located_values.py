@@ -1,7 +1,6 @@
-"""Values of a scenario's files, which know where they stand.
+"""Values of scenario files with their location, converted as in Perl.
 
-They mean what they mean in Perl: a number may be a string, and nothing, the
-empty string and 0 are false.
+A number may be a string. A missing value, the empty string and 0 are false.
 """
 
 from __future__ import annotations
@@ -14,77 +13,76 @@ from pathlib import Path
 from opendrs.config.regular_files import MIB, read_regular
 from opendrs.errors import InvalidFileError
 
-MAX_FILE_SIZE = (
-    64 * MIB
-)  # bytes of a file; the status of 10,000 services has some 3 MiB
+MAX_FILE_SIZE = 64 * MIB  # bytes; the status of 10,000 services has about 3 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedValue:
-    """A value, and its place.
+    """A value and its location.
 
     Attributes:
-        raw: What JSON says.
-        location: The file, and the keys on the way to the value.
+        raw: Value in JSON.
+        location: File and keys that lead to the value.
     """
 
     raw: object
     location: str
 
     def error(self, message: str) -> InvalidFileError:
-        """Return an error about this value."""
+        """Return an error with the location of the value."""
         return InvalidFileError(f"{self.location}: {message}")
 
     @property
     def is_missing(self) -> bool:
-        """Return whether there is no value."""
+        """Return True if there is no value."""
         return self.raw is None
 
     @property
     def is_true(self) -> bool:
-        """Return whether Perl takes it for true."""
+        """Return True if Perl considers the value true."""
         return self.raw not in (None, "", "0", 0, False)
 
     def text(self) -> str:
-        """Return it as a string."""
+        """Return the value as a string."""
         if isinstance(self.raw, bool) or not isinstance(self.raw, str | int | float):
-            raise self.error(f"must be a string, not {self._shown()}")
+            raise self.error(f"expected a string, got {self._shown()}")
         return str(self.raw)
 
     def number(self) -> float:
-        """Return it as a number."""
+        """Return the value as a number."""
         if not isinstance(self.raw, bool) and isinstance(self.raw, str | int | float):
             try:
                 return float(self.raw)
             except (ValueError, OverflowError):
                 pass
-        raise self.error(f"must be a number, not {self._shown()}")
+        raise self.error(f"expected a number, got {self._shown()}")
 
     def integer(self) -> int:
-        """Return it as a whole number; what is behind the point is cut off."""
+        """Return the value as an integer, without its fractional part."""
         try:
             return int(self.number())
         except (ValueError, OverflowError) as error:
-            raise self.error(f"must be finite, not {self._shown()}") from error
+            message = f"expected a finite number, got {self._shown()}"
+            raise self.error(message) from error
 
     def items(self) -> Iterator[tuple[str, LocatedValue]]:
-        """Yield what it holds, if it is an object; nothing if it is missing."""
+        """Yield the members of an object; none if the value is missing."""
         if self.is_missing:
             return
         if not isinstance(self.raw, dict):
-            raise self.error(f"must be an object, not {self._shown()}")
+            raise self.error(f"expected an object, got {self._shown()}")
         for key, raw in self.raw.items():
             yield key, LocatedValue(raw, f"{self.location}: {key}")
 
     def entries(self) -> Iterator[LocatedValue]:
-        """Yield what it holds, if it is a list."""
+        """Yield the entries of a list."""
         if not isinstance(self.raw, list):
-            raise self.error(f"must be a list, not {self._shown()}")
+            raise self.error(f"expected a list, got {self._shown()}")
         for number, raw in enumerate(self.raw, start=1):
             yield LocatedValue(raw, f"{self.location}: entry {number}")
 
     def get(self, key: str) -> LocatedValue:
-        """Return what it holds under *key*, which may be missing."""
+        """Return the member *key* of an object, which may be missing."""
         return dict(self.items()).get(
             key, LocatedValue(None, f"{self.location}: {key}")
         )
@@ -95,10 +93,10 @@ class LocatedValue:
 
 
 def read_value(path: Path) -> LocatedValue | None:
-    """Return what the JSON file *path* says, or None if there is no such file.
+    """Return the value of the JSON file *path*; None if there is no such file.
 
     Raises:
-        InvalidFileError: It cannot be read, or is not JSON.
+        InvalidFileError: It cannot be read or is not JSON.
     """
     text = read_text(path)
     if text is None:
@@ -111,12 +109,12 @@ def read_value(path: Path) -> LocatedValue | None:
         ) from error
     except RecursionError as error:
         raise InvalidFileError(f"{path}: nested too deeply") from error
-    except ValueError as error:  # an integer of thousands of digits
-        raise InvalidFileError(f"{path}: holds too long a number") from error
+    except ValueError as error:  # an integer with thousands of digits
+        raise InvalidFileError(f"{path}: number too long") from error
 
 
 def read_text(path: Path) -> str | None:
-    """Return the text of *path*, or None if there is no such file.
+    """Return the text of *path*; None if there is no such file.
 
     Raises:
         InvalidFileError: It cannot be read.

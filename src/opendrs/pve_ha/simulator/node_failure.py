@@ -1,4 +1,4 @@
-"""If these hosts died now: the drill, and what follows from it."""
+"""Simulated failure of nodes, and its impact on guests, memory and rules."""
 
 from __future__ import annotations
 
@@ -52,21 +52,20 @@ from opendrs.rules import (
     usable_memory,
 )
 
-FAILURE_TIME = 80  # seconds after the start; by then managers and agents are at rest
-MAX_RECOVERY_TIME = 400  # seconds after that, at most; a lost master costs some 200
+FAILURE_TIME = 80  # seconds after the start; by then all processes have settled
+MAX_RECOVERY_TIME = 400  # seconds; a recovery with a lost master takes about 200
 
-
-# So that nothing goes to a better node before the blow; recovery is not affected.
+# Without failback no service migrates before the failure. Recovery is the same.
 NO_FAILBACK = ServiceRequest(failback=False)
 
 
 @dataclass(frozen=True, slots=True)
 class FailureRun:
-    """What happens from a loss on.
+    """Events of a simulation from the failure on.
 
     Attributes:
-        entries: What happened, in the order in which it was told.
-        failure: Why the drill could not go on; None if it came to its end.
+        entries: Log entries, in order.
+        failure: Error that ended the drill; None if it finished.
     """
 
     entries: tuple[DrillLogEntry, ...]
@@ -74,14 +73,14 @@ class FailureRun:
 
 
 class NodeFailureSimulation:
-    """Simulates losses of nodes of one cluster; their common beginning only once.
+    """Simulation of node failures in one cluster, with a common start phase.
 
     Args:
         snapshot: The cluster.
-        limits: What the operator allows of memory.
-        assume_ha: Whether every guest is a service, whatever it says.
-        datacenter: The settings of the HA manager; None for the usual ones.
-        observer: Called with the time before each pass of the beginning.
+        limits: Memory limits of the operator.
+        assume_ha: Every guest is a service, whatever the snapshot contains.
+        datacenter: Settings of the HA manager; None for defaults.
+        observer: Called with the time before each round of the start phase.
     """
 
     def __init__(
@@ -96,7 +95,7 @@ class NodeFailureSimulation:
         requests = ServiceRequests(default=NO_FAILBACK, all_managed=assume_ha)
         self._setup = prepare_drill(snapshot, requests, datacenter)
         self._limits = limits
-        # Services stop only with their host here, and that is certain without a look.
+        # Services stop only with their host here, so checking them is redundant.
         services = dict(sorted(self._setup.scenario.services.items()))
         self._scenario = replace(
             self._setup.scenario, services=services, recheck_services=False
@@ -118,34 +117,34 @@ class NodeFailureSimulation:
 
     @property
     def service_count(self) -> int:
-        """Return how many services there are."""
+        """Return the number of services."""
         return len(self._scenario.services)
 
     def simulate(
         self, nodes: Collection[NodeId], observer: TimeObserver = ignore_time
     ) -> FailureImpact:
-        """Return what follows when *nodes* lose their power at once.
+        """Return the impact of a simultaneous power loss of *nodes*.
 
         Args:
-            nodes: The hosts that die.
-            observer: Called with the time before each pass.
+            nodes: Failing nodes.
+            observer: Called with the time before each round.
 
         Raises:
-            UnknownNodeError: A host is not in the snapshot.
+            UnknownNodeError: A node is not in the snapshot.
         """
         return self.impact_of(nodes, self.run_failure(nodes, observer))
 
     def run_failure(
         self, nodes: Collection[NodeId], observer: TimeObserver = ignore_time
     ) -> FailureRun:
-        """Simulate the loss of *nodes*, and return what happens from then on.
+        """Simulate the failure of *nodes* and return the events from then on.
 
         Raises:
-            UnknownNodeError: A host is not in the snapshot.
+            UnknownNodeError: A node is not in the snapshot.
         """
         for node in nodes:
             if node not in self._setup.snapshot.nodes:
-                raise UnknownNodeError(f"{node} is not a node of the cluster")
+                raise UnknownNodeError(f"unknown node {node}")
         rounds = self._passes.copy()
         power_offs = [
             _power_off_event(self._setup.names.nodes[node]) for node in sorted(nodes)
@@ -165,7 +164,7 @@ class NodeFailureSimulation:
     def impact_of(
         self, nodes: Collection[NodeId], failure_run: FailureRun
     ) -> FailureImpact:
-        """Return what follows from the loss of *nodes* that was simulated as *failure_run*."""
+        """Return the impact of the failure of *nodes*, simulated as *failure_run*."""
         entries = (*self._passes.processes.log, *failure_run.entries)
         reader = self._reader.copy()
         reader.read(failure_run.entries)
@@ -210,7 +209,7 @@ class NodeFailureSimulation:
         )
 
     def _find_guest_nodes(self) -> dict[GuestId, NodeId]:
-        """Return where each guest that runs is when the nodes are lost."""
+        """Return the node of each running guest at the time of the failure."""
         names = self._setup.names
         result: dict[GuestId, NodeId] = {}
         for name, guest in self._setup.snapshot.guests.items():
@@ -224,7 +223,7 @@ class NodeFailureSimulation:
 
 def _power_off_event(name: NodeId) -> ScheduledEvent:
     step = CommandStep(
-        f"power {name} off", "the loss", actions.SetPower(name, on=False)
+        f"power {name} off", "node failure", actions.SetPower(name, on=False)
     )
     return ScheduledEvent(FAILURE_TIME, step)
 
@@ -259,7 +258,7 @@ def _find_side_effects(
     nodes_at_failure: Mapping[GuestId, NodeId],
     history: DrillHistory,
 ) -> dict[GuestId, NodeId]:
-    """Return where guests of other nodes are that moved because of the loss."""
+    """Return the new nodes of guests that moved although their node did not fail."""
     moved = {setup.names.guests[move.service] for move in history.moves}
     result: dict[GuestId, NodeId] = {}
     for name in moved & nodes_at_failure.keys():
@@ -283,7 +282,7 @@ def _snapshot_after(
     affected_guests: Collection[AffectedGuest],
     moved: Mapping[GuestId, NodeId],
 ) -> Snapshot:
-    """Return the cluster as it is when the HA manager has come to rest."""
+    """Return the cluster after the HA manager has settled."""
     restarted = {one.guest.id: one.target for one in affected_guests if one.target}
     after = snapshot
     for guest, target in sorted({**moved, **restarted}.items()):
@@ -307,7 +306,7 @@ def _snapshot_after(
 def _recovery_targets(
     before: Snapshot, after: Snapshot, limits: Limits
 ) -> Iterator[RecoveryTarget]:
-    """Yield the nodes that have guests which were elsewhere before."""
+    """Yield the nodes that received guests from other nodes."""
     arrivals = {
         guest.node
         for name, guest in after.guests.items()

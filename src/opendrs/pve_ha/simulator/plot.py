@@ -1,4 +1,4 @@
-"""A plot of a drill: guests over nodes over time."""
+"""Plot of a drill: guests over nodes over time."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from opendrs.pve_ha.states import ServiceId
 
 @dataclass(frozen=True, slots=True)
 class DrillPlotData:
-    """What is drawn.
+    """Data of a plot.
 
     Attributes:
-        title: What stands above it.
+        title: Title of the plot.
         drill: The drill.
-        history: What became of everything in it.
-        names: What guests and nodes are called there.
+        history: Its history.
+        names: Names of guests and nodes.
     """
 
     title: str
@@ -43,7 +43,10 @@ class DrillPlotData:
         return sorted(self.drill.scenario.hosts)
 
     def intervals(self) -> Mapping[ServiceId, list[ServiceInterval]]:
-        """Return when each service ran or was down, by its first node."""
+        """Return the intervals in which each service ran or was down.
+
+        Services are sorted by their first node and name.
+        """
         end = self.history.ended_at
         result = {
             service: list(timeline.intervals(end))
@@ -54,14 +57,14 @@ class DrillPlotData:
     def _sort_key(
         self, service: ServiceId, intervals: Sequence[ServiceInterval]
     ) -> tuple[str, str]:
-        """Return what a service is drawn by: its first node, and its name."""
+        """Return the sort key of a service: its first node, and its name."""
         first = next(
             (interval.node for interval in intervals if interval.node is not None), None
         )
         return (first or "~", self.names.guest_name(service))
 
     def commands(self) -> list[tuple[int, str]]:
-        """Return what was done from outside after the beginning, and when."""
+        """Return the commands after the start of the nodes, with their times."""
         return [
             (entry.time, entry.event.command)
             for entry in self.drill.entries
@@ -72,17 +75,33 @@ class DrillPlotData:
         ]
 
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # matplotlib takes a second to load, so only plots import it
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
 
-
-MAX_LABELS = 14  # things done from outside that are named above the picture
+SUFFIXES = (".svg", ".png")
+MAX_ROWS = 60  # guests up to which each has a row; above, each node has one
+MAX_NODE_NAMES = 40  # nodes in the legend
+MAX_LABELS = 14  # labels above the plot
 MAX_LABEL_LENGTH = 34  # characters
 DOWN_COLOR, COMMAND_COLOR = "#d62728", "#111111"
+NODE_COLORS = (  # easily distinguished, and none of them red
+    "#4c78a8",
+    "#f2a541",
+    "#54a24b",
+    "#b279a2",
+    "#72b7b2",
+    "#9d755d",
+    "#eeca3b",
+    "#8f8f8f",
+    "#2f4b7c",
+    "#a5d16b",
+)
 
 
 def draw_commands(axes: Axes, data: DrillPlotData) -> None:
-    """Draw a line where something was done or a node was fenced, and name it."""
+    """Draw and label a line at each command and each fencing."""
     fencings = [
         (time, f"{data.names.node_name(node)} fenced")
         for node, times in data.history.fencings.items()
@@ -108,7 +127,7 @@ def draw_commands(axes: Axes, data: DrillPlotData) -> None:
 def _labels(
     data: DrillPlotData, fencings: Sequence[tuple[int, str]]
 ) -> list[tuple[int, str]]:
-    """Return what is written above the picture, where several share a time."""
+    """Return the labels above the plot; those of one time are combined."""
     at: dict[tuple[int, bool], list[str]] = {}
     for time, text in data.commands():
         at.setdefault((time, False), []).append(text)
@@ -131,46 +150,22 @@ def _label(texts: Sequence[str]) -> str:
 
 
 def title_padding(data: DrillPlotData) -> float:
-    """Return the points that the slanted labels need."""
+    """Return the height of the slanted labels, in points."""
     longest = max((len(label) for _, label in _labels(data, ())), default=0)
     return 12 + 2.6 * max(longest, 14 if data.history.fencings else 0)
 
 
-if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
-    from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
-
-
-SUFFIXES = (".svg", ".png")
-MAX_ROWS = 60  # guests that have a row each; of more, each node has one
-MAX_NODE_NAMES = 40  # nodes that are named, at the side or below
-
-NODE_COLORS = (  # told apart easily, and none of them red
-    "#4c78a8",
-    "#f2a541",
-    "#54a24b",
-    "#b279a2",
-    "#72b7b2",
-    "#9d755d",
-    "#eeca3b",
-    "#8f8f8f",
-    "#2f4b7c",
-    "#a5d16b",
-)
-
-
 def write_plot(data: DrillPlotData, path: Path) -> None:
-    """Write a picture of *data* to *path*: SVG or PNG, by its name.
+    """Write a plot of *data* to *path*, as SVG or PNG by its suffix.
 
     Raises:
-        InvalidFileError: It is called otherwise, or cannot be written.
+        InvalidFileError: The suffix is another one, or the file cannot be written.
     """
-    from matplotlib import rc_context  # noqa: PLC0415 - see above
+    from matplotlib import rc_context  # noqa: PLC0415 - slow
 
     check_plot_path(path)
     metadata = {"Date": None} if path.suffix == ".svg" else {}
-    # Names may hold a dollar sign, which is no formula.
+    # A dollar sign in a name must not start a formula.
     with rc_context({"svg.hashsalt": "opendrs", "text.parse_math": False}):
         figure = _figure(data)
         escape_labels(figure)
@@ -183,14 +178,14 @@ def write_plot(data: DrillPlotData, path: Path) -> None:
 
 
 def check_plot_path(path: Path) -> None:
-    """Check that *path* is called like a picture.
+    """Check the suffix of *path*.
 
     Raises:
-        InvalidFileError: It is not.
+        InvalidFileError: It is neither .svg nor .png.
     """
     if path.suffix not in SUFFIXES:
         raise InvalidFileError(
-            f"{display_path(path)}: a picture is called *.svg or *.png"
+            f"{display_path(path)}: expected a file name *.svg or *.png"
         )
 
 
@@ -216,10 +211,7 @@ def _draw_guests(
     data: DrillPlotData,
     intervals: Mapping[ServiceId, Sequence[ServiceInterval]],
 ) -> None:
-    """Draw one row for each guest, in the colour of the node it runs on."""
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-    from matplotlib.patches import Patch  # noqa: PLC0415
-
+    """Draw one row per guest, in the color of its node."""
     colors = _node_colors(data.nodes)
     rows = {service: row for row, service in enumerate(intervals)}
     for service, row in rows.items():
@@ -238,6 +230,15 @@ def _draw_guests(
     labels = [data.names.guest_name(service) for service in rows]
     axes.set_yticks(range(len(rows)), labels, fontsize=8)
     axes.set_ylim(len(rows) - 0.4, -0.6)
+    _draw_legend(axes, data, colors, len(rows))
+
+
+def _draw_legend(
+    axes: Axes, data: DrillPlotData, colors: Mapping[NodeId, str], rows: int
+) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+    from matplotlib.patches import Patch  # noqa: PLC0415
+
     handles: list[Patch | Line2D] = [
         Patch(color=colors[node], label=data.names.node_name(node))
         for node in data.nodes[:MAX_NODE_NAMES]
@@ -254,7 +255,7 @@ def _draw_guests(
         bbox_to_anchor=(1.0, 1.0),
         fontsize=8,
         frameon=False,
-        ncols=1 + (len(handles) - 1) // max(8, len(rows)),
+        ncols=1 + (len(handles) - 1) // max(8, rows),
     )
 
 
@@ -280,7 +281,7 @@ def _draw_nodes(
     data: DrillPlotData,
     intervals: Mapping[ServiceId, Sequence[ServiceInterval]],
 ) -> None:
-    """Draw one row for each node, the darker the more guests run on it."""
+    """Draw one row per node, darker with more running guests."""
     nodes = data.nodes
     times = sorted({0, data.history.ended_at, *_changes(intervals)})
     counts = _counts(nodes, times, intervals)
@@ -315,7 +316,7 @@ def _counts(
     times: Sequence[int],
     intervals: Mapping[ServiceId, Sequence[ServiceInterval]],
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Return how many guests run on each node between one time and the next."""
+    """Return the number of running guests on each node in each interval."""
     row_of = {node: row for row, node in enumerate(nodes)}
     column_of = {time: column for column, time in enumerate(times)}
     changes = np.zeros((len(nodes), len(times)))
@@ -328,7 +329,7 @@ def _counts(
 
 
 def _node_colors(nodes: Sequence[NodeId]) -> dict[NodeId, str]:
-    """Return a colour for each node, no two alike; red is for what is down."""
+    """Return a different color for each node; red stands for guests that are down."""
     from matplotlib import colormaps  # noqa: PLC0415
     from matplotlib.colors import to_hex  # noqa: PLC0415
 

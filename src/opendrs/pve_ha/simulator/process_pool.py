@@ -1,4 +1,4 @@
-"""Losses of one node after the other, simulated by several processes at once."""
+"""Parallel simulation of the failure of each node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opendrs.model import NodeId
 from opendrs.pve_ha.simulator.failure_impact import FailureImpact
 from opendrs.pve_ha.simulator.node_failure import FailureRun, NodeFailureSimulation
 
-MIN_SERVICES_FOR_POOL = 400  # from here on, more processes are worth it
+MIN_SERVICES_FOR_POOL = 400  # services from which several processes are faster
 
 
 @contextmanager
@@ -27,20 +27,20 @@ def simulate_failures(
     nodes: Sequence[NodeId],
     processes: int | None = None,
 ) -> Iterator[Iterator[FailureImpact]]:
-    """Give what follows from the loss of each node, in order.
+    """Provide an iterator over the impact of the failure of each node, in order.
 
-    The processes are copies of this one, with the common beginning of all losses
-    done. They have to be made before this process has threads, such as that of a
-    progress bar: so they are made at once.
+    The processes are forked after the common start phase. They must be created before
+    this process has threads, such as that of a progress bar, so they are created on
+    entry.
 
     Args:
-        simulation: What simulates a loss.
+        simulation: Simulation after its start phase.
         nodes: The nodes.
-        processes: How many simulate losses; None for as many as there are cores, or
-            this one alone where the cluster is small or the platform is not Linux.
+        processes: Number of processes. None: one per core, or only this process if the
+            cluster is small or the platform is not Linux.
 
     Raises:
-        OpenDRSError: One of the processes was killed.
+        OpenDRSError: A process was killed.
     """
     count = _default_process_count(simulation) if processes is None else processes
     if min(count, len(nodes)) < 2:
@@ -61,8 +61,8 @@ def simulate_failures(
         )
     except BrokenProcessPool as error:
         raise OpenDRSError(
-            "drill: a process that simulates losses was killed, probably for lack of "
-            "memory; try again, or simulate the loss of one node: --fail NODE"
+            "drill: worker process killed, probably out of memory; retry, or "
+            "simulate the failure of one node with --fail NODE"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -82,7 +82,7 @@ _simulation: NodeFailureSimulation
 def _initialize_process(
     simulation: NodeFailureSimulation, reader: Connection, writer: Connection
 ) -> None:
-    """Prepare a process; it ends when the one that made it ends, however that is."""
+    """Prepare a process that exits with its parent, however that ends."""
     global _simulation  # noqa: PLW0603 - the only state of the process
     _simulation = simulation
     signal.signal(signal.SIGINT, signal.SIG_IGN)

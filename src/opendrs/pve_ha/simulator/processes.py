@@ -1,4 +1,4 @@
-"""What runs on the hosts of a drill, and what becomes of it."""
+"""The processes on the hosts of a drill, and the effects of power changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from opendrs.pve_ha.observation import PowerChange, ProcessObservation
 from opendrs.pve_ha.process_step import StepResult
 from opendrs.pve_ha.simulator.cluster import SimulatedCluster, WatchdogExpiredError
 from opendrs.pve_ha.simulator.drill_log import (
-    DRILL_LOG_LINES,
     HARDWARE,
     CommandExecuted,
     DrillLogEntry,
@@ -37,11 +36,11 @@ SETTLED_STATES = frozenset(
 
 
 class DrillError(Exception):
-    """The drill cannot go on; the original ends its run here, too."""
+    """The drill cannot continue; Proxmox VE's simulator ends here as well."""
 
 
 class ProcessKind(StrEnum):
-    """The processes of a node: manager and agent."""
+    """Kind of a process of a node."""
 
     CRM = "crm"
     LRM = "lrm"
@@ -51,13 +50,13 @@ class NodeProcesses:
     """The processes on all hosts, their clocks, and the log.
 
     Args:
-        scenario: The cluster, and how time passes in it.
+        scenario: Initial state and timing.
 
     Attributes:
-        time: The time of the hardware, in seconds.
-        cluster: What the processes see and change.
-        log: What has happened so far.
-        counters: Which services fail, and how often they did.
+        time: Time of the hardware, in seconds.
+        cluster: State that the processes observe and change.
+        log: Log entries so far.
+        counters: Injected failures and their counts.
     """
 
     def __init__(self, scenario: DrillScenario) -> None:
@@ -77,7 +76,7 @@ class NodeProcesses:
         self._restarting: set[NodeId] = set()
 
     def copy(self) -> Self:
-        """Return processes that are the same now and go on by themselves."""
+        """Return an independent copy."""
         copied = copy(self)
         copied.cluster, copied.counters = self.cluster.copy(), self.counters.copy()
         copied.log = list(self.log)
@@ -90,20 +89,20 @@ class NodeProcesses:
         return copied
 
     def log_event(self, source: str, event: LogEvent) -> None:
-        """Tell that something happened to the hardware."""
+        """Log an event of the hardware."""
         self.log.append(DrillLogEntry(self.time, source, event))
 
     def set_clocks(self) -> None:
-        """Let the clocks of all processes show the time of the hardware."""
+        """Set the clocks of all processes to the time of the hardware."""
         for clock in self._clocks.values():
             for node in clock:
                 clock[node] = self.time
 
     def is_settled(self) -> bool:
-        """Return whether nothing more happens unless something is done from outside.
+        """Return True if no further event happens without an external action.
 
-        The master knows the state of each node, and each service runs where the
-        master has it, does not run and is not to, or is left to the operator.
+        The master knows the state of each node. Each service either runs where the
+        manager status has it, is stopped, or is left to the operator.
         """
         cluster, status = self.cluster, self.cluster.status
         if status.master is None or not cluster.members.get(status.master):
@@ -124,7 +123,7 @@ class NodeProcesses:
         )
 
     def run_crm(self, node: NodeId) -> None:
-        """Let the manager process of *node* take its turn."""
+        """Run one step of the CRM of *node*."""
         observation = self._begin_step(node, ProcessKind.CRM)
         result = crm.step_crm(self.crms[node], observation)
         self._finish_step(node, ProcessKind.CRM, result)
@@ -135,7 +134,7 @@ class NodeProcesses:
             self._handle_crm_exit(node)
 
     def run_lrm(self, node: NodeId) -> None:
-        """Let the agent of *node* take its turn."""
+        """Run one step of the LRM of *node*."""
         observation = self._begin_step(node, ProcessKind.LRM)
         step = lrm_states.step_lrm(self.lrms[node], observation)
         try:
@@ -153,7 +152,7 @@ class NodeProcesses:
             self._handle_lrm_exit(node)
 
     def expire_watchdogs(self) -> None:
-        """Switch off the nodes whose watchdogs nobody fed."""
+        """Power off the nodes whose watchdogs have expired."""
         for node in self.cluster.watchdogs.pop_expired(self.time):
             self.log_event("watchdog", CommandExecuted(f"power {node} off"))
             self.power_off(node)
@@ -162,7 +161,7 @@ class NodeProcesses:
             self.lrms.pop(node, None)
 
     def power_on(self, node: NodeId) -> None:
-        """Switch *node* on, and connect it."""
+        """Power on *node* and connect it."""
         if not self.cluster.hosts[node].power:
             self.start_crm(node)
             self._start_lrm(node)
@@ -171,7 +170,7 @@ class NodeProcesses:
         self._update_host(node, power=True, network=True, power_change=None)
 
     def power_off(self, node: NodeId) -> None:
-        """Take the power of *node* away, and all that runs there with it."""
+        """Power off *node*; all its processes and services stop."""
         if self.cluster.hosts[node].power:
             if self.crms.pop(node, None) is not None:
                 self._log_process_event(
@@ -186,7 +185,7 @@ class NodeProcesses:
         self._update_host(node, power=False, network=False, power_change=None)
 
     def start_crm(self, node: NodeId) -> None:
-        """Start the manager process of *node* unless it runs."""
+        """Start the CRM of *node* unless it runs."""
         if node not in self.crms:
             result = crm.start_crm(
                 self._imbalance_metric, recheck_services=self._recheck_services
@@ -195,7 +194,7 @@ class NodeProcesses:
             self.crms[node] = result.process
 
     def stop_crm(self, node: NodeId) -> None:
-        """Ask the manager process of *node* to end."""
+        """Ask the CRM of *node* to stop."""
         if node in self.crms:
             self._stopping.add(node)
             result = crm.request_crm_stop(self.crms[node])
@@ -203,12 +202,12 @@ class NodeProcesses:
             self.crms[node] = result.process
 
     def request_power_change(self, node: NodeId, change: PowerChange) -> None:
-        """Let *node* go down in good order."""
+        """Shut down or reboot *node* gracefully."""
         self._update_host(node, power_change=change)
         self._stop_lrm(node)
 
     def restart_lrm(self, node: NodeId) -> None:
-        """Restart the agent of *node*."""
+        """Restart the LRM of *node*."""
         if node in self.lrms:
             self._restarting.add(node)
             self._stop_lrm(node)
@@ -284,7 +283,7 @@ class NodeProcesses:
     def _log_process_event(
         self, node: NodeId, kind: ProcessKind, event: LogEvent
     ) -> None:
-        if DRILL_LOG_LINES[type(event)].level is LogLevel.HARDWARE_WARNING:
+        if event.level is LogLevel.HARDWARE_WARNING:
             self.log_event(HARDWARE, event)
         else:
             now = self._clocks[kind][node]

@@ -1,4 +1,4 @@
-"""Names that fit Proxmox VE's files, for guests and nodes of any platform."""
+"""Names of guests and nodes that are valid in the files of Proxmox VE."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _UNFIT_IN_NODES = re.compile(r"[^a-zA-Z0-9-]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class PveNames:
-    """What guests and nodes are called in a drill.
+    """Names of guests and nodes in a drill.
 
     Attributes:
-        services: The service of each guest.
-        nodes: What each node is called there.
-        guests: The guest of each service.
-        origins: The node of each name used there.
+        services: Service of each guest.
+        nodes: Name of each node in the drill.
+        guests: Guest of each service.
+        origins: Node of each name in the drill.
     """
 
     services: Mapping[GuestId, ServiceId] = field(default_factory=dict)
@@ -30,16 +30,16 @@ class PveNames:
     origins: Mapping[NodeId, NodeId] = field(default_factory=dict)
 
     def guest_name(self, service: ServiceId) -> str:
-        """Return what the operator calls *service*."""
+        """Return the guest of *service*, by its name in the snapshot."""
         return self.guests.get(service, service)
 
     def node_name(self, name: NodeId) -> NodeId:
-        """Return what the operator calls the node *name*."""
+        """Return the node called *name* in the drill, by its name in the snapshot."""
         return self.origins.get(name, name)
 
 
 def assign_names(guests: Iterable[Guest], nodes: Iterable[NodeId]) -> PveNames:
-    """Return names for all of these; those that fit are kept."""
+    """Return names for *guests* and *nodes*; valid names are kept."""
     services: dict[ServiceId, GuestId] = {}
     for guest in sorted(guests, key=lambda guest: guest.id):
         wanted = service_name(guest.id, guest.kind)
@@ -57,14 +57,14 @@ def assign_names(guests: Iterable[Guest], nodes: Iterable[NodeId]) -> PveNames:
 
 
 def service_name(guest: GuestId, kind: GuestKind) -> ServiceId:
-    """Return what a guest is called in a drill, unless another is called so."""
+    """Return the name of a guest in a drill, before it is made unique."""
     prefix = VIRTUAL_MACHINE if kind is GuestKind.VM else CONTAINER
     fit = _UNFIT_IN_SERVICES.sub("_", guest)
     return ServiceId(fit if fit.startswith(f"{prefix}:") else f"{prefix}:{fit}")
 
 
 def unique_name(name: str, taken: Container[str]) -> str:
-    """Return *name*, with a number behind it while it is *taken*."""
+    """Return *name*, with a number appended if it is *taken*."""
     number, result = 2, name
     while result in taken:
         result, number = f"{name}-{number}", number + 1

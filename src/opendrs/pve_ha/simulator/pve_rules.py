@@ -1,4 +1,4 @@
-"""From the rules of a snapshot to those of Proxmox VE's HA manager."""
+"""Translation of the rules of a snapshot to those of the HA manager."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ _UNFIT = re.compile(r"[^a-zA-Z0-9_-]+", re.ASCII)
 
 @dataclass(slots=True)
 class TranslatedRules:
-    """Rules in the words of the HA manager, and what they do not say.
+    """Rules of the HA manager, and notes about untranslated ones.
 
     Attributes:
-        rules: The rules, by name.
-        notes: What has no counterpart, in words for the operator.
+        rules: Rules by name.
+        notes: Rules and guests without a counterpart, for the operator.
     """
 
     rules: dict[str, HaRule] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        """Return the rules as a file."""
+        """Return the rules as the text of a file."""
         order = {name: at for at, name in enumerate(self.rules, start=1)}
         return format_rules(RuleSet(rules=dict(self.rules), order=order))
 
 
 def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
-    """Return *rules* as the HA manager knows them.
+    """Return *rules* as rules of the HA manager.
 
     Args:
-        rules: The rules of a snapshot.
-        names: What nodes and services are called; guests without a service are
-            not known to the HA manager, and so not bound.
+        rules: Rules of a snapshot.
+        names: Names of nodes and services. Guests without a service are unknown to the
+            HA manager, so no rule applies to them.
     """
     result = TranslatedRules()
     for number, rule in enumerate(rules, start=1):
         translated = _translate(rule, names)
         if isinstance(translated, str):
-            result.notes.append(f"rule left out: {rule} ({translated})")
+            result.notes.append(f"rule ignored: {rule} ({translated})")
         else:
             result.rules[unique_name(_name(rule, number), result.rules)] = translated
             result.notes += _unmanaged_guests(rule, names)
@@ -67,9 +67,9 @@ def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
 
 
 def _translate(rule: Rule, names: PveNames) -> HaRule | str:
-    """Return *rule* in other words, or why there are none."""
+    """Return the translated *rule*, or the reason for which it has none."""
     if isinstance(rule, Pin | TagExclusion):
-        return "the HA manager moves and recovers any guest"
+        return "the HA manager can move and recover every guest"
     services = _services(rule.guests, names)
     if isinstance(rule, NodeAffinity):
         if not services:
@@ -78,7 +78,7 @@ def _translate(rule: Rule, names: PveNames) -> HaRule | str:
         nodes = {names.nodes[node]: p - lowest for node, p in rule.nodes.items()}
         return NodeAffinityRule(resources=services, nodes=nodes, strict=rule.strict)
     if not rule.strict:
-        return "the HA manager knows no soft affinity between guests"
+        return "the HA manager has no soft affinity between guests"
     if len(services) < 2:
         return "fewer than two of its guests are HA-managed"
     return ResourceAffinityRule(resources=services, affinity=_pve_affinity(rule))
@@ -98,7 +98,7 @@ def _unmanaged_guests(rule: Rule, names: PveNames) -> Iterator[str]:
     guests: frozenset[GuestId] = getattr(rule, "guests", frozenset())
     unknown = sorted(guests - names.services.keys())
     if unknown:
-        yield f"{rule}: does not bind {', '.join(unknown)}, which are not HA-managed"
+        yield f"{rule}: does not apply to guests without HA: {', '.join(unknown)}"
 
 
 def _name(rule: Rule, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Rounds over all nodes of a simulated cluster, until nothing happens anymore."""
+"""Rounds over all nodes of a simulated cluster until it settles."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from opendrs.pve_ha.simulator.drill_log import (
 from opendrs.pve_ha.simulator.processes import DrillError, NodeProcesses, ProcessKind
 from opendrs.pve_ha.simulator.scenario import DrillScenario
 
-MIN_ROUND_TIME = 20  # seconds
+MIN_ROUND_TIME = 20  # shortest duration of a round, in seconds
 
 
 class DrillRounds:
-    """The passes of a drill.
+    """The rounds of a drill.
 
     Args:
-        scenario: What it begins with.
+        scenario: Initial state.
 
     Attributes:
-        processes: What runs on the hosts.
-        next_command: Until when a delay holds up what is to be done.
+        processes: Processes on the hosts.
+        next_command: Time until which a delay postpones commands.
     """
 
     def __init__(self, scenario: DrillScenario) -> None:
@@ -49,16 +49,16 @@ class DrillRounds:
         self._skips = dict.fromkeys(ProcessKind, 0)
 
     def copy(self) -> Self:
-        """Return passes that are the same so far and go on by themselves."""
+        """Return an independent copy."""
         copied = copy(self)
         vars(copied).update(processes=self.processes.copy(), _skips=dict(self._skips))
         return copied
 
     def run_round(self) -> int:
-        """Let all processes take their turns, and return when the next pass is due.
+        """Run one step of each process and return the time of the next round.
 
         Raises:
-            DrillError: The drill cannot go on.
+            DrillError: The drill cannot continue.
         """
         begin, nodes = self.processes.time, list(self.processes.cluster.hosts)
         length = max(MIN_ROUND_TIME, 2 * self._timing.step_time * len(nodes))
@@ -86,15 +86,15 @@ class DrillRounds:
         return max(self.processes.time, begin + length)
 
     def set_time(self, time: int) -> None:
-        """Let it be *time*, and all clocks show it."""
+        """Set the time of the hardware and of all clocks."""
         self.processes.time = time
         self.processes.set_clocks()
 
     def execute(self, step: CommandStep) -> None:
-        """Do what is to be done from outside.
+        """Execute a command.
 
         Raises:
-            InvalidFileError: It cannot be done as things are.
+            InvalidFileError: It is not possible in the current state.
         """
         self.processes.log_event("cmdlist", CommandExecuted(step.text))
         match step.action:
@@ -113,25 +113,25 @@ class DrillRounds:
             self.processes.log_event("run-loop", RoundSkipped(kind.upper()))
 
 
-ROUNDS_PER_BATCH = 5  # passes between two batches
+ROUNDS_PER_BATCH = 5  # rounds between two batches
 SETTLE_TIME = 500  # seconds after the last command until a drill ends
 TimeObserver = Callable[[int], None]
 
 
 def ignore_time(time: int) -> None:
-    """Do nothing about the *time*."""
+    """Ignore the *time*."""
     del time
 
 
 @dataclass(frozen=True, slots=True)
 class Drill:
-    """A drill that was held.
+    """A finished drill.
 
     Attributes:
-        scenario: What it began with.
-        entries: What happened, in the order in which it was told. Times are
-            by the clocks of those who tell, and may step back a little.
-        failure: Why it could not go on; None if it came to its end.
+        scenario: Initial state and commands.
+        entries: Log entries, in order. Times are those of the clocks of their sources
+            and may decrease slightly.
+        failure: Error that ended the drill; None if it finished.
     """
 
     scenario: DrillScenario
@@ -139,20 +139,19 @@ class Drill:
     failure: str | None = None
 
     def log(self) -> str:
-        """Return what happened as Proxmox VE writes it."""
+        """Return the log in the format of Proxmox VE."""
         return format_log(self.entries)
 
 
 def run_drill(scenario: DrillScenario, observer: TimeObserver = ignore_time) -> Drill:
-    """Return what happens in *scenario*.
+    """Run the drill of *scenario*.
 
     Args:
-        scenario: The cluster, and what is done to it.
-        observer: Told the time after each pass.
+        scenario: Initial state and commands.
+        observer: Called with the time after each round.
 
     Raises:
-        InvalidFileError: A command has no meaning, or cannot be done; says
-            which, and why.
+        InvalidFileError: A command is invalid or impossible; contains the location.
     """
     rounds = DrillRounds(scenario)
     return record_drill(
@@ -163,18 +162,18 @@ def run_drill(scenario: DrillScenario, observer: TimeObserver = ignore_time) -> 
 def record_drill(
     scenario: DrillScenario, rounds: DrillRounds, run: Callable[[], None]
 ) -> Drill:
-    """Return the drill that *run* holds, from its first word to its last.
+    """Return the drill that *run* executes, from start to end.
 
     Args:
-        scenario: What it begins with.
-        rounds: Where it is held.
-        run: Holds it, until nothing happens any more.
+        scenario: Initial state.
+        rounds: Rounds of the drill.
+        run: Executes rounds until the end.
     """
     return finish_drill(scenario, rounds, lambda: None, start_drill(rounds, run))
 
 
 def start_drill(rounds: DrillRounds, run: Callable[[], None]) -> str | None:
-    """Begin a drill with *run*, and return why it cannot go on; None if it can."""
+    """Start a drill with *run*; return the error that ended it, or None."""
     rounds.processes.log_event(HARDWARE, DrillStarted())
     return _run_until_failure(run)
 
@@ -185,13 +184,13 @@ def finish_drill(
     run: Callable[[], None],
     failure: str | None,
 ) -> Drill:
-    """Return the drill that *run* brings to its end.
+    """Return the drill that *run* continues to its end.
 
     Args:
-        scenario: What it began with.
-        rounds: What has happened so far.
-        run: Goes on, until nothing happens any more.
-        failure: Why it cannot go on after its beginning; None if it can.
+        scenario: Initial state.
+        rounds: Rounds so far.
+        run: Executes rounds until the end.
+        failure: Error that ended the start phase; None if there was none.
     """
     failure = _run_until_failure(run) if failure is None else failure
     end = DrillFinished() if failure is None else DrillFailed(failure)

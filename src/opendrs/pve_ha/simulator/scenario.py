@@ -1,4 +1,4 @@
-"""The hosts, services and commands a drill starts with."""
+"""Initial state and commands of a drill."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from opendrs.pve_ha.simulator.injected_failures import InjectedFailures
 from opendrs.pve_ha.states import ServiceId
 from opendrs.pve_ha.status_files import DatacenterSettings, ManagerStatus, ServiceConfig
 
-DEFAULT_VERSION = "9.0.0~2"  # what a host runs that does not say, pve-ha-manager 5.2
+DEFAULT_VERSION = "9.0.0~2"  # default of the simulator of pve-ha-manager 5.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedHost:
-    """A host, as it is now.
+    """Current state of a host.
 
     Attributes:
-        power: Whether it is switched on.
-        network: Whether it is connected.
-        files_readable: Whether the cluster file system answers on it.
-        files_consistent: Whether that is in step with the other hosts.
-        capacity: What it has, as far as it is known.
-        version: The pve-manager it runs; None when it does not say.
-        power_change: What it is about to do.
+        power: True if it is powered on.
+        network: True if it is connected.
+        files_readable: True if the cluster file system responds on it.
+        files_consistent: True if the cluster file system is consistent on it.
+        capacity: Its capacity, as far as known.
+        version: Version of pve-manager; None for the default.
+        power_change: Imminent power change; None if there is none.
     """
 
     power: bool = False
@@ -39,7 +39,7 @@ class SimulatedHost:
 
     @property
     def online(self) -> bool:
-        """Return whether it works and is connected."""
+        """Return True if it is powered on and connected."""
         return self.power and self.network
 
 
@@ -48,14 +48,14 @@ CommandBatch = Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillTiming:
-    """How time passes in a drill.
+    """Durations and limits of a drill.
 
     Attributes:
-        step_time: Seconds that every turn of a process takes, whatever it does.
-        max_step_time: Seconds a process may be busy in one turn; None for any.
-        max_round_time: A cluster in which all turns take so long is refused;
-            None for any.
-        max_time: When a drill that does not come to rest is ended.
+        step_time: Seconds that every step of a process takes.
+        max_step_time: Longest allowed delay of a step, in seconds; None for no limit.
+        max_round_time: Round duration in seconds from which a cluster is rejected as
+            too large; None for no limit.
+        max_time: Time in seconds at which a drill that does not settle is aborted.
     """
 
     step_time: int = 1
@@ -66,33 +66,31 @@ class DrillTiming:
 
 PROXMOX_TIMING = DrillTiming()
 INSTANT_TIMING = DrillTiming(step_time=0, max_step_time=None, max_round_time=None)
-
-
-"""All processes take their turns at the same time: for clusters of any size."""
+"""All steps of a round happen at the same time: for clusters of any size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillScenario:
-    """A cluster, and what happens to it.
+    """A cluster and the commands of a drill.
 
     Attributes:
         hosts: Its hosts.
         services: Its services.
-        batches: What is done to it: lists of commands in the words of Proxmox
-            VE, one list every five passes.
-        status: What a master told before.
-        rules: The text of its rules.
-        groups: The text of its groups.
-        datacenter: Its settings.
-        limits: What each service may use.
-        usages: What each service uses.
-        running: The services that run on each host in the beginning.
-        failures: How services fail whose names do not say it.
-        timing: How time passes.
-        imbalance_metric: How uneven loads become one number.
-        recheck_services: Whether agents check in each round that services still run. No
-            drill in which services only stop with their host differs without.
-        origin: Where the commands stand, for complaints about them.
+        batches: Lists of commands in the syntax of Proxmox VE, one list every five
+            rounds.
+        status: Manager status of a previous master.
+        rules: Text of the rules file.
+        groups: Text of the groups file.
+        datacenter: Settings of the data center.
+        limits: Limits of each service.
+        usages: Usage of each service.
+        running: Services that run on each host initially.
+        failures: Injected failures; by default the name of a service defines them.
+        timing: Durations and limits.
+        imbalance_metric: Form of the imbalance.
+        recheck_services: LRMs check in each round that services still run. If services
+            stop only with their host, the result is the same without.
+        origin: Source of the commands, for error messages.
     """
 
     hosts: Mapping[NodeId, SimulatedHost]

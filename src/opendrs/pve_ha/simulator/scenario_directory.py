@@ -1,4 +1,4 @@
-"""Reads a scenario from a directory in the layout of Proxmox VE."""
+"""Reader of scenario directories in the layout of Proxmox VE."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DEFAULT_SERVICES = tuple(ServiceId(f"vm:{number}") for number in range(101, 107)
 
 
 def read_scenario(directory: Path) -> DrillScenario:
-    """Return the scenario in *directory*; what is not written there is as usual.
+    """Return the scenario in *directory*; missing files have defaults.
 
     Raises:
-        InvalidFileError: A file is missing, or does not hold what it should;
-            says which, and where.
+        InvalidFileError: `cmdlist` is missing or a file is invalid; contains the
+            location.
     """
     if not directory.is_dir():
         raise InvalidFileError(f"{directory}: not a directory")
@@ -86,7 +86,7 @@ def _require_nodes(
 def _amounts(
     directory: Path, services: Mapping[ServiceId, ServiceConfig]
 ) -> tuple[Mapping[ServiceId, Usage], Mapping[ServiceId, Usage]]:
-    """Return what each service may use, and what it uses."""
+    """Return the limits and the usage of each service."""
     value = read_value(directory / "static_service_stats")
     limits = (
         dict.fromkeys(services, DEFAULT_LIMIT)

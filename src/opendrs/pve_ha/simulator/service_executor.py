@@ -1,4 +1,4 @@
-"""Carries out the jobs of an agent on simulated services."""
+"""Execution of the jobs of an LRM on simulated services."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from opendrs.pve_ha.states import (
 from opendrs.pve_ha.status_files import ServiceConfig
 
 SERVICE_TYPES = frozenset({VIRTUAL_MACHINE, CONTAINER, FAILING_SERVICE})
-OPERATION_TIME = 2  # seconds to start, stop or move a service
+OPERATION_TIME = 2  # duration of a start, stop or move, in seconds
 ALREADY_RUNNING = JobResult(ExitCode.SUCCESS)
 
 
 class ServiceExecutor:
-    """Carries out jobs on the node of an agent.
+    """Executor of jobs on the node of an LRM.
 
     Args:
-        cluster: Where the services are.
-        counters: Which attempts are to fail.
-        node: The node of the agent.
+        cluster: Simulated cluster.
+        counters: Injected failures.
+        node: Node of the LRM.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class ServiceExecutor:
         self._delay = 0
 
     def execute(self, job: LrmJob) -> JobResult:
-        """Return how *job* ended."""
+        """Execute *job* and return its result."""
         if job.command is ServiceState.STARTED and self._is_running_here(job.service):
             return ALREADY_RUNNING
         self._log, self._delay = [], 0
@@ -131,7 +131,7 @@ class ServiceExecutor:
     def _move(
         self, service: ServiceId, config: ServiceConfig, target: NodeId, *, live: bool
     ) -> bool:
-        """Move *service*, and return whether that worked."""
+        """Move *service* and return True on success."""
         if live and service_type(service) == CONTAINER and self._is_running(service):
             self._log.append(log_events.LiveMigrationUnsupported())
             live = False
@@ -157,7 +157,7 @@ class ServiceExecutor:
     def _perform(
         self, service: ServiceId, config: ServiceConfig, operation: str
     ) -> bool:
-        """Return whether something may be done to a service, and take the time."""
+        """Add the duration of an operation; return False if a lock prevents it."""
         if config.lock:
             self._log.append(log_events.ServiceLocked(service, config.lock, operation))
             return False
@@ -165,7 +165,7 @@ class ServiceExecutor:
         return True
 
     def _is_running_here(self, service: ServiceId) -> bool:
-        """Return whether a start finds nothing to do, as most do."""
+        """Return True if a start finds the service running, as most starts do."""
         config = self._cluster.services.get(service)
         is_here = config is not None and config.node == self._node
         return (

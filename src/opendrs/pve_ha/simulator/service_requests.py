@@ -1,4 +1,4 @@
-"""Which guests are services of the HA manager, and what is wanted of them."""
+"""Selection of HA-managed guests, and their requested configuration."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from opendrs.pve_ha.status_files import ServiceConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRequest:
-    """What the operator says of a service, beside where it is.
+    """Requested configuration of a service, without its node.
 
     Attributes:
-        state: What is wanted of it; None for what it does.
-        failback: Whether it goes to a better node once there is one.
-        max_restart: How often an agent tries to start it again.
-        max_relocate: How many other nodes are tried when it does not start.
-        lock: What it is locked for.
-        failures: How it fails; None for not at all.
-        managed: Whether it is a service at all; None for what the guest says.
+        state: Requested state; None for the current one.
+        failback: The service returns to a preferred node once one is available.
+        max_restart: Retries of a failed start on the same node.
+        max_relocate: Other nodes that are tried after failed starts.
+        lock: Reason of a lock; None if it is not locked.
+        failures: Injected failures; None for none.
+        managed: True or False to override the snapshot; None to use its value.
     """
 
     state: RequestedState | None = None
@@ -34,7 +34,7 @@ class ServiceRequest:
     managed: bool | None = None
 
     def config(self, guest: Guest, node: NodeId) -> ServiceConfig:
-        """Return the configuration of *guest*, which is on *node*."""
+        """Return the configuration of *guest* on *node*."""
         default = RequestedState.STARTED if guest.is_active else RequestedState.STOPPED
         return ServiceConfig(
             node=node,
@@ -48,12 +48,12 @@ class ServiceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRequests:
-    """What the operator says of all services.
+    """Requested configuration of all services.
 
     Attributes:
-        by_guest: What is said of single guests.
-        default: What is said of all others.
-        all_managed: Whether every guest is a service, whatever it says.
+        by_guest: Requests for single guests.
+        default: Request for all other guests.
+        all_managed: Every guest is a service, whatever the snapshot contains.
     """
 
     by_guest: Mapping[GuestId, ServiceRequest] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class ServiceRequests:
     all_managed: bool = False
 
     def request_for(self, guest: GuestId) -> ServiceRequest:
-        """Return what is said of *guest*."""
+        """Return the request for *guest*."""
         return self.by_guest.get(guest, self.default)
 
 
@@ -76,7 +76,7 @@ def managed_guests(snapshot: Snapshot, requests: ServiceRequests) -> tuple[Guest
 
 
 def is_management_unknown(snapshot: Snapshot) -> bool:
-    """Return whether no guest says if an HA manager cares for it."""
+    """Return True if HA management is unknown for every guest."""
     return all(guest.ha_managed is None for guest in snapshot.guests.values())
 
 

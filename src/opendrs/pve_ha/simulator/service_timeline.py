@@ -1,4 +1,4 @@
-"""What became of a service: when it ran and where, and when it was down."""
+"""Timeline of a service: intervals in which it ran and was down."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from opendrs.pve_ha.states import ServiceState
 
 @dataclass(frozen=True, slots=True)
 class TimelinePoint:
-    """How things stand with a service from a time on.
+    """State of a service from a time on.
 
     Attributes:
-        time: From when, in seconds.
-        node: Where it runs; None when it does not.
-        should_run: Whether it is to run.
-        state: What the manager thinks of it; None when it does not know it.
+        time: Start of this state, in seconds.
+        node: Node on which it runs; None if it does not run.
+        should_run: True if it should run.
+        state: State in the manager status; None if the manager does not know it.
     """
 
     time: int
@@ -30,12 +30,12 @@ class TimelinePoint:
 
 @dataclass(frozen=True, slots=True)
 class ServiceInterval:
-    """A time, and where a service ran; None where it was down.
+    """Interval in which a service ran on one node, or was down.
 
     Attributes:
-        start: Its beginning, in seconds.
-        end: Its end.
-        node: Where the service ran.
+        start: Start in seconds.
+        end: End in seconds.
+        node: Node of the service; None if it was down.
     """
 
     start: int
@@ -44,34 +44,34 @@ class ServiceInterval:
 
     @property
     def duration(self) -> int:
-        """Return how long it lasted."""
+        """Return the duration in seconds."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceTimeline:
-    """What became of a service.
+    """Timeline of a service.
 
     Attributes:
-        points: How things stood with it, in order of time.
+        points: States in order of time.
     """
 
     points: tuple[TimelinePoint, ...]
 
     def at(self, time: int) -> TimelinePoint:
-        """Return how things stood after all that happened at *time*."""
+        """Return the state after all events at *time*."""
         index = bisect_right(self.points, time, key=attrgetter("time"))
         return self.points[max(0, index - 1)]
 
     @property
     def last(self) -> TimelinePoint:
-        """Return how things stood at the end."""
+        """Return the last state."""
         return self.points[-1]
 
     def intervals(self, end: int) -> Iterator[ServiceInterval]:
-        """Yield when it ran and where, and when it should have, until *end*.
+        """Yield the intervals until *end* in which it ran or was down.
 
-        Only a service that ran once can be down.
+        A service can be down only after it has run once.
         """
         has_run = False
         open_interval: ServiceInterval | None = None
@@ -97,7 +97,7 @@ class ServiceTimeline:
             yield open_interval
 
     def downtime(self, end: int) -> int:
-        """Return for how many seconds until *end* it was down."""
+        """Return the seconds until *end* in which it was down."""
         return sum(
             interval.duration
             for interval in self.intervals(end)

@@ -42,16 +42,16 @@ LOCAL_STORAGE_PATTERN = re.compile(
 
 
 def restart_blocker(guest: Guest) -> str | None:
-    """Return why *guest* cannot start on another node once its own is lost.
+    """Return the reason for which *guest* cannot start on another node.
 
-    A guest that moves only stopped can start elsewhere, unless its disk would have to
-    be copied from the lost node: the snapshot contains that only as a sentence.
+    A guest with cold mobility can start elsewhere after the loss of its node, unless
+    its disk is local. The snapshot contains that only as a sentence.
 
     Returns:
-        The reason, as the snapshot gives it; None when it can start elsewhere.
+        The reason in the snapshot; None if the guest can start elsewhere.
     """
     if guest.effective_mobility is Mobility.NONE:
-        return guest.mobility_detail or "the snapshot says that it never moves"
+        return guest.mobility_detail or "mobility none in the snapshot"
     is_local = guest.mobility_detail is not None and LOCAL_STORAGE_PATTERN.search(
         guest.mobility_detail
     )
@@ -62,7 +62,7 @@ def restart_blocker(guest: Guest) -> str | None:
     )
 
 
-INITIAL_EVENTS_ORIGIN = "the beginning"
+INITIAL_EVENTS_ORIGIN = "initial events"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +70,11 @@ class DrillSetup:
     """A cluster that is ready for a drill.
 
     Attributes:
-        snapshot: What it was built from.
-        scenario: The cluster.
-        names: What guests and nodes are called in it.
-        initial_events: What is done to it before anything else.
-        notes: What differs from the snapshot, in words for the operator.
+        snapshot: Its source.
+        scenario: The simulated cluster.
+        names: Names of guests and nodes in the drill.
+        initial_events: Events that establish the initial state.
+        notes: Differences from the snapshot, for the operator.
     """
 
     snapshot: Snapshot
@@ -89,12 +89,12 @@ def prepare_drill(
     requests: ServiceRequests | None = None,
     datacenter: DatacenterSettings | None = None,
 ) -> DrillSetup:
-    """Return a drill's beginning: *snapshot*, with all that runs in it running.
+    """Return the setup of a drill in which the guests of *snapshot* run.
 
     Args:
         snapshot: The cluster.
-        requests: What the operator says of services; None for nothing.
-        datacenter: The settings of the HA manager; None for the usual ones.
+        requests: Requested configuration of services; None for defaults.
+        datacenter: Settings of the HA manager; None for defaults.
     """
     service_requests, settings = (
         requests or ServiceRequests(),
@@ -115,7 +115,7 @@ def prepare_drill(
 
 @dataclass(frozen=True, slots=True)
 class _ScenarioBuilder:
-    """What a scenario is made of."""
+    """Builder of a scenario from a snapshot."""
 
     snapshot: Snapshot
     managed: Collection[Guest]
@@ -125,7 +125,7 @@ class _ScenarioBuilder:
     def build(
         self, rules: TranslatedRules, settings: DatacenterSettings
     ) -> DrillScenario:
-        """Return the scenario, in which nothing is done yet."""
+        """Return the scenario before any event."""
         nodes, services = self.names.nodes, self.names.services
         requests = {
             guest.id: self.requests.request_for(guest.id) for guest in self.managed
@@ -181,18 +181,18 @@ def _cores(capacity: Resources | None) -> float | None:
 
 
 def _host(node: Node) -> SimulatedHost:
-    """Return *node* before it is switched on."""
+    """Return *node* as a host that is powered off."""
     capacity = Usage() if node.capacity is None else Usage.of(node.capacity)
     return SimulatedHost(capacity=capacity)
 
 
 def has_power(node: Node) -> bool:
-    """Return whether *node* is on in the beginning; it is when that is unknown."""
+    """Return True if *node* is on initially. A node in unknown state is on."""
     return node.state is not NodeState.OFFLINE
 
 
 def _initial_events(snapshot: Snapshot, names: PveNames) -> Iterator[ScheduledEvent]:
-    """Yield what is done so that the nodes are as in *snapshot*."""
+    """Yield the events that put the nodes into the state of *snapshot*."""
     nodes = [(names.nodes[id_], snapshot.nodes[id_]) for id_ in sorted(snapshot.nodes)]
     for name, node in nodes:
         if has_power(node):
@@ -213,12 +213,12 @@ def _notes(
     snapshot: Snapshot, requests: ServiceRequests, names: PveNames
 ) -> Iterator[str]:
     if snapshot.guests and not requests.all_managed and is_management_unknown(snapshot):
-        yield "no guest says whether it is HA-managed: all are taken to be"
+        yield "HA management of the guests is unknown; all are treated as managed"
     nodes = sorted(snapshot.nodes)
     states = [snapshot.nodes[node].state for node in nodes]
     if NodeState.UNKNOWN in states:
         unknown = states.count(NodeState.UNKNOWN)
-        yield f"the state of {unknown} nodes is not known: they are taken to be online"
+        yield f"nodes in unknown state: {unknown}; treated as online"
     for node in nodes:
         if names.nodes[node] != node:
-            yield f"{node} is called {names.nodes[node]} in the log"
+            yield f"node {node} is {names.nodes[node]} in the log"

@@ -1,4 +1,4 @@
-"""What became of the guests in a drill, in figures."""
+"""Figures of a drill for each guest and in total."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from opendrs.pve_ha.simulator.history import RECOVER, DrillHistory
 from opendrs.pve_ha.simulator.pve_names import PveNames
 from opendrs.pve_ha.states import ServiceId
 
-SETTLE_MARGIN = 60  # seconds; whatever happens so shortly before the end goes on
+SETTLE_MARGIN = 60  # seconds without events before the end of a settled drill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestSummary:
-    """What became of a guest.
+    """Figures of a guest.
 
     Attributes:
         guest: Its name.
-        first: Where it was first; None when it never ran.
-        last: Where it runs at the end; None when it does not.
-        should_run: Whether it is to run at the end.
+        first: First node; None if it never ran.
+        last: Node at the end; None if it does not run.
+        should_run: True if it should run at the end.
         downtime: Seconds in which it should have run again and did not.
-        moves: How often it got to another node.
+        moves: Arrivals on another node.
     """
 
     guest: str
@@ -34,13 +34,13 @@ class GuestSummary:
 
     @property
     def is_down(self) -> bool:
-        """Return whether it does not run at the end, and should."""
+        """Return True if it does not run at the end although it should."""
         return self.should_run and self.last is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveSummary:
-    """A guest that got to another node: migrate, relocate or recover."""
+    """Arrival of a guest on another node; *how* is migrate, relocate or recover."""
 
     time: int
     guest: str
@@ -51,15 +51,16 @@ class MoveSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillSummary:
-    """A drill in figures.
+    """Figures of a drill.
 
     Attributes:
-        guests: What became of each guest, the longest down first.
-        fencings: When which node was fenced.
-        moves: Who moved, in order.
-        settled_at: When the last thing happened, in seconds.
-        ended_at: When the drill ended.
-        failure: Why it could not go on; None if it came to its end.
+        guests: Figures of each guest, in decreasing order of downtime; guests that are
+            down at the end come first.
+        fencings: Time and node of each fencing.
+        moves: Moves, in order.
+        settled_at: Time of the last event, in seconds.
+        ended_at: End of the drill, in seconds.
+        failure: Error that ended the drill; None if it finished.
     """
 
     guests: tuple[GuestSummary, ...]
@@ -71,12 +72,12 @@ class DrillSummary:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether nothing happened any more for a while at the end."""
+        """Return True if there were no events for a while before the end."""
         return self.ended_at - self.settled_at > SETTLE_MARGIN
 
     @property
     def recoveries(self) -> int:
-        """Return how often a guest was recovered from a fenced node."""
+        """Return the number of recoveries from fenced nodes."""
         return sum(move.how == RECOVER for move in self.moves)
 
 
@@ -86,9 +87,9 @@ def summarize_drill(
     """Return the figures of a drill.
 
     Args:
-        history: What became of everything in it.
-        names: What guests and nodes are called there.
-        failure: Why it could not go on, if so.
+        history: Its history.
+        names: Names of guests and nodes.
+        failure: Error that ended the drill; None if it finished.
     """
     counts: dict[ServiceId, int] = {}
     for move in history.moves:

@@ -1,4 +1,4 @@
-"""CloudSim 3.0.3 rebuilt: the PlanetLab experiment with identical results."""
+"""Reimplementation of CloudSim 3.0.3: the PlanetLab experiment, identical results."""
 
 from opendrs.simulation.cloudsim.metrics import CloudSimMetrics as CloudSimMetrics
 from opendrs.simulation.cloudsim.run import simulate as simulate

@@ -1,7 +1,8 @@
-"""How the CPU of each host is divided among its guests.
+"""Division of each host's CPU among its guests.
 
-A guest that leaves gets nine tenths of its share, one that arrives a tenth; where
-more is asked than there is, all are scaled and cut off to whole MIPS.
+During a migration a guest gets nine tenths of its share on the source and one tenth on
+the target. On a host with more demand than capacity, all shares are scaled and rounded
+down to whole MIPS.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from opendrs.simulation.cloudsim.hardware import CloudSimHosts
 from opendrs.simulation.workload import Floats, Integers, Mask
 
 SOURCE_SHARE, TARGET_SHARE = 0.9, 0.1
-MAX_ROUNDED_LOAD = 1.01  # a load that little above 1 is rounding
+MAX_ROUNDED_LOAD = 1.01  # loads between 1 and this are rounding errors
 
 
 @dataclass(frozen=True, slots=True)
 class HostedGuests:
-    """Who is on which host, in the order they came; each of shape (residents,)."""
+    """Host of each guest, in order of arrival; each of shape (residents,)."""
 
     guest: Integers
     host: Integers
@@ -27,18 +28,18 @@ class HostedGuests:
 
 @dataclass(frozen=True, slots=True)
 class HostMigrations:
-    """Who is on the way where, in the order they started; shape (flights,)."""
+    """Target of each migrating guest, in order of start; shape (migrations,)."""
 
     guest: Integers
     target: Integers
 
     @staticmethod
     def of(moves: list[tuple[int, int]]) -> HostMigrations:
-        """Return *moves*, of a guest to a host each."""
+        """Return *moves*, pairs of guest and target host, as arrays."""
         return HostMigrations(*np.array(moves, dtype=np.int64).reshape(-1, 2).T)
 
     def where(self, selected: Mask) -> HostMigrations:
-        """Return those that are *selected*."""
+        """Return the *selected* migrations."""
         return HostMigrations(self.guest[selected], self.target[selected])
 
 
@@ -47,17 +48,17 @@ NO_MIGRATIONS = HostMigrations(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class CpuShares:
-    """What everybody gets from now on.
+    """Division of the CPU from one instant on.
 
     Attributes:
         guest: The residents.
-        requested: MIPS that each of them asks for.
-        allocated: MIPS that each of them gets.
-        migrating: Whether each of them is on the way elsewhere.
+        requested: MIPS requested by each resident.
+        allocated: MIPS allocated to each resident.
+        migrating: True for residents that are being migrated away.
         used: MIPS in use on each host; shape (hosts,).
-        requested_on_host: MIPS that are asked for on each host.
-        free: MIPS left on each host.
-        load: Part of its MIPS in use on each host.
+        requested_on_host: MIPS requested on each host.
+        free: MIPS free on each host.
+        load: Used fraction of each host's MIPS.
     """
 
     guest: Integers
@@ -81,16 +82,16 @@ def share_cpu(
     migrations: HostMigrations,
     request: Floats,
 ) -> CpuShares:
-    """Return what everybody gets.
+    """Return the division of the CPU.
 
     Args:
         hosts: The hosts.
-        residents: Who is where.
-        migrations: Who is on the way; they are residents too, where they come from.
-        request: MIPS that each guest asks for; shape (guests,).
+        residents: Host of each guest.
+        migrations: Running migrations; their guests are residents of the source.
+        request: MIPS requested by each guest; shape (guests,).
     """
-    # Sums are taken in the order in which guests came, as in the original:
-    # what is the same but for rounding is told apart by it.
+    # Sums are computed in order of arrival as in the original, because decisions depend
+    # on rounding errors.
     count = len(hosts.mips)
     host = np.concatenate([residents.host, migrations.target])
     requested = request[np.concatenate([residents.guest, migrations.guest])]

@@ -17,23 +17,23 @@ from opendrs.simulation.hardware import (
 from opendrs.simulation.workload import Floats, Integers
 
 HOST_MEMORY = 4096.0  # MB
-MAX_GUESTS_PER_HOST = 10  # as many as its bandwidth is promised to
-MIGRATION_BANDWIDTH = 62.5  # MB/s: half of a gigabit a second
+MAX_GUESTS_PER_HOST = 10  # limit given by the committed bandwidth of a host
+MIGRATION_BANDWIDTH = 62.5  # MB/s: half of 1 Gbit/s
 INTERVAL = 300.0  # s between samples, and between decisions
 LOAD_STEPS = 10
-OVERLOAD_STEPS = 40  # tenths of load above 100 % that a request may ask about
+OVERLOAD_STEPS = 40  # tenths of load above 100 % in the power tables
 
 
 @dataclass(frozen=True, slots=True)
 class CloudSimHosts:
-    """The hosts, as columns.
+    """Hosts as arrays.
 
     Attributes:
         core_mips: MIPS of one core; shape (hosts,).
         mips: MIPS of all cores; shape (hosts,).
-        power_row: Where the watts of each begin in the two tables; shape (hosts,).
-        watts: Watts at each tenth of the load, one kind after the other.
-        slope: By how much they grow from there, for each hundredth.
+        power_row: Start of each host's values in the two tables; shape (hosts,).
+        watts: Watts at each tenth of the load, one server model after the other.
+        slope: Increase of the watts from there, per hundredth of load.
     """
 
     core_mips: Floats
@@ -44,7 +44,7 @@ class CloudSimHosts:
 
     @staticmethod
     def alternating(count: int) -> CloudSimHosts:
-        """Return *count* hosts, the kinds in turn."""
+        """Return *count* hosts, alternating between the server models."""
         kind = np.arange(count) % len(SERVER_MODELS)
         measured = np.array([SPECPOWER[model].watts for model in SERVER_MODELS])
         watts = np.pad(measured, ((0, 0), (0, OVERLOAD_STEPS)), mode="edge")
@@ -59,10 +59,10 @@ class CloudSimHosts:
         )
 
     def power(self, load: Floats, hosts: Integers | slice = slice(None)) -> Floats:
-        """Return the watts drawn at *load*, a part of all MIPS, by *hosts* hosts.
+        """Return the watts of *hosts* at *load*, a fraction of all MIPS.
 
-        Many choices are between equals but for rounding: the order of the
-        arithmetic is that of the original.
+        Many choices are ties that rounding errors decide, so the order of the
+        operations is that of the original.
         """
         tenth = (load * LOAD_STEPS).astype(np.int64)
         index = self.power_row[hosts] + tenth
@@ -74,10 +74,10 @@ class CloudSimHosts:
 
 @dataclass(frozen=True, slots=True)
 class CloudSimGuests:
-    """The guests, as columns; each of shape (guests,).
+    """Guests as arrays; each of shape (guests,).
 
     Attributes:
-        mips: MIPS of its one core.
+        mips: MIPS of the single core.
         memory: MB.
     """
 
@@ -86,6 +86,6 @@ class CloudSimGuests:
 
     @staticmethod
     def of_four_sizes(count: int) -> CloudSimGuests:
-        """Return *count* guests, a quarter of each kind."""
+        """Return *count* guests, a quarter of each size."""
         kind = np.arange(count) // max(1, -(-count // len(GUEST_MIPS)))
         return CloudSimGuests(GUEST_MIPS[kind], GUEST_MEMORY[kind])

@@ -1,4 +1,4 @@
-"""What a run cost, and what it kept of what it promised."""
+"""Metrics of a run as in CloudSim: energy, SLA violations, migrations."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from opendrs.simulation.cloudsim.hardware import CloudSimHosts
 from opendrs.simulation.metrics import CumulativeMetrics
 from opendrs.simulation.workload import Floats, Mask
 
-JOULES_PER_KWH = 3_600_000  # in a kWh
+JOULES_PER_KWH = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudSimMetrics:
-    """The metrics of a run, as CloudSim 3.0.3 defines them.
+    """Metrics of a run, as CloudSim 3.0.3 defines them.
 
     Attributes:
         energy: Joules.
-        migrations: How many were started.
-        slatah: Part of the active time of hosts in which they gave less than was
-            asked for, all hosts together.
-        pdm: Part of the MIPS asked for that was missing during migrations.
-        overall_violation: Part of the MIPS asked for that was missing.
-        average_violation: Mean part that was missing, over the intervals of
-            guests in which any was.
-        shutdowns: How many times a host became inactive; one that was never used
-            counts as one.
+        migrations: Number of started migrations.
+        slatah: Fraction of the active time of hosts in which they allocated less
+            than requested, all hosts together.
+        pdm: Fraction of the requested MIPS that was missing during migrations.
+        overall_violation: Fraction of the requested MIPS that was missing.
+        average_violation: Mean missing fraction over the intervals of guests in
+            which any was missing.
+        shutdowns: Number of times a host became inactive; a host that was never
+            used counts as one.
         time_to_shutdown: Mean seconds from the start of a host to its shutdown.
-        migration_time: Mean seconds that a migration took; None without any.
-        overload: Part of the active time of hosts in which all their MIPS were
-            asked for or more.
-        active_hosts: How many were active, on average.
-        guests_left: How many had not vanished at the end.
+        migration_time: Mean seconds of a migration; None without any.
+        overload: Fraction of the active time of hosts in which at least all their
+            MIPS were requested.
+        active_hosts: Mean number of active hosts.
+        guests_left: Number of guests that had not vanished at the end.
     """
 
     energy: float
@@ -68,11 +68,11 @@ class CloudSimMetrics:
 
 @dataclass(slots=True)
 class CloudSimRecorder:
-    """Adds up what happens between one division of the CPU and the next.
+    """Accumulates metrics between one division of the CPU and the next.
 
     Attributes:
         hosts: The hosts.
-        always_on: Whether all hosts draw full power all the time.
+        always_on: True if all hosts draw full power all the time.
     """
 
     hosts: CloudSimHosts
@@ -100,21 +100,21 @@ class CloudSimRecorder:
         self._since = np.zeros(len(self.hosts.mips))
 
     def record(self, time: float, shares: CpuShares) -> None:
-        """Note that from *time* on the CPU is divided into *shares*.
+        """Record that the CPU is divided into *shares* from *time* on.
 
-        What was noted of the same time before is forgotten.
+        An earlier record of the same time is replaced.
         """
         if time > self._time:
             self._accumulate(time - self._time, shares)
         self._time, self._shares = time, shares
 
     def record_migrations(self, migrations: int, durations: Floats) -> None:
-        """Note that so many *migrations* started.
+        """Record started migrations.
 
         Args:
-            migrations: How many.
-            durations: How long each guest is on the way; one that goes to two
-                places at once counts once.
+            migrations: Number of migrations.
+            durations: Duration of each guest's migration; a guest with two targets
+                at once counts once.
         """
         self._migrations += migrations
         self._durations.append(durations)
@@ -132,7 +132,7 @@ class CloudSimRecorder:
         self._accumulate_guests(elapsed, previous)
 
     def _mean_power(self, before: Floats, after: Floats) -> float:
-        """Return the watts of all hosts; what was idle before draws none."""
+        """Return the watts of all hosts; hosts that were idle before draw none."""
         running = np.flatnonzero(before > 0)
         first = self.hosts.power(before[running], running)
         last = self.hosts.power(after[running], running)
@@ -167,7 +167,7 @@ class CloudSimRecorder:
         )
 
     def sums(self) -> CumulativeMetrics:
-        """Return what has been added up so far; idle hosts count as off."""
+        """Return the sums so far; idle hosts count as powered off."""
         total_time = len(self.hosts.mips) * self._time
         return CumulativeMetrics(
             seconds=self._time,
@@ -181,8 +181,8 @@ class CloudSimRecorder:
         )
 
     def load(self) -> Floats:
-        """Return the load of each host as last noted; NaN where it is off."""
-        assert self._shares is not None  # noqa: S101 - something has been noted
+        """Return the latest load of each host; NaN where it is off."""
+        assert self._shares is not None  # noqa: S101 - called after `record`
         running = (self._shares.used > 0) | self.always_on
         load: Floats = np.where(
             running, self._shares.requested_on_host / self.hosts.mips, np.nan
@@ -190,7 +190,7 @@ class CloudSimRecorder:
         return load
 
     def result(self) -> CloudSimMetrics:
-        """Return the metrics once the last division has been noted."""
+        """Return the metrics after the last record."""
         if self._shares is not None:
             self._record_power_states(self._shares.used > 0)
         uptimes = np.concatenate(self._uptimes or [np.zeros(0)])

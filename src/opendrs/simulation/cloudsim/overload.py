@@ -1,7 +1,7 @@
-"""Which hosts are overloaded, and which would be with one guest more.
+"""Overload checks: hosts that are overloaded, or would be with one more guest.
 
-THR and LR compare a sum over guests with a limit; IQR and MAD need the whole
-history of the host. Until there are enough samples all of them are THR 0.7.
+THR and LR compare a sum over guests with a limit; IQR and MAD need the whole history of
+the host. With too few samples, all of them are THR 0.7.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ FALLBACK_THRESHOLD = 0.7
 MIN_SAMPLES = 12  # samples for IQR and MAD
 TREND_SAMPLES = 10  # samples for LR
 HISTORY_LENGTH = 30  # samples that are kept
-PREDICTED_POSITION = 11.0  # where LR looks: a migration takes up to one interval
-HOSTS_PER_BATCH = 4  # candidates judged together
+PREDICTED_POSITION = 11.0  # x of LR's prediction: a migration takes up to one interval
+HOSTS_PER_BATCH = 4  # candidates evaluated together
 
-# The least squares line through x = 1 .. 10 has at x = 11 the height of this
-# weighted sum: 1/10 + (11 - 5.5) (x - 5.5) / 82.5. LR's own weights are computed
-# but not applied by the original, and so LRR is the same.
+# The least squares line through x = 1 .. 10 has at x = 11 the value of this weighted
+# sum: 1/10 + (11 - 5.5) (x - 5.5) / 82.5. The original computes LR's own weights but
+# does not apply them, and so LRR is the same.
 PREDICTION_WEIGHTS = (
     1 / TREND_SAMPLES
     + (PREDICTED_POSITION - 5.5)
@@ -41,14 +41,14 @@ PREDICTION_WEIGHTS = (
 
 @dataclass(frozen=True, slots=True)
 class CloudSimView:
-    """What is known at a decision.
+    """State of the cluster at a decision.
 
     Attributes:
         hosts: The hosts.
         guests: The guests.
-        residents: Who is where.
-        request: MIPS that each guest asks for; shape (guests,).
-        history: Load of each guest at the last decisions and at this one, the
+        residents: Host of each guest.
+        request: MIPS requested by each guest; shape (guests,).
+        history: Load of each guest at the recent decisions including this one,
             newest last, at most 30; shape (guests, samples).
     """
 
@@ -65,35 +65,35 @@ class CloudSimView:
 
 
 class OverloadCheck(ABC):
-    """Tells which hosts are overloaded; knows who was moved tentatively.
+    """Check for overloaded hosts that considers tentative moves.
 
     Attributes:
-        overloaded: Whether each host is, as things stand; shape (hosts,).
+        overloaded: True for hosts that are overloaded now; shape (hosts,).
     """
 
     overloaded: Mask
 
     @abstractmethod
     def is_overloaded_with(self, guests: Sequence[int], host: int) -> bool:
-        """Return whether *host* would be with these guests and no others."""
+        """Return True if *host* would be overloaded with exactly these guests."""
 
     @abstractmethod
     def first_free(self, guest: int, hosts: Integers, exempt: Mask) -> int | None:
-        """Return the place of the first of *hosts* that can take *guest*.
+        """Return the index of the first of *hosts* that can take *guest*, or None.
 
         Args:
-            guest: Who would come.
-            hosts: Where to, the best first.
-            exempt: Which of them may be overloaded by it.
+            guest: Guest to place.
+            hosts: Candidates, best first.
+            exempt: True for candidates that the guest may overload.
         """
 
     @abstractmethod
     def add(self, guest: int, host: int) -> Callable[[], None]:
-        """Move *guest* to *host*; return how to undo that."""
+        """Move *guest* to *host*; return a function that undoes it."""
 
 
 class SumOverloadCheck(OverloadCheck):
-    """Overloaded are hosts whose sum is above a limit."""
+    """Hosts with a sum above a limit are overloaded."""
 
     def __init__(self, view: CloudSimView, amounts: Floats, limit: Floats) -> None:
         self._amounts, self._limit = amounts, limit
@@ -101,21 +101,21 @@ class SumOverloadCheck(OverloadCheck):
         self.overloaded = self._sums > limit
 
     def is_overloaded_with(self, guests: Sequence[int], host: int) -> bool:
-        """Return whether *host* would be with these guests and no others."""
+        """Return True if *host* would be overloaded with exactly these guests."""
         total = 0.0
         for each in guests:
             total += self._amounts[each]
         return bool(total > self._limit[host])
 
     def first_free(self, guest: int, hosts: Integers, exempt: Mask) -> int | None:
-        """Return the place of the first of *hosts* that can take *guest*."""
+        """Return the index of the first of *hosts* that can take *guest*, or None."""
         sums = self._sums[hosts] + self._amounts[guest]
         feasible = exempt | (sums <= self._limit[hosts])
         first = int(np.argmax(feasible))
         return first if feasible[first] else None
 
     def add(self, guest: int, host: int) -> Callable[[], None]:
-        """Move *guest* to *host*; return how to undo that."""
+        """Move *guest* to *host*; return a function that undoes it."""
         before = self._sums[host]
         self._sums[host] += self._amounts[guest]
 
@@ -126,7 +126,7 @@ class SumOverloadCheck(OverloadCheck):
 
 
 class DispersionOverloadCheck(OverloadCheck):
-    """Overloaded are hosts that have less room than their load is spread."""
+    """Hosts with less free CPU than a multiple of the dispersion are overloaded."""
 
     def __init__(
         self, view: CloudSimView, safety: float, spreads: Callable[[Floats], Floats]
@@ -149,13 +149,13 @@ class DispersionOverloadCheck(OverloadCheck):
         return np.asarray(requested / total > 1 - self._safety * spread)
 
     def is_overloaded_with(self, guests: Sequence[int], host: int) -> bool:
-        """Return whether *host* would be with these guests and no others."""
+        """Return True if *host* would be overloaded with exactly these guests."""
         requested = self._view.request[guests].sum(keepdims=True)
         rows = self._mips[guests].sum(axis=0, keepdims=True)
         return bool(self._overloaded(requested, rows, np.array([host]))[0])
 
     def first_free(self, guest: int, hosts: Integers, exempt: Mask) -> int | None:
-        """Return the place of the first of *hosts* that can take *guest*."""
+        """Return the index of the first of *hosts* that can take *guest*, or None."""
         for start in range(0, len(hosts), HOSTS_PER_BATCH):
             batch = hosts[start : start + HOSTS_PER_BATCH]
             requested = self._requested[batch] + self._view.request[guest]
@@ -168,7 +168,7 @@ class DispersionOverloadCheck(OverloadCheck):
         return None
 
     def add(self, guest: int, host: int) -> Callable[[], None]:
-        """Move *guest* to *host*; return how to undo that."""
+        """Move *guest* to *host*; return a function that undoes it."""
         before, row = self._requested[host], self._rows[host].copy()
         self._requested[host] += self._view.request[guest]
         self._rows[host] += self._mips[guest]
@@ -180,7 +180,7 @@ class DispersionOverloadCheck(OverloadCheck):
 
 
 def overload_check(scheme: MigrationScheme, view: CloudSimView) -> OverloadCheck:
-    """Return how *scheme* sees the hosts."""
+    """Return the overload check of *scheme*."""
     samples, total = view.history.shape[1], view.hosts.mips
     trend = scheme.detector in {CloudSimDetector.LR, CloudSimDetector.LRR}
     if scheme.detector is CloudSimDetector.THR:
@@ -191,7 +191,7 @@ def overload_check(scheme: MigrationScheme, view: CloudSimView) -> OverloadCheck
         predicted = (
             view.history[:, -TREND_SAMPLES:] @ PREDICTION_WEIGHTS
         ) * view.guests.mips
-        # At the limit is over it.
+        # A prediction equal to the limit counts as overload.
         return SumOverloadCheck(
             view, predicted, np.nextafter(total / scheme.parameter, 0)
         )

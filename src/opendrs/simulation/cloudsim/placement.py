@@ -1,4 +1,4 @@
-"""Who moves where at a decision, as CloudSim 3.0.3 decides."""
+"""Migrations selected at a decision, as in CloudSim 3.0.3."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ HostMove = tuple[int, int]  # a guest and its target
 
 
 class CloudSimPlacement:
-    """The hosts at a decision, with everything moved that was decided so far.
+    """State of the hosts at a decision, including the moves selected so far.
 
-    Power is compared with that of the last update, not with that after the moves
-    decided since: what has received looks dearer than it is, as in the original.
+    The power increase is relative to the last update, not to the moves selected since.
+    So
+    a host that has received a guest seems more expensive than it is, as in the
+    original.
     """
 
     def __init__(
@@ -33,7 +35,7 @@ class CloudSimPlacement:
         self._guests = _by_host(view)
 
     def moves(self, select: SelectGuest) -> list[HostMove]:
-        """Return who leaves overloaded hosts, then who leaves emptied ones."""
+        """Return the moves off overloaded hosts, then those off drained ones."""
         overloaded = self._check.overloaded
         evicted = [
             guest
@@ -46,7 +48,7 @@ class CloudSimPlacement:
         return relief + self._drain_hosts(~overloaded & ~self._idle)
 
     def _relieve(self, host: int, select: SelectGuest) -> list[int]:
-        """Return who leaves *host* until it is overloaded no more."""
+        """Return the guests to evict from *host* until it is not overloaded."""
         remaining, evicted = list(self._guests[host]), []
         while remaining:
             guest = select(remaining)
@@ -60,7 +62,7 @@ class CloudSimPlacement:
         return sorted(guests, key=lambda guest: -self._request[guest])
 
     def _place_each(self, guests: Iterable[int], allowed: Mask) -> list[HostMove]:
-        """Place whom there is room for; the others stay."""
+        """Place the guests for which there is a target; the others stay."""
         moves = []
         for guest in guests:
             host = self._target(guest, allowed)
@@ -70,7 +72,7 @@ class CloudSimPlacement:
         return moves
 
     def _drain_hosts(self, allowed: Mask) -> list[HostMove]:
-        """Empty hosts, the least loaded first, all of a host's guests or none."""
+        """Drain hosts, least loaded first; all guests of a host or none."""
         moves, sources = [], allowed.copy()
         for host in self._least_loaded_first(allowed):
             guests = self._guests[host]
@@ -100,7 +102,7 @@ class CloudSimPlacement:
         return moves
 
     def _target(self, guest: int, allowed: Mask) -> int | None:
-        """Return where the power grows least; the first among equals."""
+        """Return the host where the power increases least; the first of equal ones."""
         request = self._request[guest]
         fits = allowed & (self._free >= request) & (self._core >= request)
         hosts = np.flatnonzero(fits)

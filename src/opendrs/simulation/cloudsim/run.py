@@ -1,9 +1,9 @@
-"""The PlanetLab experiment as CloudSim 3.0.3 runs it, defects included.
+"""The PlanetLab experiment as CloudSim 3.0.3 runs it, including its defects.
 
-What is known to be wrong with that model is kept, for comparison with published
-results: a guest that asks for nothing at an update vanishes for good; memory binds
-only at the start; hosts start and stop at once, draw nothing while idle, and the
-first interval is free; LR and LRR are the same; and see the metrics.
+Known defects of that model are kept for comparison with published results. A guest that
+requests nothing at an update vanishes for good. Memory is respected only at the start.
+Hosts start and stop at once and draw nothing while idle. The first interval is free. LR
+and LRR are the same. See also the metrics.
 
 Source:
     CloudSim 3.0.3, package power; Beloglazov and Buyya, CCPE 24 (2012) 1397-1420.
@@ -52,9 +52,9 @@ from opendrs.simulation.traces import Trace
 from opendrs.simulation.traces.planetlab import PERCENT
 from opendrs.simulation.workload import Floats, Integers
 
-FIRST_EVENT = 0.1  # s after which the first event can follow
+FIRST_EVENT = 0.1  # s: least time between events in CloudSim
 
-Progress = Callable[[int, int], None]  # updates done, of how many
+Progress = Callable[[int, int], None]  # updates done, total updates
 
 
 def simulate(
@@ -65,18 +65,18 @@ def simulate(
     progress: Progress | None = None,
     observer: IntervalObserver | None = None,
 ) -> CloudSimMetrics:
-    """Return what a day of *trace* costs under *scheme*.
+    """Return the metrics of a day of *trace* under *scheme*.
 
     Args:
-        trace: What guests ask for.
-        scheme: What is done about it.
-        hosts: How many there are.
+        trace: CPU requested by the guests.
+        scheme: Migration scheme, or a baseline without migrations.
+        hosts: Number of hosts.
         progress: Called after each update.
-        observer: Told after each update what has come of it: after 300.1 s first,
-            then each 300 s, and once more when the last migrations are over.
+        observer: Called with the result of each update: first after 300.1 s, then
+            every 300 s, and once more after the last migrations.
 
     Raises:
-        ConfigurationError: The guests do not all fit on so many hosts.
+        ConfigurationError: The guests do not fit on the hosts.
     """
     return _CloudSimRun(trace, scheme, hosts).run(progress, observer)
 
@@ -84,10 +84,10 @@ def simulate(
 def check_placement(
     trace: Trace, scheme: CloudSimScheme, hosts: int = HOST_COUNT
 ) -> None:
-    """Try the first placement only.
+    """Check that the initial placement is possible.
 
     Raises:
-        ConfigurationError: The guests do not all fit on so many hosts.
+        ConfigurationError: The guests do not fit on the hosts.
     """
     _CloudSimRun(trace, scheme, hosts)
 
@@ -107,14 +107,14 @@ class _CloudSimRun:
         self._metrics = CloudSimRecorder(
             self._hosts, always_on=scheme is CloudSimBaseline.NPA
         )
-        # A sample beyond the last repeats it.
+        # Beyond the last sample, that sample is repeated.
         self._samples = np.pad(trace.percent / PERCENT, ((0, 0), (0, 1)), mode="edge")
         self._residents = self._initial_placement()
 
     def run(
         self, progress: Progress | None = None, observer: IntervalObserver | None = None
     ) -> CloudSimMetrics:
-        """Run, and return what it cost."""
+        """Run the simulation and return its metrics."""
         time, loads = INTERVAL + FIRST_EVENT, list[Floats]()
         seed = self._scheme.seed if isinstance(self._scheme, MigrationScheme) else 0
         rng = random.Random(seed)  # noqa: S311
@@ -137,7 +137,7 @@ class _CloudSimRun:
             observer(self._metrics.sums(), self._metrics.load())
 
     def _load(self, time: float) -> Floats:
-        """Return the load of each guest, on a line between two samples."""
+        """Return the load of each guest, interpolated between samples."""
         before = math.floor(time / INTERVAL)
         low, high = self._samples[:, before], self._samples[:, before + 1]
         load: Floats = low + (high - low) / INTERVAL * (time - before * INTERVAL)
@@ -147,7 +147,7 @@ class _CloudSimRun:
         return self._load(time) * self._guests.mips
 
     def _update(self, time: float, migrations: HostMigrations) -> CpuShares:
-        """Divide the CPU anew; guests that ask for nothing vanish."""
+        """Divide the CPU again and remove guests that request nothing."""
         shares = share_cpu(
             self._hosts, self._residents, migrations, self._request(time)
         )
@@ -175,7 +175,7 @@ class _CloudSimRun:
         )
 
     def _migrate(self, time: float, migrations: HostMigrations) -> None:
-        """Carry *migrations* out; all of them end before the next decision."""
+        """Execute *migrations*; all of them end before the next decision."""
         duration = self._guests.memory / MIGRATION_BANDWIDTH
         migrating = np.unique(migrations.guest)
         self._metrics.record_migrations(len(migrations.guest), duration[migrating])
@@ -189,7 +189,7 @@ class _CloudSimRun:
             self._update(time + each, migrations)
 
     def _finish_migrations(self, arrived: HostMigrations) -> None:
-        """Make those who *arrived* the last residents of their targets."""
+        """Make the guests of *arrived* the last residents of their targets."""
         placed: dict[int, int] = {}
         pairs = zip(arrived.guest.tolist(), arrived.target.tolist(), strict=True)
         for guest, target in pairs:
@@ -204,7 +204,7 @@ class _CloudSimRun:
         )
 
     def _initial_placement(self) -> HostedGuests:
-        """Place all guests at their full size: by power, or the first that fits."""
+        """Place all guests at full size: least power increase, or first fit."""
         free, used = self._hosts.mips.copy(), np.zeros(len(self._hosts.mips))
         memory = np.full(len(free), HOST_MEMORY)
         slots = np.full(len(free), MAX_GUESTS_PER_HOST)
@@ -215,8 +215,8 @@ class _CloudSimRun:
             feasible = np.flatnonzero(fits)
             if not len(feasible):
                 raise ConfigurationError(
-                    f"guest {len(host) + 1} of {len(self._guests.mips)} finds no room "
-                    f"on {len(free)} hosts"
+                    f"guest {len(host) + 1} of {len(self._guests.mips)}: does not fit "
+                    f"on {len(free)} hosts; add hosts"
                 )
             target = int(feasible[self._best_host(used, feasible, mips)])
             free[target] -= mips
@@ -229,7 +229,7 @@ class _CloudSimRun:
     def _best_host(self, used: Floats, feasible: Integers, mips: float) -> int:
         if isinstance(self._scheme, CloudSimBaseline):
             return 0
-        # All hosts are taken to draw idle power until the first update.
+        # Until the first update, all hosts are treated as drawing idle power.
         after = self._hosts.power(
             (used[feasible] + mips) / self._hosts.mips[feasible], feasible
         )

@@ -1,4 +1,4 @@
-"""What is simulated: the policies of the experiment, by their names in it."""
+"""Migration schemes of the PlanetLab experiment, by name."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from opendrs.policies.consolidation.detector import MAX_SAFETY
 
 
 class CloudSimBaseline(StrEnum):
-    """No migrations: all hosts at full power, or as much as their load needs."""
+    """Baselines without migrations.
+
+    NPA: all hosts at full power. DVFS: power by the load.
+    """
 
     NPA = "npa"
     DVFS = "dvfs"
 
 
 class CloudSimDetector(StrEnum):
-    """How an overloaded host is told."""
+    """Detector of overloaded hosts."""
 
     THR = "thr"
     IQR = "iqr"
@@ -28,7 +31,7 @@ class CloudSimDetector(StrEnum):
 
 
 class CloudSimSelector(StrEnum):
-    """Which guest leaves it."""
+    """Rule that selects the guest to evict from an overloaded host."""
 
     MC = "mc"
     MMT = "mmt"
@@ -49,13 +52,13 @@ CLOUDSIM_PARAMETERS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class MigrationScheme:
-    """Guests leave overloaded hosts, and others that can be emptied.
+    """Scheme that relieves overloaded hosts and drains others.
 
     Attributes:
-        detector: How an overloaded host is told.
-        selector: Which guest leaves it.
-        parameter: The threshold of THR, the safety of the others.
-        seed: Of the random selection.
+        detector: Detector of overloaded hosts.
+        selector: Rule for the guest to evict.
+        parameter: Threshold of THR, safety factor of the others.
+        seed: Seed of the random selection.
     """
 
     detector: CloudSimDetector
@@ -67,8 +70,8 @@ class MigrationScheme:
         most = 1.0 if self.detector is CloudSimDetector.THR else MAX_SAFETY
         if not 0 < self.parameter <= most:
             raise InvalidSettingError(
-                f"{self}: the parameter must be above 0 and at most {most:g}, "
-                f"not {self.parameter:g}"
+                f"{self}: expected a parameter above 0 and at most {most:g}, "
+                f"got {self.parameter:g}"
             )
 
     def __str__(self) -> str:
@@ -79,14 +82,14 @@ CloudSimScheme = CloudSimBaseline | MigrationScheme
 
 
 def parse_scheme(name: str, seed: int = 0) -> CloudSimScheme:
-    """Return what is meant by *name*.
+    """Return the scheme with that name.
 
     Args:
-        name: Such as `dvfs`, `lr-mmt` or `thr-mmt-0.9`.
-        seed: Of the random selection.
+        name: Name such as `dvfs`, `lr-mmt` or `thr-mmt-0.9`.
+        seed: Seed of the random selection.
 
     Raises:
-        InvalidSettingError: There is no such scheme.
+        InvalidSettingError: The name is unknown.
     """
     if name in list(CloudSimBaseline):
         return CloudSimBaseline(name)
@@ -98,6 +101,7 @@ def parse_scheme(name: str, seed: int = 0) -> CloudSimScheme:
         return MigrationScheme(kind, CloudSimSelector(selector), value, seed)
     except ValueError:
         raise InvalidSettingError(
-            f"no scheme is called {name!r}: give {', '.join(CloudSimBaseline)}, or one of "
-            f"{', '.join(CloudSimDetector)} with one of {', '.join(CloudSimSelector)}, as in lr-mmt-1.2"
+            f"policy {name!r}: unknown; expected {', '.join(CloudSimBaseline)}, or one "
+            f"of {', '.join(CloudSimDetector)} with one of "
+            f"{', '.join(CloudSimSelector)}, as in lr-mmt-1.2"
         ) from None

@@ -1,11 +1,11 @@
 """Guest selection of CloudSim 3.0.3, with the multiple regression of MC.
 
-With as many guests as samples every regression is perfect but for rounding, and the largest R²
-is the largest rounding error. So the steps and their order are those of the textbook algorithm,
-on which the original is built.
+With as many guests as samples every regression is perfect except for rounding, and the
+largest R² is the largest rounding error. So the steps and their order are those of the
+textbook algorithm on which the original is built.
 
 Source:
-Golub and Van Loan, Matrix Computations (2013), section 5.2.
+    Golub and Van Loan, Matrix Computations (2013), section 5.2.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def regression_r_squared(samples: Floats) -> Floats | None:
         samples: One row per guest, at least as many columns as rows.
 
     Returns:
-        One number per guest, NaN for one that never changes; None where a
-        regression has no single answer.
+        One number per guest, NaN for a constant row; None if a regression has no
+        unique solution.
     """
     table = _table(samples)
     reflected = table.copy()
@@ -45,7 +45,7 @@ def regression_r_squared(samples: Floats) -> Floats | None:
 
 
 def _table(samples: Floats) -> Floats:
-    """Return a 1 and the others' samples; shape (samples, guests, guests)."""
+    """Return ones and the others' samples; shape (samples, guests, guests)."""
     guests, length = samples.shape
     table = np.ones((length, guests, guests))
     for guest in range(guests):
@@ -54,10 +54,10 @@ def _table(samples: Floats) -> Floats:
 
 
 def _reflect(table: Floats) -> Floats:
-    """Make *table* triangular in place, but for its diagonal, which is returned.
+    """Apply Householder reflections to *table* in place; return the diagonal.
 
-    Below the diagonal and on it, the reflections are left. Where an element of
-    the diagonal is 0 it stops.
+    The reflection vectors remain on and below the diagonal. Stops at a zero in
+    the diagonal.
     """
     diagonal = np.zeros(table.shape[1:][::-1])
     for column in range(table.shape[2]):
@@ -75,7 +75,7 @@ def _reflect(table: Floats) -> Floats:
 
 
 def _solve(reflected: Floats, diagonal: Floats, right: Floats) -> Floats:
-    """Return the weights; shape (columns, guests)."""
+    """Return the regression weights; shape (columns, guests)."""
     for column in range(len(diagonal)):
         pivot = reflected[column:, :, column]
         scale = diagonal[column] * pivot[0]
@@ -97,25 +97,23 @@ def _squares(samples: Floats) -> Floats:
     return squares
 
 
-SelectGuest = Callable[[Sequence[int]], int]  # of the guests of a host, in their order
+SelectGuest = Callable[[Sequence[int]], int]  # argument: guests of a host, in order
 
-MAX_CONDITION = (
-    1e10  # condition up to which the quick form of the regression is exact enough
-)
-
-MIN_LEAD = 1e-9  # by which the best must lead there
-MIN_SQUARES = 1e-14  # sum of squares below which a load has not changed
+MAX_CONDITION = 1e10  # condition up to which the fast regression is exact enough
+MIN_LEAD = 1e-9  # least lead of the best R² in the fast regression
+MIN_SQUARES = 1e-14  # sum of squares below which a load is constant
 
 
 def cloudsim_selector(
     kind: CloudSimSelector, view: CloudSimView, rng: random.Random
 ) -> SelectGuest:
-    """Return how a guest is selected at this decision."""
+    """Return the selection function for this decision."""
     memory = view.guests.memory.tolist()
     if kind is CloudSimSelector.RS:
         return rng.choice
     if kind is CloudSimSelector.MU:
-        # A fraction of MIPS, multiplied and divided again: equals differ so.
+        # Multiplying by MIPS and dividing again reproduces the rounding that breaks
+        # ties.
         load = (view.request / view.guests.mips).tolist()
         return lambda guests: min(guests, key=load.__getitem__)
     if kind is CloudSimSelector.MMT:
@@ -126,9 +124,9 @@ def cloudsim_selector(
 def _most_correlated(
     guests: Sequence[int], history: Floats, memory: Sequence[float]
 ) -> int:
-    """Return the guest whose load is told best by the others' loads.
+    """Return the guest whose load is best predicted by the others' loads.
 
-    The one with the least memory where no regression is possible.
+    Without a possible regression, the one with the least memory.
     """
     samples = history[guests]
     if len(guests) > 1 and samples.shape[1] >= len(guests):
@@ -141,9 +139,9 @@ def _most_correlated(
 
 
 def _clear_best(samples: Floats) -> int | None:
-    """Return the best if rounding cannot matter, else None.
+    """Return the best guest if rounding cannot matter, else None.
 
-    From the inverse of the correlations: R² = 1 - 1 / (its diagonal).
+    Uses the inverse of the correlation matrix: R² = 1 - 1 / diagonal.
     """
     if samples.shape[1] <= len(samples):
         return None
@@ -161,7 +159,6 @@ def _clear_best(samples: Floats) -> int | None:
 
 
 def _exact_best(samples: Floats) -> int | None:
-    r_squared = regression_r_squared(
-        samples[:, ::-1]
-    )  # the newest first, as they are kept there
+    # CloudSim keeps its history newest first.
+    r_squared = regression_r_squared(samples[:, ::-1])
     return None if r_squared is None else int(np.argmax(np.fmax(r_squared, 0.0)))

@@ -1,4 +1,4 @@
-"""The load of hosts over time, and how many are on."""
+"""Plots of the hosts over time: load, counts, power, migrations."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from opendrs.simulation.plots.style import (
 from opendrs.simulation.time_series import Float32Array, LoadFrames, TimeSeries
 from opendrs.simulation.workload import Floats, Integers
 
-if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
+if TYPE_CHECKING:  # matplotlib takes a second to import
     from matplotlib.axes import Axes
     from matplotlib.image import AxesImage
 
 HOUR, DAY = 3600.0, 86_400.0
-MAX_SECONDS_IN_HOURS = 3 * DAY  # from which on days are counted, not hours
-MIN_TIME_ON = 0.05  # part of the time; hosts that are on for less are left out
-Y_MARGIN = 1.15  # above what is drawn
-MAX_PEAK_RATIO = 1.6  # times what is usual; more is cut off and told
+MAX_SECONDS_IN_HOURS = 3 * DAY  # longer runs are labeled in days
+MIN_TIME_ON = 0.05  # hosts that are on for a smaller part of the time are omitted
+Y_MARGIN = 1.15  # upper limit of the axis, relative to the largest value
+MAX_PEAK_RATIO = 1.6  # peaks above this multiple of typical values are cut off
 
 
 def draw_loads(axes: Axes, frames: LoadFrames, series: TimeSeries) -> AxesImage:
-    """Draw a row for each host, the longest on at the bottom; the darker the fuller.
+    """Draw one row per host, the longest on at the bottom; darker is fuller.
 
-    Hosts that are hardly ever on are left out; see `frequently_on`.
+    Hosts that are rarely on are omitted; see `frequently_on`.
     """
     loads = frames.loads()
     rows = frequently_on(loads)
@@ -54,10 +54,10 @@ def draw_loads(axes: Axes, frames: LoadFrames, series: TimeSeries) -> AxesImage:
 
 
 def frequently_on(loads: Float32Array) -> Integers:
-    """Return the hosts that are often on, the longest first.
+    """Return the hosts that are often on, longest first.
 
     Args:
-        loads: The frames of a film.
+        loads: Load frames; shape (frames, hosts).
     """
     on = (~np.isnan(loads)).mean(axis=0)
     first = np.argmax(~np.isnan(loads), axis=0)
@@ -67,19 +67,19 @@ def frequently_on(loads: Float32Array) -> Integers:
 
 
 def omitted_hosts_note(frames: LoadFrames) -> str:
-    """Return how many hosts of *frames* are not drawn, and why; empty for none."""
+    """Return a note on the number of omitted hosts; empty for none."""
     loads = frames.loads()
     omitted = loads.shape[1] - len(frequently_on(loads))
     if not omitted:
         return ""
     return (
-        f"{omitted} of {loads.shape[1]} hosts are off for over {1 - MIN_TIME_ON:.0%} of the "
-        "time, and left out"
+        f"{omitted} of {loads.shape[1]} hosts are off for over {1 - MIN_TIME_ON:.0%} "
+        "of the time, and omitted"
     )
 
 
 def draw_counts(axes: Axes, series: TimeSeries) -> None:
-    """Draw how many hosts are on, how many have guests, and how many too much."""
+    """Draw the number of hosts that are on, active, and overloaded."""
     unit, _ = _time_unit(series)
     edges = _edges(series) / unit
     style = {"edges": edges, "baseline": None, "linewidth": 1.4}
@@ -94,7 +94,7 @@ def draw_counts(axes: Axes, series: TimeSeries) -> None:
 
 
 def draw_active(axes: Axes, runs: Sequence[tuple[str, TimeSeries]]) -> None:
-    """Draw how many hosts have guests, a line for each policy."""
+    """Draw the number of active hosts, one line per policy."""
     for number, (label, series) in enumerate(runs):
         unit, _ = _time_unit(series)
         axes.stairs(
@@ -123,7 +123,7 @@ def draw_power(axes: Axes, series: TimeSeries) -> None:
 
 
 def draw_migrations(axes: Axes, series: TimeSeries) -> None:
-    """Draw how many guests are set on their way."""
+    """Draw the number of migrations that are started."""
     unit, _ = _time_unit(series)
     axes.stairs(series.migrations, _edges(series) / unit, fill=True, color=color(3))
     axes.set_ylabel("migrations")
@@ -132,7 +132,7 @@ def draw_migrations(axes: Axes, series: TimeSeries) -> None:
 
 
 def label_time(axes: Axes, series: TimeSeries, max_ticks: int = 12) -> None:
-    """Say what the time below *axes* is counted in, at no more than so many marks."""
+    """Label the time axis with its unit and at most *max_ticks* ticks."""
     unit, name = _time_unit(series)
     axes.set_xlim(0, _edges(series)[-1] / unit)
     axes.set_xlabel(name)
@@ -141,7 +141,7 @@ def label_time(axes: Axes, series: TimeSeries, max_ticks: int = 12) -> None:
 
 
 def _edges(series: TimeSeries) -> Floats:
-    """Return where intervals begin, and where the last ends."""
+    """Return the starts of all intervals, and the end of the last."""
     end = series.time_s[-1] + series.seconds[-1]
     return np.append(series.time_s, end)
 
@@ -153,7 +153,7 @@ def _time_unit(series: TimeSeries) -> tuple[float, str]:
 
 
 def _limit_y_axis(axes: Axes, columns: Sequence[Floats]) -> None:
-    """Let a short peak run out of the picture, with its height beside it."""
+    """Limit the axis; a short peak is cut off and annotated with its height."""
     highest = max(float(column.max()) for column in columns)
     typical = max(float(np.quantile(column, 0.98)) for column in columns)
     if typical <= 0 or highest <= MAX_PEAK_RATIO * typical:

@@ -1,4 +1,4 @@
-"""A picture of one run, or of several side by side."""
+"""Plot of one run, or of several side by side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opendrs.simulation.plots.scatter import ScatterPoint, draw_points
 from opendrs.simulation.plots.style import color, plot_style, save_figure
 from opendrs.simulation.time_series import LoadFrames, TimeSeries
 
-if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
+if TYPE_CHECKING:  # matplotlib takes a second to import
     from collections.abc import Iterable
 
     from matplotlib.axes import Axes
@@ -35,14 +35,14 @@ WIDTH = 12.0  # inches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlottedRun:
-    """A run as it is drawn.
+    """Run to be plotted.
 
     Attributes:
-        label: What the policy is called.
-        series: The run interval by interval.
-        frames: The load of each host.
-        energy_kwh: What it cost.
-        slav: How badly guests were served.
+        label: Label of the policy.
+        series: Time series of the run.
+        frames: Load of each host over time.
+        energy_kwh: Energy of the run.
+        slav: SLA violation of the run.
     """
 
     label: str
@@ -53,16 +53,16 @@ class PlottedRun:
 
 
 def draw_runs(title: str, runs: Sequence[PlottedRun], path: Path, suffix: str) -> None:
-    """Write a picture of *runs* to *path*; of several, energy against SLAV too.
+    """Write a plot of *runs* to *path*; of several, also energy against SLAV.
 
     Args:
-        title: What stands above it.
-        runs: At least one.
-        path: Where to.
+        title: Title of the plot.
+        runs: At least one run.
+        path: Output file.
         suffix: .svg, .png or .pdf.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     with plot_style():
         figure = (

@@ -1,4 +1,4 @@
-"""Energy against service: one point for each policy, and the front."""
+"""Scatter plot of energy against service, with the Pareto front."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 
 from opendrs.simulation.plots.style import color, draw_grid, policy_marker
 
-if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
+if TYPE_CHECKING:  # matplotlib takes a second to import
     from matplotlib.axes import Axes
 
-MIN_LOG_RATIO = 3.0  # times the least; if the most is more, ratios are drawn
+MIN_LOG_RATIO = 3.0  # ratio of largest to least value above which the axis is log
 TICKS: Sequence[tuple[float, Sequence[float]]] = (
     (10, (1, 1.5, 2, 3, 5, 7)),
     (1000, (1, 2, 5)),
     (math.inf, (1,)),
 )
-"""Up to which ratio of the most to the least which digits are written."""
-SCALED_BELOW = 0.01  # values below are counted in a power of ten
+"""Digits of the ticks, by the ratio of the largest to the least value."""
+SCALED_BELOW = 0.01  # smaller values are shown in units of a power of ten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterPoint:
-    """A point of a scatter.
+    """Point of a scatter plot.
 
     Attributes:
-        x: How far to the right it is.
-        y: How far up.
-        group: Number of its colour.
-        on_front: Whether nothing is better in both.
+        x: Horizontal value.
+        y: Vertical value.
+        group: Number of its color and marker.
+        on_front: True for a point on the Pareto front.
     """
 
     x: float
@@ -42,13 +42,13 @@ class ScatterPoint:
 def draw_points(
     axes: Axes, points: Sequence[ScatterPoint], x: str, y: str
 ) -> list[tuple[float, float]]:
-    """Draw *points*, and a line along the best of them; return where each is.
+    """Draw *points* and a line along the front; return their positions.
 
     Args:
-        axes: Where.
-        points: What; at least one.
-        x: What is to the right.
-        y: What is up.
+        axes: Axes to draw in.
+        points: At least one point.
+        x: Label of the horizontal axis.
+        y: Label of the vertical axis.
     """
     x_unit, y_unit = (
         _unit([each.x for each in points]),
@@ -81,7 +81,7 @@ def draw_points(
 
 
 def _use_log_scale(axes: Axes, name: str, ratio: float) -> None:
-    """Let equal distances along the axis of that name be equal ratios."""
+    """Use a logarithmic scale for the axis with that name."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter  # noqa: PLC0415
 
     axes.set(**{f"{name}scale": "log"})
@@ -93,7 +93,7 @@ def _use_log_scale(axes: Axes, name: str, ratio: float) -> None:
 
 
 def _unit(values: Sequence[float]) -> float:
-    """Return the power of ten to count small values in; 1 for others."""
+    """Return the power of ten used as unit of small values; 1 for others."""
     largest = max(abs(value) for value in values)
     if largest == 0 or largest >= SCALED_BELOW:
         return 1.0

@@ -1,4 +1,4 @@
-"""What the pictures of runs have in common."""
+"""Common style of the plots of runs and sweeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opendrs.escapes import escape_labels
 
-if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
+if TYPE_CHECKING:  # matplotlib takes a second to import
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
@@ -17,7 +17,7 @@ DPI = 130
 SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf"}
 OFF_COLOR, OVERLOADED = "#f3f3f1", "#d7301f"
 TEXT_COLOR, GRID_COLOR = "#333333", "#d9d9d9"
-COLORS = (  # told apart easily, also by those who do not tell red from green
+COLORS = (  # distinguishable, also with red-green color blindness
     "#2f6db3",
     "#e08214",
     "#35978f",
@@ -31,9 +31,9 @@ COLORS = (  # told apart easily, also by those who do not tell red from green
 )
 MARKERS = "oDs^vPXd*h"
 STYLE = {
-    "svg.hashsalt": "opendrs",  # equal runs give equal pictures
+    "svg.hashsalt": "opendrs",  # equal runs give identical files
     "svg.fonttype": "none",
-    "text.parse_math": False,  # names may hold a dollar sign, which is no formula
+    "text.parse_math": False,  # a dollar sign in a name does not start a formula
     "font.size": 9.5,
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
@@ -49,17 +49,17 @@ STYLE = {
 
 
 def plot_style() -> AbstractContextManager[None]:
-    """Return the style of these pictures, to draw in with `with`."""
-    from matplotlib import rc_context  # noqa: PLC0415 - takes a second
+    """Return the style of the plots as a context manager."""
+    from matplotlib import rc_context  # noqa: PLC0415 - takes a second to import
 
     return rc_context(STYLE)  # type: ignore[arg-type]
 
 
 def save_figure(figure: Figure, path: Path, suffix: str) -> None:
-    """Write *figure* to *path* in the form that *suffix* names.
+    """Write *figure* to *path* in the format of *suffix*.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     escape_labels(figure)
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -69,17 +69,17 @@ def save_figure(figure: Figure, path: Path, suffix: str) -> None:
 
 
 def color(number: int) -> str:
-    """Return the colour of the policy of that number."""
+    """Return the color of the policy with that number."""
     return COLORS[number % len(COLORS)]
 
 
 def policy_marker(number: int) -> str:
-    """Return the marker of the policy of that number."""
+    """Return the marker of the policy with that number."""
     return MARKERS[number // len(COLORS) % len(MARKERS)]
 
 
 def load_colormap() -> Colormap:
-    """Return pale to dark for a load up to 1, and colours for more and for asleep."""
+    """Return the color map: pale to dark up to load 1, others for more and for off."""
     from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
 
     stops = ["#e3eef9", "#9fc6e4", "#3f8cc4", "#125a9e", "#06294f"]
@@ -88,6 +88,6 @@ def load_colormap() -> Colormap:
 
 
 def draw_grid(axes: Axes, axis: str = "y") -> None:
-    """Draw faint lines behind everything."""
+    """Draw faint grid lines in the background."""
     axes.set_axisbelow(True)
     axes.grid(axis=axis, color=GRID_COLOR, linewidth=0.6)  # type: ignore[arg-type]

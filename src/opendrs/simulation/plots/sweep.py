@@ -1,4 +1,4 @@
-"""A picture of a sweep: every candidate, and the front."""
+"""Plot of a sweep: every candidate, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 from opendrs.simulation.plots.scatter import ScatterPoint, draw_points
 from opendrs.simulation.plots.style import color, plot_style, policy_marker, save_figure
 
-if TYPE_CHECKING:  # takes a second, and is needed only when something is drawn
+if TYPE_CHECKING:  # matplotlib takes a second to import
     from matplotlib.axes import Axes
 
-MAX_NAMED = 24  # candidates on the front that are named beside it
-MAX_LABEL_LENGTH = 64  # characters of a name
-MIN_DISTANCE = 18.0  # pixels, at the 100 an inch that matplotlib lays out with
+MAX_NAMED = 24  # candidates on the front that are listed in the legend
+MAX_LABEL_LENGTH = 64  # characters of a label
+MIN_DISTANCE = 18.0  # pixels, at the 100 per inch of matplotlib's layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlottedCandidate:
-    """A candidate as it is drawn.
+    """Candidate to be plotted.
 
     Attributes:
-        label: What it is called.
-        name: Of its policy, which gives it its colour.
-        x: One measure; less is better.
-        y: The other.
-        on_front: Whether it is on the front.
+        label: Label in the legend.
+        name: Name of its policy, which determines the color.
+        x: First metric; less is better.
+        y: Second metric; less is better.
+        on_front: True for a candidate on the Pareto front.
     """
 
     label: str
@@ -45,19 +45,19 @@ def draw_sweep(
     path: Path,
     suffix: str,
 ) -> None:
-    """Write a picture of a sweep to *path*.
+    """Write a plot of a sweep to *path*.
 
     Args:
-        title: What stands above it.
-        candidates: The candidates; at least one.
-        names: What is to the right, and what is up.
-        path: Where to.
+        title: Title of the plot.
+        candidates: At least one candidate.
+        names: Labels of the horizontal and the vertical axis.
+        path: Output file.
         suffix: .svg, .png or .pdf.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - see above
+    from matplotlib.figure import Figure  # noqa: PLC0415 - takes a second to import
 
     groups = {each.name: None for each in candidates}
     number = {name: position for position, name in enumerate(groups)}
@@ -75,7 +75,7 @@ def draw_sweep(
         _draw_legend(side, front, number)
         axes.set_title("each point a policy with its settings; better is down and left")
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
-        figure.draw_without_rendering()  # from here on everything has its place
+        figure.draw_without_rendering()  # fixes the layout, so pixels are known
         front_places = [
             position
             for position, each in zip(positions, candidates, strict=True)
@@ -86,12 +86,12 @@ def draw_sweep(
 
 
 def _number_points(axes: Axes, front: Sequence[tuple[float, float]]) -> None:
-    """Write its number beside each point of the front; close ones share a place."""
+    """Write its number beside each point of the front; close ones share a label."""
     for numbers in _group_close_points(axes, front):
         axes.annotate(
             ", ".join(str(number + 1) for number in numbers),
             front[numbers[0]],
-            xytext=(-5, -4),  # where, below a front, nobody else is
+            xytext=(-5, -4),  # the area below a front has no points
             textcoords="offset points",
             ha="right",
             va="top",
@@ -102,7 +102,7 @@ def _number_points(axes: Axes, front: Sequence[tuple[float, float]]) -> None:
 def _group_close_points(
     axes: Axes, front: Sequence[tuple[float, float]]
 ) -> list[list[int]]:
-    """Return the points in groups of those that are too close to tell numbers apart."""
+    """Return the points, grouped if they are too close for separate numbers."""
     pixels = [tuple(axes.transData.transform(position)) for position in front]
     groups: list[list[int]] = []
     for number, pixel in enumerate(pixels):
@@ -116,7 +116,7 @@ def _group_close_points(
 def _draw_legend(
     side: Axes, front: Sequence[PlottedCandidate], number: dict[str, int]
 ) -> None:
-    """Name the colours, and who is on the front."""
+    """List the colors of the policies and the candidates on the front."""
     from matplotlib.lines import Line2D  # noqa: PLC0415
 
     side.set_axis_off()

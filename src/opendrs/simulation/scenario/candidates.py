@@ -1,4 +1,4 @@
-"""From the name of a policy and its settings to who is tried."""
+"""Policies to simulate, built from a name and settings."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NO_BASELINE = BaselinePolicy({}, {})
 
 
 class PolicyRunParser:
-    """The reading of one policy, which goes on after a complaint.
+    """Parser of one policy entry that collects all errors.
 
     Attributes:
-        diagnostics: Everything that is wrong with it.
-        policy_run: Who is tried; None when something is wrong.
+        diagnostics: All errors of the entry.
+        policy_run: The policy; None if there are errors.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class PolicyRunParser:
         limits: Mapping[str, object],
         seed: int,
     ) -> None:
-        """Read *entry*.
+        """Parse *entry*.
 
         Args:
-            entry: A table with the name of a policy, its label, settings and limits.
-            location: Where it is in its file.
-            model: In which model it is tried.
-            limits: What every policy keeps to, unless it says otherwise.
-            seed: Of what is drawn by chance.
+            entry: Table with the name of a policy, its label, settings and limits.
+            location: Key path of the entry in its file.
+            model: Simulation model.
+            limits: Limits for all policies; those of the entry override them.
+            seed: Seed of random choices.
         """
         self._location, self._model, self._limits, self._seed = (
             location,
@@ -123,8 +123,8 @@ class PolicyRunParser:
         if policy_run.settings or limits:
             self._diagnose(
                 (),
-                f"in {SimulationModel.CLOUDSIM} policies take neither settings nor "
-                "limits: their name says all, as in lr-mmt-1.2",
+                f"{SimulationModel.CLOUDSIM}: expected neither settings nor limits; "
+                "give parameters in the name, as in lr-mmt-1.2",
             )
             return None
         chosen = parse_scheme(policy_run.name, self._seed)
@@ -135,7 +135,7 @@ class PolicyRunParser:
         self, policy_run: PolicyRun, limits: Mapping[str, object]
     ) -> PolicyRun | None:
         if policy_run.settings or limits:
-            self._diagnose((), f"{NO_POLICY} has neither settings nor limits")
+            self._diagnose((), f"{NO_POLICY}: expected neither settings nor limits")
             return None
         return policy_run
 
@@ -158,7 +158,7 @@ class PolicyRunParser:
         self.diagnostics += table.diagnostics
         if table.value is None:
             return None
-        assert isinstance(table.value, Consolidate)  # noqa: S101 - that is its name
+        assert isinstance(table.value, Consolidate)  # noqa: S101 - by its name
         return PolicyRun(
             label=policy_run.label,
             name=policy_run.name,
@@ -174,13 +174,13 @@ def _baseline(name: str) -> BaselinePolicy:
         if name.partition("-")[0] in FAMILIES:
             raise
         raise InvalidSettingError(
-            f"expected {Consolidate.name}, {NO_POLICY}, or a policy of CloudSim or Neat as "
-            f"in lr-mmt-1.2 or neat-mhod-0.1, found {repr_value(name)}"
+            f"expected {Consolidate.name}, {NO_POLICY}, or a policy of CloudSim or Neat"
+            f" as in lr-mmt-1.2 or neat-mhod-0.1, found {repr_value(name)}"
         ) from error
 
 
 def policy_label(name: str, settings: Mapping[str, object]) -> str:
-    """Return what a policy is called, with the settings it was given."""
+    """Return the default label of a policy: its name and the given settings."""
     return " ".join(
         [name, *(f"{key}={_format_value(settings[key])}" for key in settings)]
     )
@@ -191,7 +191,7 @@ def _format_value(value: object) -> str:
 
 
 def policy_settings(policy: Consolidate) -> Iterator[tuple[str, object]]:
-    """Yield the settings of *policy* by name, limits left out."""
+    """Yield the settings of *policy* by name, without its limits."""
     for each in fields(policy):
         if each.name != "limits":
             yield each.name, getattr(policy, each.name)

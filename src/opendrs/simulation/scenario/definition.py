@@ -1,4 +1,4 @@
-"""What a scenario is: a stage, and who is tried on it."""
+"""Definition of a scenario: an environment, and the policies to run in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opendrs.simulation.workload import SyntheticSettings
 
 
 class SimulationModel(StrEnum):
-    """What is taken to happen in a data centre."""
+    """Model of the data center."""
 
     OPENDRS = "opendrs"
     CLOUDSIM = "cloudsim-3.0.3"
@@ -26,12 +26,12 @@ class SimulationModel(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedWorkload:
-    """A workload from a file.
+    """Workload from a file.
 
     Attributes:
-        kind: Which reader reads it.
-        path: The file or directory.
-        window: Which part of it.
+        kind: Name of the reader.
+        path: File or directory.
+        window: Part of the trace to use.
     """
 
     kind: str
@@ -43,7 +43,7 @@ WorkloadSource = RecordedWorkload | SyntheticSettings
 
 
 def source_name(source: WorkloadSource) -> str:
-    """Return what people call *source*."""
+    """Return the display name of *source*."""
     if isinstance(source, RecordedWorkload):
         parts = [
             f"{each.name} {getattr(source.window, each.name):g}"
@@ -57,13 +57,14 @@ def source_name(source: WorkloadSource) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRun:
-    """A policy that is tried.
+    """Policy to run.
 
     Attributes:
-        label: What people call it.
-        name: Its name.
-        settings: Its settings, as far as they were given.
-        policy: What decides: `consolidate`, None for nobody, or a scheme of CloudSim.
+        label: Label in the results.
+        name: Name of the policy.
+        settings: Settings that were given.
+        policy: The policy: `consolidate`, None for no migrations, or a scheme of
+            CloudSim.
     """
 
     label: str
@@ -74,14 +75,14 @@ class PolicyRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationEnvironment:
-    """All that a run needs but the policy.
+    """Inputs of a run except the policy.
 
     Attributes:
-        model: What is taken to happen.
-        source: Where the load comes from.
+        model: Simulation model.
+        source: Source of the workload.
         pools: The hosts.
-        guests: What is said of guests besides their load.
-        behavior: What switching hosts and moving guests takes.
+        guests: Options of the guests besides their load.
+        behavior: Duration and cost of power actions and migrations.
     """
 
     model: SimulationModel
@@ -93,12 +94,12 @@ class SimulationEnvironment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationScenario:
-    """A stage, and who is tried on it.
+    """Environment and the policies to run in it.
 
     Attributes:
-        title: What the operator calls it; empty when it has no name.
-        environment: The stage.
-        policy_runs: The policies; no two have one label.
+        title: Title given by the operator; empty if there is none.
+        environment: The environment.
+        policy_runs: The policies; labels are unique.
     """
 
     title: str = ""

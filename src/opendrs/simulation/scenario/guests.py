@@ -1,4 +1,4 @@
-"""The guests of a scenario: how large they are, and who must be apart."""
+"""Guests of a scenario: sizes and anti-affinity groups."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from opendrs.model import Megabytes
 from opendrs.simulation.hardware import GuestSpecs, HostSpecs
 from opendrs.simulation.workload import Integers, Workload
 
-MAX_GUEST_VALUE = 1e9  # MB, MIPS, or times the share of another kind
+MAX_GUEST_VALUE = 1e9  # MB, MIPS, or ratio of shares
 MAX_CORES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestProfile:
-    """A kind of guests.
+    """Profile of similar guests.
 
     Attributes:
-        mips: MIPS of all its cores.
-        memory: MB that one may use.
-        cores: How many cores one can use at once.
-        share: How many are of this kind, in proportion to the others.
+        mips: MIPS of all cores.
+        memory: Memory limit in MB.
+        cores: Number of cores a guest can use at once.
+        share: Number of guests with this profile, relative to the others.
 
     Raises:
         ConfigurationError: A value is out of range.
@@ -41,33 +41,35 @@ class GuestProfile:
         for name in ("mips", "memory", "share"):
             value = getattr(self, name)
             if not 0 < value <= MAX_GUEST_VALUE:
-                bound = f"at most {MAX_GUEST_VALUE:g}" if value > 0 else "above 0"
-                messages.append(f"{name} must be {bound}, not {value:g}")
+                bound = f"at most {MAX_GUEST_VALUE:g}" if value > 0 else "more than 0"
+                messages.append(f"{name}: expected {bound}, got {value:g}")
         if not 1 <= self.cores <= MAX_CORES:
-            messages.append(f"cores must be in [1, {MAX_CORES}], not {self.cores}")
+            messages.append(
+                f"cores: expected a number in [1, {MAX_CORES}], got {self.cores}"
+            )
         if messages:
             raise ConfigurationError(*messages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestOptions:
-    """What is said of guests besides their load.
+    """Options of the guests besides their load.
 
     Attributes:
-        anti_affinity_groups: How many at a time, by name, must be on different hosts; or groups of
-            names whose members must be.
-        kinds: What they are, the first part of them by name of the first kind, and
-            so on; empty for as large as the trace tells, or the usual kinds.
+        anti_affinity_groups: Number of consecutive guests, by name, that must be on
+            different hosts; or groups of names whose members must be.
+        kinds: Profiles. The guests, by name, are divided among them in order. Empty for
+            the sizes in the trace, or the default sizes.
     """
 
     anti_affinity_groups: int | tuple[tuple[str, ...], ...] = 0
     kinds: tuple[GuestProfile, ...] = ()
 
     def guest_specs(self, workload: Workload, hosts: HostSpecs) -> GuestSpecs:
-        """Return the guests of *workload*, as columns.
+        """Return the guests of *workload* as arrays.
 
         Raises:
-            ConfigurationError: A group names a guest that is not there.
+            ConfigurationError: A group contains a guest that does not exist.
         """
         group_size = (
             self.anti_affinity_groups
@@ -95,7 +97,8 @@ def _group_numbers(groups: Sequence[Sequence[str]], names: Sequence[str]) -> Int
                 group_of[guest_index[name]] = number
             else:
                 missing.append(
-                    f"guests.anti_affinity_groups[{number}]: no guest {repr_value(name)}"
+                    f"guests.anti_affinity_groups[{number}]: unknown guest: "
+                    f"{repr_value(name)}"
                 )
     if missing:
         raise ConfigurationError(*missing[:10])
@@ -103,10 +106,10 @@ def _group_numbers(groups: Sequence[Sequence[str]], names: Sequence[str]) -> Int
 
 
 def _with_profiles(guests: GuestSpecs, kinds: Sequence[GuestProfile]) -> GuestSpecs:
-    """Return guests of *kinds*; equal shares give the quarters of CloudSim."""
+    """Return guests with the profiles *kinds*; equal shares match CloudSim."""
     count = len(guests.cpu)
     shares = np.array([kind.share for kind in kinds])
-    # The little that is taken off keeps rounding from adding a guest.
+    # The small correction prevents rounding from adding a guest.
     sizes = np.ceil(count * shares / shares.sum() - 1e-9)
     kind = np.searchsorted(np.cumsum(sizes), np.arange(count), side="right")
     kind = np.minimum(kind, len(kinds) - 1)

@@ -1,4 +1,4 @@
-"""The hosts of a scenario: pools of equal ones."""
+"""Hosts of a scenario: pools of equal hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opendrs.simulation.hardware import (
 
 MAX_HOSTS = 10**6
 DECILES = 11
-MAX_HOST_VALUE = 1e9  # MB, MIPS or watts: a thousand times the largest host there is
+MAX_HOST_VALUE = 1e9  # MB, MIPS or watts: a thousand times the largest real host
 
 SERVERS = MappingProxyType(
     {
@@ -35,17 +35,17 @@ SERVERS = MappingProxyType(
         "ibm-x3550-x5675": (12, 3067.0),
     }
 )
-"""Cores and MIPS a core of the servers with a power curve; as in CloudSim, a core has
-as many MIPS as its processor has MHz."""
+"""Cores, and MIPS per core, of the servers with a power curve. As in CloudSim, a core
+has as many MIPS as its processor has MHz."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerModel:
-    """What hosts of one kind are.
+    """Power, cores and speed of one server model.
 
     Attributes:
-        watts: What one draws at 0, 10, ... 100 % load.
-        cores: How many cores one has.
+        watts: Watts at 0, 10, ..., 100 % load.
+        cores: Number of cores.
         mips: MIPS of a core.
     """
 
@@ -56,18 +56,18 @@ class ServerModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPool:
-    """Hosts of one kind; without `power` and `watts`, HP ML110 G4 and G5 in turn.
+    """Pool of equal hosts; by default HP ML110 G4 and G5, alternating.
 
     Attributes:
-        count: How many.
-        power: Which server they are, of those in the reference.
-        watts: What one draws at 0, 10, ... 100 % load, where it is another server.
-        cores: How many cores one has; that of the server unless given.
-        mips: MIPS of a core; that of the server unless given.
-        memory: MB of one.
+        count: Number of hosts.
+        power: Name of the server model, as in the reference.
+        watts: Watts at 0, 10, ..., 100 % load, for another server.
+        cores: Number of cores; None for that of the server.
+        mips: MIPS of a core; None for that of the server.
+        memory: MB of each host.
 
     Raises:
-        ConfigurationError: A value is out of range, or does not go with the others.
+        ConfigurationError: A value is out of range or conflicts with another.
     """
 
     count: int
@@ -85,43 +85,46 @@ class HostPool:
     def _range_errors(self) -> Iterator[str]:
         for name, value in (("count", self.count), ("cores", self.cores)):
             if value is not None and not 1 <= value <= MAX_HOSTS:
-                yield f"{name} must be in [1, {MAX_HOSTS}], not {value}"
+                yield f"{name}: expected a number in [1, {MAX_HOSTS}], got {value}"
         for name, amount in (("mips", self.mips), ("memory", self.memory)):
             if amount is not None and not amount > 0:
-                yield f"{name} must be above 0, not {amount:g}"
+                yield f"{name}: expected more than 0, got {amount:g}"
             elif amount is not None and amount > MAX_HOST_VALUE:
-                yield f"{name} must be at most {MAX_HOST_VALUE:g}, not {amount:g}"
+                yield f"{name}: expected at most {MAX_HOST_VALUE:g}, got {amount:g}"
 
     def _server_errors(self) -> Iterator[str]:
         if self.power is not None and self.power not in SERVERS:
             known = ", ".join(SERVERS)
-            yield f"power: no power curve {self.power!r} (there is: {known})"
+            yield f"power: unknown: {self.power!r}; expected one of {known}"
         if self.watts is not None:
             yield from self._watt_errors(self.watts)
         elif self.power is None and (self.cores is not None or self.mips is not None):
-            yield "cores and mips need power or watts"
+            yield "cores, mips: given without power or watts; add one of them"
 
     def _watt_errors(self, watts: Sequence[float]) -> Iterator[str]:
         if self.power is not None:
-            yield "give power or watts, not both"
+            yield "power, watts: both given; remove one"
         if self.cores is None or self.mips is None:
-            yield "watts need cores and mips"
+            yield "watts: given without cores and mips; add them"
         if len(watts) != DECILES:
             yield f"watts: expected {DECILES} values, found {len(watts)}"
         if not all(0 <= each <= MAX_HOST_VALUE for each in watts) or not any(watts):
-            yield f"watts must be from 0 to {MAX_HOST_VALUE:g}, and not all 0"
+            yield (
+                f"watts: expected numbers from 0 to {MAX_HOST_VALUE:g}, not all 0, "
+                f"got {watts}"
+            )
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing but a count is said, as the model of CloudSim needs it."""
+        """True if only a count is given, as the CloudSim model requires."""
         return self == HostPool(count=self.count)
 
     @property
     def models(self) -> tuple[ServerModel, ...]:
-        """Return which kinds its hosts are of, in turn."""
+        """Return the server models of the hosts, in alternating order."""
         if self.watts is not None:
-            assert self.cores is not None  # noqa: S101 - or it could not be built
-            assert self.mips is not None  # noqa: S101 - as above
+            assert self.cores is not None  # noqa: S101 - checked by `_watt_errors`
+            assert self.mips is not None  # noqa: S101 - checked by `_watt_errors`
             return (ServerModel(self.watts, self.cores, self.mips),)
         servers = SERVER_MODELS if self.power is None else (self.power,)
         return tuple(
@@ -138,7 +141,7 @@ DEFAULT_HOSTS = (HostPool(count=HOST_COUNT),)
 
 
 def host_specs(pools: Sequence[HostPool]) -> HostSpecs:
-    """Return the hosts of *pools*: the first of each, the second of each, and so on."""
+    """Return the hosts of *pools*, interleaved: the first of each, then the second."""
     models = list(dict.fromkeys(model for pool in pools for model in pool.models))
     model_index = {model: index for index, model in enumerate(models)}
     positions = [np.arange(pool.count) for pool in pools]

@@ -1,4 +1,4 @@
-"""A scenario from the options of a command, and what options change in a file."""
+"""Scenario from command line options, and changes of options to a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opendrs.simulation.scenario.parsing import (
     parse_scenario,
 )
 
-SOURCE_LABEL = "simulate"  # to begin complaints with
+SOURCE_LABEL = "simulate"  # prefix of error messages
 SCENARIO_ONLY_OPTIONS = (
     *("model", "hosts", "memory", "anti_affinity_groups"),
     *("guests", "days", "start", "interval"),
@@ -27,20 +27,21 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioOptions:
-    """What options say; None and empty for what they do not.
+    """Values of the options; None and empty for options that were not given.
 
     Attributes:
-        model: What is taken to happen.
-        hosts: How many hosts there are.
-        memory: MB of each.
-        anti_affinity_groups: How many guests at a time must be on different hosts.
-        guests: How many guests are drawn, or read at most.
-        days: For how long.
-        start: Where to begin in a trace, in seconds.
-        interval: Seconds from one sample to the next.
-        seed: Of what is drawn by chance.
-        policies: Names of the policies to try.
-        settings: Settings of all of them.
+        model: Simulation model.
+        hosts: Number of hosts.
+        memory: MB of each host.
+        anti_affinity_groups: Number of consecutive guests that must be on different
+            hosts.
+        guests: Number of synthetic guests, or most guests read from a trace.
+        days: Duration in days.
+        start: Start of the window in a trace, in seconds.
+        interval: Seconds between samples.
+        seed: Seed of random choices.
+        policies: Names of the policies to run.
+        settings: Settings of all policies.
     """
 
     model: str | None = None
@@ -59,10 +60,10 @@ class ScenarioOptions:
 def scenario_from_options(
     kind: str, path: Path | None, options: ScenarioOptions
 ) -> SimulationScenario:
-    """Return the scenario that a kind of load and options describe.
+    """Return the scenario for a workload kind and options.
 
     Raises:
-        ConfigurationError: They describe none; with everything that is wrong.
+        ConfigurationError: The options are invalid; with all errors.
     """
     model = options.model or SimulationModel.OPENDRS.value
     document: dict[str, object] = {
@@ -79,21 +80,21 @@ def scenario_from_options(
 
 
 def scenario_changes(options: ScenarioOptions) -> dict[str, object]:
-    """Return what options change in a scenario file: its policies and its seed.
+    """Return the changes to a scenario file: its policies and its seed.
 
     Raises:
-        ConfigurationError: An option is for what only the file says.
+        ConfigurationError: An option is not allowed with a scenario file.
     """
     set_options = [
         each.name for each in fields(options) if getattr(options, each.name) is not None
     ]
     messages = [
-        f"--{name.replace('_', '-')}: a scenario file says that itself"
+        f"--{name.replace('_', '-')}: not allowed with a scenario file; set it there"
         for name in set_options
         if name in SCENARIO_ONLY_OPTIONS
     ]
     if options.settings and not options.policies:
-        messages.append("--set needs --policy: a scenario file says settings itself")
+        messages.append("--set: needs --policy; or change the settings in the file")
     if messages:
         raise ConfigurationError(*messages)
     changes: dict[str, object] = {}
@@ -110,7 +111,7 @@ def _workload(
     if kind == SYNTHETIC:
         return _synthetic_workload(path, options)
     if path is None:
-        raise ConfigurationError(f"{kind} needs a PATH")
+        raise ConfigurationError(f"{kind}: PATH missing; give a file or directory")
     window = {
         "start": options.start,
         "length": None if options.days is None else options.days * DAY,
@@ -123,13 +124,18 @@ def _workload(
 def _synthetic_workload(
     path: Path | None, options: ScenarioOptions
 ) -> dict[str, object]:
-    messages = [f"{SYNTHETIC} takes no PATH, found {path}"] if path is not None else []
+    messages = (
+        [f"{SYNTHETIC}: expected no PATH, got {path}"] if path is not None else []
+    )
     window = {"start": options.start, "interval": options.interval}
     messages += [
-        f"--{name} is for traces, not {SYNTHETIC}" for name in _without_none(window)
+        f"--{name}: only for traces, not for {SYNTHETIC}; remove it"
+        for name in _without_none(window)
     ]
     if options.days is not None and not options.days.is_integer():
-        messages.append(f"--days must be whole for {SYNTHETIC}, not {options.days:g}")
+        messages.append(
+            f"--days: expected a whole number for {SYNTHETIC}, got {options.days:g}"
+        )
     if messages:
         raise ConfigurationError(*messages)
     days = None if options.days is None else int(options.days)
@@ -160,7 +166,7 @@ def _policies(
 def _policy_entries(
     names: tuple[str, ...], settings: Mapping[str, object]
 ) -> list[dict[str, object]]:
-    """Return the entries of policies; nobody has settings when others have."""
+    """Return the policy entries; `none` gets no settings if others do."""
     only_no_policy = set(names) == {NO_POLICY}
     return [
         {"name": name, "label": name, "settings": {}}

@@ -46,14 +46,14 @@ SCENARIO_FORMAT = "opendrs-scenario/1"
 def read_scenario(
     path: Path, changes: Mapping[str, object] | None = None
 ) -> SimulationScenario:
-    """Return the scenario that the file *path* describes.
+    """Return the scenario in the file *path*.
 
     Args:
-        path: The file, TOML or JSON.
-        changes: Fields that are to be otherwise than it says.
+        path: File in TOML or JSON.
+        changes: Fields that replace those of the file.
 
     Raises:
-        InvalidFileError: It describes none; with everything that is wrong.
+        InvalidFileError: The file is invalid; with all errors.
     """
     source = display_path(path)
     document = parse(read_text(path), source, path.suffix)
@@ -63,47 +63,47 @@ def read_scenario(
 
 
 def parse_scenario(document: object, source: str, folder: Path) -> SimulationScenario:
-    """Return the scenario that *document* describes.
+    """Return the scenario in *document*.
 
     Args:
-        document: Plain values, as parsed.
-        source: Where they come from, to begin complaints with.
-        folder: What relative paths begin from.
+        document: Parsed plain values.
+        source: Prefix of error messages.
+        folder: Base of relative paths.
 
     Raises:
-        InvalidFileError: They describe none; with everything that is wrong.
+        InvalidFileError: The document is invalid; with all errors.
     """
     require_format(document, source, FileFormat.SCENARIO)
     reader = _ScenarioReader(folder)
     scenario = reader.scenario(document)
     diagnostics = [*duplicate_key_diagnostics(document), *reader.diagnostics]
     raise_diagnostics(source, diagnostics, InvalidFileError)
-    assert scenario is not None  # noqa: S101 - or there was a complaint
+    assert scenario is not None  # noqa: S101 - else there are diagnostics
     return scenario
 
 
 class ScenarioParser:
-    """The reading of the parts of one document.
+    """Parser of the parts of one document that collects all errors.
 
     Attributes:
-        diagnostics: Everything that is wrong so far.
+        diagnostics: Errors found so far.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Begin.
+        """Create a parser.
 
         Args:
-            folder: What relative paths begin from.
+            folder: Base of relative paths.
         """
         self._folder = folder
         self.diagnostics: list[Diagnostic] = []
 
     def diagnose(self, location: KeyPath, message: str) -> None:
-        """Note that something is wrong."""
+        """Add an error."""
         self.diagnostics.append(Diagnostic(location, message))
 
     def check_format(self, tables: Mapping[str, object], expected: str) -> None:
-        """Note what is not in the form *expected*, as far as the top of it goes."""
+        """Check the format, the title and the names of the top-level fields."""
         if tables.get("format") != expected:
             found = repr_value(tables["format"]) if "format" in tables else "nothing"
             self.diagnose(("format",), f'expected "{expected}", found {found}')
@@ -115,7 +115,7 @@ class ScenarioParser:
             self.diagnose(("title",), f"expected a text, found {repr_value(title)}")
 
     def table(self, location: KeyPath, value: object) -> Mapping[str, object]:
-        """Return *value* when it is a table; else an empty one."""
+        """Return *value* if it is a table, else an empty one and an error."""
         if isinstance(value, Mapping):
             return value
         self.diagnose(
@@ -124,14 +124,14 @@ class ScenarioParser:
         return {}
 
     def tables(self, location: KeyPath, value: object) -> list[tuple[KeyPath, object]]:
-        """Return the entries of a list that must not be empty, and where each is."""
+        """Return the entries of a non-empty list of tables with their key paths."""
         if isinstance(value, list) and value:
             return [((*location, index), each) for index, each in enumerate(value)]
         self.diagnose(location, f"expected a list of tables, found {repr_value(value)}")
         return []
 
     def model(self, location: KeyPath, value: object) -> SimulationModel | None:
-        """Return the model called *value*."""
+        """Return the model named *value*."""
         if isinstance(value, str) and value in list(SimulationModel):
             return SimulationModel(value)
         known = " or ".join(f'"{each}"' for each in SimulationModel)
@@ -139,7 +139,7 @@ class ScenarioParser:
         return None
 
     def seed(self, location: KeyPath, value: object) -> int | None:
-        """Return *value* when it can be a seed."""
+        """Return *value* if it is a valid seed."""
         if type(value) is int and 0 <= value <= MAX_SEED:
             return value
         expected = f"expected a whole number from 0 to {MAX_SEED}"
@@ -149,7 +149,7 @@ class ScenarioParser:
     def workload_source(
         self, location: KeyPath, value: object, seed: int
     ) -> WorkloadSource | None:
-        """Return where the load comes from."""
+        """Return the source of the workload."""
         if not isinstance(value, Mapping):
             self.diagnose(
                 location, f"expected a table of named values, found {repr_value(value)}"
@@ -192,7 +192,7 @@ class ScenarioParser:
             return None
         try:
             resolved = self._folder / Path(path).expanduser()
-        except RuntimeError as error:  # ~somebody who does not exist
+        except RuntimeError as error:  # the home directory of an unknown user
             self.diagnose((*location, "path"), f"{repr_value(path)}: {error}")
             return None
         return RecordedWorkload(kind=kind, path=resolved, window=window or WHOLE_TRACE)
@@ -202,7 +202,7 @@ class ScenarioParser:
         return self._value(HostPool, location, value)
 
     def guests(self, location: KeyPath, value: object) -> GuestOptions | None:
-        """Return what is said of guests."""
+        """Return the options of the guests."""
         table = self.table(location, value)
         for name in table:
             if name not in ("anti_affinity_groups", "kinds"):
@@ -235,7 +235,7 @@ class ScenarioParser:
             duplicates = sorted({name for name in names if names.count(name) > 1})
             for name in duplicates:
                 self.diagnose(
-                    location, f"{repr_value(name)} stands twice; a guest has one group"
+                    location, f"{repr_value(name)}: duplicate; expected one group each"
                 )
             return tuple(tuple(group) for group in value)
         expected = "expected a whole number of 0 or more, or lists of two or more names"
@@ -243,11 +243,11 @@ class ScenarioParser:
         return 0
 
     def behavior(self, location: KeyPath, value: object) -> SimulationBehavior | None:
-        """Return what switching hosts and moving guests takes."""
+        """Return the duration and cost of power actions and migrations."""
         return self._value(SimulationBehavior, location, value)
 
     def limits(self, location: KeyPath, value: object) -> Mapping[str, object]:
-        """Return limits that can be; the values as they were given."""
+        """Return *value* if it contains valid limits, else an empty table."""
         limits = self._value(Limits, location, value)
         return value if limits is not None and isinstance(value, Mapping) else {}
 
@@ -260,7 +260,7 @@ class ScenarioParser:
         limits: Mapping[str, object],
         seed: int,
     ) -> PolicyRun | None:
-        """Return who is tried."""
+        """Return the policy to run."""
         parser = PolicyRunParser(value, location, model=model, limits=limits, seed=seed)
         self.diagnostics += parser.diagnostics
         return parser.policy_run
@@ -271,13 +271,13 @@ class ScenarioParser:
         tables: Mapping[str, object],
         locations: Mapping[str, KeyPath],
     ) -> None:
-        """Note what the model of CloudSim cannot do.
+        """Add an error for each part that the CloudSim model does not support.
 
         Args:
-            environment: What is to be run.
-            tables: The tables of the document.
-            locations: Where the parts of *environment* are, as far as they are not where their
-                name says.
+            environment: Environment of the runs.
+            tables: Tables of the document.
+            locations: Key paths of the parts of *environment* whose key path is not
+                their name.
         """
         if environment.model is not SimulationModel.CLOUDSIM:
             return
@@ -286,18 +286,23 @@ class ScenarioParser:
             or environment.source.kind != PLANETLAB
         ):
             location = (*locations.get("workload", ("workload",)), "kind")
-            self.diagnose(location, f'{environment.model} runs "{PLANETLAB}" only')
+            self.diagnose(
+                location, f'{environment.model}: only "{PLANETLAB}" is supported'
+            )
         elif environment.source.window != WHOLE_TRACE:
             location = locations.get("workload", ("workload",))
-            self.diagnose(location, f"{environment.model} runs all of a day")
+            self.diagnose(
+                location, f"{environment.model}: only a whole day is supported"
+            )
         if len(environment.pools) != 1 or not environment.pools[0].is_default:
             self.diagnose(
                 locations.get("hosts", ("hosts",)),
-                f"{environment.model} has HP ML110 G4 and G5 in turn: give their count only",
+                f"{environment.model}: only HP ML110 G4 and G5 are supported; "
+                "give their count only",
             )
         for name in UNSUPPORTED_IN_CLOUDSIM:
             if name in tables:
-                self.diagnose((name,), f"{environment.model} knows nothing of that")
+                self.diagnose((name,), f"{environment.model}: not supported; remove it")
 
     def _value(
         self,
@@ -368,7 +373,7 @@ class _ScenarioReader(ScenarioParser):
         labels = Counter(each.label for _, each in valid)
         for location, each in valid:
             if labels[each.label] > 1:
-                detail = f"{repr_value(each.label)} stands more than once"
+                detail = f"duplicate: {repr_value(each.label)}"
                 self.diagnose(
                     (*location, "label"), f"{detail}; give each policy its own"
                 )
@@ -392,7 +397,7 @@ T = TypeVar("T")
 
 
 def pools_or_default(pools: list[HostPool | None]) -> tuple[HostPool, ...]:
-    """Return *pools* as far as they could be read; the usual ones without any."""
+    """Return *pools* without None; the default hosts if it is empty."""
     return tuple(pool for pool in pools if pool is not None) or DEFAULT_HOSTS
 
 

@@ -1,4 +1,4 @@
-"""From a stage and a policy to what came of it."""
+"""Runs of a policy in an environment."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ RunProgress = Callable[[int, int], None]
 
 
 def read_load(source: WorkloadSource, model: SimulationModel) -> SimulationLoad:
-    """Return the load that *source* describes.
+    """Return the load of *source*.
 
     Raises:
-        InvalidFileError: There is none, or it is not what it should be.
-        InvalidSettingError: Its window does not suit it.
+        InvalidFileError: The file is missing or invalid.
+        InvalidSettingError: The window does not fit the trace.
     """
     if not isinstance(source, RecordedWorkload):
         return synthetic_workload(source)
@@ -49,9 +49,9 @@ def read_load(source: WorkloadSource, model: SimulationModel) -> SimulationLoad:
 
 
 def load_digest(load: SimulationLoad) -> str:
-    """Return what tells *load* from any other: the same for the same guests and loads.
+    """Return a digest that is equal exactly for equal guests and loads.
 
-    However they were packed, and whatever their file is called.
+    It does not depend on the name and the compression of the file.
     """
     digest = hashlib.sha256()
     for part in _digest_parts(load):
@@ -82,10 +82,10 @@ def _array_bytes(
 def check_initial_placement(
     environment: SimulationEnvironment, policy_run: PolicyRun, load: SimulationLoad
 ) -> None:
-    """Check that all guests find room at the beginning, and that groups name guests.
+    """Check that the initial placement is possible and that all groups exist.
 
     Raises:
-        ConfigurationError: They do not.
+        ConfigurationError: The guests do not fit, or a group names an unknown guest.
     """
     if isinstance(load, Trace):
         check_placement(
@@ -107,15 +107,15 @@ def simulate_policy(
     progress: RunProgress | None = None,
     observer: IntervalObserver | None = None,
 ) -> MetricValues:
-    """Return what it costs to serve *load* on *environment* with *policy_run*, by name.
+    """Return the metrics of serving *load* with *policy_run*, by name.
 
     Raises:
-        ConfigurationError: The guests do not all find room.
+        ConfigurationError: The guests do not fit at the start.
     """
     policy = policy_run.policy
     if isinstance(load, Trace):
         return _cloudsim_metrics(environment, policy_run, load, progress, observer)
-    assert policy is None or isinstance(policy, Consolidate)  # noqa: S101 - by its model
+    assert policy is None or isinstance(policy, Consolidate)  # noqa: S101
     hosts = host_specs(environment.pools)
     metrics = run_simulation(
         load,
@@ -138,7 +138,9 @@ def _scheme_of(
 ) -> CloudSimScheme:
     policy = policy_run.policy
     if policy is None or isinstance(policy, Consolidate):
-        raise ConfigurationError(f"{environment.model} does not run {policy_run.name}")
+        raise ConfigurationError(
+            f"{environment.model}: policy not supported: {policy_run.name}"
+        )
     return policy
 
 

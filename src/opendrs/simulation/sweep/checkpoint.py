@@ -1,8 +1,7 @@
-"""What has been finished of a sweep, kept run by run until all are.
+"""Checkpoint of a sweep: finished runs, saved one by one until all are.
 
-A file beside the results, to which each finished run adds a line at once. A sweep
-that is killed loses the runs under way and nothing else; a line that was being
-written is dropped.
+A file beside the results, to which each finished run is appended at once. A killed
+sweep loses only its running runs. An incomplete last line is dropped.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ HEADER = json.dumps({"format": CHECKPOINT_FORMAT}).encode() + b"\n"
 
 
 def checkpoint_path(results: Path) -> Path:
-    """Return where the journal of a sweep with these *results* is."""
+    """Return the path of the checkpoint of a sweep with these *results*."""
     return results.with_name(f"{results.name}.journal")
 
 
 def read_checkpoint(path: Path) -> dict[str, ResultRow]:
-    """Return the rows in the journal *path* by identity; none when it is not there.
+    """Return the rows in the checkpoint *path* by identity; empty if it does not exist.
 
     Raises:
-        InvalidFileError: It cannot be read, or is no journal.
+        InvalidFileError: The file cannot be read or is not a checkpoint.
     """
     try:
         with open_regular(path) as file:
@@ -64,16 +63,16 @@ def _parse_rows(path: Path, content: bytes) -> Iterator[ResultRow]:
 
 def _not_a_checkpoint(path: Path, line: int) -> InvalidFileError:
     return InvalidFileError(
-        f"{display_path(path)}, line {line}: this is no journal of a sweep; remove it, "
+        f"{display_path(path)}, line {line}: not the journal of a sweep; remove it, "
         "or give another name with --out"
     )
 
 
 class SweepCheckpoint:
-    """A journal that is being written.
+    """Checkpoint that is open for writing.
 
     Attributes:
-        rows: What is in it, by identity.
+        rows: Its rows, by identity.
     """
 
     def __init__(self, path: Path, file: FileIO) -> None:
@@ -86,10 +85,10 @@ class SweepCheckpoint:
             self._write(HEADER)
 
     def add(self, row: ResultRow) -> None:
-        """Add *row*; it is on the disk when this returns.
+        """Append *row*; it is on the disk when this returns.
 
         Raises:
-            StoreError: It cannot be written.
+            StoreError: The file cannot be written.
         """
         self._write(json.dumps(row).encode() + b"\n")
         self.rows[str(row["id"])] = row
@@ -106,17 +105,17 @@ class SweepCheckpoint:
             ) from error
 
     def remove(self) -> None:
-        """Remove it, once what it holds is in the results."""
+        """Remove the file, after its rows were written to the results."""
         self._path.unlink(missing_ok=True)
 
 
 @contextmanager
 def open_checkpoint(path: Path) -> Iterator[SweepCheckpoint]:
-    """Open the journal *path* for one process alone.
+    """Open the checkpoint *path* with an exclusive lock.
 
     Raises:
-        InvalidFileError: It is no journal.
-        StoreError: It cannot be opened, or another process writes to it.
+        InvalidFileError: The file is not a checkpoint.
+        StoreError: The file cannot be opened, or another process writes to it.
     """
     with _open_locked(path) as file:
         yield SweepCheckpoint(path, file)
@@ -130,20 +129,20 @@ def _open_locked(path: Path) -> Iterator[FileIO]:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise StoreError(f"cannot open {name}: {error.strerror}") from error
-        if not stat.S_ISREG(os.fstat(handle).st_mode):  # a pipe would have no end
+        if not stat.S_ISREG(os.fstat(handle).st_mode):  # reading a pipe may not end
             os.close(handle)
-            raise StoreError(f"cannot open {name}: it is not an ordinary file")
+            raise StoreError(f"cannot open {name}: not a regular file")
         with os.fdopen(handle, "r+b", buffering=0) as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise StoreError(
-                    f"another sweep writes to {name}; wait until it has ended"
+                    f"{name}: another sweep writes to it; wait until it has ended"
                 ) from error
             if _is_same_file(path, handle):
                 yield file
                 return
-            # The sweep that had it has ended and removed it: once more.
+            # The sweep that held the lock has removed the file, so open it again.
 
 
 def _is_same_file(path: Path, handle: int) -> bool:

@@ -31,29 +31,29 @@ from opendrs.simulation.sweep.tasks import (
     task_load,
 )
 
-if TYPE_CHECKING:  # takes half a second, and is needed only with a cluster
+if TYPE_CHECKING:  # takes half a second to import
     from distributed import Client, Future
 
 
-POLL_INTERVAL = 1.0  # s between two looks at whether there are workers
+POLL_INTERVAL = 1.0  # s between checks for workers
 
 
 def run_on_cluster(
     client: Client, tasks: Sequence[SweepTask], report: Callable[[str], None]
 ) -> TaskResults:
-    """Yield what comes of each task, as it is done; wait for a worker to begin with.
+    """Yield the result of each task when it is done; wait for the first worker.
 
-    Traces go to the workers from here; what is drawn is drawn there.
+    Recorded workloads are sent to the workers. Synthetic ones are generated there.
 
     Args:
-        client: The connection.
-        tasks: What is to be done.
-        report: Told what holds everything up.
+        client: Connection to the scheduler.
+        tasks: Tasks to run.
+        report: Called with a message while no worker is available.
 
     Raises:
-        ConfigurationError: A run cannot be.
-        PlatformError: The scheduler went away, workers died over a run, or have
-            another opendrs.
+        ConfigurationError: A task is invalid.
+        PlatformError: The scheduler is unreachable, workers died during a task, or
+            have another version of opendrs.
     """
     _wait_for_workers(client, report)
     _check_versions(client)
@@ -74,7 +74,7 @@ def run_on_cluster(
 def _submit(
     client: Client, tasks: Sequence[SweepTask]
 ) -> Iterator[tuple[Future, SweepTask]]:
-    name = uuid.uuid4().hex[:8]  # two sweeps on one cluster do not mix
+    name = uuid.uuid4().hex[:8]  # keeps sweeps on the same cluster separate
     loads: dict[str, Future] = {}
     for task in tasks:
         if task.digest not in loads:
@@ -92,7 +92,7 @@ def _submit(
 
 
 def _submit_load(client: Client, task: SweepTask, key: str) -> Future:
-    """Return the load of *task*, as a task of its own that can be done again."""
+    """Return the load of *task*, as a task of its own that can be repeated."""
     source = task.environment.source
     if isinstance(source, RecordedWorkload):
         load = read_load(source, task.environment.model)
@@ -122,7 +122,7 @@ def _wait_for_workers(client: Client, report: Callable[[str], None]) -> None:
                 client.wait_for_workers(1, timeout=POLL_INTERVAL)
             except TimeoutError:
                 if not reported:
-                    report("the cluster has no worker; waiting for one")
+                    report("no worker in the Dask cluster; waiting for one")
                 reported = True
             else:
                 return
@@ -130,8 +130,9 @@ def _wait_for_workers(client: Client, report: Callable[[str], None]) -> None:
 
 
 def _check_versions(client: Client) -> None:
-    """Check that all have the opendrs that is here; who has none would die of a run."""
-    call = (resolve_name, "opendrs:__version__")  # told also by who has none
+    """Check that all workers and the scheduler have this version of opendrs."""
+    # Resolving a name fails with an ImportError where opendrs is not installed.
+    call = (resolve_name, "opendrs:__version__")
     with _translate_disconnect():
         versions = client.run(*call, on_error="return")
         try:
@@ -142,8 +143,8 @@ def _check_versions(client: Client) -> None:
         if version != __version__:
             missing = isinstance(version, ImportError)
             raise UnsupportedError(
-                f"{location} has {'no opendrs' if missing else f'opendrs {version}'}: "
-                f"the scheduler and all workers need {__version__}, as it is here"
+                f"{location}: {'no opendrs' if missing else f'opendrs {version}'}; "
+                f"install {__version__} on the scheduler and all workers"
             )
 
 
@@ -157,12 +158,12 @@ def _result(future: Future) -> MetricValues:
         error = future.exception()
     if isinstance(error, OpenDRSError):
         raise error
-    raise PlatformError(f"a run failed on the cluster: {error}") from error
+    raise PlatformError(f"run failed on the Dask cluster: {error}") from error
 
 
 @contextmanager
 def _translate_disconnect() -> Iterator[None]:
-    """Tell the end of a connection, which Dask does in several ways."""
+    """Translate the several errors of Dask for a lost connection."""
     try:
         yield
     except (OSError, CancelledError) as error:
@@ -173,14 +174,10 @@ def _connection_lost() -> PlatformUnavailableError:
     return PlatformUnavailableError("the connection to the Dask scheduler was lost")
 
 
-if TYPE_CHECKING:  # takes half a second, and is needed only with a cluster
-    from distributed import Client
-
-
 ADDRESS_SCHEMES = ("tcp", "tls")
-CONNECT_TIMEOUT = 5.0  # s in which a scheduler must answer
-FRAME_COUNT_LENGTH = 8  # bytes of the number that begins each message of Dask
-MAX_FRAMES = 1000  # in a greeting; others' first words are far larger numbers
+CONNECT_TIMEOUT = 5.0  # s in which a scheduler must respond
+FRAME_COUNT_LENGTH = 8  # bytes of the number at the start of each message of Dask
+MAX_FRAMES = 1000  # of a greeting; the first words of other protocols are far larger
 
 SILENCED_LOGGERS = (
     "distributed",
@@ -188,9 +185,7 @@ SILENCED_LOGGERS = (
     "tornado.application",
     "asyncio",
 )
-
-
-"""Who would log at length what is told here in a line."""
+"""Loggers with long output about errors that are reported here in one line."""
 
 
 @contextmanager
@@ -198,8 +193,8 @@ def connect(address: str) -> Iterator[Client]:
     """Connect to the scheduler at *address*, such as `tcp://10.0.0.1:8786`.
 
     Raises:
-        ConfigurationError: dask.distributed is missing, or that is no address.
-        PlatformUnavailableError: Nobody answers there, or somebody else.
+        ConfigurationError: dask.distributed is missing, or the address is invalid.
+        PlatformUnavailableError: No Dask scheduler responds at the address.
     """
     try:
         import dask  # noqa: PLC0415 - see above
@@ -229,15 +224,15 @@ def connect(address: str) -> Iterator[Client]:
 
 
 def check_scheduler(address: str) -> None:
-    """Check that a scheduler of Dask answers at *address*.
+    """Check that a Dask scheduler responds at *address*.
 
-    The client of Dask waits without end for whoever accepts a connection and speaks
-    another language, and for its workers; and its remains keep a process from ending.
-    So we look first.
+    The client of Dask waits forever for a server that accepts a connection but speaks
+    another protocol, and for its workers. Its threads then keep the process from
+    exiting. So the server is checked first.
 
     Raises:
-        ConfigurationError: That is no address.
-        PlatformUnavailableError: Nobody answers there, or somebody else.
+        ConfigurationError: The address is invalid.
+        PlatformUnavailableError: No Dask scheduler responds at the address.
     """
     try:
         scheme, host, port = _parse_address(address)
@@ -278,15 +273,15 @@ def _tls_context(address: str) -> ssl.SSLContext:
             return context
         detail = ""
     raise ConfigurationError(
-        f"--scheduler: {address} needs the certificates that the configuration of Dask "
-        f"names under distributed.comm.tls{detail}"
+        f"--scheduler: {address}: certificates missing; set distributed.comm.tls in "
+        f"the configuration of Dask{detail}"
     )
 
 
 def _check_greeting(
     address: str, host: str, port: int, context: ssl.SSLContext | None
 ) -> None:
-    """Check that a server greets as those of Dask do, with a number of frames."""
+    """Check that a server sends the greeting of Dask: a number of frames."""
     try:
         with (
             socket.create_connection((host, port), CONNECT_TIMEOUT) as plain,
@@ -301,7 +296,7 @@ def _check_greeting(
 
 
 async def _server_type(address: str) -> object:
-    """Return what kind of server of Dask is at *address*."""
+    """Return the type of the Dask server at *address*."""
     from distributed.core import rpc  # noqa: PLC0415 - see above
     from distributed.security import Security  # noqa: PLC0415
 
@@ -312,4 +307,4 @@ async def _server_type(address: str) -> object:
 
 
 def _no_scheduler(address: str) -> PlatformUnavailableError:
-    return PlatformUnavailableError(f"no Dask scheduler answers at {address}")
+    return PlatformUnavailableError(f"no Dask scheduler responds at {address}")

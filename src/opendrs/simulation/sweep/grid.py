@@ -1,4 +1,4 @@
-"""What a sweep runs: each trial is a stage, who is tried on it, and a seed."""
+"""Grid of a sweep: trials of an environment, a policy and a seed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Trial:
     """One run of a sweep.
 
     Attributes:
-        environment: All that it needs but the policy.
+        environment: Inputs of the run except the policy.
         policy_run: The policy.
-        seed: Of what is drawn by chance.
-        chosen: What else was chosen for it where there was a choice, by name.
+        seed: Seed of random choices.
+        chosen: Other values chosen from lists, by name.
     """
 
     environment: SimulationEnvironment
@@ -38,7 +38,7 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """What people call the policy and what else was chosen."""
+        """Label of the policy with the other chosen values."""
         return label_with_choices(self.policy_run.label, self.chosen)
 
 
@@ -47,29 +47,29 @@ class SweepGrid:
     """All runs of a sweep.
 
     Attributes:
-        title: What the operator calls it; empty when it has no name.
-        trials: The runs; no two are the same.
+        title: Title given by the operator; empty if there is none.
+        trials: The runs; all are distinct.
     """
 
     title: str = ""
     trials: tuple[Trial, ...]
 
     def inputs(self) -> Iterator[Path]:
-        """Yield the files that it reads."""
+        """Yield the files that the sweep reads."""
         for source in {trial.environment.source: None for trial in self.trials}:
             if isinstance(source, RecordedWorkload):
                 yield source.path
 
 
 def with_source_seed(source: WorkloadSource, seed: int) -> WorkloadSource:
-    """Return *source* with that seed, if anything of it is drawn."""
+    """Return *source* with that seed, if it is synthetic."""
     return (
         replace(source, seed=seed) if isinstance(source, SyntheticSettings) else source
     )
 
 
 def with_policy_seed(policy_run: PolicyRun, seed: int) -> PolicyRun:
-    """Return *policy_run* with that seed, unless its settings say another."""
+    """Return *policy_run* with that seed, unless its settings contain one."""
     policy = policy_run.policy
     if (
         isinstance(policy, Consolidate | MigrationScheme)
@@ -80,11 +80,11 @@ def with_policy_seed(policy_run: PolicyRun, seed: int) -> PolicyRun:
 
 
 def trial_parameters(trial: Trial, digest: str) -> dict[str, object]:
-    """Return all that the result of *trial* depends on, as plain values.
+    """Return all values that the result of *trial* depends on, as plain values.
 
     Args:
         trial: The run.
-        digest: That of its load; see `load_digest`.
+        digest: Digest of its load; see `load_digest`.
     """
     environment, policy = trial.environment, trial.policy_run.policy
     policy_parameters = (
@@ -103,17 +103,17 @@ def trial_parameters(trial: Trial, digest: str) -> dict[str, object]:
 
 
 def canonical_json(parameters: Mapping[str, object]) -> str:
-    """Return *parameters* as JSON, the same for the same values."""
+    """Return *parameters* as JSON that is equal for equal values."""
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"))
 
 
 def trial_identity(parameters: Mapping[str, object]) -> str:
-    """Return what tells a run with *parameters* from any other."""
+    """Return the unique identity of a run with *parameters*."""
     return hashlib.sha256(canonical_json(parameters).encode()).hexdigest()[:32]
 
 
 def label_with_choices(label: str, chosen: Mapping[str, object]) -> str:
-    """Return *label* with what was chosen."""
+    """Return *label* with the chosen values."""
     return " ".join(
         [label, *(f"{name}={_format_value(chosen[name])}" for name in chosen)]
     )

@@ -13,13 +13,13 @@ from opendrs.simulation.scenario.parsing import ScenarioParser
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way to choose.
+    """One combination of values.
 
     Attributes:
         table: The table, with one value for each list.
-        chosen: The values for which there were others, by their keys joined with
+        chosen: The values chosen from lists of several, by their keys joined with
             dots.
-        indices: Where in its list each value stands, by its keys.
+        indices: Index of each value in its list, by its keys.
     """
 
     table: object
@@ -27,11 +27,11 @@ class Alternative:
     indices: Mapping[tuple[str, ...], int]
 
     def with_list_index(self, diagnostic: Diagnostic, location: KeyPath) -> Diagnostic:
-        """Return *diagnostic* with the place of the value in its list.
+        """Return *diagnostic* with the index of the value in its list.
 
         Args:
-            diagnostic: About this alternative.
-            location: Where the table is.
+            diagnostic: Error about this combination.
+            location: Key path of the table.
         """
         if diagnostic.path[: len(location)] != location:
             return diagnostic
@@ -44,7 +44,7 @@ class Alternative:
 
 
 def is_axis(key: str, value: list[object]) -> bool:
-    """Return whether a list holds alternatives, and is not itself one value."""
+    """Return True if a list contains alternatives and is not itself one value."""
     if key == "kinds":
         return False
     if key == "watts":
@@ -55,11 +55,11 @@ def is_axis(key: str, value: list[object]) -> bool:
 
 
 def expand_table(table: object, nested: Sequence[str] = ()) -> Iterator[Alternative]:
-    """Yield every way to choose from the lists in *table*; the last key turns first.
+    """Yield every combination of values in *table*; the last key varies fastest.
 
     Args:
-        table: What is read; all that is no table is one alternative.
-        nested: Keys of tables in it whose lists count too.
+        table: Parsed table; any other value is a single alternative.
+        nested: Keys of tables in it whose lists are expanded too.
     """
     if not isinstance(table, Mapping):
         yield Alternative(table, {}, {})
@@ -80,7 +80,7 @@ def expand_table(table: object, nested: Sequence[str] = ()) -> Iterator[Alternat
 
 
 def count_alternatives(table: object, nested: Sequence[str] = ()) -> int:
-    """Return how many alternatives there are, without making them."""
+    """Return the number of combinations without creating them."""
     total = 1
     if isinstance(table, Mapping):
         for values in _axes(table, nested).values():
@@ -96,7 +96,7 @@ def _axes(
         if key in nested and isinstance(value, Mapping):
             inner = _axes(value, ())
             axes |= {(key, *keys): values for keys, values in inner.items()}
-        # A list without values is told by whoever expects one.
+        # An empty list is reported by the parser of the value.
         elif isinstance(value, list) and value and is_axis(key, value):
             axes[(key,)] = value
     return axes
@@ -109,7 +109,7 @@ def _with_values(
     for (key, *inner), value in values.items():
         if inner:
             nested = result[key]
-            assert isinstance(nested, Mapping)  # noqa: S101 - it was looked into
+            assert isinstance(nested, Mapping)  # noqa: S101 - checked by `_axes`
             result[key] = {**nested, inner[0]: value}
         else:
             result[key] = value
@@ -121,12 +121,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ParsedChoice(Generic[T]):
-    """A part of a run.
+    """Parsed part of a run.
 
     Attributes:
         value: The part.
-        location: Where it is in the file.
-        chosen: What was chosen for it where there was a choice, by name.
+        location: Key path in the file.
+        chosen: The values chosen from lists, by name.
     """
 
     value: T
@@ -135,12 +135,12 @@ class ParsedChoice(Generic[T]):
 
 
 class GridParser(ScenarioParser):
-    """The reading of a document in which lists are alternatives."""
+    """Parser of a document in which lists are alternatives."""
 
     def parse_values(
         self, name: str, value: object, parse: Callable[[KeyPath, object], T | None]
     ) -> list[ParsedChoice[T]]:
-        """Return every value of a field that holds one value or a list of them."""
+        """Return every value of a field that contains one value or a list."""
         if not (isinstance(value, list) and value):
             parsed = parse((name,), value)
             return [] if parsed is None else [ParsedChoice(parsed, (name,))]
@@ -158,7 +158,7 @@ class GridParser(ScenarioParser):
         parse: Callable[[KeyPath, object], T | None],
         nested: Sequence[str] = (),
     ) -> list[ParsedChoice[T]]:
-        """Return every alternative of a table, read."""
+        """Return every combination of a table, parsed."""
         return list(self._alternatives(location, value, parse, nested))
 
     def _alternatives(
@@ -184,5 +184,5 @@ class GridParser(ScenarioParser):
 
 
 def _choice_name(location: KeyPath, name: str) -> str:
-    """Return the name of what was chosen in a table that stands alone at its place."""
+    """Return the name of a value chosen in the only table at its key path."""
     return f"{location[0]}.{name}" if len(location) == 1 else name

@@ -1,7 +1,7 @@
-"""From a sweep file to a grid: the form opendrs-sweep/1.
+"""Parser of the sweep file, the format opendrs-sweep/1.
 
-The words are those of a scenario file; where that has one value, a list of values is
-tried value by value.
+The fields are those of a scenario file. Where that has one value, a list of values
+means one run per value.
 """
 
 from __future__ import annotations
@@ -53,35 +53,35 @@ POLICY_TABLES = ("settings", "limits")
 
 
 def read_sweep(path: Path) -> SweepGrid:
-    """Return the grid that the file *path* describes.
+    """Return the grid in the file *path*.
 
     Raises:
-        InvalidFileError: It describes none; with everything that is wrong.
+        InvalidFileError: The file is invalid; with all errors.
     """
     source = display_path(path)
     return parse_sweep(parse(read_text(path), source, path.suffix), source, path.parent)
 
 
 def parse_sweep(document: object, source: str, folder: Path) -> SweepGrid:
-    """Return the grid that *document* describes.
+    """Return the grid in *document*.
 
     Args:
-        document: Plain values, as parsed.
-        source: Where they come from, to begin complaints with.
-        folder: What relative paths begin from.
+        document: Parsed plain values.
+        source: Prefix of error messages.
+        folder: Base of relative paths.
 
     Raises:
-        InvalidFileError: They describe none; with everything that is wrong.
+        InvalidFileError: The document is invalid; with all errors.
     """
     require_format(document, source, FileFormat.SWEEP)
     reader = _SweepReader(folder)
     trials = reader.trials(document)
-    # What is wrong with one value is so in all its combinations.
+    # An error in one value occurs in all its combinations.
     diagnostics = dict.fromkeys(
         [*duplicate_key_diagnostics(document), *reader.diagnostics]
     )
     raise_diagnostics(source, diagnostics, InvalidFileError)
-    assert isinstance(document, Mapping)  # noqa: S101 - or there was a complaint
+    assert isinstance(document, Mapping)  # noqa: S101 - else there are diagnostics
     return SweepGrid(title=str(document.get("title", "")), trials=tuple(trials))
 
 
@@ -107,7 +107,7 @@ class _SweepReader(GridParser):
             self._check_distinct(trials)
         return trials
 
-    # How many --------------------------------------------------------------------
+    # Size of the grid
 
     def _exceeds_max_runs(self, tables: Mapping[str, object]) -> bool:
         total = 1
@@ -118,7 +118,7 @@ class _SweepReader(GridParser):
             total *= count_alternatives(pool)
         total *= _count_choices(tables.get("policies"), POLICY_TABLES)
         if total > MAX_RUNS:
-            self.diagnose((), f"{total} runs are too many: at most {MAX_RUNS} can be")
+            self.diagnose((), f"too many runs: {total}; at most {MAX_RUNS} are allowed")
         return total > MAX_RUNS
 
     def _check_distinct(self, trials: Sequence[Trial]) -> None:
@@ -131,11 +131,11 @@ class _SweepReader(GridParser):
                 description = f"{repr_value(label)} on {source_name(source)} in {model}"
                 self.diagnose(
                     (),
-                    f"{description}, seed {seed}, would run {count} times: no value may "
-                    "stand twice, and each policy needs its own label",
+                    f"{description}, seed {seed}: {count} equal runs; remove duplicate "
+                    "values and give each policy its own label",
                 )
 
-    # Stages ----------------------------------------------------------------------
+    # Environments
 
     def _environments(
         self,
@@ -209,7 +209,7 @@ class _SweepReader(GridParser):
             for combination in product(*pools)
         ]
 
-    # Policies --------------------------------------------------------------------
+    # Policies
 
     def _policy_runs(
         self, tables: Mapping[str, object], model: SimulationModel
@@ -228,7 +228,7 @@ class _SweepReader(GridParser):
                     location,
                     table,
                     model=model,
-                    limits=limits.value,  # noqa: B023 - read at once
+                    limits=limits.value,  # noqa: B023 - called in this iteration
                     seed=DEFAULT_SEED,
                 )
 
@@ -259,7 +259,7 @@ def _merge(parts: Iterable[Mapping[str, object]]) -> dict[str, object]:
 def _with_label(
     policy_run: PolicyRun, entry: object, chosen: Mapping[str, object]
 ) -> PolicyRun:
-    """Return *policy_run* with a label that tells what was chosen for it."""
+    """Return *policy_run* with a label that shows the chosen values."""
     has_label = isinstance(entry, Mapping) and "label" in entry
     missing = {
         name.removeprefix("settings."): value

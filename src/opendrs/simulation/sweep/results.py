@@ -1,4 +1,4 @@
-"""Results of sweeps in a Parquet file, a row for each run, and their means."""
+"""Results of sweeps in a Parquet file, one row per run, and their means."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from opendrs.simulation.scenario.run import MetricValues
 from opendrs.simulation.sweep.grid import Trial, canonical_json, trial_parameters
 
 RESULTS_FORMAT = "opendrs-sweep-results/1"
-FORMAT_KEY = "opendrs"  # under which a file says that it is one of ours
+FORMAT_KEY = "opendrs"  # metadata key of the format in the file
 ResultRow = Mapping[str, CellValue]
 RUN_COLUMNS = ("id", "model", "workload", "load", "policy", "name", "seed", "hosts")
 
@@ -94,9 +94,7 @@ COLUMN_TYPES: Mapping[str, type[CellValue]] = MappingProxyType(
         "policy.manage_power": bool,
     }
 )
-
-
-"""What the values of the columns are; those of later versions tell by themselves."""
+"""Types of the columns; those of later versions are inferred."""
 
 
 def result_row(
@@ -106,9 +104,9 @@ def result_row(
 
     Args:
         trial: The run.
-        identity: What tells it from any other.
-        digest: That of its load.
-        metrics: What came of it.
+        identity: Unique identity of the run.
+        digest: Digest of its load.
+        metrics: Metrics of the run.
     """
     environment, policy = trial.environment, trial.policy_run.policy
     row: dict[str, CellValue] = {
@@ -136,7 +134,7 @@ def result_row(
 
 
 def with_current_names(row: ResultRow, trial: Trial) -> ResultRow:
-    """Return *row* called as *trial* is: names are no part of an identity."""
+    """Return *row* with the names of *trial*: names are not part of an identity."""
     return {
         **row,
         "workload": source_name(trial.environment.source),
@@ -146,22 +144,22 @@ def with_current_names(row: ResultRow, trial: Trial) -> ResultRow:
 
 
 def _plain_value(value: object) -> CellValue:
-    """Return *value* without its enum."""
+    """Return *value* as a plain type instead of an enum."""
     if isinstance(value, str):
         return str(value)
-    assert value is None or isinstance(value, bool | int | float)  # noqa: S101 - a setting
+    assert value is None or isinstance(value, bool | int | float)  # noqa: S101
     return value
 
 
 def read_results(path: Path) -> list[ResultRow]:
-    """Return the rows of the file *path*; none when it is not there.
+    """Return the rows of the file *path*; empty if it does not exist.
 
     Raises:
-        InvalidFileError: It cannot be read, or is not the result of a sweep.
+        InvalidFileError: The file cannot be read or is not the result of a sweep.
     """
     if not path.exists():
         return []
-    import pyarrow as pa  # noqa: PLC0415 - takes long
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow import parquet  # noqa: PLC0415
 
     name = display_path(path)
@@ -170,17 +168,17 @@ def read_results(path: Path) -> list[ResultRow]:
         metadata = parquet_table.schema.metadata or {}
         if metadata.get(FORMAT_KEY.encode()) != RESULTS_FORMAT.encode():
             raise InvalidFileError(
-                f"{name} is not the result of a sweep: give another name with --out"
+                f"{name}: not the result of a sweep; give another name with --out"
             )
         rows: list[ResultRow] = parquet_table.to_pylist()
     except (pa.ArrowException, OSError, ValueError) as error:
         first = str(error).partition("\n")[0]
-        raise InvalidFileError(f"{name} is no sound Parquet file: {first}") from error
+        raise InvalidFileError(f"{name}: invalid Parquet file: {first}") from error
     return rows
 
 
 def results_bytes(rows: Iterable[ResultRow]) -> bytes:
-    """Return the file that holds *rows*, each once, in whatever order they came."""
+    """Return the content of the file with *rows*, each once, in canonical order."""
     ordered = sorted({_row_order(row): row for row in rows}.values(), key=_row_order)
     further = sorted({name for row in ordered for name in row} - set(COLUMNS))
     names = [*COLUMNS, *further]
@@ -199,13 +197,13 @@ def _row_order(row: ResultRow) -> tuple[str, ...]:
 
 
 def write_results(path: Path, rows: Iterable[ResultRow]) -> None:
-    """Write *rows* to *path*, all of them or nothing; not if they are there already.
+    """Write *rows* to *path* atomically; an up-to-date file is left unchanged.
 
     Raises:
-        InvalidFileError: They cannot be written.
+        InvalidFileError: The file cannot be written.
     """
     content = results_bytes(rows)
-    # What is wrong with the path, the writing tells.
+    # Errors of the path are reported by the write below.
     with suppress(OSError), open_regular(path) as file:
         if file.read(len(content) + 1) == content:
             return
@@ -215,14 +213,14 @@ def write_results(path: Path, rows: Iterable[ResultRow]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepCandidate:
-    """A policy with its settings, and what else was chosen.
+    """Policy with its settings and other chosen values.
 
     Attributes:
-        label: What people call it.
-        name: The name of its policy.
-        runs: Over how many loads and seeds it was tried.
-        means: Mean of each metric over them; None where one is not known.
-        on_front: Whether it is on the front.
+        label: Label in the results.
+        name: Name of the policy.
+        runs: Number of runs, over loads and seeds.
+        means: Mean of each metric over the runs; None if a value is unknown.
+        on_front: True on the Pareto front.
     """
 
     label: str
@@ -235,12 +233,12 @@ class SweepCandidate:
 def sweep_candidates(
     trials: Sequence[Trial], rows: Sequence[ResultRow], front: tuple[str, str]
 ) -> list[SweepCandidate]:
-    """Return what was tried, by the first metric of the front.
+    """Return the candidates, ordered by the first metric of the front.
 
     Args:
         trials: The runs of a grid.
-        rows: What came of each.
-        front: Two metrics of which less is better.
+        rows: Row of each run.
+        front: Two metrics for which less is better.
     """
     groups: dict[str, list[tuple[Trial, ResultRow]]] = {}
     for trial, row in zip(trials, rows, strict=True):

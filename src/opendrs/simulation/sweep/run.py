@@ -1,4 +1,4 @@
-"""A sweep from its grid to its results: what is missing is done, and kept at once."""
+"""Execution of a sweep: missing runs are executed, and saved one by one."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from opendrs.simulation.sweep.results import (
 from opendrs.simulation.sweep.tasks import SweepTask, TaskResults
 
 TaskRunner = Callable[[Sequence[SweepTask]], TaskResults]
-SweepProgress = Callable[[int, int], None]  # done, of how many
+SweepProgress = Callable[[int, int], None]  # done, total
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedTrial:
-    """A trial whose load has been seen.
+    """Trial with a validated load.
 
     Attributes:
         trial: The run.
-        digest: That of its load.
-        identity: What tells it from any other.
+        digest: Digest of its load.
+        identity: Unique identity of the run.
     """
 
     trial: Trial
@@ -56,7 +56,7 @@ class PreparedTrial:
     identity: str
 
     def task(self) -> SweepTask:
-        """Return it as it is handed to whoever does it."""
+        """Return the task of this run."""
         return SweepTask(
             identity=self.identity,
             environment=self.trial.environment,
@@ -66,16 +66,16 @@ class PreparedTrial:
 
 
 def prepare_trials(grid: SweepGrid, progress: SweepProgress) -> list[PreparedTrial]:
-    """Return the trials of *grid* once all loads are known to be sound.
+    """Return the trials of *grid* after checking all loads.
 
-    The runs of one load come one after the other.
+    The runs of one load are adjacent.
 
     Args:
         grid: The grid.
-        progress: Told how many loads have been read.
+        progress: Called with the number of loads read.
 
     Raises:
-        ConfigurationError: A load cannot be read, or guests find no room.
+        ConfigurationError: A load cannot be read, or the guests do not fit.
     """
     groups: dict[tuple[WorkloadSource, SimulationModel], list[Trial]] = {}
     for trial in grid.trials:
@@ -86,7 +86,7 @@ def prepare_trials(grid: SweepGrid, progress: SweepProgress) -> list[PreparedTri
     for number, ((source, model), trials) in enumerate(groups.items(), 1):
         load = read_load(source, model)
         digest = load_digest(load)
-        # Whether there is room depends on the policy in the model of CloudSim only.
+        # The initial placement depends on the policy only in the CloudSim model.
         placements = {
             (
                 same.environment.pools,
@@ -105,10 +105,10 @@ def prepare_trials(grid: SweepGrid, progress: SweepProgress) -> list[PreparedTri
 
 
 def finished_rows(results: Path) -> dict[str, ResultRow]:
-    """Return what earlier sweeps have left, by identity.
+    """Return the rows of earlier sweeps, by identity.
 
     Raises:
-        InvalidFileError: There is something else in its place.
+        InvalidFileError: A file exists but has another format.
     """
     rows = [*read_results(results), *read_checkpoint(checkpoint_path(results)).values()]
     return {str(row["id"]): row for row in rows}
@@ -120,21 +120,21 @@ def run_sweep(
     run_tasks: TaskRunner,
     progress: SweepProgress,
 ) -> list[ResultRow]:
-    """Return what comes of *trials*, and write it to *results*.
+    """Return the rows of *trials*, and write them to *results*.
 
-    What is there already is not done again, and what else is there stays. Each run
-    is kept as soon as it is done, in a journal beside the results, until all are.
+    Existing runs are not repeated, and other rows in the file are kept. Each run is
+    saved to a checkpoint beside the results as soon as it is done.
 
     Args:
-        trials: What is wanted.
-        results: Where it goes.
-        run_tasks: Who does what is missing.
-        progress: Told how many runs are done.
+        trials: Runs of this sweep.
+        results: Output file.
+        run_tasks: Executor of the missing runs.
+        progress: Called with the number of completed runs.
 
     Raises:
-        ConfigurationError: A run cannot be, or what is there is something else.
-        StoreError: It cannot be kept, or another sweep has the same results.
-        PlatformError: Who works failed.
+        ConfigurationError: A run is invalid, or the file has another format.
+        StoreError: A file cannot be written, or another sweep has the same results.
+        PlatformError: A process or the Dask cluster failed.
     """
     with open_checkpoint(checkpoint_path(results)) as checkpoint:
         try:
@@ -159,12 +159,12 @@ def run_sweep(
 def _check_same_sweep(
     trials: Sequence[PreparedTrial], rows: Mapping[str, ResultRow], results: Path
 ) -> None:
-    """Check that what is there, if anything is, has to do with what is wanted."""
+    """Check that existing rows, if any, include runs of this sweep."""
     if rows and not any(each.identity in rows for each in trials):
         path = results if results.exists() else checkpoint_path(results)
         raise InvalidFileError(
-            f"{display_path(path)} holds runs of another sweep, or of another opendrs, "
-            "and none of this one: remove it, or give another name with --out"
+            f"{display_path(path)}: contains only runs of another sweep or version of "
+            "opendrs; remove it, or give another name with --out"
         )
 
 
@@ -176,7 +176,7 @@ def _run_missing(
     progress: SweepProgress,
 ) -> None:
     missing = {each.identity: each for each in trials if each.identity not in rows}
-    uses = Counter(each.identity for each in trials)  # one run, by several names
+    uses = Counter(each.identity for each in trials)  # equal runs with several names
     done, total = sum(uses[each] for each in uses if each in rows), len(trials)
     progress(done, total)
     if not missing:

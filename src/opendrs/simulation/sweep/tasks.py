@@ -1,4 +1,4 @@
-"""Tasks of a sweep, and their execution in processes of this machine."""
+"""Tasks of a sweep, and their execution in local processes."""
 
 from __future__ import annotations
 
@@ -32,24 +32,21 @@ from opendrs.simulation.scenario.run import (
 )
 
 TaskResults = Generator[tuple["SweepTask", MetricValues], None, None]
+"""Results of tasks as they are done. Closing the generator stops the others."""
 
-
-"""What comes of tasks, as they are done; to be closed, which stops the others."""
-
-
-CACHED_LOADS = 2  # loads a process keeps; runs of one load come one after the other
+CACHED_LOADS = 2  # loads a process keeps; runs of one load are adjacent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepTask:
-    """A run that is to be done.
+    """Run to be executed.
 
     Attributes:
-        identity: What tells it from any other.
-        environment: All that it needs but the policy.
+        identity: Unique identity of the run.
+        environment: Inputs of the run except the policy.
         policy_run: The policy.
-        digest: That of its load.
-        version: Which opendrs is to do it.
+        digest: Digest of its load.
+        version: Required version of opendrs.
     """
 
     identity: str
@@ -60,19 +57,19 @@ class SweepTask:
 
 
 def run_task(task: SweepTask) -> MetricValues:
-    """Return what comes of *task*, whose load is read or drawn here.
+    """Return the metrics of *task*; its load is read or generated here.
 
     Raises:
-        InvalidFileError: The load is not what it was when the sweep began.
+        InvalidFileError: The load has changed since the sweep started.
     """
     return simulate_policy(task.environment, task.policy_run, task_load(task))
 
 
 def task_load(task: SweepTask) -> SimulationLoad:
-    """Return the load of *task*, read or drawn here.
+    """Return the load of *task*, read or generated here.
 
     Raises:
-        InvalidFileError: It is not what it was when the sweep began.
+        InvalidFileError: The load has changed since the sweep started.
     """
     return _cached_load(task.environment.source, task.environment.model, task.digest)
 
@@ -84,33 +81,33 @@ def _cached_load(
     load = read_load(source, model)
     if load_digest(load) != digest:
         raise InvalidFileError(
-            f"{source_name(source)} is not what it was when the sweep began"
+            f"{source_name(source)}: changed since the sweep started; start it again"
         )
     return load
 
 
 def run_task_with_load(task: SweepTask, load: SimulationLoad) -> MetricValues:
-    """Return what comes of *task* with a *load* that is at hand.
+    """Return the metrics of *task* with a given *load*.
 
     Raises:
-        UnsupportedError: Another version of opendrs is to do it.
+        UnsupportedError: The task requires another version of opendrs.
     """
     if task.version != __version__:
         raise UnsupportedError(
-            f"a worker has opendrs {__version__}, not {task.version}: install the same"
+            f"worker has opendrs {__version__}, expected {task.version}; install it"
         )
     return simulate_policy(task.environment, task.policy_run, load)
 
 
 def run_locally(tasks: Sequence[SweepTask], jobs: int) -> TaskResults:
-    """Yield what comes of each task, as it is done.
+    """Yield the result of each task when it is done.
 
     Args:
-        tasks: What is to be done.
-        jobs: How many processes do it; with one, this one.
+        tasks: Tasks to run.
+        jobs: Number of processes; with 1, tasks run in this process.
 
     Raises:
-        ConfigurationError: A run cannot be.
+        ConfigurationError: A task is invalid.
         PlatformError: A process died.
     """
     if min(jobs, len(tasks)) <= 1:
@@ -121,7 +118,7 @@ def run_locally(tasks: Sequence[SweepTask], jobs: int) -> TaskResults:
 
 
 def _run_in_processes(tasks: Sequence[SweepTask], jobs: int) -> TaskResults:
-    context = get_context("spawn")  # a fork would copy threads halfway
+    context = get_context("spawn")  # a fork would copy the state of running threads
     child_end, parent_end = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(
         min(jobs, len(tasks)), context, _exit_with_parent, (child_end,)
@@ -134,12 +131,11 @@ def _run_in_processes(tasks: Sequence[SweepTask], jobs: int) -> TaskResults:
             yield futures[future], future.result()
     except BrokenProcessPool as error:
         raise PlatformError(
-            "a process that did runs has died, perhaps for want of memory: try "
-            "fewer --jobs"
+            "a process died during a run, possibly out of memory; try fewer --jobs"
         ) from error
     finally:
         for process in set(active_children()) - existing:
-            process.kill()  # whoever still runs something, or has not yet begun
+            process.kill()  # processes that still run a task or are starting
         parent_end.close()
         pool.shutdown(cancel_futures=True)
         child_end.close()
@@ -147,11 +143,11 @@ def _run_in_processes(tasks: Sequence[SweepTask], jobs: int) -> TaskResults:
 
 @contextmanager
 def _ignore_interrupts_in_children() -> Iterator[None]:
-    """Begin processes that never hear of Ctrl-C: that is for this one to hear.
+    """Start processes that ignore Ctrl-C; this process handles it.
 
-    Once they have begun, for one that is left halfway would complain. It is not
-    enough to block the signal: threads of libraries hear it as well, and what they
-    hear is told to the main one.
+    An interrupt is delivered after they have started, because a process interrupted
+    during its start prints an error. Blocking the signal alone is not enough: it is
+    also delivered to threads of libraries, and Python handles it in the main thread.
     """
     received: list[int] = []
     previous_handler = signal.signal(
@@ -168,7 +164,7 @@ def _ignore_interrupts_in_children() -> Iterator[None]:
 
 
 def _exit_with_parent(child_end: Connection) -> None:
-    """Make this process end when the one that started it lets go, or dies."""
+    """Exit this process when its parent closes the pipe or dies."""
     threading.Thread(target=_wait_for_parent, args=(child_end,), daemon=True).start()
 
 
@@ -178,5 +174,5 @@ def _wait_for_parent(child_end: Connection) -> None:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0))

@@ -1,12 +1,12 @@
 """Alibaba's cluster trace of 2018 (cluster-trace-v2018).
 
-`container_usage.csv` tells the load of containers, `container_meta.csv` what they
-asked for; or `machine_usage.csv` and `machine_meta.csv` for whole machines, as if each
-were a guest. All may be gzipped or in a tar archive each, as they are published. No
-file names its columns. CPU is told in percent of the cores that a container asked for
-(issue 62 of the repository), memory of its own; -1 and 101 stand for invalid values,
-which are unknown here, as those that are empty. Sizes of memory are told as part of
-the largest machine.
+`container_usage.csv` contains the load of containers, `container_meta.csv` their
+requests. `machine_usage.csv` and `machine_meta.csv` are the same for whole machines,
+each treated as a guest. All may be gzipped, or each in a tar archive, as they are
+published. The files have no header. CPU is in percent of the cores that a container
+requested (issue 62 of the repository), memory in percent of its own. -1 and 101 mark
+invalid values; these and empty values are unknown. Memory sizes are relative to the
+largest machine.
 
 Source:
     github.com/alibaba/clusterdata, cluster-trace-v2018: schema.txt, trace_2018.md.
@@ -35,7 +35,7 @@ from opendrs.simulation.traces.window import (
 from opendrs.simulation.workload import CpuUnit, GuestSizes, MemoryUnit, Workload
 
 SAMPLE_INTERVAL = 10.0  # s, of the trace
-INTERVAL = 300.0  # s, of the simulation if nothing else is asked for
+INTERVAL = 300.0  # s, default of the simulation
 DAY = 86_400.0
 PERCENT = 100.0
 INVALID = (-1.0, 101.0)
@@ -50,14 +50,14 @@ def _percent_column(name: str) -> NumberColumn:
 
 @dataclass(frozen=True, slots=True)
 class _TraceKind:
-    """What may be taken for guests: their files, and how many cores a unit of CPU is.
+    """Objects that are treated as guests: their files, and their unit of CPU.
 
     Attributes:
-        prefix: What its files are called after.
-        usage: What the columns of their load are.
-        meta: What the columns of their sizes are.
-        cores: In which of these their CPU is told.
-        units_per_core: How many of that are a core.
+        prefix: Prefix of the file names.
+        usage: Columns of the load.
+        meta: Columns of the sizes.
+        cores: Column of the CPU size.
+        units_per_core: Units of that column per core.
     """
 
     prefix: str
@@ -112,18 +112,18 @@ MACHINES = _TraceKind(
 
 
 def read_alibaba(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
-    """Return containers as guests, or machines.
+    """Return containers, or machines, as guests.
 
     Args:
-        path: A directory with container_usage.csv, or else machine_usage.csv; or such
+        path: A directory with container_usage.csv, or else machine_usage.csv, or such
             a file. Beside it container_meta.csv or machine_meta.csv; without that,
-            guests are of the usual kinds.
-        window: Which part of it; the first day, in intervals of 300 s, if nothing
-            else is asked for. Many containers begin on the second day, at 86,400 s.
+            guests have the default sizes.
+        window: Part of the trace; by default the first day, in intervals of 300 s.
+            Many containers start on the second day, at 86,400 s.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: There are no such files, or their content is invalid.
+        InvalidSettingError: The window does not fit the trace.
     """
     interval = INTERVAL if window.interval is None else window.interval
     trace_window = resolve_window(
@@ -149,7 +149,7 @@ def read_alibaba(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
 def _find_files(
     path: Path,
 ) -> tuple[_TraceKind, Iterator[TraceSource], Iterator[TraceSource] | None]:
-    """Return what are taken for guests, and the files of their load and sizes."""
+    """Return the kind of guests, and the files of their load and sizes."""
     folder = path if path.is_dir() else path.parent
     for kind in (CONTAINERS, MACHINES):
         usage = path if path.is_file() else _find_file(folder, f"{kind.prefix}_usage")
@@ -160,11 +160,11 @@ def _find_files(
         raise InvalidFileError(
             f"{path}: neither container_usage.csv nor machine_usage.csv"
         )
-    raise InvalidFileError(f"{path}: there is no such file or directory")
+    raise InvalidFileError(f"{path}: no such file or directory")
 
 
 def _find_file(folder: Path, name: str) -> Path | None:
-    """Return the file of that name, packed or not."""
+    """Return the file with that name, compressed or not."""
     pattern = re.compile(re.escape(name) + SUFFIX)
     return next(
         (each for each in sorted(folder.iterdir()) if pattern.fullmatch(each.name)),
@@ -181,7 +181,7 @@ def _tables(path: Path) -> Iterator[TraceSource]:
 def _read_sizes(
     meta: Iterator[TraceSource], kind: _TraceKind
 ) -> dict[str, tuple[float, float]]:
-    """Return cores and part of the memory of the largest machine, the most told."""
+    """Return the largest cores and memory fraction recorded for each guest."""
     sizes: dict[str, tuple[float, float]] = {}
     for source in meta:
         for batch in read_csv(source, kind.meta):
@@ -205,7 +205,7 @@ def _workload(
     notes: tuple[str, ...] = ()
     guest_sizes = None
     if sizes is None:
-        notes = (f"there is no {kind.prefix}_meta.csv: guests are of the usual kinds",)
+        notes = (f"no {kind.prefix}_meta.csv: guests have the default sizes",)
     else:
         columns = np.array([sizes[name] for name in resampled.names])
         guest_sizes = GuestSizes(

@@ -1,11 +1,11 @@
 """Microsoft Azure's public data sets of virtual machines, 2017 (V1) and 2019 (V2).
 
-`vmtable.csv` tells the size and the life of each, `vm_cpu_readings-file-*-of-*.csv`
-their load, a slice of time each; both may be gzipped, and lie anywhere in the
-directory. No file names its columns. V1 tells cores and GB exactly; V2 in buckets,
-told by their upper end, of which the last are ">24" and ">64": they count as 30
-cores and 70 GB, as in the notebook that is published with the data. Memory in use
-was not recorded: a guest uses all of its own.
+`vmtable.csv` contains the size and lifetime of each guest,
+`vm_cpu_readings-file-*-of-*.csv` the load, one slice of time per file. All may be
+gzipped, and in any subdirectory. The files have no header. V1 has exact cores and GB.
+V2 has buckets, given by their upper end; the last are ">24" and ">64". They count as 30
+cores and 70 GB, as in the notebook that is published with the data. Memory usage was
+not recorded: a guest uses all of its own.
 
 Source:
     Cortez et al., Resource Central (SOSP 2017); columns as in AzurePublicDatasetV1.md,
@@ -63,7 +63,7 @@ READINGS = TableFormat(
 
 @dataclass(frozen=True, slots=True)
 class _VmTable:
-    """Those that live all through a window, of how many: cores and GB of each."""
+    """Cores and GB of the guests that exist during a whole window; count of all."""
 
     alive: dict[str, tuple[float, float]]
     total: int
@@ -72,16 +72,16 @@ class _VmTable:
 def read_azure(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
     """Return guests of Azure, with their cores and memory.
 
-    All files are read, whatever the window: leave out those that lie beyond it.
+    All files are read, regardless of the window; remove files that lie beyond it.
 
     Args:
         path: A directory with the readings, and vmtable.csv; without that, guests
-            are of the usual kinds.
-        window: Which part of it; the first day if nothing else is asked for.
+            have the default sizes.
+        window: Part of the trace; by default the first day.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: There are no such files, or their content is invalid.
+        InvalidSettingError: The window does not fit the trace.
     """
     begin = window.start or 0.0
     trace_window = resolve_window(
@@ -97,7 +97,7 @@ def read_azure(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
         elif name.endswith(".csv") and "vm_cpu_readings" in name:
             readings.append(source)
     if not readings:
-        raise InvalidFileError(f"{path}: no vm_cpu_readings-file-*.csv in there")
+        raise InvalidFileError(f"{path}: no vm_cpu_readings-file-*.csv found")
     table = _read_vm_table(tables, trace_window, window) if tables else None
     resampler = _resample_readings(readings, trace_window, table)
     resampler.check_duplicates(path, np.ceil(trace_window.interval / SAMPLE_INTERVAL))
@@ -107,7 +107,7 @@ def read_azure(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
         if table is None:
             raise
         detail = (
-            f"vmtable has {len(table.alive)} of {table.total} guests that live then"
+            f"{len(table.alive)} of {table.total} guests in vmtable exist in the window"
         )
         raise InvalidFileError(*error.messages, f"{path}: {detail}") from error
     return _workload(resampled, trace_window, table)
@@ -116,14 +116,14 @@ def read_azure(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
 def _read_vm_table(
     sources: list[TraceSource], trace_window: TraceWindow, window: WindowSettings
 ) -> _VmTable:
-    """Return the guests that live all through *trace_window*, as far as gaps may be filled."""
+    """Return the guests that exist during the window, apart from fillable gaps."""
     alive, total = {}, 0
     for source in sources:
         for batch in read_csv(source, VM_TABLE):
             values = batch.values
             total += len(batch.guest_index)
             present = values[CREATED] <= trace_window.begin + window.max_gap
-            # The last reading begins when the guest is deleted.
+            # The last reading starts when the guest is deleted.
             present &= (
                 values[DELETED] + SAMPLE_INTERVAL + window.max_gap >= trace_window.end
             )
@@ -150,7 +150,7 @@ def _resample_readings(
 
 
 def _wanted_rows(batch: RowBatch, table: _VmTable | None) -> Integers:
-    """Return which rows are of guests that count."""
+    """Return the rows of guests in *table*."""
     if table is None:
         return np.arange(len(batch.guest_index))
     alive = np.array([name in table.alive for name in batch.names], np.bool_)
@@ -160,10 +160,10 @@ def _wanted_rows(batch: RowBatch, table: _VmTable | None) -> Integers:
 def _workload(
     resampled: ResampledLoad, trace_window: TraceWindow, table: _VmTable | None
 ) -> Workload:
-    notes = ["memory in use was not recorded: guests use all of theirs"]
+    notes = ["memory usage was not recorded: guests use all of their memory"]
     sizes = None
     if table is None:
-        notes.append("there is no vmtable.csv: guests are of the usual kinds")
+        notes.append("no vmtable.csv: guests have the default sizes")
     else:
         guest_sizes: Floats = np.array([table.alive[name] for name in resampled.names])
         sizes = GuestSizes(
@@ -173,7 +173,7 @@ def _workload(
             memory=guest_sizes[:, 1] * GB,
         )
         excluded = table.total - len(table.alive)
-        detail = "guests left out, as vmtable has them created later or deleted earlier"
+        detail = "guests skipped, created later or deleted earlier by vmtable"
         if excluded:
             notes.append(f"{detail}: {excluded} of {table.total}")
     return Workload(

@@ -1,14 +1,14 @@
 """GWA-T-12: the virtual machines of Bitbrains, 2013.
 
-`fastStorage` (1,250 guests, a month) and `Rnd` (500, in a folder a month), a file
-per guest, "Timestamp [ms];<tab>CPU cores;<tab>..." in its first line, a sample every
-300 s or so. Quirks of the data, which the description does not tell:
+`fastStorage` (1,250 guests, one month) and `Rnd` (500, one folder per month), one file
+per guest, with "Timestamp [ms];<tab>CPU cores;<tab>..." in its first line and a sample
+about every 300 s. Quirks of the data that its description does not mention:
 
-- timestamps are in seconds, not milliseconds; both are understood;
-- they drift by a second now and then: a sample belongs to the interval that begins
-  nearest to it;
-- a guest that is not there any more, or not yet, has lines with no capacity at all,
-  and often several with the same time: it is taken to be absent.
+- Timestamps are in seconds, not milliseconds; both are accepted.
+- They drift by a second now and then: a sample belongs to the interval with the
+  nearest start.
+- A guest that does not exist at a time has lines without capacity, often several with
+  the same time: it is treated as absent.
 
 Source:
     Shen, van Beek and Iosup, Statistical Characterization of Business-Critical
@@ -38,8 +38,8 @@ from opendrs.simulation.traces.window import (
 from opendrs.simulation.workload import CpuUnit, Floats, GuestSizes, Workload
 
 SAMPLE_INTERVAL = 300.0  # s
-KB = 1024  # in a MB
-MIN_MILLISECONDS = 1e11  # what is larger is no time in seconds
+KB = 1024  # KB per MB
+MIN_MILLISECONDS = 1e11  # larger times are in milliseconds
 TIME, CORES = "Timestamp [ms]", "CPU cores"
 CPU, USED_CPU = "CPU capacity provisioned [MHZ]", "CPU usage [MHZ]"
 MEMORY, USED_MEMORY = "Memory capacity provisioned [KB]", "Memory usage [KB]"
@@ -55,7 +55,7 @@ TABLE_FORMAT = TableFormat(
 
 @dataclass(frozen=True, slots=True)
 class _GuestTrace:
-    """A guest while it is there; columns of shape (samples,) by name."""
+    """Samples of a guest while it exists; columns of shape (samples,) by name."""
 
     name: str
     columns: dict[str, Floats]
@@ -71,18 +71,18 @@ class _GuestTrace:
 
 
 def read_bitbrains(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
-    """Return guests with their real number of cores, MHz and memory.
+    """Return guests with their recorded cores, MHz and memory.
 
-    CPU is what a guest used of the MHz it had, at most, in the window, and memory
-    the same; more than that counts as 100 %.
+    CPU is the usage relative to the largest capacity in the window, and memory the
+    same; larger values count as 100 %.
 
     Args:
         path: A directory with a file per guest, or an archive of one.
-        window: Which part of it; starts at the first sample of all.
+        window: Part of the trace; starts at the first sample of all guests.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: There are no such files, or their content is invalid.
+        InvalidSettingError: The window does not fit the trace.
     """
     traces = _with_unique_names(
         path,
@@ -94,7 +94,7 @@ def read_bitbrains(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload
     )
     times = [each.columns[TIME] for each in traces if len(each.columns[TIME])]
     if not times:
-        raise InvalidFileError(f"{path}: no traces in there")
+        raise InvalidFileError(f"{path}: no traces found")
     first = min(float(time.min()) for time in times)
     last = max(float(time.max()) for time in times)
     begin = first + (window.start or 0.0)
@@ -162,7 +162,7 @@ def _workload(
 def _read_guest(source: TraceSource) -> _GuestTrace:
     parts = [batch.values for batch in read_csv(source, TABLE_FORMAT)]
     if not parts:
-        raise InvalidFileError(f"{source.label}: no samples in there")
+        raise InvalidFileError(f"{source.label}: no samples found")
     columns = {
         each.name: np.concatenate([values[each.name] for values in parts])
         for each in TABLE_FORMAT.fields
@@ -176,17 +176,17 @@ def _read_guest(source: TraceSource) -> _GuestTrace:
 
 
 def _with_unique_names(path: Path, traces: list[_GuestTrace]) -> list[_GuestTrace]:
-    """Return *traces*, named after their files, with folders where there are some.
+    """Return *traces* named after their files, with folders if there are several.
 
     Raises:
-        InvalidFileError: Two would have the same name.
+        InvalidFileError: Two traces have the same name.
     """
     paths = [PurePosixPath(each.name.removesuffix(".gz")) for each in traces]
     same_folder = len({each.parent for each in paths}) == 1
     names = [each.stem if same_folder else str(each.with_suffix("")) for each in paths]
     for name, count in Counter(names).items():
         if count > 1:
-            raise InvalidFileError(f"{path}: {count} files are of guest {name!r}")
+            raise InvalidFileError(f"{path}: {count} files for guest {name!r}")
     return [
         _GuestTrace(name, each.columns)
         for name, each in zip(names, traces, strict=True)

@@ -1,4 +1,4 @@
-"""What the columns of a table must hold, and some of its rows as columns."""
+"""Definitions of table columns, and batches of parsed rows."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 from opendrs.errors import InvalidFileError
 from opendrs.simulation.workload import Floats, Integers, Mask
 
-MAX_REPORTED = 5  # complaints about one file
-MAX_NUMBER = 1e18  # of any number; larger ones are no measurements
-MAX_VALUE_LENGTH = 40  # characters of a value that are shown
+MAX_REPORTED = 5  # errors per file
+MAX_NUMBER = 1e18  # larger numbers are invalid
+MAX_VALUE_LENGTH = 40  # characters of a value in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberColumn:
-    """A column of numbers.
+    """Column of numbers.
 
     Attributes:
-        name: Its name.
-        minimum: The least value it may have.
-        maximum: The largest.
-        unknown: Values that stand for one that is not known.
-        optional: Whether a value may be missing, which makes it unknown.
-        required: Whether the column must be there, where the file names its columns.
-        symbols: Values that are no numbers, and what they stand for.
+        name: Name of the column.
+        minimum: Least valid value.
+        maximum: Largest valid value.
+        unknown: Values that mean unknown.
+        optional: True if a value may be empty, which means unknown.
+        required: True if the column must exist in a file with a header.
+        symbols: Texts that represent numbers.
     """
 
     name: str
@@ -41,7 +41,7 @@ class NumberColumn:
 
     @property
     def expected(self) -> str:
-        """What is expected there."""
+        """Description of the valid values."""
         if self.minimum == -MAX_NUMBER:
             return "a number"
         if self.maximum == MAX_NUMBER:
@@ -49,14 +49,14 @@ class NumberColumn:
         return f"a number in [{self.minimum:g}, {self.maximum:g}]"
 
     def accepts(self, values: Floats) -> Mask:
-        """Return which of *values* are in range or stand for an unknown one."""
+        """Return True where *values* are in range or mean unknown."""
         accepted = (values >= self.minimum) & (values <= self.maximum)
         for each in self.unknown:
             accepted |= values == each
         return np.asarray(accepted, np.bool_)
 
     def diagnose(self, value: str) -> str | None:
-        """Return what is wrong with *value*, or None."""
+        """Return the error of *value*, or None."""
         text = value.strip()
         if text in self.symbols or (self.optional and not text):
             return None
@@ -66,18 +66,19 @@ class NumberColumn:
             number = math.nan
         if self.accepts(np.array([number]))[0]:
             return None
-        return f"{self.name}: expected {self.expected}, found {value.strip()[:MAX_VALUE_LENGTH]!r}"
+        found = repr(text[:MAX_VALUE_LENGTH])
+        return f"{self.name}: expected {self.expected}, found {found}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFormat:
-    """What the columns of a table are.
+    """Columns of a table.
 
     Attributes:
-        key: Those that together name the guest; none where the file does.
-        fields: Those with numbers that are wanted.
-        columns: All of them, in order; None where the first line names them.
-        delimiter: What is between two.
+        key: Columns that together identify the guest; empty if the file does.
+        fields: Columns of numbers to read.
+        columns: All columns, in order; None if the first line contains them.
+        delimiter: Separator of the values.
     """
 
     key: tuple[str, ...]
@@ -86,10 +87,10 @@ class TableFormat:
     delimiter: str = ","
 
     def select_columns(self, columns: Sequence[str], label: str) -> TableFormat:
-        """Return what of it is there in *columns*.
+        """Return this format with only the fields that exist in *columns*.
 
         Raises:
-            InvalidFileError: One that is needed is not, or is there twice.
+            InvalidFileError: A required column is missing or duplicate.
         """
         required = [*self.key, *(each.name for each in self.fields if each.required)]
         missing = [name for name in required if name not in columns]
@@ -103,7 +104,7 @@ class TableFormat:
         fields = tuple(each for each in self.fields if each.name in columns)
         for name in (*self.key, *(each.name for each in fields)):
             if columns.count(name) > 1:
-                raise InvalidFileError(f"{label}: there are two columns {name!r}")
+                raise InvalidFileError(f"{label}: duplicate column {name!r}")
         return TableFormat(
             key=self.key,
             fields=fields,
@@ -117,9 +118,9 @@ class RowBatch:
     """Some rows of a table.
 
     Attributes:
-        names: The guests in them.
-        guest_index: Which of them each row is about; shape (rows,).
-        values: The numbers, by field; NaN where unknown; each of shape (rows,).
+        names: Guests in the rows.
+        guest_index: Index of the guest of each row; shape (rows,).
+        values: Numbers by field; NaN where unknown; each of shape (rows,).
     """
 
     names: list[str]
@@ -128,11 +129,11 @@ class RowBatch:
 
 
 class BadValueError(ValueError):
-    """A value is not what it should be.
+    """Invalid value in a row.
 
     Attributes:
-        row: In which row of the batch.
-        detail: What is wrong with it.
+        row: Index of the row in the batch.
+        detail: Description of the error.
     """
 
     def __init__(self, row: int, detail: str) -> None:
@@ -140,11 +141,12 @@ class BadValueError(ValueError):
         self.row, self.detail = row, detail
 
 
-def parse_rows(rows: Any, table_format: TableFormat) -> RowBatch:  # noqa: ANN401 - Arrow has no types
+# Arrow has no type annotations, so its objects are Any.
+def parse_rows(rows: Any, table_format: TableFormat) -> RowBatch:  # noqa: ANN401
     """Return *rows*, a record batch, as columns of numbers.
 
     Raises:
-        BadValueError: A value is not as *table_format* says.
+        BadValueError: A value does not match *table_format*.
     """
     values = {
         each.name: _numbers(rows.column(each.name), each)
@@ -156,9 +158,9 @@ def parse_rows(rows: Any, table_format: TableFormat) -> RowBatch:  # noqa: ANN40
     return RowBatch(names, guest_index, values)
 
 
-def _guest_names(rows: Any, key: tuple[str, ...]) -> tuple[list[str], Integers]:  # noqa: ANN401 - as above
-    """Return the guests of *rows*, and which of them each is about."""
-    from pyarrow import compute  # noqa: PLC0415 - takes long to load
+def _guest_names(rows: Any, key: tuple[str, ...]) -> tuple[list[str], Integers]:  # noqa: ANN401
+    """Return the guests of *rows*, and the index of the guest of each row."""
+    from pyarrow import compute  # noqa: PLC0415 - slow to import
 
     keys = [compute.cast(rows.column(name), "string") for name in key]
     joined = keys[0]
@@ -174,8 +176,8 @@ def _guest_names(rows: Any, key: tuple[str, ...]) -> tuple[list[str], Integers]:
     return names, guest_index.astype(np.int64)
 
 
-def _numbers(column: Any, number_column: NumberColumn) -> Floats:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+def _numbers(column: Any, number_column: NumberColumn) -> Floats:  # noqa: ANN401
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow import compute  # noqa: PLC0415
 
     present = column.is_valid().to_numpy(zero_copy_only=False)
@@ -201,7 +203,8 @@ def _numbers(column: Any, number_column: NumberColumn) -> Floats:  # noqa: ANN40
         found = repr(column[row].as_py()) if present[row] else "nothing"
         raise BadValueError(
             row,
-            f"{number_column.name}: expected {number_column.expected}, found {found[:MAX_VALUE_LENGTH]}",
+            f"{number_column.name}: expected {number_column.expected}, "
+            f"found {found[:MAX_VALUE_LENGTH]}",
         )
     unknown = ~present
     for each in number_column.unknown:

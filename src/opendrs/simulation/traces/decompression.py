@@ -1,8 +1,8 @@
-"""Compressed files and archives, which may not become too much larger than they are.
+"""Compressed files and archives, with a limit on their expansion.
 
-A megabyte of zeros, compressed, is a gigabyte of them and more. What is read here is
-counted as it is expanded, and refused from a hundred times its compressed size on;
-load that was recorded shrinks to a tenth, rarely to a thirtieth.
+A megabyte of compressed zeros can expand to more than a gigabyte. So expanded bytes are
+counted, and a file is rejected at a hundred times its compressed size. Recorded load
+compresses to a tenth, rarely to a thirtieth.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import IO, Any, BinaryIO, cast
 from opendrs.config.regular_files import MIB, open_regular
 from opendrs.errors import InvalidFileError
 
-MAX_EXPANSION = 100  # the compressed size
-MIN_LIMIT = 64 * MIB  # bytes that are read however small the file was
+MAX_EXPANSION = 100  # multiple of the compressed size
+MIN_LIMIT = 64 * MIB  # bytes that are read from any file, however small
 MAX_FILES = 100_000  # of a directory or an archive; the largest trace has some 3,000
 MAX_LINE = MIB  # bytes
-MAX_READ = 16 * MIB  # bytes at once: the directory of a zip of 200,000 files
+MAX_READ = 16 * MIB  # bytes at once: the directory of a zip archive of 200,000 files
 BUFFER_SIZE = MIB
 
 Decompressor = Callable[[BinaryIO], IO[bytes]]
@@ -33,15 +33,15 @@ _DECOMPRESSORS: tuple[tuple[bytes, Decompressor], ...] = (
     (b"\xfd7zXZ\x00", lzma.LZMAFile),
     (b"]\x00\x00", lzma.LZMAFile),
 )
-"""How files are expanded, by what they begin with."""
+"""Decompressors by the first bytes of a file."""
 
 
 class ExpansionLimit:
-    """How much may come out of a compressed file.
+    """Limit on the expanded size of a compressed file.
 
     Args:
-        label: The file, for messages.
-        compressed_size: Bytes that it has.
+        label: Name of the file, for messages.
+        compressed_size: Its size in bytes.
     """
 
     def __init__(self, label: str, compressed_size: int) -> None:
@@ -52,38 +52,38 @@ class ExpansionLimit:
         """Count *size* further bytes.
 
         Raises:
-            InvalidFileError: They are too many.
+            InvalidFileError: The limit is exceeded.
         """
         self._remaining -= size
         if self._remaining < 0:
             raise InvalidFileError(
                 f"{self._label}: expands to more than {MAX_EXPANSION} times its size "
-                f"and {MIN_LIMIT // MIB} MiB; if that is right, unpack it first"
+                f"and {MIN_LIMIT // MIB} MiB; unpack it first if it is valid"
             )
 
 
 class ReadCounter:
-    """What has been read of one file; it counts once, however often it is read."""
+    """Counter of the bytes read from one file; bytes read again do not count."""
 
     def __init__(self, limit: ExpansionLimit) -> None:
         self._limit = limit
         self._furthest = 0
 
     def advance_to(self, position: int) -> None:
-        """Count what lies up to *position* and was not counted yet."""
+        """Count the bytes up to *position* that were not counted yet."""
         if position > self._furthest:
             self._limit.consume(position - self._furthest)
             self._furthest = position
 
 
 class _LimitedFile(io.RawIOBase):
-    """A file of which not too much is read, neither in all nor at once.
+    """File that limits the size of a read, and counts the bytes read.
 
     Args:
         content: The file.
-        label: Where it is, for messages.
-        counter: What counts; None where it is not compressed.
-        underlying: What is closed with it.
+        label: Its name, for messages.
+        counter: Counter of the bytes read; None if it is not compressed.
+        underlying: Files to close with it.
     """
 
     def __init__(
@@ -103,9 +103,9 @@ class _LimitedFile(io.RawIOBase):
         return self._content.seekable()
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - any writable buffer
-        if len(buffer) > MAX_READ:  # a name in a header, or a directory
+        if len(buffer) > MAX_READ:  # size of a name or directory in a header
             raise InvalidFileError(
-                f"{self._label} is damaged: a name or a list of files in it has "
+                f"{self._label}: damaged: a name or a list of files in it has "
                 f"{len(buffer):,} bytes"
             )
         content = self._content.read(len(buffer))
@@ -115,7 +115,7 @@ class _LimitedFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence == os.SEEK_SET:
-            self._advance_to(offset)  # before all of it is expanded
+            self._advance_to(offset)  # check before the content is expanded
         return self._content.seek(offset, whence)
 
     def tell(self) -> int:
@@ -135,13 +135,13 @@ class _LimitedFile(io.RawIOBase):
 def limit_reads(
     content: IO[bytes], label: str, counter: ReadCounter | None, *underlying: IO[bytes]
 ) -> BinaryIO:
-    """Return *content* so that no more of it can be read than counts.
+    """Return *content* with limited and counted reads.
 
     Args:
-        content: A file that is being expanded.
-        label: Where it is, for messages.
-        counter: What is counted of it; None where it is not compressed.
-        underlying: What is closed with it.
+        content: File that is being expanded.
+        label: Its name, for messages.
+        counter: Counter of the bytes read; None if it is not compressed.
+        underlying: Files to close with it.
     """
     return io.BufferedReader(
         _LimitedFile(content, label, counter, underlying), BUFFER_SIZE
@@ -149,19 +149,19 @@ def limit_reads(
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open an ordinary file as it is; no part longer than any is that is read at once.
+    """Open a regular file without decompression, with limited reads.
 
     Raises:
-        OSError: It cannot be opened, or is not an ordinary file.
+        OSError: The file cannot be opened, or is not a regular file.
     """
     return limit_reads(open_regular(path), str(path), None)
 
 
 def open_expanded(path: Path, counter: ReadCounter) -> BinaryIO:
-    """Open an ordinary file, expanded if it begins as compressed ones do.
+    """Open a regular file, decompressed if its first bytes are those of a format.
 
     Raises:
-        OSError: It cannot be opened, or is not an ordinary file.
+        OSError: The file cannot be opened, or is not a regular file.
     """
     file = open_regular(path)
     start = file.read(8)
@@ -173,10 +173,10 @@ def open_expanded(path: Path, counter: ReadCounter) -> BinaryIO:
 
 
 def open_gzip(path: Path, counter: ReadCounter) -> BinaryIO:
-    """Open an ordinary file that gzip has compressed.
+    """Open a regular file that is compressed with gzip.
 
     Raises:
-        OSError: It cannot be opened, or is not an ordinary file.
+        OSError: The file cannot be opened, or is not a regular file.
     """
     file = open_regular(path)
     expanded = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
@@ -184,10 +184,10 @@ def open_gzip(path: Path, counter: ReadCounter) -> BinaryIO:
 
 
 def read_lines(content: IO[bytes], label: str) -> Iterator[bytes]:
-    """Yield the lines of *content*, with their ends.
+    """Yield the lines of *content*, with their line ends.
 
     Raises:
-        InvalidFileError: One is longer than any is that is right.
+        InvalidFileError: A line is longer than 1 MiB.
     """
     number = 0
     while line := content.readline(MAX_LINE + 1):

@@ -1,7 +1,7 @@
-"""Large CSV files, a part at a time, and what is wrong with them, line by line.
+"""Reader of large CSV files in batches, with errors by line.
 
-Arrow reads; where it stumbles, or a value is out of range, the file is read again
-by the line, to say where.
+Arrow parses the file. If it fails, or a value is out of range, the file is read again
+line by line to locate the errors.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from opendrs.simulation.traces.columns import (
 from opendrs.simulation.traces.decompression import read_lines
 from opendrs.simulation.traces.files import TraceSource, wrap_read_errors
 
-MAX_FURTHER_LINES = 10_000  # lines that are looked at after the first that is wrong
+MAX_FURTHER_LINES = 10_000  # lines that are checked after the first error
 BLOCK_SIZE = 8 << 20  # bytes read at a time
-MAX_COLUMNS = 10_000  # Arrow takes room for each; the widest trace has 20
+MAX_COLUMNS = 10_000  # Arrow allocates memory for each; the widest trace has 20
 
 
 def read_csv(source: TraceSource, table_format: TableFormat) -> Iterator[RowBatch]:
     """Yield the rows of a CSV file.
 
     Raises:
-        InvalidFileError: It cannot be read, or a row is not as *table_format* says.
+        InvalidFileError: The file cannot be read, or a row does not match
+            *table_format*.
     """
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow import csv as arrow  # noqa: PLC0415
 
     with wrap_read_errors(source.label), closing(source.open()) as content:
@@ -70,10 +71,10 @@ def read_csv(source: TraceSource, table_format: TableFormat) -> Iterator[RowBatc
 
 
 def csv_columns(source: TraceSource, delimiter: str = ",") -> tuple[str, ...]:
-    """Return the names of the columns, which the first line tells.
+    """Return the names of the columns in the first line.
 
     Raises:
-        InvalidFileError: It cannot be read.
+        InvalidFileError: The file cannot be read.
     """
     with wrap_read_errors(source.label), closing(source.open()) as content:
         start = next(read_lines(content, source.label), b"")
@@ -92,7 +93,7 @@ def csv_columns(source: TraceSource, delimiter: str = ",") -> tuple[str, ...]:
 def _diagnostics(
     source: TraceSource, table_format: TableFormat, *, has_header: bool
 ) -> Iterator[str]:
-    """Yield what is wrong with the lines of a CSV file."""
+    """Yield the errors in the lines of a CSV file."""
     assert table_format.columns is not None  # noqa: S101 - for the type checker
     reported, since = 0, 0
     with closing(source.open()) as content:

@@ -1,4 +1,4 @@
-"""The files that a trace is made of: those of a directory or an archive, or one."""
+"""Files of a trace: those of a directory or an archive, or a single one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from opendrs.simulation.traces.decompression import (
 
 OpenFile = Callable[[], IO[bytes]]
 TAR_SUFFIX = re.compile(r"\.(tar|tar\.\w+|tgz|tbz2?|txz)$")
-MAX_PATH_LENGTH = 4096  # characters of a path, as Linux has it
-MAX_DIAGNOSTICS = 5  # complaints about one trace
+MAX_PATH_LENGTH = 4096  # characters of a path, the limit of Linux
+MAX_DIAGNOSTICS = 5  # errors per trace
 READ_ERRORS = (
     OSError,
     EOFError,
@@ -41,13 +41,13 @@ READ_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class TraceSource:
-    """A file of a trace.
+    """File of a trace.
 
     Attributes:
-        label: Where it is, for messages.
-        name: Its path within the trace, with "/" between directories.
-        open: Opens it, decompressed. Files of an archive can be opened, and again,
-            until the next is asked for.
+        label: Name of the file, for messages.
+        name: Path within the trace, with "/" between directories.
+        open: Opens it, decompressed. Files of an archive can be opened, repeatedly,
+            until the next one is requested.
     """
 
     label: str
@@ -56,14 +56,15 @@ class TraceSource:
 
 
 def trace_sources(path: Path, *, recursive: bool = False) -> Iterator[TraceSource]:
-    """Yield each file of *path*, except hidden ones; those of directories by name.
+    """Yield each file of *path* except hidden ones; those of directories by name.
 
     Args:
         path: A directory, a tar or zip archive, or a file.
-        recursive: Whether files in directories of a directory count too.
+        recursive: True to include files in subdirectories.
 
     Raises:
-        InvalidFileError: It cannot be read, has a file twice, or too many.
+        InvalidFileError: The path cannot be read, contains a duplicate file, or too
+            many files.
     """
     names: set[PurePosixPath] = set()
     with wrap_read_errors(str(path)):
@@ -78,12 +79,12 @@ def trace_sources(path: Path, *, recursive: bool = False) -> Iterator[TraceSourc
         for source in candidates:
             if len(source.name) > MAX_PATH_LENGTH:
                 prefix = source.label[: len(str(path)) + 40]
-                raise InvalidFileError(f"{prefix}...: a name too long")
+                raise InvalidFileError(f"{prefix}...: name too long")
             name = PurePosixPath(source.name)
             if any(part.startswith((".", "__MACOSX")) for part in name.parts):
                 continue
             if name in names:
-                raise InvalidFileError(f"{source.label} is there twice")
+                raise InvalidFileError(f"{source.label}: duplicate file")
             names.add(name)
             _check_file_count(path, len(names))
             yield source
@@ -93,7 +94,7 @@ def single_source(path: Path) -> TraceSource:
     """Return *path* itself, which is neither a directory nor an archive.
 
     Raises:
-        InvalidFileError: It is, or there is no such file.
+        InvalidFileError: It is a directory or an archive, or does not exist.
     """
     if path.is_dir() or TAR_SUFFIX.search(path.name) or path.suffix == ".zip":
         kind = "a directory" if path.is_dir() else "an archive"
@@ -105,10 +106,10 @@ def single_source(path: Path) -> TraceSource:
 
 @contextmanager
 def wrap_read_errors(label: str) -> Iterator[None]:
-    """Turn what goes wrong in reading *label* into one kind of error.
+    """Convert errors while reading *label*.
 
     Raises:
-        InvalidFileError: It cannot be read, or is cut off.
+        InvalidFileError: The file cannot be read, or is truncated.
     """
     try:
         yield
@@ -117,7 +118,7 @@ def wrap_read_errors(label: str) -> Iterator[None]:
 
 
 def limited_error(label: str, diagnostics: Sequence[str]) -> InvalidFileError:
-    """Return an error with the first of *diagnostics*, and how many more there are."""
+    """Return an error with the first of *diagnostics*, and the number of others."""
     reported = list(diagnostics[:MAX_DIAGNOSTICS])
     if len(diagnostics) > MAX_DIAGNOSTICS:
         reported.append(f"{label}: and {len(diagnostics) - MAX_DIAGNOSTICS} more")
@@ -125,19 +126,19 @@ def limited_error(label: str, diagnostics: Sequence[str]) -> InvalidFileError:
 
 
 def _reason(error: Exception) -> str:
-    """Return why something could not be read, in words for the operator."""
+    """Return the reason of a read error, in words for the operator."""
     if isinstance(error, EOFError) or "unexpected end" in str(error):
-        return "is cut off: its compressed data end too soon"
+        return "truncated: its compressed data end too soon"
     if isinstance(error, gzip.BadGzipFile | zlib.error | lzma.LZMAError):
-        return "is not compressed as its name says, or damaged"
+        return "damaged, or not compressed as its name implies"
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    return f"is damaged ({error})"
+    return f"damaged ({error})"
 
 
 def _check_file_count(path: Path, files: int) -> None:
     if files > MAX_FILES:
-        raise InvalidFileError(f"{path}: holds more than {MAX_FILES:,} files")
+        raise InvalidFileError(f"{path}: more than {MAX_FILES:,} files")
 
 
 def _directory_sources(path: Path, *, recursive: bool) -> Iterator[TraceSource]:
@@ -167,7 +168,7 @@ def _tar_sources(path: Path) -> Iterator[TraceSource]:
     ):
         count = 0
         while (member := archive.next()) is not None:
-            archive.members = []  # type: ignore[attr-defined] # or it keeps them
+            archive.members = []  # type: ignore[attr-defined] # it keeps all of them
             count += 1
             _check_file_count(path, count)
             if member.isfile():
@@ -182,18 +183,19 @@ def _open_tar(path: Path, content: IO[bytes]) -> tarfile.TarFile:
     try:
         return tarfile.open(fileobj=content, mode="r:")
     except tarfile.ReadError as error:
-        raise InvalidFileError(f"{path}: is not a tar archive, or damaged") from error
+        raise InvalidFileError(f"{path}: not a tar archive, or damaged") from error
 
 
 def _check_not_empty(path: Path) -> None:
     if path.stat().st_size == 0:
-        raise InvalidFileError(f"{path}: is empty")
+        raise InvalidFileError(f"{path}: empty")
 
 
 def _tar_member_opener(
     archive: tarfile.TarFile, member: tarfile.TarInfo, counter: ReadCounter
 ) -> OpenFile:
-    # Tar stores a file as it is: all but the holes of a sparse one has been counted.
+    # The archive is counted already, and stores files uncompressed; only sparse files
+    # expand.
     counted = counter if member.issparse() else None
     return lambda: limit_reads(
         cast("IO[bytes]", archive.extractfile(member)), member.name, counted
@@ -207,7 +209,7 @@ def _zip_sources(path: Path) -> Iterator[TraceSource]:
         _check_file_count(path, len(archive.infolist()))
         for member in archive.infolist():
             if member.flag_bits & 1:
-                raise InvalidFileError(f"{path}: {member.filename} is encrypted")
+                raise InvalidFileError(f"{path}: encrypted: {member.filename}")
             if not member.is_dir():
                 yield TraceSource(
                     f"{path}: {member.filename}",
@@ -220,7 +222,7 @@ def _open_zip(path: Path, content: IO[bytes]) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(content)
     except zipfile.BadZipFile as error:
-        detail = "is not a zip archive, or is cut off: its directory is missing"
+        detail = "not a zip archive, or truncated: its directory is missing"
         raise InvalidFileError(f"{path}: {detail}") from error
 
 

@@ -1,4 +1,4 @@
-"""The "VM" series that were made of Google's cluster data of 2011."""
+"""Reader of the "VM" series that were derived from Google's cluster data of 2011."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from opendrs.simulation.traces.window import (
 from opendrs.simulation.workload import MIN_SAMPLES, Floats, Workload
 
 SAMPLE_INTERVAL = 300.0  # s
-MAX_FILE_SIZE = 16 << 20  # bytes of a file: twelve years of a guest
+MAX_FILE_SIZE = 16 << 20  # bytes of a file: twelve years of samples
 FIELDS = (NumberColumn(name="CPU", maximum=PERCENT), NumberColumn(name="memory"))
 
 
 def read_google2011(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
-    """Return CPU and memory of guests, two percentages a line, every 300 s.
+    """Return CPU and memory of guests, two percentages per line, every 300 s.
 
-    Memory above 100 %, which the series have, counts as 100 %.
+    Memory above 100 %, which the series contain, counts as 100 %.
 
     Args:
         path: A directory with a file per guest, or an archive of one.
-        window: Which part of it.
+        window: Part of the trace.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: There are no such files, or their content is invalid.
+        InvalidSettingError: The window does not fit the trace.
 
     Source:
         Nguyen, Di Francesco and Yla-Jaaski, Virtual Machine Consolidation with
@@ -82,9 +82,9 @@ def _diagnose(words: list[str]) -> str | None:
 
 
 def _check_equal_counts(path: Path, lengths: dict[str, int]) -> None:
-    """Check that there are guests, with as many samples each."""
+    """Check that there are guests, all with the same number of samples."""
     if not lengths:
-        raise InvalidFileError(f"{path}: no traces in there")
+        raise InvalidFileError(f"{path}: no traces found")
     first, length = next(iter(lengths.items()))
     diagnostics = [
         f"{path}: {name}: {count} samples instead of {length}"

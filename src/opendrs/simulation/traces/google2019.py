@@ -1,11 +1,11 @@
 """Google's cluster data of 2019 (cluster-usage traces v3): the table InstanceUsage.
 
-As published (`instance_usage-*.json.gz`, an object a line, whole numbers as strings),
-or as exported from BigQuery: JSON lines, Parquet, or CSV with `average_usage.cpus` and
-`average_usage.memory` in columns of their own. A guest is an instance of a job; alloc
-instances are reservations in which such run, and are left out. CPU and memory are told
-as part of the largest machine. What an instance asked for is in another table: here it
-is as large as the most it used, on average of an interval, in the window.
+Either as published (`instance_usage-*.json.gz`, one object per line, integers as
+strings), or as exported from BigQuery: JSON lines, Parquet, or CSV with the columns
+`average_usage.cpus` and `average_usage.memory`. A guest is an instance of a job. Alloc
+instances are reservations in which instances run, and are skipped. CPU and memory are
+relative to the largest machine. The requests of instances are in another table. Here
+the size of an instance is its largest usage, averaged over an interval, in the window.
 
 Source:
     Wilkes, Google cluster-usage traces v3 (2020); clusterdata_trace_format_v3.proto of
@@ -40,8 +40,8 @@ SAMPLE_INTERVAL = 300.0  # s
 DAY = 86_400.0
 BEGIN = 600.0  # s, in the time of the trace
 MICROSECONDS = 1e6
-JOB = 0  # as collection_type; 1 is an alloc set
-MIN_SIZE = 1e-4  # part of the largest machine; a guest that used less has that
+JOB = 0  # collection_type of jobs; 1 is an alloc set
+MIN_SIZE = 1e-4  # least size of a guest, relative to the largest machine
 TABLE = "instance_usage"
 START, END, KIND = "start_time", "end_time", "collection_type"
 CPU, MEMORY = "average_usage.cpus", "average_usage.memory"
@@ -61,13 +61,13 @@ def read_google2019(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workloa
     """Return instances of jobs as guests.
 
     Args:
-        path: A file, or a directory with files whose names have "instance_usage".
-        window: Which part of it; the first day if nothing else is asked for. The
-            trace begins at 600 s.
+        path: A file, or a directory with files whose names contain "instance_usage".
+        window: Part of the trace; by default the first day. The trace starts at
+            600 s.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: There are no such files, or their content is invalid.
+        InvalidSettingError: The window does not fit the trace.
     """
     begin = BEGIN if window.start is None else window.start
     trace_window = resolve_window(
@@ -82,17 +82,16 @@ def read_google2019(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workloa
         for batch in _read(source):
             allocs += _add_job_samples(resampler, batch, source)
     if not count:
-        raise InvalidFileError(f"{path}: no {TABLE}-*.json.gz in there")
-    resampler.check_duplicates(
-        path, 1.5 * trace_window.interval
-    )  # they need not be aligned
+        raise InvalidFileError(f"{path}: no {TABLE}-*.json.gz found")
+    # Samples need not be aligned with the intervals.
+    resampler.check_duplicates(path, 1.5 * trace_window.interval)
     resampled = resampler.complete_guests(path, window, None)
     assert resampled.memory is not None  # noqa: S101 - for the type checker
     max_cpu, max_memory = resampled.cpu.max(axis=1), resampled.memory.max(axis=1)
     cpu, memory = np.maximum(max_cpu, MIN_SIZE), np.maximum(max_memory, MIN_SIZE)
-    notes = ["guests are as large as the most they used in an interval"]
+    notes = ["guest sizes are the largest usage in an interval"]
     if allocs:
-        notes.append(f"samples of alloc instances are left out: {allocs}")
+        notes.append(f"samples of alloc instances skipped: {allocs}")
     return Workload(
         names=resampled.names,
         cpu=resampled.cpu / cpu[:, None],
@@ -122,7 +121,7 @@ def _read(source: TraceSource) -> Iterator[RowBatch]:
 
 
 def _add_job_samples(resampler: Resampler, batch: RowBatch, source: TraceSource) -> int:
-    """Add samples of jobs; return how many were of others."""
+    """Add the samples of jobs; return the number of other samples."""
     values = batch.values
     start, end = values[START] / MICROSECONDS, values[END] / MICROSECONDS
     for row in np.flatnonzero(end <= start)[:1].tolist():

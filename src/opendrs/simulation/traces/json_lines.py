@@ -1,7 +1,7 @@
-"""Large files with a JSON object a line, a part at a time.
+"""Reader of large files with one JSON object per line, in batches.
 
-With the standard library: Arrow's reader of JSON ends the whole process where it meets
-a line that says `null` (pyarrow 26.0.1).
+It uses the standard library, because Arrow's reader of JSON aborts the whole process at
+a line with `null` (pyarrow 26.0.1).
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from opendrs.simulation.traces.decompression import read_lines
 from opendrs.simulation.traces.files import TraceSource, limited_error, wrap_read_errors
 from opendrs.simulation.workload import Floats
 
-LINES_PER_BATCH = 20_000  # at a time
-BATCH_SIZE = 32 << 20  # bytes at a time, if there are more in so many lines
+LINES_PER_BATCH = 20_000
+BATCH_SIZE = 32 << 20  # bytes per batch, if that is reached with fewer lines
 
-NumberedRecord = tuple[int, object]  # line number, and what it says
+NumberedRecord = tuple[int, object]  # line number, parsed value
 
 
 def read_json(source: TraceSource, table_format: TableFormat) -> Iterator[RowBatch]:
-    """Yield the objects of a file; a dot in the name of a field leads into another.
+    """Yield the objects of a file; a dot in a field name denotes a nested field.
 
-    Numbers may be strings, as BigQuery writes whole ones.
+    Numbers may be strings, as BigQuery writes integers.
 
     Raises:
-        InvalidFileError: It cannot be read, or an object is not as *table_format* says.
+        InvalidFileError: The file cannot be read, or an object does not match
+            *table_format*.
     """
     with wrap_read_errors(source.label), closing(source.open()) as content:
         before = 0
@@ -116,7 +117,7 @@ def _column(records: list[NumberedRecord], name: str) -> list[object]:
 
 
 def _inner_value(outer: object, inner: str) -> object:
-    """Return what *outer* has by the name *inner*; what is no object has no number."""
+    """Return the field *inner* of *outer*; a marker if it is not an object."""
     if isinstance(outer, dict):
         return outer.get(inner)
     return None if outer is None else _NotAnObject(outer)
@@ -124,7 +125,7 @@ def _inner_value(outer: object, inner: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _NotAnObject:
-    """What stands where an object in braces should be."""
+    """Marker of a value where an object was expected."""
 
     value: object
 
@@ -133,14 +134,14 @@ class _NotAnObject:
 
 
 def _name(parts: tuple[object, ...]) -> str:
-    """Return the name that *parts* make; nothing if one is missing."""
+    """Return the name joined from *parts*; empty if one is missing."""
     if None in parts or "" in parts:
         return ""
     return "-".join(map(str, parts))
 
 
 def _numbers(column: list[object], field: NumberColumn) -> Floats:
-    """Return *column*; NaN where it may be unknown, infinity where it is wrong."""
+    """Return *column*; NaN where unknown, infinity where invalid."""
     kinds = set(map(type, column))
     if kinds <= {int, float} or kinds == {str}:
         with suppress(ValueError, OverflowError):
@@ -162,7 +163,7 @@ def _number(value: object, field: NumberColumn) -> float:
 
 
 def _diagnose(record: object, table_format: TableFormat) -> str:
-    """Return what is wrong with *record*, of which something is."""
+    """Return the error of *record*, which is known to be invalid."""
     if not isinstance(record, dict):
         return "expected an object in braces"
     for name in table_format.key:

@@ -1,16 +1,16 @@
-"""Our own form of a trace, in CSV or Parquet: a row for each guest and sample.
+"""Native trace format, in CSV or Parquet: one row per guest and sample.
 
-| column | |
+| column | meaning |
 |---|---|
-| `guest` | its name |
-| `cpu` | in percent of its own |
-| `memory` | in percent of its own; need not be there |
-| `time` | in seconds; need not be there |
-| `sample` | instead of `time`: its number, one every 300 s; need not be there |
-| `cores`, `mips`, `memory_mb` | how large the guest is; need not be there |
+| `guest` | name |
+| `cpu` | percent of its own |
+| `memory` | percent of its own; optional |
+| `time` | seconds; optional |
+| `sample` | instead of `time`: number, one every 300 s; optional |
+| `cores`, `mips`, `memory_mb` | size of the guest; optional |
 
-Rows may be in any order where there is a time; without one, those of a guest are in
-order. Parquet may also be wide: `time` or `sample`, then a column of CPU per guest.
+With a time, rows may be in any order. Without one, those of each guest are in order of
+time. Parquet may also be wide: `time` or `sample`, then one column of CPU per guest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from opendrs.simulation.traces.resample import (
 from opendrs.simulation.traces.window import WHOLE_TRACE, WindowSettings
 from opendrs.simulation.workload import CpuUnit, Floats, GuestSizes, Workload
 
-SAMPLE_INTERVAL = 300.0  # s, where there is no time
+SAMPLE_INTERVAL = 300.0  # s, without a time column
 FULL_PERCENT = 100.0
 NAME, CPU, MEMORY, TIME, SAMPLE = "guest", "cpu", "memory", "time", "sample"
 CORES, MIPS, MB = "cores", "mips", "memory_mb"
@@ -60,11 +60,11 @@ BatchReader = Callable[[tuple[NumberColumn, ...]], Iterator[RowBatch]]
 
 
 def read_native_csv(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
-    """Return a workload from CSV, whose first line names the columns.
+    """Return a workload from CSV with the column names in its first line.
 
     Raises:
-        InvalidFileError: It cannot be read, or does not hold that.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: The file cannot be read, or its content is invalid.
+        InvalidSettingError: The window does not fit the trace.
     """
     source = single_source(path)
     fields = _present_columns(csv_columns(source), source)
@@ -76,11 +76,11 @@ def read_native_csv(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workloa
 
 
 def read_native_parquet(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
-    """Return a workload from Parquet, a row per guest and sample, or wide.
+    """Return a workload from Parquet, with a row per guest and sample, or wide.
 
     Raises:
-        InvalidFileError: It cannot be read, or does not hold that.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: The file cannot be read, or its content is invalid.
+        InvalidSettingError: The window does not fit the trace.
     """
     source = single_source(path)
     columns = parquet_columns(source)
@@ -97,7 +97,7 @@ def read_native_parquet(path: Path, window: WindowSettings = WHOLE_TRACE) -> Wor
 def _present_columns(
     columns: tuple[str, ...], source: TraceSource
 ) -> tuple[NumberColumn, ...]:
-    """Return those of our fields that are there."""
+    """Return the known columns that exist in the file."""
     table_format = TableFormat(
         key=(NAME,), fields=(*LOAD_COLUMNS, *TIME_COLUMNS, *SIZE_COLUMNS)
     )
@@ -126,7 +126,7 @@ def _wide_workload(
 
 
 def _to_long(batch: RowBatch, time_column: str, guests: tuple[str, ...]) -> RowBatch:
-    """Return a row for each guest and sample."""
+    """Return one row per guest and sample."""
     time = batch.values[time_column]
     guest_index = np.repeat(np.arange(len(guests)), len(time))
     cpu = np.concatenate([batch.values[name] for name in guests])
@@ -188,12 +188,12 @@ def _workload(
 
 @dataclass(frozen=True, slots=True)
 class _MaxSizes:
-    """The largest size that was told of each guest, by field."""
+    """Largest recorded size of each guest, by column."""
 
     by_column: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(self, batch: RowBatch, fields: tuple[NumberColumn, ...]) -> None:
-        """Take note of the sizes in *batch*."""
+        """Record the sizes in *batch*."""
         for each in fields:
             maximum = np.zeros(len(batch.names))
             np.maximum.at(maximum, batch.guest_index, batch.values[each.name])
@@ -202,7 +202,7 @@ class _MaxSizes:
                 before[name] = max(before.get(name, 0.0), size)
 
     def sizes(self, path: Path, names: tuple[str, ...]) -> GuestSizes | None:
-        """Return the sizes of guests; None where none are told."""
+        """Return the sizes of guests; None if none were recorded."""
         cores, mips, memory = (self._column(each, names) for each in (CORES, MIPS, MB))
         cpu = cores if mips is None else mips
         if cpu is None and memory is None:

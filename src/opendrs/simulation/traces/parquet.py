@@ -1,4 +1,4 @@
-"""Large Parquet files, a part at a time."""
+"""Reader of large Parquet files in batches."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from opendrs.simulation.traces.columns import (
 from opendrs.simulation.traces.decompression import ExpansionLimit
 from opendrs.simulation.traces.files import TraceSource, wrap_read_errors
 
-ROWS_PER_BATCH = 65_536  # at a time
+ROWS_PER_BATCH = 65_536
 
 
 def parquet_columns(source: TraceSource) -> tuple[str, ...]:
-    """Return the names of the columns; a dot leads into one that has several.
+    """Return the names of the columns; a dot denotes a nested column.
 
     Raises:
-        InvalidFileError: It is no Parquet file.
+        InvalidFileError: The file is not in Parquet format.
     """
     with wrap_read_errors(source.label), closing(source.open()) as content:
         return tuple(_column_names(_open_parquet(content, source).schema_arrow))
@@ -37,9 +37,10 @@ def read_parquet(source: TraceSource, table_format: TableFormat) -> Iterator[Row
     """Yield the rows of a Parquet file.
 
     Raises:
-        InvalidFileError: It cannot be read, or a row is not as *table_format* says.
+        InvalidFileError: The file cannot be read, or a row does not match
+            *table_format*.
     """
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     with wrap_read_errors(source.label), closing(source.open()) as content:
         file = _open_parquet(content, source)
@@ -63,9 +64,10 @@ def read_parquet(source: TraceSource, table_format: TableFormat) -> Iterator[Row
             raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
 
 
-def _open_parquet(content: object, source: TraceSource) -> Any:  # noqa: ANN401 - Arrow has no types
-    """Return the file, of which it is known that it has columns with names."""
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+# Arrow has no type annotations, so its objects are Any.
+def _open_parquet(content: object, source: TraceSource) -> Any:  # noqa: ANN401
+    """Return the opened file after checking that its columns have names."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow import parquet  # noqa: PLC0415
 
     try:
@@ -77,12 +79,12 @@ def _open_parquet(content: object, source: TraceSource) -> Any:  # noqa: ANN401 
 
 
 def _check_expansion(
-    metadata: Any,  # noqa: ANN401 - as above
+    metadata: Any,  # noqa: ANN401
     columns: int,
     content: IO[bytes],
     source: TraceSource,
 ) -> None:
-    """Check that a file does not have many more values than its size suggests."""
+    """Check that a file does not have far more values than its size suggests."""
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     stored = sum(group.total_byte_size for group in groups)
     in_memory = metadata.num_rows * columns * np.dtype(np.float64).itemsize
@@ -90,8 +92,8 @@ def _check_expansion(
     limit.consume(max(stored, in_memory))
 
 
-def _column_names(schema: Any) -> list[str]:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - takes long to load
+def _column_names(schema: Any) -> list[str]:  # noqa: ANN401
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     names = []
     for each in schema:
@@ -102,9 +104,9 @@ def _column_names(schema: Any) -> list[str]:  # noqa: ANN401 - as above
     return names
 
 
-def _check_numeric(schema: Any, table_format: TableFormat, source: TraceSource) -> None:  # noqa: ANN401 - as above
-    """Check that numbers are numbers."""
-    from pyarrow import types  # noqa: PLC0415 - takes long to load
+def _check_numeric(schema: Any, table_format: TableFormat, source: TraceSource) -> None:  # noqa: ANN401
+    """Check that all fields have numeric types."""
+    from pyarrow import types  # noqa: PLC0415 - slow to import
 
     for each in table_format.fields:
         outer, dot, inner = each.name.partition(".")

@@ -1,4 +1,4 @@
-"""Traces of PlanetLab: a day of CPU load per guest."""
+"""Traces of PlanetLab: one day of CPU load per guest."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from opendrs.simulation.traces.window import (
 )
 from opendrs.simulation.workload import Workload
 
-SAMPLES_PER_DAY = 288  # a day of five minutes each
+SAMPLES_PER_DAY = 288  # one every five minutes
 PERCENT = 100
-MAX_FILE_SIZE = 64 * 1024  # bytes of a file; with a dozen for each sample it has 4 KiB
-MAX_DIGITS = 20  # digits of a percentage; Python does not read thousands of them
+MAX_FILE_SIZE = 64 * 1024  # bytes of a file; a dozen per sample are some 4 KiB
+MAX_DIGITS = 20  # digits of a percentage; Python rejects thousands of them
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The CPU load of guests over a day.
+    """CPU load of guests over a day.
 
     Attributes:
-        names: The guests, in the order they are numbered in.
-        percent: Load of each, sample by sample; shape (guests, samples).
+        names: Names of the guests, in the order of the rows.
+        percent: Load of each guest in percent; shape (guests, samples).
 
     Raises:
-        ModelError: There is not a row for each guest, fewer than two samples, or
-            one that is no percentage.
+        ModelError: The number of rows is not that of the guests, there are fewer than
+            two samples, or a value is not a percentage.
     """
 
     names: tuple[str, ...]
@@ -49,25 +49,28 @@ class Trace:
     def __post_init__(self) -> None:
         shape = self.percent.shape
         if len(shape) != 2 or shape[0] != len(self.names) or shape[1] < 2:
-            raise ModelError(f"{len(self.names)} guests have no samples of {shape}")
+            raise ModelError(
+                f"percent: expected {len(self.names)} rows of at least 2 samples, "
+                f"got shape {shape}"
+            )
         if ((self.percent < 0) | (self.percent > PERCENT)).any():
-            raise ModelError(f"loads must be in [0, {PERCENT}] %")
+            raise ModelError(f"percent: expected numbers in [0, {PERCENT}]")
 
 
 def read_planetlab_day(path: Path) -> Trace:
-    """Return a day of PlanetLab, in the order of the names of its files.
+    """Return a day of PlanetLab, in the order of the file names.
 
     Args:
         path: A directory with a file per guest, or a tar archive of one; each
-            file holds 288 whole percentages, one a line.
+            file contains 288 integer percentages, one per line.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be; the first
-            few files that are wrong have their lines.
+        InvalidFileError: There are no such files, or their content is invalid; with
+            the lines of the first few errors.
     """
     texts = sorted(read_files(path, MAX_FILE_SIZE))
     if not texts:
-        raise InvalidFileError(f"{path}: no traces in there")
+        raise InvalidFileError(f"{path}: no traces found")
     diagnostics = [detail for detail in (_diagnose(*each) for each in texts) if detail]
     if diagnostics:
         raise limited_error(str(path), [f"{path}: {detail}" for detail in diagnostics])
@@ -76,21 +79,21 @@ def read_planetlab_day(path: Path) -> Trace:
 
 
 def read_files(path: Path, max_size: int) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each file of a directory or an archive.
+    """Yield the name and text of each file of a directory or an archive.
 
     Args:
         path: The directory or archive.
-        max_size: Bytes that a file may have.
+        max_size: Largest size of a file in bytes.
 
     Raises:
-        InvalidFileError: It cannot be read, a file is too large, or two have the same
-            name, whatever directories of an archive they are in.
+        InvalidFileError: The path cannot be read, a file is too large, or two files
+            have the same name, in any directory of an archive.
     """
     names: set[str] = set()
     for source in trace_sources(path):
         name = Path(source.name).name
         if name in names:
-            raise InvalidFileError(f"{path}: two files are called {name!r}")
+            raise InvalidFileError(f"{path}: duplicate file name: {name!r}")
         names.add(name)
         with wrap_read_errors(source.label), source.open() as content:
             yield (
@@ -114,16 +117,16 @@ SAMPLE_INTERVAL = 300.0  # s
 
 
 def read_planetlab(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
-    """Return a day of PlanetLab, of which memory was not recorded.
+    """Return a day of PlanetLab; memory was not recorded.
 
     Args:
         path: A directory with a file per guest, or an archive of one; each file
-            holds 288 whole percentages, one a line, every 300 s.
-        window: Which part of it.
+            contains 288 integer percentages, one per line, every 300 s.
+        window: Part of the trace.
 
     Raises:
-        InvalidFileError: There is nothing, or not what there should be.
-        InvalidSettingError: The window does not suit it.
+        InvalidFileError: There are no such files, or their content is invalid.
+        InvalidSettingError: The window does not fit the trace.
 
     Source:
         Park and Pai, CoMon (2006); published with CloudSim, Beloglazov and Buyya

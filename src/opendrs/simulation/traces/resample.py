@@ -20,19 +20,19 @@ from opendrs.simulation.traces.window import (
 )
 from opendrs.simulation.workload import MIN_SAMPLES, Floats, Integers, Mask
 
-GUESTS_PER_CHUNK = 4096  # guests that are finished at a time
-MAX_SAMPLES = 200_000_000  # samples in all, of 12 bytes; as many again for memory
+GUESTS_PER_CHUNK = 4096  # guests that are completed at a time
+MAX_SAMPLES = 200_000_000  # samples of 12 bytes; as many again for memory
 
 
 @dataclass(frozen=True, slots=True)
 class ResampledLoad:
-    """The guests that are there all through a window.
+    """Load of the guests that exist during a whole window.
 
     Attributes:
-        names: Who, in order.
-        cpu: What was read of their CPU; shape (guests, samples).
-        memory: The same of memory; None where it was not read.
-        notes: What was left out, and what stands for what was missing.
+        names: Names of the guests, sorted.
+        cpu: CPU as in the trace; shape (guests, samples).
+        memory: Memory as in the trace; None if it was not read.
+        notes: Notes on skipped guests and filled gaps.
     """
 
     names: tuple[str, ...]
@@ -42,15 +42,14 @@ class ResampledLoad:
 
 
 class Resampler:
-    """The mean of what was sampled, by guest and interval.
+    """Mean of the samples per guest and interval.
 
-    Memory is taken for guests that have samples in the window, and for nothing else
-    of the trace.
+    Memory is allocated only for guests with samples in the window.
 
     Args:
         window: The window.
-        memory: Whether memory is read too.
-        tolerance: How many seconds before its interval begins a sample may be taken.
+        memory: True to read memory usage too.
+        tolerance: Seconds by which a sample may precede its interval.
     """
 
     def __init__(
@@ -73,14 +72,15 @@ class Resampler:
         """Add samples.
 
         Args:
-            names: Guests.
-            guest_index: Which of them each sample is of; shape (samples,).
-            time: When each was taken, in the time of the trace.
-            columns: CPU, and memory where it is read; NaN where unknown.
-            weight: How much each counts in the mean of its interval; None: alike.
+            names: Names of guests.
+            guest_index: Index of the guest of each sample; shape (samples,).
+            time: Time of each sample, in the time of the trace.
+            columns: CPU, and memory if it is read; NaN where unknown.
+            weight: Weight of each sample in the mean of its interval; None for equal
+                weights.
 
         Raises:
-            InvalidSettingError: There are more guests than fit, for so many samples.
+            InvalidSettingError: There are too many guests for this number of samples.
         """
         if not len(time):
             return
@@ -105,17 +105,17 @@ class Resampler:
         samples = self._window.samples
         if len(index) * samples > MAX_SAMPLES:
             raise InvalidSettingError(
-                f"{self._window.trace}: {len(index):,} guests or more, with {samples:,} "
-                f"intervals each, are more than {MAX_SAMPLES:,} samples: choose a shorter "
-                "length or a longer interval, or look for a wrong time in the trace"
+                f"{self._window.trace}: at least {len(index):,} guests with "
+                f"{samples:,} intervals each exceed {MAX_SAMPLES:,} samples; choose a "
+                "shorter length or a longer interval, or check the times in the trace"
             )
         return np.array(rows, np.int64)[inverse]
 
     def check_duplicates(self, path: object, max_weight: float) -> None:
-        """Check that no guest has samples of more weight in an interval than *max_weight*.
+        """Check that no guest has samples with more than *max_weight* in an interval.
 
         Raises:
-            InvalidFileError: One has, so samples are there twice.
+            InvalidFileError: A guest has, so samples are duplicate.
         """
         names = list(self._index)
         rows, cells = np.nonzero(self._cpu.weight[: len(names)] > max_weight + 1e-9)
@@ -126,9 +126,8 @@ class Resampler:
         for name, cell in duplicates[:MAX_REPORTED]:
             begin = self._window.begin + cell * self._window.interval
             diagnostics.append(
-                f"{path}: guest {name!r} has more samples from {begin:.10g} to "
-                f"{begin + self._window.interval:.10g} s than belong there: "
-                "is something there twice?"
+                f"{path}: guest {name!r}: too many samples from {begin:.10g} to "
+                f"{begin + self._window.interval:.10g} s; check for duplicates"
             )
         if diagnostics:
             raise InvalidFileError(*diagnostics)
@@ -136,15 +135,15 @@ class Resampler:
     def complete_guests(
         self, path: object, settings: WindowSettings, sized_guests: Iterable[str] | None
     ) -> ResampledLoad:
-        """Return the guests that are there all through the window.
+        """Return the guests that exist during the whole window.
 
         Args:
-            path: What was read, for messages.
-            settings: How long a gap may be, and how many guests are wanted.
-            sized_guests: Guests whose size is known; None for all.
+            path: The trace, for messages.
+            settings: Largest gap, and largest number of guests.
+            sized_guests: Guests with known sizes; None for all.
 
         Raises:
-            InvalidFileError: There is none.
+            InvalidFileError: There is no such guest.
         """
         names = sorted(self._index)
         if sized_guests is not None:
@@ -159,7 +158,7 @@ class Resampler:
             self._finish_chunk(names[start : start + GUESTS_PER_CHUNK], max_gap, result)
         if not result.names:
             raise InvalidFileError(f"{path}: {self._no_guest_message()}")
-        exclusion = "they are not there all through the window"
+        exclusion = "without samples in the whole window"
         if sized_guests is not None:
             exclusion += ", or of unknown size"
         return result.merge(max_guests, len(self._index), settings, exclusion)
@@ -184,17 +183,17 @@ class Resampler:
     def _no_guest_message(self) -> str:
         begin, end = self._window.begin, self._window.end
         if self._first > self._last:
-            return "no samples in there"
+            return "no samples found"
         return (
-            f"no guest is there from {begin:.10g} to {end:.10g} s; samples lie between "
-            f"{self._first:.10g} and {self._last:.10g} s: "
+            f"no guest exists from {begin:.10g} to {end:.10g} s; samples are between "
+            f"{self._first:.10g} and {self._last:.10g} s; "
             "choose another start or length"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _ResampledChunks:
-    """What is finished so far, in parts: names, columns, and samples carried."""
+    """Completed chunks: names, columns, and numbers of filled samples."""
 
     names: list[str]
     columns: list[list[Floats]]
@@ -211,11 +210,12 @@ class _ResampledChunks:
         notes = list(guest_limit_note(settings, len(self.names)))
         excluded = total - len(self.names)
         if excluded and not notes:
-            notes.append(f"guests left out, as {exclusion}: {excluded} of {total}")
+            notes.append(f"guests skipped, {exclusion}: {excluded} of {total}")
         if filled_counts.any():
             notes.append(
-                f"gaps of at most {settings.max_gap:g} s take the value before them: "
-                f"{filled_counts.sum()} samples of {int((filled_counts > 0).sum())} guests"
+                f"gaps of at most {settings.max_gap:g} s filled with the value before "
+                f"them: {filled_counts.sum()} samples of "
+                f"{int((filled_counts > 0).sum())} guests"
             )
         return ResampledLoad(
             tuple(self.names[:max_guests]),
@@ -226,7 +226,7 @@ class _ResampledChunks:
 
 
 class _WeightedSums:
-    """Sums and their weights; shape (guests, samples), growing as guests come."""
+    """Weighted sums and weights; shape (guests, samples), growing with the guests."""
 
     def __init__(self, samples: int) -> None:
         self.total = np.zeros((0, samples))
@@ -249,7 +249,7 @@ class _WeightedSums:
             setattr(self, name, new)
 
     def means(self, rows: Integers, max_gap: int) -> tuple[Floats, Mask]:
-        """Return the means of *rows*, gaps filled, and which were missing."""
+        """Return the means of *rows* with gaps filled, and the missing samples."""
         weight = self.weight[rows].astype(np.float64)
         missing = weight == 0
         means = self.total[rows] / np.where(missing, 1.0, weight)
@@ -258,14 +258,14 @@ class _WeightedSums:
 
 
 def fill_gaps(values: Floats, max_gap: int) -> Floats:
-    """Return *values* with gaps filled that are short enough.
+    """Return *values* with short gaps filled.
 
-    A gap takes the value before it, at the beginning the one after it, for at most
+    A gap is filled with the value before it, or after it at the start, for at most
     *max_gap* samples.
 
     Args:
         values: NaN where unknown; shape (guests, samples).
-        max_gap: How far a value counts.
+        max_gap: Largest distance to the value used, in samples.
     """
     known = ~np.isnan(values)
     index = np.arange(values.shape[1])
@@ -276,8 +276,8 @@ def fill_gaps(values: Floats, max_gap: int) -> Floats:
     return np.where(within_gap, np.take_along_axis(values, nearest, axis=1), np.nan)
 
 
-TIME_TOLERANCE = 1e-6  # of the step, by which times may be off
-MIN_SAMPLE_INTERVAL = 1e-3  # s, from one time to the next
+TIME_TOLERANCE = 1e-6  # tolerated error of times, as a fraction of the step
+MIN_SAMPLE_INTERVAL = 1e-3  # s
 
 
 def resample_ordered(
@@ -287,18 +287,18 @@ def resample_ordered(
     columns: tuple[str, ...],
     step: float,
 ) -> tuple[ResampledLoad, float]:
-    """Return guests whose rows are in order, and the interval.
+    """Return guests whose rows are in order of time, and the interval.
 
     Args:
-        path: What is read, for messages.
-        window: Which part of it.
+        path: The trace, for messages.
+        window: Part of the trace.
         batches: The rows.
-        columns: What CPU is called, and memory if it is there.
-        step: Seconds from one row of a guest to its next.
+        columns: Columns of CPU, and of memory if it exists.
+        step: Seconds between consecutive rows of a guest.
 
     Raises:
-        InvalidFileError: There are no rows, or not as many of each guest.
-        InvalidSettingError: The window does not suit them.
+        InvalidFileError: There are no rows, or their number differs between guests.
+        InvalidSettingError: The window does not fit the trace.
     """
     index: dict[str, int] = {}
     row_chunks, loads = [], [[np.zeros(0)] for _ in columns]
@@ -308,7 +308,7 @@ def resample_ordered(
         for load, column in zip(loads, columns, strict=True):
             load.append(batch.values[column])
     if not index:
-        raise InvalidFileError(f"{path}: no traces in there")
+        raise InvalidFileError(f"{path}: no traces found")
     row, guests = np.concatenate(row_chunks), sorted(index)
     guest_rows = [index[name] for name in guests]
     _check_equal_counts(path, guests, np.bincount(row)[guest_rows])
@@ -325,7 +325,7 @@ def resample_ordered(
 
 
 def _check_equal_counts(path: Path, names: list[str], counts: Integers) -> None:
-    """Check that there are as many samples of each guest, and enough."""
+    """Check that all guests have the same, sufficient number of samples."""
     length = int(counts[0])
     diagnostics = [
         f"{path}: {names[each]}: {counts[each]} samples instead of {length}"
@@ -347,17 +347,16 @@ def resample_timed(
     """Return guests whose rows have a time, and the interval.
 
     Args:
-        path: What is read, for messages.
-        window: Which part of it.
+        path: The trace, for messages.
+        window: Part of the trace.
         times: All times of the rows.
         batches: The rows, and the time of each.
-        columns: What CPU is called, and memory if it is there.
+        columns: Columns of CPU, and of memory if it exists.
 
     Raises:
-        InvalidFileError: There are no rows, they are too near one another, or not
-            evenly spaced and nobody says how long an interval is, or there are two
-            of a guest for one time.
-        InvalidSettingError: The window does not suit them.
+        InvalidFileError: There are no rows, their times are too close or duplicate,
+            or they are not evenly spaced and the window has no interval.
+        InvalidSettingError: The window does not fit the trace.
     """
     timestamps = np.zeros(0)
     for each in times:
@@ -369,8 +368,8 @@ def resample_timed(
     if step < MIN_SAMPLE_INTERVAL:
         index = int(gaps.argmin())
         raise InvalidFileError(
-            f"{path}: time: expected samples at least {MIN_SAMPLE_INTERVAL:g} s apart, found "
-            f"{timestamps[index]:.10g} and {timestamps[index + 1]:.10g} s"
+            f"{path}: time: expected samples at least {MIN_SAMPLE_INTERVAL:g} s apart, "
+            f"found {timestamps[index]:.10g} and {timestamps[index + 1]:.10g} s"
         )
     is_regular = bool(
         (np.abs(gaps / step - np.round(gaps / step)) < TIME_TOLERANCE).all()
@@ -381,14 +380,14 @@ def resample_timed(
         )
         raise InvalidFileError(
             f"{path}: time: expected samples at a fixed distance, found {step:g} and "
-            f"{irregular_gap:g} s; say how long an interval is"
+            f"{irregular_gap:g} s; set the interval"
         )
     first, last = float(timestamps[0]), float(timestamps[-1])
     begin = first + (window.start or 0.0)
     trace_window = resolve_window(
         path, window, step=step, begin=begin, length=last - begin + step
     )
-    # Times that are off by rounding belong to the interval they are meant for.
+    # A time with a small rounding error belongs to its nominal interval.
     resampler = Resampler(
         trace_window, memory=len(columns) > 1, tolerance=TIME_TOLERANCE * step
     )
@@ -405,15 +404,15 @@ def resample_timed(
     return resampler.complete_guests(path, window, None), trace_window.interval
 
 
-ROUNDING = 1e-9  # of rounding
+ROUNDING = 1e-9  # tolerated rounding error
 
 
 def clip_to_one(values: Floats, quantity: str) -> tuple[Floats, tuple[str, ...]]:
-    """Return *values* as parts of a whole, and a note if some were more than it.
+    """Return *values* limited to 1, and a note if some were larger.
 
     Args:
-        values: Parts; more than 1 counts as 1; shape (guests, samples).
-        quantity: Of what.
+        values: Fractions; shape (guests, samples).
+        quantity: Name of the quantity, for the note.
     """
     guests_above = int((values > 1 + ROUNDING).any(axis=1).sum())
     note = f"{quantity} above 100 % counts as 100 %: {guests_above} guests"

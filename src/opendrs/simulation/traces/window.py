@@ -1,4 +1,4 @@
-"""Which part of a trace is simulated, and in what steps."""
+"""Window of a trace: the part that is simulated, and its interval."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from opendrs.model import Seconds
 from opendrs.simulation.workload import MIN_SAMPLES, Floats, Workload
 
 DEFAULT_MAX_GAP = 900.0  # s
-MAX_INTERVALS = 1_000_000  # intervals; nine years of five minutes
+MAX_INTERVALS = 1_000_000  # nine years of five minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSettings:
-    """Which part of a trace is read.
+    """Part of a trace to read.
 
-    Only guests that are there from its beginning to its end are kept: a sample that
-    is missing is unknown, not zero. A gap of at most `max_gap` seconds takes the
-    value before it, at the beginning the one after it.
+    Only guests that exist from its start to its end are kept: a missing sample is
+    unknown, not zero. A gap of at most `max_gap` seconds is filled with the value
+    before
+    it, or after it at the start.
 
     Attributes:
-        start: Where it begins, in seconds: of the trace's own time where that begins
-            at 0 (Azure, Alibaba, Google 2019), else after the first sample; None
-            for the beginning.
-        length: For how many seconds; None for a day of Azure, Alibaba and Google
-            2019, and else for all there is.
-        interval: Seconds from one sample of the simulation to the next, which is the
-            mean of those of the trace; None for that of the trace, or 300.
-        max_gap: For how many seconds a value that was recorded stands for those
-            that are missing.
-        max_guests: How many guests to keep, the first by name; None for all.
+        start: Start in seconds: in the time of the trace where that starts at 0
+            (Azure, Alibaba, Google 2019), else after the first sample; None for the
+            start of the trace.
+        length: Duration in seconds; None for a day of Azure, Alibaba and Google 2019,
+            and else for the whole trace.
+        interval: Seconds between samples of the simulation, which are means of those
+            of the trace; None for that of the trace, or 300.
+        max_gap: Longest gap to fill, in seconds.
+        max_guests: Number of guests to keep, the first by name; None for all.
 
     Raises:
         InvalidSettingError: A value is out of range.
@@ -51,14 +51,18 @@ class WindowSettings:
         for name in ("length", "interval"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
-                raise InvalidSettingError(f"{name} must be above 0 s, not {value}")
+                raise InvalidSettingError(
+                    f"{name}: expected more than 0 s, got {value}"
+                )
         if self.start is not None and not -math.inf < self.start < math.inf:
-            raise InvalidSettingError(f"start must be a time, not {self.start}")
+            raise InvalidSettingError(f"start: expected a time, got {self.start}")
         if not 0 <= self.max_gap < math.inf:
-            raise InvalidSettingError(f"max_gap must be 0 s or more: {self.max_gap}")
+            raise InvalidSettingError(
+                f"max_gap: expected at least 0 s, got {self.max_gap}"
+            )
         if self.max_guests is not None and self.max_guests < 1:
             raise InvalidSettingError(
-                f"max_guests must be at least 1, not {self.max_guests}"
+                f"max_guests: expected at least 1, got {self.max_guests}"
             )
 
 
@@ -66,26 +70,26 @@ WHOLE_TRACE = WindowSettings()
 
 
 class TraceReader(Protocol):
-    """Reads a trace."""
+    """Reader of a trace format."""
 
     def __call__(self, path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
-        """Return what the guests at *path* ask for in *window*.
+        """Return the workload of the guests at *path* in *window*.
 
         Raises:
-            InvalidFileError: There is nothing, or not what there should be.
-            InvalidSettingError: The window does not suit the trace.
+            InvalidFileError: There are no such files, or their content is invalid.
+            InvalidSettingError: The window does not fit the trace.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceWindow:
-    """A window on a trace of which it is known where it begins.
+    """Window with a known start in a trace.
 
     Attributes:
-        begin: Where it begins, in the time of the trace.
+        begin: Start, in the time of the trace.
         interval: Seconds of each sample.
-        samples: How many.
-        trace: What it is a window on, for messages.
+        samples: Number of samples.
+        trace: Name of the trace, for messages.
     """
 
     begin: float
@@ -95,48 +99,49 @@ class TraceWindow:
 
     @property
     def end(self) -> float:
-        """Where it ends, in the time of the trace."""
+        """End, in the time of the trace."""
         return self.begin + self.samples * self.interval
 
 
 def resolve_window(
     path: Path, window: WindowSettings, *, step: float, begin: float, length: float
 ) -> TraceWindow:
-    """Return *window* on a trace.
+    """Return *window* with absolute times.
 
     Args:
         path: The trace, for messages.
-        window: What was asked for.
-        step: Seconds from one sample of the trace to the next.
-        begin: Where the trace begins, or what `start` counts from.
-        length: For how many seconds, if nobody asks for another.
+        window: Requested window.
+        step: Seconds between samples of the trace.
+        begin: Start of the window.
+        length: Duration in seconds if *window* has none.
 
     Raises:
-        InvalidSettingError: Its intervals are shorter than those of the trace, or
-            there are fewer than two, or more than memory would hold.
+        InvalidSettingError: The interval is shorter than that of the trace, or there
+            are fewer than two intervals, or too many.
     """
     interval = step if window.interval is None else window.interval
     if interval < step:
         raise InvalidSettingError(
-            f"{path}: interval must be at least {step:g} s, as in the trace, "
-            f"not {interval:g}"
+            f"{path}: interval: expected at least {step:g} s, as in the trace, "
+            f"got {interval:g}"
         )
     seconds = length if window.length is None else window.length
     samples = math.floor(seconds / interval + 1e-9)
     if samples < MIN_SAMPLES:
         raise InvalidSettingError(
-            f"{path}: {seconds:g} s hold fewer than {MIN_SAMPLES} intervals of {interval:g} s"
+            f"{path}: expected at least {MIN_SAMPLES} intervals of {interval:g} s, "
+            f"got {seconds:g} s"
         )
     if samples > MAX_INTERVALS:
         raise InvalidSettingError(
-            f"{path}: {seconds:g} s hold more than {MAX_INTERVALS:,} intervals of {interval:g} s: "
-            "choose a length, or look for a wrong time in the trace"
+            f"{path}: expected at most {MAX_INTERVALS:,} intervals of {interval:g} s, "
+            f"got {seconds:g} s; set a length, or check the times in the trace"
         )
     return TraceWindow(begin=begin, interval=interval, samples=samples, trace=str(path))
 
 
 def guest_limit_note(window: WindowSettings, guests: int) -> tuple[str, ...]:
-    """Return a note if fewer are kept than the *guests* that there are."""
+    """Return a note if *guests* exceeds the limit of *window*."""
     if window.max_guests is None or guests <= window.max_guests:
         return ()
     return (f"only the first {window.max_guests} guests by name are kept",)
@@ -145,16 +150,16 @@ def guest_limit_note(window: WindowSettings, guests: int) -> tuple[str, ...]:
 def cut_window(
     path: Path, values: Floats, window: WindowSettings, step: float
 ) -> tuple[Floats, float]:
-    """Return the part of *values* that *window* asks for, and its interval.
+    """Return the part of *values* in *window*, and its interval.
 
     Args:
         path: The trace, for messages.
-        values: Samples of guests, none missing; shape (guests, samples).
-        window: What is asked for; `most` guests, which are in order of their names.
-        step: Seconds from one to the next.
+        values: Samples of guests without gaps; shape (guests, samples).
+        window: Requested window; guests are in order of their names.
+        step: Seconds between samples.
 
     Raises:
-        InvalidSettingError: It reaches beyond, or does not suit the step.
+        InvalidSettingError: The window exceeds the trace, or does not fit the step.
     """
     total = values.shape[1] * step
     start = 0.0 if window.start is None else window.start
@@ -164,11 +169,12 @@ def cut_window(
     for name, value in (("start", start), ("interval", resolved.interval)):
         if value % step:
             raise InvalidSettingError(
-                f"{path}: {name} must be a multiple of {step:g} s, not {value:g}"
+                f"{path}: {name}: expected a multiple of {step:g} s, got {value:g}"
             )
     if start < 0 or resolved.end > total:
         raise InvalidSettingError(
-            f"{path}: there are {total:g} s: {start:g} to {resolved.end:g} s is beyond"
+            f"{path}: expected a window in 0 to {total:g} s, got {start:g} to "
+            f"{resolved.end:g} s"
         )
     first, width = int(start / step), int(resolved.interval / step)
     selected = values[: window.max_guests, first : first + resolved.samples * width]

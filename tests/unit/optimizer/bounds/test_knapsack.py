@@ -1,4 +1,4 @@
-"""What is worth most is taken, whole or in part, within budgets."""
+"""Fractional knapsack: the most valuable items within the budgets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opendrs.optimizer.bounds.polytope import fractional_knapsack
 AMOUNTS = st.integers(0, 9)
 
 
-def test_takes_what_is_worth_most_for_its_cost_and_a_part_of_the_next() -> None:
+def test_knapsack_takes_best_density_and_part_of_the_next() -> None:
     # By hand: worth per cost is 3, 2 and 1; 4 are left for the second, of 8.
     part = fractional_knapsack(
         np.array([5.0, 16.0, 6.0]), np.array([[5.0, 8.0, 2.0]]), np.array([6.0])
@@ -21,7 +21,7 @@ def test_takes_what_is_worth_most_for_its_cost_and_a_part_of_the_next() -> None:
     assert part.tolist() == pytest.approx([0.0, 0.5, 1.0])
 
 
-def test_leaves_what_is_worth_nothing() -> None:
+def test_knapsack_skips_items_without_value() -> None:
     part = fractional_knapsack(
         np.array([0.0, -1.0, 2.0]), np.zeros((1, 3)), np.zeros(1)
     )
@@ -30,7 +30,7 @@ def test_leaves_what_is_worth_nothing() -> None:
 
 
 @given(st.data(), st.integers(1, 5), st.integers(0, 2))
-def test_no_choice_of_whole_things_within_the_budgets_is_worth_more(
+def test_knapsack_bounds_all_whole_choices(
     data: st.DataObject, things: int, measures: int
 ) -> None:
     worth = np.array([data.draw(st.integers(-3, 9)) for _ in range(things)], float)

@@ -1,4 +1,4 @@
-"""No placement is more even than the bound says, and some division comes near."""
+"""Polytope bound: no placement is more balanced, and a fractional one is near it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opendrs.optimizer import Problem, cost_breakdown, infeasibilities, nearest_
 
 
 def drawn(seed: int, nodes: int = 3, units: int = 5) -> Problem:
-    """Return a problem of evenness alone, small enough to try everything."""
+    """Return a problem with imbalance cost only, small enough for enumeration."""
     draw = np.random.default_rng(seed)
     demand = draw.integers(1, 9, (units, 2)).astype(float)
     capacity = draw.integers(20, 40, (nodes, 2)).astype(float)
@@ -33,7 +33,7 @@ def drawn(seed: int, nodes: int = 3, units: int = 5) -> Problem:
 
 @given(st.integers(0, 5000))
 @settings(max_examples=60)
-def test_no_placement_within_the_budget_is_more_even(seed: int) -> None:
+def test_polytope_bound_is_below_all_placements(seed: int) -> None:
     problem = drawn(seed)
 
     found = nearest_point(problem, 100, 1e-6)
@@ -49,13 +49,13 @@ def test_no_placement_within_the_budget_is_more_even(seed: int) -> None:
 
 @given(st.integers(0, 5000))
 @settings(max_examples=60)
-def test_the_nearest_division_is_as_near_as_the_bound(seed: int) -> None:
+def test_polytope_point_is_near_the_bound(seed: int) -> None:
     found = nearest_point(drawn(seed), 500, 1e-6)
 
     assert found.distance == pytest.approx(found.bound, abs=1e-4)
 
 
-def test_the_even_load_is_reached_where_the_budget_allows() -> None:
+def test_polytope_reaches_the_balanced_load_within_budget() -> None:
     # By hand: two nodes with 10 and 0 of 20 meet at 5 each once 5 are moved.
     problem = Problem(
         capacity=np.full((2, 1), 20.0),
@@ -71,7 +71,7 @@ def test_the_even_load_is_reached_where_the_budget_allows() -> None:
 
     found = nearest_point(problem, 100, 1e-9)
 
-    # 4 of the 5 are moved: each node is 1/20 from even.
+    # 4 of the 5 are moved: each node is 1/20 from the balanced load.
     assert found.bound == pytest.approx(2**0.5 / 20)
     assert found.moved.tolist() == pytest.approx([4.0])
 

@@ -20,7 +20,7 @@ SEEDS = st.integers(0, 10_000)
 
 
 def least_cost(problem: Problem) -> float:
-    """Return what the best of all assignments costs, looking at each of them."""
+    """Return the cost of the best assignment, by enumeration."""
     every = product(range(problem.node_count), repeat=problem.group_count)
     return min(
         reference_cost(problem, list(places))
@@ -30,7 +30,7 @@ def least_cost(problem: Problem) -> float:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_finds_the_best_of_all_assignments_where_they_can_be_counted(
+def test_annealing_finds_the_optimum_of_small_problems(
     seed: int,
 ) -> None:
     drawn = random_problem(seed, nodes=3, groups=6)
@@ -45,9 +45,7 @@ def test_finds_the_best_of_all_assignments_where_they_can_be_counted(
 
 @given(SEEDS, st.data())
 @settings(max_examples=60)
-def test_a_chain_costs_beforehand_what_it_costs_afterwards(
-    seed: int, data: st.DataObject
-) -> None:
+def test_chain_delta_equals_cost_difference(seed: int, data: st.DataObject) -> None:
     problem = replace(random_problem(seed), set_move_weight=0.0)
     tables = problem_arrays(problem)
     state = empty_state(tables, 1, 2 * problem.group_count)
@@ -88,7 +86,7 @@ def test_a_chain_costs_beforehand_what_it_costs_afterwards(
         assert not is_feasible(problem, after)
 
 
-def test_units_of_one_size_change_places_with_one_another() -> None:
+def test_similar_groups_of_one_size_are_swapped() -> None:
     problem = random_problem(1)
     order = problem_arrays(problem).size_order
     size = (problem.demand / problem.capacity.mean(axis=0)).sum(axis=1)

@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 10_000)
 
 
 def level_problem(groups: int = 12, nodes: int = 3, **changes: object) -> Problem:
-    """Return units of one size, all on the first node, that should be even."""
+    """Return groups of one size, all on the first node, with an imbalance cost."""
     given: dict[str, object] = {
         "capacity": np.full((nodes, 1), 100.0),
         "demand": np.full((groups, 1), 5.0),
@@ -38,9 +38,7 @@ def level_problem(groups: int = 12, nodes: int = 3, **changes: object) -> Proble
 
 
 @given(SEEDS, st.data())
-def test_an_assignment_costs_and_breaks_what_the_definition_says(
-    seed: int, data: st.DataObject
-) -> None:
+def test_evaluation_equals_reference(seed: int, data: st.DataObject) -> None:
     problem = random_problem(seed)
     places = problem.origin.tolist()
     for group in data.draw(
@@ -58,7 +56,7 @@ def test_an_assignment_costs_and_breaks_what_the_definition_says(
 
 @given(SEEDS)
 @settings(max_examples=40)
-def test_the_sums_kept_over_thousands_of_moves_are_those_of_the_definition(
+def test_annealing_sums_equal_reference_after_many_moves(
     seed: int,
 ) -> None:
     problem = random_problem(seed)
@@ -78,9 +76,7 @@ def test_the_sums_kept_over_thousands_of_moves_are_those_of_the_definition(
 
 
 @given(SEEDS, st.data())
-def test_a_move_costs_beforehand_what_it_costs_afterwards(
-    seed: int, data: st.DataObject
-) -> None:
+def test_move_delta_equals_cost_difference(seed: int, data: st.DataObject) -> None:
     problem = random_problem(seed)
     tables = problem_arrays(problem)
     state = empty_state(tables, 1, 2 * problem.group_count)
@@ -111,7 +107,7 @@ def test_a_move_costs_beforehand_what_it_costs_afterwards(
             assert not is_feasible(problem, after)
 
 
-def test_the_same_seed_finds_the_same() -> None:
+def test_annealing_is_deterministic() -> None:
     problem = random_problem(3, nodes=10, groups=60)
     one, other = (AnnealingSearch(problem, seed=5) for _ in range(2))
 
@@ -122,8 +118,8 @@ def test_the_same_seed_finds_the_same() -> None:
         assert found.assignment.tolist() == again.assignment.tolist()
 
 
-def test_a_short_search_comes_back_with_something_where_nodes_are_nearly_full() -> None:
-    # Two units of 48 to a node of 100: the nodes differ in cost, and are all in use.
+def test_annealing_short_run_on_full_nodes_improves() -> None:
+    # Two groups of 48 per node of 100: nodes differ in cost, and all are used.
     problem = level_problem(
         groups=18,
         nodes=10,
@@ -139,7 +135,7 @@ def test_a_short_search_comes_back_with_something_where_nodes_are_nearly_full() 
     assert best.cost < cost(problem, problem.origin)
 
 
-def test_finds_the_even_placement() -> None:
+def test_annealing_finds_the_balanced_placement() -> None:
     problem = level_problem()
 
     best = AnnealingSearch(problem).run(20_000, 1.0)
@@ -148,7 +144,7 @@ def test_finds_the_even_placement() -> None:
     assert best.cost == pytest.approx(0)
 
 
-def test_moves_no_more_than_the_budget() -> None:
+def test_annealing_keeps_the_budget() -> None:
     problem = level_problem(budget_weights=np.ones((1, 12)), budgets=np.array([3.0]))
 
     best = AnnealingSearch(problem).run(20_000, 1.0)
@@ -156,7 +152,7 @@ def test_moves_no_more_than_the_budget() -> None:
     assert (best.assignment != problem.origin).sum() == 3
 
 
-def test_repairs_what_is_broken_at_the_origin_if_that_is_worth_it() -> None:
+def test_annealing_repairs_the_origin() -> None:
     together = GroupSets.anti_affine([[0, 1]], weight=10.0)
     problem = level_problem(groups=2, imbalance_weight=np.zeros(1), group_sets=together)
 
@@ -166,7 +162,7 @@ def test_repairs_what_is_broken_at_the_origin_if_that_is_worth_it() -> None:
     assert best.assignment[0] != best.assignment[1]
 
 
-def test_empties_an_overfull_node_though_it_stays_overfull_for_long() -> None:
+def test_annealing_relieves_a_very_overfull_node() -> None:
     problem = level_problem(groups=40, nodes=4, overload_weight=np.full(1, 100.0))
 
     best = AnnealingSearch(problem).run(50_000, 1.0)
@@ -175,7 +171,7 @@ def test_empties_an_overfull_node_though_it_stays_overfull_for_long() -> None:
     assert np.bincount(best.assignment).max() <= 20
 
 
-def test_begins_with_the_start_it_is_given() -> None:
+def test_annealing_starts_at_the_given_assignment() -> None:
     problem = level_problem(groups=3)
 
     search = AnnealingSearch(problem, start=np.array([0, 1, 2]))
@@ -186,7 +182,7 @@ def test_begins_with_the_start_it_is_given() -> None:
 def test_annealing_with_infeasible_start_raises() -> None:
     problem = level_problem(budget_weights=np.ones((1, 12)), budgets=np.array([3.0]))
 
-    with pytest.raises(ValueError, match="budget 0 is exceeded: 12 of 3"):
+    with pytest.raises(ValueError, match="budget 0: exceeded: 12 of 3"):
         AnnealingSearch(problem, start=np.ones(12, dtype=np.int64))
 
 
@@ -212,10 +208,10 @@ def test_annealing_widens_slots_of_a_crowded_node() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("capacity", np.full((3, 1), np.nan), "capacity has a value that is not a num"),
-        ("demand", np.full((12, 1), -1.0), "demand has a value below 0"),
-        ("origin", np.full(12, 3), r"origin has an index outside \[0, 3\)"),
-        ("move_cost", np.zeros(5), r"move_cost has the shape \(5,\), not \(12,\)"),
+        ("capacity", np.full((3, 1), np.nan), "capacity: expected numbers, got NaN"),
+        ("demand", np.full((12, 1), -1.0), "demand: expected at least 0, got -1"),
+        ("origin", np.full(12, 3), r"origin: expected indices in \[0, 3\)"),
+        ("move_cost", np.zeros(5), r"move_cost: expected shape \(12,\), got \(5,\)"),
     ],
 )
 def test_problem_with_invalid_values_raises(
@@ -228,7 +224,7 @@ def test_problem_with_invalid_values_raises(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_two_threads_on_one_assignment_leave_its_sums_right(seed: int) -> None:
+def test_annealing_with_two_threads_keeps_sums(seed: int) -> None:
     problem = random_problem(seed)
     search = AnnealingSearch(problem, seed=seed)
 
@@ -261,7 +257,7 @@ def test_disallowed_node_is_never_feasible(seed: int, data: st.DataObject) -> No
             assert not is_feasible(problem, places)
 
 
-def test_a_unit_that_fits_nowhere_else_is_not_tried() -> None:
+def test_movable_excludes_group_that_fits_nowhere_else() -> None:
     problem = level_problem(
         demand=np.array([[60.0], *[[5.0]] * 11]),
         base_load=np.array([[0.0], [50.0], [50.0]]),
@@ -270,7 +266,7 @@ def test_a_unit_that_fits_nowhere_else_is_not_tried() -> None:
     assert problem_arrays(problem).movable.tolist() == list(range(1, 12))
 
 
-def test_nothing_is_tried_where_no_unit_fits_anywhere_else() -> None:
+def test_annealing_without_movable_groups_does_nothing() -> None:
     problem = level_problem(base_load=np.array([[0.0], [100.0], [100.0]]))
 
     assert AnnealingSearch(problem).run(50_000, 1.0).assignment.tolist() == [0] * 12

@@ -1,4 +1,4 @@
-"""The search that needs no compiled code, for large clusters."""
+"""Search without compiled code for large clusters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 10_000)
 
 
 def drawn(seed: int, nodes: int = 12, groups: int = 60) -> Problem:
-    """Return a drawn problem of the kind that clusters are."""
+    """Return a random problem with only the terms that snapshots have."""
     problem = random_problem(seed, nodes, groups)
     count = len(problem.group_sets)
     return replace(
@@ -44,7 +44,7 @@ def drawn(seed: int, nodes: int = 12, groups: int = 60) -> Problem:
 
 
 def level(nodes: int, groups: int, **changes: object) -> Problem:
-    """Return units of one size on the first half of the nodes."""
+    """Return groups of one size on the first half of the nodes."""
     given: dict[str, object] = {
         "capacity": np.full((nodes, 1), 100.0),
         "demand": np.full((groups, 1), 5.0),
@@ -59,9 +59,7 @@ def level(nodes: int, groups: int, **changes: object) -> Problem:
 
 @given(SEEDS, st.sampled_from([20, 80, 1_000_000]))
 @settings(max_examples=60)
-def test_what_is_found_is_feasible_and_costs_no_more_than_the_start(
-    seed: int, cells: int
-) -> None:
+def test_block_search_is_feasible_and_never_worse(seed: int, cells: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(block_search, "MAX_UNDIVIDED_SIZE", cells)
         patch.setattr(block_search, "MAX_BLOCK_SIZE", cells)
@@ -80,7 +78,7 @@ def test_what_is_found_is_feasible_and_costs_no_more_than_the_start(
     assert search.best.cost == pytest.approx(cost(problem, search.best.assignment))
 
 
-def test_the_same_seed_finds_the_same_in_blocks(
+def test_block_search_is_deterministic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(block_search, "MAX_UNDIVIDED_SIZE", 100)
@@ -94,7 +92,7 @@ def test_the_same_seed_finds_the_same_in_blocks(
     assert found[0] == found[1]
 
 
-def test_blocks_have_their_part_of_the_full_nodes_and_of_the_empty(
+def test_blocks_have_similar_loads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(block_search, "MAX_UNDIVIDED_SIZE", 50)
@@ -103,11 +101,11 @@ def test_blocks_have_their_part_of_the_full_nodes_and_of_the_empty(
 
     best = BlockSearch(problem, problem.origin).descend()
 
-    # Five blocks of two full nodes and two empty ones: each can be even by itself.
+    # Five blocks of two full and two empty nodes: each can be balanced by itself.
     assert np.bincount(best.assignment).tolist() == [4] * 20
 
 
-def test_a_unit_that_may_not_stay_leaves_for_any_block(
+def test_block_search_repairs_across_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(block_search, "MAX_UNDIVIDED_SIZE", 50)
@@ -128,7 +126,7 @@ def test_a_unit_that_may_not_stay_leaves_for_any_block(
     assert best.assignment[5] == 13
 
 
-def test_units_that_share_a_node_against_a_rule_part_though_their_group_is_large(
+def test_block_search_repairs_large_anti_affinity_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(block_search, "MAX_UNDIVIDED_SIZE", 50)
@@ -146,7 +144,7 @@ def test_units_that_share_a_node_against_a_rule_part_though_their_group_is_large
 
 
 @pytest.mark.parametrize("moves", [3, 10])
-def test_all_blocks_together_keep_to_the_budget_and_use_it(
+def test_block_search_uses_and_keeps_the_budget(
     moves: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(block_search, "MAX_UNDIVIDED_SIZE", 50)
@@ -167,7 +165,7 @@ def test_all_blocks_together_keep_to_the_budget_and_use_it(
     assert moves // 2 < moved <= moves
 
 
-def test_nodes_that_stand_empty_stay_so_where_it_costs_to_use_them() -> None:
+def test_block_search_keeps_unused_nodes_empty() -> None:
     problem = level(nodes=6, groups=12, use_cost=np.full(6, 100.0))
 
     best = BlockSearch(problem, problem.origin).descend()

@@ -1,4 +1,4 @@
-"""Within budgets, who travels is exchanged for others until the best of them do."""
+"""Annealing within budgets: exchange moves reach the optimum."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEEDS = st.integers(0, 10_000)
 
 
 def drawn(seed: int, moves: float, nodes: int = 6, groups: int = 24) -> Problem:
-    """Return a drawn problem in which so many units may move."""
+    """Return a random problem with a budget of moves."""
     problem = random_problem(seed, nodes, groups)
     count = len(problem.group_sets)
     group_sets = replace(
@@ -44,9 +44,7 @@ def drawn(seed: int, moves: float, nodes: int = 6, groups: int = 24) -> Problem:
 
 @given(SEEDS, st.integers(1, 6))
 @settings(max_examples=40)
-def test_what_it_finds_is_feasible_and_costs_what_it_says(
-    seed: int, moves: int
-) -> None:
+def test_budgeted_annealing_is_feasible_with_exact_cost(seed: int, moves: int) -> None:
     problem = drawn(seed, moves)
 
     search = BudgetedAnnealing(problem, problem.origin, seed)
@@ -60,7 +58,7 @@ def test_what_it_finds_is_feasible_and_costs_what_it_says(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_it_finds_the_best_of_all_assignments_where_they_can_be_counted(
+def test_budgeted_annealing_finds_the_optimum(
     seed: int,
 ) -> None:
     problem = drawn(seed, 2, nodes=3, groups=7)
@@ -110,13 +108,13 @@ def test_budgeted_annealing_tracks_displaced_groups() -> None:
 
 
 def test_budgeted_annealing_with_spread_sets_raises() -> None:
-    with pytest.raises(ValueError, match="apart"):
+    with pytest.raises(ValueError, match="only anti-affinity"):
         BudgetedAnnealing(random_problem(1), random_problem(1).origin)
 
 
 def test_departure_gains_match_node_cost_difference() -> None:
-    # By hand: loads 6 and 0 of 10, even 0.3 each. Without the 4 they are 2 and 4:
-    # squares 0.09 + 0.09 become 0.01 + 0.01. Without the 2, 4 and 2: the same.
+    # By hand: loads 6 and 0 of 10, target 0.3 each. If the 4 leaves, 2 and 4:
+    # squares 0.09 + 0.09 become 0.01 + 0.01. If the 2 leaves, 4 and 2: the same.
     problem = Problem(
         capacity=np.full((2, 1), 10.0),
         demand=np.array([[4.0], [2.0], [1.0]]),
@@ -132,11 +130,11 @@ def test_departure_gains_match_node_cost_difference() -> None:
     gains = departure_gains(problem, problem.origin, load, np.array([1]))
 
     assert gains[0] == pytest.approx(0.16)
-    assert gains[1] == -np.inf  # its class may not go there
-    assert gains[2] == -np.inf  # it is there
+    assert gains[1] == -np.inf  # its class does not allow the target
+    assert gains[2] == -np.inf  # it is on the target
 
 
-def test_a_node_that_has_nothing_counts_as_full_and_costs_nothing() -> None:
+def test_node_without_capacity_is_full_and_free_of_cost() -> None:
     problem = replace(
         drawn(1, 3, nodes=5), capacity=np.array([[0.0] * 3] + [[40.0] * 3] * 4)
     )
@@ -146,6 +144,4 @@ def test_a_node_that_has_nothing_counts_as_full_and_costs_nothing() -> None:
     assert (imbalance_curvature(problem)[0] == 0).all()
     assert (imbalance_curvature(problem)[1] == problem.imbalance_weight / 1600).all()
     assert least_loaded_nodes(problem, load, 2).tolist() == [2, 3]
-    assert (
-        len(least_loaded_nodes(problem, load, 3)) == 5
-    )  # all, where there are not many more
+    assert len(least_loaded_nodes(problem, load, 3)) == 5  # all of a few nodes

@@ -1,4 +1,4 @@
-"""The plan that a search begins with is a plan, and a good one."""
+"""Initial solution: feasible, no worse than the origin, greedy by gain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from support.oracles.random_problems import random_problem
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=40)
-def test_it_is_feasible_and_costs_no_more_than_the_origin(seed: int) -> None:
+def test_greedy_solution_is_feasible_and_costs_no_more_than_the_origin(
+    seed: int,
+) -> None:
     problem = random_problem(seed)
 
     found = greedy_solution(problem).tolist()
@@ -26,7 +28,7 @@ def test_it_is_feasible_and_costs_no_more_than_the_origin(seed: int) -> None:
 
 
 def piled(demand: list[float], **changes: object) -> Problem:
-    """Return units that are all on the first of two nodes."""
+    """Return groups that are all on the first of two nodes."""
     amounts = np.array(demand)[:, None]
     given: dict[str, object] = {
         "capacity": np.full((2, 1), 100.0),
@@ -40,12 +42,12 @@ def piled(demand: list[float], **changes: object) -> Problem:
     return Problem(**(given | changes))  # type: ignore[arg-type]
 
 
-def test_the_largest_that_fits_goes_first() -> None:
-    # By hand: 8 of 16 are to go; the 7 gains most, and after it the 1.
+def test_greedy_solution_moves_the_largest_fitting_group_first() -> None:
+    # By hand: 8 of 16 are to leave; the 7 gains most, then the 1.
     assert greedy_solution(piled([7.0, 4.0, 4.0, 1.0])).tolist() == [1, 0, 0, 1]
 
 
-def test_the_best_move_is_made_where_there_is_but_one() -> None:
+def test_greedy_solution_with_one_migration_makes_the_best() -> None:
     problem = piled(
         [7.0, 4.0, 4.0, 1.0], budget_weights=np.ones((1, 4)), budgets=np.ones(1)
     )
@@ -53,7 +55,7 @@ def test_the_best_move_is_made_where_there_is_but_one() -> None:
     assert greedy_solution(problem).tolist() == [1, 0, 0, 0]
 
 
-def test_what_is_moved_is_what_gains_most_for_a_small_budget() -> None:
+def test_greedy_solution_small_budget_maximizes_gain() -> None:
     # By hand: the 7 does not fit in the budget of 6; 4 and 1 gain more than 1 alone.
     problem = piled(
         [7.0, 4.0, 4.0, 1.0],

@@ -1,4 +1,4 @@
-"""The search that needs no compiled code makes moves that gain, and only such."""
+"""Iterated local search: exact cost changes, feasible and improving moves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEEDS = st.integers(0, 10_000)
 
 
 def drawn(seed: int) -> Problem:
-    """Return a drawn problem without what snapshots do not have."""
+    """Return a random problem with only the terms that snapshots have."""
     problem = random_problem(seed)
     count = len(problem.group_sets)
     group_sets = replace(
@@ -50,7 +50,7 @@ def drawn(seed: int) -> Problem:
 
 
 def table_after_random_shifts(problem: Problem, steps: int = 6) -> ShiftTable:
-    """Return the grid after some drawn shifts, so that sums have been kept up."""
+    """Return the table after some random shifts, so that sums have been updated."""
     draw = np.random.default_rng(steps)
     table = ShiftTable(problem, problem.origin.copy())
     for _ in range(steps):
@@ -61,7 +61,7 @@ def table_after_random_shifts(problem: Problem, steps: int = 6) -> ShiftTable:
 
 
 def changed(here: Indices, **targets: int) -> Indices:
-    """Return *here* with units, named u0 and on, elsewhere."""
+    """Return *here* with other nodes for some groups, named u0 and on."""
     then = here.copy()
     for name, target in targets.items():
         then[int(name[1:])] = target
@@ -70,7 +70,7 @@ def changed(here: Indices, **targets: int) -> Indices:
 
 @given(SEEDS)
 @settings(max_examples=50)
-def test_every_shift_costs_beforehand_what_it_costs_afterwards(seed: int) -> None:
+def test_shift_deltas_equal_cost_differences(seed: int) -> None:
     problem = drawn(seed)
     table = table_after_random_shifts(problem)
     here, price = table.node_of.copy(), cost(problem, table.node_of)
@@ -86,7 +86,7 @@ def test_every_shift_costs_beforehand_what_it_costs_afterwards(seed: int) -> Non
             assert more[target, group] == pytest.approx(
                 cost(problem, then) - price, abs=1e-9
             )
-            # Going home is always within budgets that were kept.
+            # A return is always within budgets that were kept.
             assert feasible == may[target, group]
 
 
@@ -108,7 +108,7 @@ def test_shift_table_total_cost_is_exact_after_several_shifts(seed: int) -> None
 
 @given(SEEDS)
 @settings(max_examples=50)
-def test_each_replacement_that_is_found_may_be_made(seed: int) -> None:
+def test_best_replacements_are_feasible(seed: int) -> None:
     problem = drawn(seed)
     table = table_after_random_shifts(problem)
 
@@ -122,7 +122,7 @@ def test_each_replacement_that_is_found_may_be_made(seed: int) -> None:
 
 @given(SEEDS)
 @settings(max_examples=50)
-def test_the_best_swap_is_the_best_of_all_that_it_may_make(seed: int) -> None:
+def test_best_swap_equals_enumeration(seed: int) -> None:
     problem = drawn(seed)
     table = table_after_random_shifts(problem)
     here, price = table.node_of.copy(), cost(problem, table.node_of)
@@ -174,13 +174,13 @@ def test_best_replacement_gain_is_exact_for_imbalance_alone() -> None:
     back = {f"u{found.returning}": problem.origin[found.returning]}
     then = changed(here, **back, **{f"u{found.group}": found.target})
     assert infeasibilities(problem, then) == []
-    # The second best place of a unit is passed over where the best is taken up.
+    # Only the best target of a group is considered, even if a return blocks it.
     assert price - cost(problem, then) >= 0.9 * max(gains)
 
 
 @given(SEEDS)
 @settings(max_examples=50)
-def test_what_it_finds_is_feasible_and_costs_no_more(seed: int) -> None:
+def test_local_search_is_feasible_and_never_worse(seed: int) -> None:
     problem = drawn(seed)
 
     found = LocalSearch(problem, problem.origin).run(20_000, 1.0)
@@ -190,7 +190,7 @@ def test_what_it_finds_is_feasible_and_costs_no_more(seed: int) -> None:
     assert found.cost <= cost(problem, problem.origin) + 1e-9
 
 
-def test_what_it_does_not_know_is_not_small() -> None:
+def test_is_small_rejects_unsupported_terms() -> None:
     problem = drawn(1)
 
     assert is_small(problem)
@@ -199,7 +199,7 @@ def test_what_it_does_not_know_is_not_small() -> None:
     assert not is_small(random_problem(1))
 
 
-def test_it_gets_away_from_where_no_single_move_gains() -> None:
+def test_local_search_escapes_local_optimum() -> None:
     problem = drawn(20)
     settled = LocalSearch(problem, problem.origin).descend()
 
@@ -208,7 +208,7 @@ def test_it_gets_away_from_where_no_single_move_gains() -> None:
     assert again.cost < settled.cost
 
 
-def test_it_stops_when_it_has_looked_at_so_many() -> None:
+def test_local_search_stops_after_iterations() -> None:
     problem = drawn(3)
 
     short = LocalSearch(problem, problem.origin)
@@ -233,11 +233,11 @@ def test_local_search_is_exhausted_only_without_feasible_moves(seed: int) -> Non
 
 @given(SEEDS)
 @settings(max_examples=20)
-def test_the_same_seed_and_calls_give_the_same(seed: int) -> None:
+def test_local_search_is_deterministic(seed: int) -> None:
     problem = drawn(seed)
 
     once, again = (LocalSearch(problem, problem.origin, seed) for _ in range(2))
 
-    # Long enough to go on from what is worse, and to begin at the best again.
+    # Long enough to continue from worse solutions and to restart at the best.
     found = [each.run(200_000, 1.0).assignment.tolist() for each in (once, again)]
     assert found[0] == found[1]

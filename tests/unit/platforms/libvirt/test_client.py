@@ -31,9 +31,7 @@ DRIVER = "test:///default"
 def test_a_host_that_does_not_answer_in_time_is_unavailable() -> None:
     never, host = Event(), LibvirtConnection(H1, DRIVER, timeout=0.01)
 
-    with pytest.raises(
-        PlatformUnavailableError, match=r"h1 did not answer within 0.01"
-    ):
+    with pytest.raises(PlatformUnavailableError, match=r"h1: timeout after 0.01"):
         host.query(lambda _: never.wait())
     never.set()
 
@@ -82,7 +80,7 @@ def test_query_all_separates_unreachable_hosts() -> None:
     )
 
     assert answers == {"h1": "TEST"}
-    assert str(silent[NodeId("h2")]).startswith("h2 cannot be reached: ")
+    assert str(silent[NodeId("h2")]).startswith("h2: unreachable: ")
 
 
 @pytest.mark.parametrize("uri", ["qemu+pigeon://host/system", "qemu+:/"])
@@ -128,7 +126,7 @@ def test_unreachable_host_is_logged_once(
     platform.observe()
 
     (record,) = caplog.records
-    assert record.getMessage().startswith("h2 cannot be reached: ")
+    assert record.getMessage().startswith("h2: unreachable: ")
     assert record.getMessage().endswith("; its guests are not seen")
 
 

@@ -113,43 +113,43 @@ def test_error_keeps_the_message_of_libvirt(
     [
         (
             "operation failed: domain 'ab' already exists with uuid fccb3e69",
-            "another guest called vm is on h2",
+            "another guest named vm is on h2",
         ),
         (
             "unable to connect to server at '10.78.0.9:16509': No route to host",
-            "h2 cannot be reached from h1",
+            "h2 is unreachable from h1",
         ),
         (
             "internal error: client socket is closed",
-            "the connection to h2 broke, or h2 failed",
+            "the connection to h2 was lost, or h2 failed",
         ),
         (
             (
                 "operation failed: job 'migration out' failed: Unable to write to "
                 "socket: Bad file descriptor"
             ),
-            "the connection to h2 broke, or h2 failed",
+            "the connection to h2 was lost, or h2 failed",
         ),
         (
             "operation aborted: job 'migration out' canceled by client",
-            "it was given up",
+            "aborted",
         ),
         (
             (
                 "Requested operation is not valid: another migration job is "
                 "already running for domain 'vm1'"
             ),
-            "it is being migrated already",
+            "another migration is in progress",
         ),
         (
             "internal error: Attempt to migrate guest to the same host 7cc71db1",
-            "h1 and h2 are one and the same host",
+            "h1 and h2 are the same host",
         ),
         (
             "Unsafe migration: Migration without shared storage is unsafe",
             (
-                "libvirt cannot see that its disks are shared; where they are, allow "
-                "it with the setting unsafe"
+                "libvirt cannot verify that its disks are on shared storage; if "
+                "they are, set unsafe"
             ),
         ),
     ],

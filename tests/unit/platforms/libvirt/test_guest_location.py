@@ -1,4 +1,4 @@
-"""Which domains are one guest, and where it is."""
+"""Identity and location of guests, from the domains of all hosts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_guest_running_twice_is_shown_twice_and_immobile(
 
     assert [place.id for place in found] == ["vm1@h1", "vm1@h2"]
     assert {place.mobility_detail for place in found} == {
-        "one guest seems to run on h1, h2 at once: stop all but one"
+        "the guest seems to run on several nodes: h1, h2; stop all but one"
     }
 
 
@@ -98,8 +98,8 @@ def test_namesakes_get_their_node_in_the_name() -> None:
 
     assert [place.id for place in found] == ["vm1@h1", "vm1@h2", "x"]
     assert [place.mobility_detail for place in found] == [
-        "another guest of the same name is on h2",
-        "another guest of the same name is on h1",
+        "another guest with the same name is on h2",
+        "another guest with the same name is on h1",
         None,
     ]
 
@@ -107,7 +107,7 @@ def test_namesakes_get_their_node_in_the_name() -> None:
 def test_incoming_guest_without_source_is_immobile() -> None:
     place = locate_only(locate_guests(locate(h2=incoming())))
 
-    assert place.mobility_detail == "it is arriving from a host that does not answer"
+    assert place.mobility_detail == "it is migrating from an unreachable host"
     assert not place.is_running
 
 

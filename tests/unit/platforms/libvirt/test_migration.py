@@ -24,5 +24,5 @@ def test_task_id_is_parsed(guest: str, uuid: str, source: str, target: str) -> N
 
 @pytest.mark.parametrize("text", ["", "UPID:x", "{}", "[]", "null", '{"guest": "a"}'])
 def test_task_of_another_platform_is_rejected(text: str) -> None:
-    with pytest.raises(PlatformError, match="not a task of libvirt"):
+    with pytest.raises(PlatformError, match="not a libvirt task id"):
         LibvirtTask.parse(TaskId(text))

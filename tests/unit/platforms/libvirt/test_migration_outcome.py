@@ -1,4 +1,4 @@
-"""How a migration stands, by what both hosts say."""
+"""Status of a migration, from the reports of both hosts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TASK = LibvirtTask(GuestId("vm"), "u1", NodeId("h1"), NodeId("h2"))
 LEFT = domain(state__state=3, state__reason=PausedReason.MIGRATION)
 SPLIT = domain(state__state=3, state__reason=PausedReason.POSTCOPY_FAILED)
 PAUSED = domain(state__state=3, state__reason=1)
-AWAY = PlatformUnavailableError("h2 cannot be reached")
+AWAY = PlatformUnavailableError("h2: unreachable")
 
 
 def evidence_of(
@@ -82,7 +82,7 @@ def test_status_follows_both_hosts(
 def test_status_with_required_unreachable_target_fails(
     source: DomainResponse | None,
 ) -> None:
-    with pytest.raises(PlatformUnavailableError, match="h2 cannot be reached"):
+    with pytest.raises(PlatformUnavailableError, match="h2: unreachable"):
         migration_status(TASK, evidence_of(source, AWAY))
 
 
@@ -101,11 +101,11 @@ def test_pending_call_is_running() -> None:
 
 def test_failure_names_cause_and_location() -> None:
     evidence = replace(
-        evidence_of(RUNNING, None), error_text="h2 cannot be reached from h1"
+        evidence_of(RUNNING, None), error_text="h2 is unreachable from h1"
     )
 
     assert migration_status(TASK, evidence).detail == (
-        "h2 cannot be reached from h1; it runs on at h1"
+        "h2 is unreachable from h1; it continues to run on h1"
     )
 
 
@@ -117,26 +117,26 @@ def test_error_with_guest_on_target_is_done() -> None:
 
 def test_failure_without_known_cause_is_stated() -> None:
     assert migration_status(TASK, evidence_of(RUNNING, None)).detail == (
-        "no migration is under way: it failed, was given up, or never began; it "
-        "runs on at h1"
+        "no migration in progress: it failed, was aborted, or never started; it "
+        "continues to run on h1"
     )
 
 
 def test_guest_on_both_hosts_is_a_failure() -> None:
     assert migration_status(TASK, evidence_of(RUNNING, RUNNING)).detail == (
-        "vm seems to run on h1 and on h2 at once: stop one of them"
+        "vm: seems to run on both h1 and h2; stop one of them"
     )
 
 
 def test_aborted_migration_reports_non_convergence() -> None:
     last = Progress(dirty_rate=8e6, bandwidth=4e6)
     evidence = replace(
-        evidence_of(RUNNING, None), error_text="it was given up", last_progress=last
+        evidence_of(RUNNING, None), error_text="aborted", last_progress=last
     )
 
     assert migration_status(TASK, evidence).detail == (
-        "it was given up; it writes 8.0 MB/s and 4.0 MB/s are sent, so the copying "
-        "does not converge; it runs on at h1"
+        "aborted; does not converge: dirty rate 8.0 MB/s, bandwidth 4.0 MB/s; "
+        "it continues to run on h1"
     )
 
 
@@ -166,10 +166,10 @@ def test_before_the_first_byte_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "it writes 4.2 MB/s and 1.1 MB/s are sent"),
-        ({"memory_dirty_rate": 10}, "copies memory"),
-        ({"memory_iteration": 1}, "copies memory"),
-        ({"data_total": 0, "memory_iteration": 0}, "copies no memory at the moment"),
+        ({}, "does not converge: dirty rate 4.2 MB/s, bandwidth 1.1 MB/s"),
+        ({"memory_dirty_rate": 10}, "copying memory"),
+        ({"memory_iteration": 1}, "copying memory"),
+        ({"data_total": 0, "memory_iteration": 0}, "not copying memory at the moment"),
     ],
 )
 def test_progress_detail_describes_convergence(

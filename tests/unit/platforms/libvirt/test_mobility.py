@@ -1,4 +1,4 @@
-"""What holds a guest on its node, read from its description."""
+"""Mobility of a guest, read from its domain description."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_guest_without_blockers_is_mobile() -> None:
         ),
         (
             "<memory model='nvdimm'/>",
-            "it has persistent memory, which lies on its node",
+            "it has persistent memory on its node",
         ),
         (
             "<tpm><backend type='passthrough'/></tpm>",
@@ -107,7 +107,7 @@ def test_shared_storage_is_no_blocker(device: str) -> None:
     [
         (
             "<cputune><vcpupin vcpu='0' cpuset='1'/></cputune>",
-            "it is pinned to processors of its node",
+            "it is pinned to CPUs of its node",
         ),
         (
             "<numatune><memory mode='strict' nodeset='0'/></numatune>",
@@ -115,7 +115,7 @@ def test_shared_storage_is_no_blocker(device: str) -> None:
         ),
         (
             "<launchSecurity type='sev'/>",
-            "its memory is encrypted by the processor of its node",
+            "its memory is encrypted by the CPU of its node",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_processors_in_the_element_vcpu_are_a_pin() -> None:
     text = XML.replace("<vcpu placement", "<vcpu cpuset='0-1' placement")
 
     assert migration_blockers(ET.fromstring(text), ()) == (  # noqa: S314
-        "it is pinned to processors of its node",
+        "it is pinned to CPUs of its node",
     )
 
 

@@ -1,4 +1,4 @@
-"""What can be said without asking a host."""
+"""Answers of the libvirt platform that need no host."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ PLATFORM = LibvirtPlatform(
 @pytest.mark.parametrize(
     ("action", "message"),
     [
-        (ColdMigration(VM, H1, H2), "only migrate live"),
-        (PowerOn(H1), "only migrate live"),
-        (PowerOff(H1), "only migrate live"),
-        (LiveMigration(VM, H1, H9), "h9 is not a node of lab"),
-        (LiveMigration(VM, H9, H1), "h9 is not a node of lab"),
-        (LiveMigration(VM, H1, H1), "vm is on h1 already"),
+        (ColdMigration(VM, H1, H2), "expected a live migration"),
+        (PowerOn(H1), "expected a live migration"),
+        (PowerOff(H1), "expected a live migration"),
+        (LiveMigration(VM, H1, H9), "h9: not a node of lab"),
+        (LiveMigration(VM, H9, H1), "h9: not a node of lab"),
+        (LiveMigration(VM, H1, H1), "vm: already on h1"),
         (LiveMigration(VM, H1, H2), "set migration_uris.h2"),
     ],
 )
@@ -45,5 +45,5 @@ def test_unsupported_actions_are_rejected(action: Action, message: str) -> None:
 
 
 def test_task_of_unknown_nodes_is_rejected() -> None:
-    with pytest.raises(UnsupportedError, match="h9 is not a node of lab"):
+    with pytest.raises(UnsupportedError, match="h9: not a node of lab"):
         PLATFORM.status(LibvirtTask(VM, "u1", H1, H9).id)

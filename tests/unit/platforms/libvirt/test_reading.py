@@ -106,7 +106,7 @@ def test_waiting_for_a_disk_is_not_being_busy() -> None:
 
 
 def test_invalid_xml_is_an_unexpected_response() -> None:
-    with pytest.raises(UnexpectedResponseError, match="h1 is not XML"):
+    with pytest.raises(UnexpectedResponseError, match="h1: description is not XML"):
         build_node(NODE, replace(host(), capabilities="<oops"), ())
 
 
@@ -210,7 +210,7 @@ def test_host_passthrough_guest_without_cpu_model_is_immobile() -> None:
 
     assert seen.mobility is Mobility.NONE
     assert (
-        seen.mobility_detail == "it needs the processor of its node, which is not known"
+        seen.mobility_detail == "it needs the CPU model of its node, which is unknown"
     )
 
 

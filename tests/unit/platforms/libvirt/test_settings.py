@@ -41,44 +41,50 @@ def test_peers_use_the_connection_uri_unless_another_is_given() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"nodes": {}}, "nodes: name at least one node and its URI"),
-        ({"nodes": {"": "qemu:///system"}}, "nodes: a node has an empty name"),
+        ({"nodes": {}}, "nodes: expected at least one node with its URI, got none"),
+        (
+            {"nodes": {"": "qemu:///system"}},
+            "nodes: expected a name for each node, got an empty one",
+        ),
         (
             {"nodes": {"a": "qemu:///system", "b": "qemu:///system"}},
-            "nodes.b: is the same URI as that of a",
+            "nodes.b: same URI as a; each node needs its own",
         ),
         (
             {"nodes": {"a": "my host"}},
-            "nodes.a: is not a URI such as qemu+ssh://root@host/system",
+            "nodes.a: expected a URI such as qemu+ssh://root@host/system",
         ),
         (
             {"migration_uris": {"h3": "qemu+tcp://h3/system"}},
-            "migration_uris.h3: nodes has no such name",
+            "migration_uris.h3: unknown node; expected a name in nodes",
         ),
-        ({"labels": {"h3": ("ssd",)}}, "labels.h3: nodes has no such name"),
+        (
+            {"labels": {"h3": ("ssd",)}},
+            "labels.h3: unknown node; expected a name in nodes",
+        ),
         (
             {"bandwidth": 1000},
             (
-                "bandwidth: must be at least 1048576 bytes a second, the least that "
-                "libvirt can keep to, not 1000"
+                "bandwidth: expected at least 1048576 bytes/s "
+                "(the minimum of libvirt), got 1000"
             ),
         ),
-        ({"sample": 0.0}, "sample: must be more than 0 seconds, not 0.0"),
+        ({"sample": 0.0}, "sample: expected more than 0 s, got 0.0"),
         (
             {"timeout": float("nan")},
-            "timeout: must be more than 0 seconds, not nan",
+            "timeout: expected more than 0 s, got nan",
         ),
         (
             {"post_copy_after": float("inf")},
-            "post_copy_after: must be more than 0 seconds, not inf",
+            "post_copy_after: expected more than 0 s, got inf",
         ),
         (
             {"timeout": 1e300},
-            "timeout: must be at most 86400 seconds, not 1e+300",
+            "timeout: expected at most 86400 s, got 1e+300",
         ),
         (
             {"shared_storage": ("srv/vms",)},
-            "shared_storage: 'srv/vms' is not an absolute path",
+            "shared_storage: expected absolute paths, got 'srv/vms'",
         ),
     ],
 )
@@ -104,7 +110,7 @@ def test_all_invalid_settings_are_reported() -> None:
 def test_password_is_rejected_and_not_repeated(uri: str, where: str) -> None:
     (message,) = problems_of(**{where: {**NODES, "h1": uri}})
 
-    assert "holds a password" in message
+    assert "contains a password" in message
     assert "ses" not in message
 
 

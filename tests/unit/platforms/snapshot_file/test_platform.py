@@ -54,7 +54,9 @@ def test_missing_file_is_an_error(path: Path) -> None:
 def test_nothing_can_be_started(path: Path) -> None:
     platform = SnapshotFilePlatform(path)
 
-    with pytest.raises(UnsupportedError, match="pair is a snapshot in a file"):
+    with pytest.raises(
+        UnsupportedError, match="pair: a snapshot file cannot be changed"
+    ):
         platform.start(MOVE)
     with pytest.raises(UnsupportedError):
         platform.find(MOVE)

@@ -1,4 +1,4 @@
-"""Hosts that judge themselves, and what is decided about what they ask for."""
+"""Load states reported by agents, and the decisions on their requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def move(guest: str, source: str, target: str) -> LiveMigration:
 
 
 def view_of_node(snapshot: Snapshot, node: NodeId) -> Snapshot:
-    """Return what an agent sees: its own node and the guests there."""
+    """Return the snapshot of an agent: its own node and the guests on it."""
     here = {
         name: replace(guest, migrating_to=None)
         for name, guest in snapshot.guests.items()
@@ -63,7 +63,7 @@ def view_of_node(snapshot: Snapshot, node: NodeId) -> Snapshot:
 
 
 def agent_requests(policy: Consolidate, snapshot: Snapshot) -> dict[str, AgentRequest]:
-    """Return what the agents of *snapshot* ask for, with no past."""
+    """Return the requests of the agents of *snapshot*, without earlier samples."""
     requests = {
         node: policy.agent_request(
             view_of_node(snapshot, node), policy.initial_memory(), node
@@ -173,7 +173,7 @@ def test_node_without_request_is_not_changed() -> None:
     decision = powered.decide_requests(snapshot, agent_input({"b": UNDERLOADED}))
 
     assert not decision.plan.steps
-    assert any("node a is not measured" in note for note in decision.notes)
+    assert any("node a: not measured" in note for note in decision.notes)
 
 
 def test_empty_node_with_request_is_powered_off() -> None:

@@ -1,4 +1,4 @@
-"""Little that is known does not make hosts look idle, and steady load comes to rest."""
+"""Short histories do not look idle, and steady load reaches a fixed point."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Guests = Mapping[str, tuple[str, float]]
 def snapshot_of_cycle(
     guests: Guests, nodes: Mapping[str, float | None], cycle: int, *together: str
 ) -> Snapshot:
-    """Return a cluster as it is in *cycle*; some guests may have to stay together."""
+    """Return the cluster in *cycle*; some guests may have affinity."""
     bound = frozenset(map(GuestId, together))
     rules = [Affinity(guests=bound, strict=True)] if bound else []
     found = with_little_memory(cluster(nodes, {**guests}, rules))
@@ -47,7 +47,7 @@ def snapshot_of_cycle(
 
 
 def with_little_memory(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* with guests that hardly need memory, so that CPU decides."""
+    """Return *snapshot* with guests of little memory, so that CPU decides."""
     guests = {
         name: replace(
             guest, limit=Resources(10, GIB), usage=replace(guest.usage, memory=GIB)
@@ -64,7 +64,7 @@ def with_little_memory(snapshot: Snapshot) -> Snapshot:
 
 
 def with_started_guest(snapshot: Snapshot, name: str) -> Snapshot:
-    """Return *snapshot* in which that guest has just started."""
+    """Return *snapshot* with that guest just started."""
     fresh = replace(snapshot.guests[GuestId(name)], uptime=30.0)
     return replace(snapshot, guests={**snapshot.guests, fresh.id: fresh})
 
@@ -122,14 +122,14 @@ def test_started_guest_of_move_group_counts_with_full_usage() -> None:
 
 @dataclass
 class SimulatedHosts:
-    """Hosts with guests whose load is drawn, and what is done to them.
+    """Cluster with random loads to which decisions are applied.
 
     Attributes:
-        placement: Where each guest is.
-        load: Returns what a guest asks for in a cycle, as a part of a host.
-        powered_off: The hosts that sleep.
-        migrations: How many moves each cycle had.
-        power_ons: How often a host was woken.
+        placement: Node of each guest.
+        load: Returns the load of a guest in a cycle, as a fraction of a node.
+        powered_off: Nodes that are powered off.
+        migrations: Number of migrations in each cycle.
+        power_ons: Number of power-ons.
     """
 
     nodes: int
@@ -140,7 +140,7 @@ class SimulatedHosts:
     power_ons: int = 0
 
     def run(self, decide: Callable[[Snapshot], Plan], cycles: int) -> None:
-        """Carry out at once what is decided in each of *cycles*."""
+        """Apply the decision of each of *cycles* at once."""
         for cycle in range(cycles):
             steps = decide(self._snapshot(cycle)).steps
             self.migrations.append(
@@ -181,7 +181,7 @@ class SimulatedHosts:
 
 
 def centrally(policy: Consolidate) -> Callable[[Snapshot], Plan]:
-    """Decide by one policy that sees everything."""
+    """Decide by one policy with all samples."""
     memory: ConsolidationMemory = policy.initial_memory()
 
     def decide(snapshot: Snapshot) -> Plan:
@@ -194,7 +194,7 @@ def centrally(policy: Consolidate) -> Callable[[Snapshot], Plan]:
 
 
 def by_agents(policy: Consolidate) -> Callable[[Snapshot], Plan]:
-    """Decide about what the agents of the hosts ask for."""
+    """Decide on the requests of all agents."""
     memories: dict[NodeId, ConsolidationMemory] = {}
 
     def agent_requests(snapshot: Snapshot) -> Iterator[tuple[NodeId, AgentRequest]]:
@@ -221,7 +221,7 @@ def by_agents(policy: Consolidate) -> Callable[[Snapshot], Plan]:
 
 
 def noisy(guest: str, cycle: int) -> float:
-    """Return a load that is the same on average, and never at rest."""
+    """Return a load with a constant mean that varies all the time."""
     random = Random(f"{guest} {cycle}")  # noqa: S311 - nothing is kept secret by it
     mean = 0.03 + 0.2 * Random(guest).random()  # noqa: S311
     return min(2 * mean, max(0.0, mean * (1 + 0.5 * random.gauss(0, 1))))

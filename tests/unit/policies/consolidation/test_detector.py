@@ -1,4 +1,4 @@
-"""When a host should be emptied."""
+"""Underload detector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relief and emptying by the forecast, against a plain version of the same."""
+"""Relief and drains by the forecast, compared with a simple implementation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WATTS = np.array([np.linspace(100.0, 200.0, 11), np.linspace(80.0, 120.0, 11)])
 
 @dataclass
 class ExcludedPairs:
-    """Pairs of guest and host that are closed."""
+    """Target filter with excluded pairs of guest and node."""
 
     pairs: frozenset[tuple[int, int]]
     hosts: int
@@ -50,12 +50,12 @@ class ExcludedPairs:
         return ~np.array(excluded, np.bool_)
 
     def record_move(self, guest: int, target: int) -> None:
-        """Nobody minds who is beside."""
+        """Ignore the move: guests do not affect each other."""
 
 
 @st.composite
 def risk_states(draw: st.DrawFn) -> RiskState:
-    """Return up to six hosts with up to fifteen guests."""
+    """Draw up to six nodes with up to fifteen guests."""
     hosts, guests = draw(st.integers(1, 6)), draw(st.integers(0, 15))
     random = np.random.default_rng(draw(st.integers(0, 10**6)))
     level = draw(st.sampled_from([0.5, 1.0, 2.0]))
@@ -97,7 +97,7 @@ def movable_guests(state: RiskState) -> np.ndarray:
 
 
 def risk_of(state: RiskState, host: int, guests: list[int]) -> float:
-    """Return the risk of *host* with *guests* on it, and nobody else."""
+    """Return the risk of *host* with only *guests* on it."""
     mean = sum(float(state.cpu_demand[guest]) for guest in guests)
     variance = sum(float(state.guest_variance[guest]) for guest in guests)
     cpu = float(state.node_arrays.cpu[host])
@@ -109,7 +109,7 @@ def guests_on(state: RiskState, host: int) -> list[int]:
 
 
 def gain(state: RiskState, guest: int, target: int) -> float:
-    """Return by how much the sum of all risks falls if *guest* goes to *target*."""
+    """Return the reduction of the summed risk if *guest* moves to *target*."""
     source = int(state.node_of[guest])
     before = risk_of(state, source, guests_on(state, source))
     before += risk_of(state, target, guests_on(state, target))

@@ -1,4 +1,4 @@
-"""Histories, of one host and of all, and what they are made from."""
+"""Histories of one host and of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain, the time until a migration, and the best policy."""
+"""Markov chain, expected time until a migration, and optimal policy."""
 
 from __future__ import annotations
 

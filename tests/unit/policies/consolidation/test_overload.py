@@ -1,4 +1,4 @@
-"""Each detector by hand; and all of them over columns against one by one."""
+"""Overload detectors by hand, and their array forms against their scalar forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forecast: how much guests scatter, what they do together, and what is lacking."""
+"""Forecast: variance of guests, common trend, and risk of nodes."""
 
 from __future__ import annotations
 

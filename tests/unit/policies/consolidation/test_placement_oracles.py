@@ -1,4 +1,4 @@
-"""Where guests go: best fit, least power, and emptying whole hosts."""
+"""Placement oracles: best fit, power-aware best fit, and drains."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def kind_of(name: NodeId) -> int:
 def placements(
     draw: st.DrawFn,
 ) -> tuple[list[GuestLoad], list[HostCapacity], list[HostCapacity]]:
-    """Draw guests, running hosts and sleeping hosts, in the order of names."""
+    """Draw guests, running and powered-off hosts, in the order of names."""
     amount = st.sampled_from([1.0, 2.0, 2.5, 4.0])
     guests = [
         guest(f"g{i}", draw(amount), draw(amount))

@@ -1,4 +1,4 @@
-"""The policy `consolidate`, behaviour by behaviour."""
+"""Policy `consolidate`, one behavior per test."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def actions(policy: Consolidate, snapshot: Snapshot) -> list[Action]:
 
 
 def with_powered_off(snapshot: Snapshot, *names: NodeId) -> Snapshot:
-    """Return *snapshot* with these nodes switched off."""
+    """Return *snapshot* with these nodes powered off."""
     off = {
         name: replace(snapshot.nodes[name], state=NodeState.OFFLINE, usage=Usage())
         for name in names
@@ -110,7 +110,7 @@ def after_plan(snapshot: Snapshot, plan: Plan) -> Snapshot:
 
 
 def after_action(snapshot: Snapshot, action: Action) -> Snapshot:
-    """Return the cluster after *action*; a node that woke uses nothing yet."""
+    """Return the cluster after *action*; a node just powered on has no usage."""
     snapshot = snapshot.apply(action)
     if isinstance(action, PowerOn):
         powered_on = replace(snapshot.nodes[action.node], usage=Usage(0.0, 0))
@@ -179,7 +179,7 @@ def test_node_within_cooldown_after_power_on_stays_on() -> None:
         )
 
         assert [step.action for step in decision.plan.steps] == expected
-        has_note = "node b was woken less than 600 s ago and stays on" in decision.notes
+        has_note = "node b: powered on less than 600 s ago; stays on" in decision.notes
         assert has_note is not bool(expected)
 
 
@@ -214,7 +214,7 @@ def test_detail_names_node_relieved_by_forecast() -> None:
 
     assert decision.reason is DecisionReason.RELIEVES_OVERLOAD
     assert decision.detail == (
-        "overloaded: no host; likely to lack CPU: a; active hosts 2 → 2"
+        "overloaded: none; likely to lack CPU: a; active hosts 2 → 2"
     )
 
 
@@ -267,7 +267,7 @@ def test_node_without_metrics_is_not_treated_as_empty() -> None:
     decision = WITH_POWER.decide(snapshot, WITH_POWER.initial_memory())
 
     assert decision.plan == EMPTY_PLAN
-    assert "node b is not measured and left as it is" in decision.notes
+    assert "node b: not measured; left unchanged" in decision.notes
 
 
 def test_node_is_not_drained_when_rule_keeps_guest() -> None:
@@ -373,7 +373,7 @@ def test_invalid_settings_are_rejected(settings: dict[str, float]) -> None:
 
 
 def migrations_of(plan: Plan) -> Plan:
-    """Return only the moves of *plan*."""
+    """Return only the migrations of *plan*."""
     steps = [
         s for s in plan.steps if isinstance(s.action, LiveMigration | ColdMigration)
     ]
@@ -387,7 +387,7 @@ def migrations_of(plan: Plan) -> Plan:
 
 
 def with_powered_on(snapshot: Snapshot, plan: Plan) -> Snapshot:
-    """Return *snapshot* once all that *plan* wakes is awake."""
+    """Return *snapshot* after all power-on actions of *plan*."""
     for step in plan.steps:
         if isinstance(step.action, PowerOn):
             snapshot = after_action(snapshot, step.action)

@@ -1,4 +1,4 @@
-"""Lines through samples, against NumPy's own least squares."""
+"""Regression lines compared with the least squares of NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ samples = st.lists(st.floats(0, 1.3), min_size=3, max_size=30)
 
 
 def fitted(data: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
-    """Return intercept and slope, by NumPy."""
+    """Return intercept and slope, computed by NumPy."""
     slope, intercept = np.polyfit(range(1, len(data) + 1), data, 1, w=weights)
     return float(intercept), float(slope)
 
@@ -77,7 +77,7 @@ def test_many_lines_are_found_as_one_by_one(rows: list[list[float]]) -> None:
 
 
 def test_dispersion_of_too_few_samples_is_rejected() -> None:
-    with pytest.raises(ValueError, match="no samples"):
+    with pytest.raises(ValueError, match="expected samples, got none"):
         median_absolute_deviation([])
-    with pytest.raises(ValueError, match="2 are needed"):
+    with pytest.raises(ValueError, match="at least 2 samples, got 1"):
         interquartile_range([0.5])

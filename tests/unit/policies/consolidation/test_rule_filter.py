@@ -1,4 +1,4 @@
-"""Which nodes rules leave to a guest, against asking every node."""
+"""Rule filter compared with a check of every node."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def inputs_of(snapshot: Snapshot) -> ConsolidationInput:
 def expected_targets(
     inputs: ConsolidationInput, snapshot: Snapshot, group: tuple[Guest, ...]
 ) -> Iterator[bool]:
-    """Ask every node but that of *group*, one by one."""
+    """Check every node except that of *group* one by one."""
     feasibility = FeasibilityChecker(snapshot, inputs.rules, inputs.limits)
     current = tuple(snapshot.guests[guest.id] for guest in group)
     for name in inputs.node_ids:

@@ -1,4 +1,4 @@
-"""Who leaves first."""
+"""Selection of the guest to evict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A budget is read as operators write it."""
+"""Budgets in the notation of operators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opendrs.policies.optimize.budget import Budget
         ("unlimited", math.inf, math.inf),
     ],
 )
-def test_amounts_are_read_with_their_units(
+def test_budget_parses_amounts_with_units(
     text: str, gib: float, migrations: float
 ) -> None:
     budget = Budget.parse(text)
@@ -32,11 +32,11 @@ def test_amounts_are_read_with_their_units(
 
 
 @pytest.mark.parametrize("text", ["30 min", "30 minutes", "0.5 h", "1800 s"])
-def test_a_budget_may_be_of_time(text: str) -> None:
+def test_budget_parses_time(text: str) -> None:
     assert Budget.parse(text) == Budget(minutes=30.0)
 
 
-def test_the_knee_is_no_amount() -> None:
+def test_budget_knee_has_no_amounts() -> None:
     assert Budget.parse("knee") == Budget(knee=True)
 
 
@@ -78,7 +78,7 @@ def test_budget_text_parses_to_the_same_budget(text: str) -> None:
     assert Budget.parse(str(budget)) == budget
 
 
-def test_nothing_may_move_for_nothing() -> None:
+def test_budget_of_zero_is_zero() -> None:
     assert Budget.parse("0 GiB").is_zero
     assert Budget.parse("0 migrations").is_zero
     assert Budget.parse("0 min").is_zero

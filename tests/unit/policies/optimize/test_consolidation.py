@@ -1,4 +1,4 @@
-"""Nodes are emptied whole, or not at all."""
+"""Consolidation: nodes are drained completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCATTERED = cluster(
 )
 
 
-def test_guests_are_packed_on_as_few_nodes_as_carry_them() -> None:
+def test_consolidation_uses_the_fewest_nodes() -> None:
     # By hand: 1.2 nodes of load, at most 0.85 of each: two nodes.
     decision = CONSOLIDATE.decide(SCATTERED, None)
 
@@ -34,7 +34,7 @@ def test_guests_are_packed_on_as_few_nodes_as_carry_them() -> None:
 
 
 def test_consolidation_small_budget_vacates_whole_nodes_only() -> None:
-    # By hand: a node holds four guests of 5 GiB; for 39 GiB one can be emptied.
+    # By hand: a node holds four guests of 5 GiB; with 39 GiB one can be drained.
     decision = Optimize(
         priorities=(Goal.REPAIR, Goal.CONTENTION, Goal.CONSOLIDATION), budget="39 GiB"
     ).decide(SCATTERED, None)
@@ -43,7 +43,7 @@ def test_consolidation_small_budget_vacates_whole_nodes_only() -> None:
     assert len(decision.plan.steps) == 4
 
 
-def test_guests_that_must_be_apart_keep_their_nodes() -> None:
+def test_consolidation_keeps_nodes_for_anti_affinity() -> None:
     names = [f"{name}0" for name in "abcd"]
     rule = AntiAffinity(guests=guest_ids(*names))
     snapshot = cluster(
@@ -70,14 +70,16 @@ def test_consolidation_tolerated_node_failures_keep_nodes_in_use() -> None:
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=40)
-def test_what_is_packed_is_feasible_and_uses_no_more_nodes(seed: int) -> None:
+def test_vacate_nodes_is_feasible_and_uses_no_more_nodes(seed: int) -> None:
     problem = random_problem(seed)
 
     found = vacate_nodes(problem, problem.origin)
 
     assert len(np.unique(found)) <= len(np.unique(problem.origin))
-    # It knows nothing of groups that need or spread: snapshots have none.
+    # Spread and needs are ignored: snapshots have none.
     messages = [
-        fault for fault in infeasibilities(problem, found) if "stands" not in fault
+        message
+        for message in infeasibilities(problem, found)
+        if "locations" not in message and "neighborhood" not in message
     ]
     assert messages == []

@@ -1,4 +1,4 @@
-"""Guests that wait are helped where they wait, by the pressure that was measured."""
+"""Contention: stalled guests are relieved, by measured pressure (PSI)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from opendrs.policies.optimize.objective import Goal
 from support.builders import CAPACITY, NOON, cluster, fraction_of_node, guest
 from support.oracles.interleavings import migration_of
 
-ROOMY = Resources(4, 20 * GIB)  # what guests may use: more cores than they do
+ROOMY = Resources(4, 20 * GIB)  # limit of guests: more cores than they use
 
 
 def waiting(
@@ -62,7 +62,7 @@ def holding(nodes: Mapping[str, float], *guests: Guest) -> Snapshot:
     )
 
 
-# c is the fullest; on a somebody waits.
+# c has the highest load; a guest on a is stalled.
 THREE = {"a": 0.6, "b": 0.1, "c": 0.8}
 THERE = guest("y", "c", 0.2)
 
@@ -78,15 +78,15 @@ def test_optimize_cpu_contention_is_relieved_before_balance() -> None:
     assert [migration_of(step).guest for step in even.plan.steps] == ["y"]
     assert relieved.reason is DecisionReason.RELIEVES_OVERLOAD
     assert [migration_of(step).guest for step in relieved.plan.steps] == ["x"]
-    # It waits for half of the time at least for one core.
+    # It is stalled half of the time, for at least one core.
     assert relieved.before["waiting_cores"] == pytest.approx(0.5)
     assert relieved.after["waiting_cores"] == 0
-    assert "cores waited for 0.5 → 0.0" in relieved.detail
-    assert relieved.notes[0] == "who waits: x 50% of the time for cpu"
+    assert "unmet cores 0.5 → 0.0" in relieved.detail
+    assert relieved.notes[0] == "stalled: x 50% of the time for cpu"
 
 
 def test_optimize_memory_contention_is_relieved_before_balance() -> None:
-    # 20 GiB, for which it waits 30 % of the time: 6 GiB are too many there.
+    # 20 GiB, and stalled 30 % of the time: 6 GiB are missing there.
     snapshot = holding(THREE, waiting("x", "a", 0.2, on_memory(0.3)), THERE)
 
     decision = Optimize(budget="1 migrations").decide(snapshot, None)
@@ -98,7 +98,7 @@ def test_optimize_memory_contention_is_relieved_before_balance() -> None:
 
 
 def test_optimize_contended_node_is_no_target() -> None:
-    # Without the wait of z, b would be the better place, as the emptier one.
+    # Without the stall of z, b would be the better target: its load is lower.
     waits = waiting("z", "b", 0.05, on_cpu(0.9), mobility=Mobility.NONE)
     snapshot = holding({"a": 0.9, "b": 0.51, "c": 0.6}, guest("x", "a", 0.2), waits)
 
@@ -138,8 +138,8 @@ def test_unmet_demand_half_free_node_owes_nothing() -> None:
         assert (sum(found.cpu.values()), sum(found.memory.values())) == (0, 0)
 
 
-def test_a_node_owes_no_more_than_what_is_in_use_above_half_of_it() -> None:
-    # Two wait for 0.9 cores and 18 GiB each; 0.3 cores and 3 GiB are above half.
+def test_unmet_demand_is_at_most_usage_above_half() -> None:
+    # Two miss 0.9 cores and 18 GiB each; 0.3 cores and 3 GiB are above half.
     waits = Pressure(cpu=Stall(0.9), memory=Stall(0.9))
     snapshot = holding(
         {"a": 0.53}, waiting("x", "a", 0.2, waits), waiting("y", "a", 0.2, waits)
@@ -152,8 +152,8 @@ def test_a_node_owes_no_more_than_what_is_in_use_above_half_of_it() -> None:
     assert found.memory == {"a": pytest.approx(3 * GIB)}
 
 
-def test_a_node_with_half_of_it_free_is_not_filled_where_somebody_waits() -> None:
-    # Evenness alone would bring 15 % of a node from a to b.
+def test_node_with_stalled_guest_is_not_filled_above_half() -> None:
+    # Balance alone would move 15 % of a node from a to b.
     loads = {"a": 0.8, "b": 0.5}
     others = [guest(f"g{i}", "a", 0.15) for i in range(4)]
     uncontended = holding(loads, waiting("x", "b", 0.2, on_cpu(0.1)), *others)
@@ -166,7 +166,7 @@ def test_a_node_with_half_of_it_free_is_not_filled_where_somebody_waits() -> Non
         assert all(migration_of(step).target != "b" for step in plan.steps)
 
 
-def test_a_container_at_its_limit_waits_for_itself() -> None:
+def test_container_at_its_limit_is_no_contention() -> None:
     full = Resources(4, 20 * GIB)
     changes: dict[str, Any] = {"kind": GuestKind.CONTAINER, "limit": full}
     snapshot = holding(
@@ -183,7 +183,7 @@ def test_a_container_at_its_limit_waits_for_itself() -> None:
     assert unmet_demand(vm, 0.2).memory == {"a": pytest.approx(18 * GIB)}
 
 
-def test_no_guest_asks_for_more_than_its_limit() -> None:
+def test_unmet_demand_is_within_the_limit_of_guests() -> None:
     snapshot = holding(
         {"a": 0.6},
         replace(waiting("x", "a", 0.2, on_cpu(0.9)), limit=Resources(2.25, 64 * GIB)),
@@ -217,7 +217,7 @@ def test_unmet_demand_uses_node_pressure_without_guest_pressure() -> None:
     assert (silent.guest_cores, speaking.cpu, speaking.memory) == ({}, {}, {})
 
 
-def test_limits_as_load_are_relieved_as_well() -> None:
+def test_static_load_model_relieves_contention() -> None:
     snapshot = holding(
         {"a": 0.6, "b": 0.1},
         waiting("x", "a", 0.1, on_cpu(0.5)),
@@ -255,7 +255,7 @@ DRAWN = st.lists(
 
 @given(DRAWN)
 @settings(max_examples=40, deadline=None)
-def test_no_placement_leaves_less_to_wait_for(
+def test_no_placement_has_less_unmet_demand(
     drawn: list[tuple[str, int, int | None]],
 ) -> None:
     snapshot = of(drawn)
@@ -276,7 +276,7 @@ def test_no_placement_leaves_less_to_wait_for(
 
 
 def left_to_wait_for(snapshot: Snapshot, where: Mapping[GuestId, str]) -> float:
-    """Return the cores waited for when guests are at *where*; worked out plainly."""
+    """Return the unmet cores with the guests at *where*, in plain loops."""
     cores = {name: each.usage.cpu or 0.0 for name, each in snapshot.nodes.items()}
     requested = {name: each.usage.cpu or 0.0 for name, each in snapshot.guests.items()}
     most = dict.fromkeys(cores, 8.5)
@@ -307,7 +307,7 @@ def left_to_wait_for(snapshot: Snapshot, where: Mapping[GuestId, str]) -> float:
 
 
 def drawn_cluster(seed: int, *, pressed: bool) -> Snapshot:
-    """Return six full nodes, six of which somebody may wait for, and six empty ones."""
+    """Return six full nodes, six where guests may be stalled, and six empty ones."""
     draw = random.Random(seed)  # noqa: S311 - no secret
     loads = {f"n{i:02}": (0.8, 0.7, 0.1)[i % 3] for i in range(18)}
     guests = []
@@ -321,7 +321,7 @@ def drawn_cluster(seed: int, *, pressed: bool) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_on_a_drawn_cluster_waits_end_before_loads_are_even(seed: int) -> None:
+def test_random_cluster_is_relieved_before_balance(seed: int) -> None:
     snapshot = drawn_cluster(seed, pressed=False)
     pressed = drawn_cluster(seed, pressed=True)
     few = Optimize(budget="40 migrations")
@@ -343,7 +343,9 @@ def test_on_a_drawn_cluster_waits_end_before_loads_are_even(seed: int) -> None:
 
 @given(DRAWN)
 @settings(max_examples=25, deadline=None)
-def test_repeated_cycles_come_to_rest(drawn: list[tuple[str, int, int | None]]) -> None:
+def test_repeated_cycles_reach_a_fixed_point(
+    drawn: list[tuple[str, int, int | None]],
+) -> None:
     snapshot = of(drawn)
 
     for _ in range(2 * len(drawn) + 1):
@@ -355,7 +357,7 @@ def test_repeated_cycles_come_to_rest(drawn: list[tuple[str, int, int | None]]) 
 
 
 def of(drawn: list[tuple[str, int, int | None]]) -> Snapshot:
-    """Return three nodes with guests: where, percent of a node, tenths of waiting."""
+    """Return three nodes with guests: node, percent of a node, tenths stalled."""
     loads = dict.fromkeys("abc", 0.4)
     for where, part, _ in drawn:
         loads[where] += part / 100

@@ -1,4 +1,4 @@
-"""What guests take and what moving them costs, added up for those who go together."""
+"""Demand and migration cost of move groups."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_movable_guests_dirty_and_cold_migrations_cost_more() -> None:
     assert found.migration_cost.tolist() == pytest.approx([20.25, 41.0])
 
 
-def test_a_unit_of_which_some_memory_is_not_known_is_not_known() -> None:
+def test_group_with_unknown_memory_is_unknown() -> None:
     dark = guest("x", "a", 0.1, usage=Usage(cpu=1.0), limit=None)
     group = EncodedGroup((dark, guest("y", "a", 0.1)), A)
 

@@ -1,4 +1,4 @@
-"""Each step says what is true of the guests that go."""
+"""Explanations of steps name only the guests that migrate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_explanation_names_only_migrating_guests() -> None:
     assert step.detail == (
         "takes 1.00 cores and 10.00 GiB from a (30% cpu, 30% memory → 20% cpu, 20% "
         "memory) to b (30% cpu, 30% memory → 40% cpu, 40% memory); "
-        "mends a rule that is broken: keep x, y together"
+        "repairs a violated rule: affinity of x, y"
     )
 
 
@@ -44,8 +44,8 @@ def test_explanation_names_all_guests_of_a_group() -> None:
     assert {name for name in details if name in ("x", "y")} == {"x", "y"}
     assert details[GuestId("x")] == details[GuestId("y")]
     assert details[GuestId("x")].startswith(
-        "x and y go together and take 2.00 cores and 20.00 GiB from a (50% cpu, 50% "
-        "memory → 40% cpu, 40% memory) and b (40% cpu, 40% memory → 30% cpu, 30% "
+        "x and y migrate together and take 2.00 cores and 20.00 GiB from a (50% cpu, "
+        "50% memory → 40% cpu, 40% memory) and b (40% cpu, 40% memory → 30% cpu, 30% "
         "memory) to c (0% cpu, 0% memory → 20% cpu, 20% memory); x and y must be"
     )
 
@@ -65,4 +65,4 @@ def test_explanation_states_contention() -> None:
     )
 
     assert step.detail.startswith("takes 2.50 cores and 20.00 GiB from a (65% cpu")
-    assert "; it waits 50% of the time for cpu" in step.detail
+    assert "; it is stalled 50% of the time for cpu" in step.detail

@@ -1,10 +1,10 @@
-"""Who must be together travels together, and is gathered where it is not."""
+"""Move groups: gathering of guests with a strict affinity, and skipped guests."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from opendrs.arrays import MobilityFilter
+from opendrs.arrays import MobilityFilter, SkipReason
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     DEFAULT_LIMITS,
@@ -25,7 +25,8 @@ CHOSEN = MobilityFilter(load_model=LoadModel.DYNAMIC, allow_cold_migration=False
 
 
 def scattered(*rules: Rule) -> Snapshot:
-    """Return a cluster in which x and y should be together and are not."""
+    """Return a cluster in which x and y violate an affinity rule."""
+
     return cluster(
         nodes={"a": 0.5, "b": 0.3},
         guests={"x": ("a", 0.3), "y": ("b", 0.1), "z": ("b", 0.2)},
@@ -43,13 +44,17 @@ def found(snapshot: Snapshot) -> MovableGroups:
     return movable_groups(snapshot, compile_rules(snapshot), DEFAULT_LIMITS, CHOSEN)
 
 
+def reasons_of(groups: MovableGroups) -> dict[str, SkipReason]:
+    return {guest: each.reason for guest, each in groups.skipped.items()}
+
+
 def summary(groups: MovableGroups) -> list[tuple[list[str], str, bool]]:
     return [
         ([g.id for g in each.guests], each.home, each.is_free) for each in groups.groups
     ]
 
 
-def test_guests_that_are_apart_are_gathered_where_nodes_are_loaded_evenly() -> None:
+def test_group_is_gathered_on_the_most_balanced_node() -> None:
     # By hand: x to b leaves 0.3 and 0.6 of 0.45 each, y to a 0.7 and 0.2.
     snapshot = cluster(
         nodes={"a": 0.6, "b": 0.3},
@@ -62,7 +67,7 @@ def test_guests_that_are_apart_are_gathered_where_nodes_are_loaded_evenly() -> N
     assert [each.home for each in groups.groups if len(each.guests) == 2] == ["b"]
 
 
-def test_as_evenly_they_are_gathered_where_most_of_their_memory_is() -> None:
+def test_group_is_gathered_where_most_of_its_memory_is() -> None:
     groups = found(scattered())
 
     assert summary(groups) == [(["x", "y"], "a", True), (["z"], "b", True)]
@@ -71,20 +76,20 @@ def test_as_evenly_they_are_gathered_where_most_of_their_memory_is() -> None:
     assert groups.skipped == {}
 
 
-def test_they_are_gathered_where_a_rule_allows_it() -> None:
+def test_group_is_gathered_where_a_rule_allows_it() -> None:
     only_b = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("b"): 0})
 
     assert summary(found(scattered(only_b)))[0] == (["x", "y"], "b", True)
 
 
-def test_they_are_gathered_where_one_of_them_cannot_leave() -> None:
+def test_group_is_gathered_on_the_node_of_an_immovable_guest() -> None:
     groups = found(staying(scattered(), "y"))
 
     assert summary(groups) == [(["x"], "b", False), (["z"], "b", True)]
-    assert groups.skipped == {GuestId("y"): "it cannot move"}
+    assert reasons_of(groups) == {"y": SkipReason.MOBILITY_NONE}
 
 
-def test_they_stay_where_one_cannot_leave_and_the_others_cannot_go() -> None:
+def test_group_stays_if_its_immovable_node_is_infeasible() -> None:
     groups = found(
         staying(
             scattered(NodeAffinity(guests=guest_ids("x"), nodes={NodeId("a"): 0})), "y"
@@ -92,16 +97,16 @@ def test_they_stay_where_one_cannot_leave_and_the_others_cannot_go() -> None:
     )
 
     assert summary(groups) == [(["z"], "b", True)]
-    assert groups.skipped[GuestId("x")].startswith("it must be with y on b, and a rule")
+    assert reasons_of(groups)["x"] is SkipReason.NO_COMMON_NODE
 
 
-def test_they_stay_where_two_of_them_cannot_leave_different_nodes() -> None:
+def test_group_with_two_immovable_guests_stays() -> None:
     groups = found(staying(staying(scattered(), "y"), "x"))
 
     assert summary(groups) == [(["z"], "b", True)]
 
 
-def test_guests_on_one_node_stay_with_one_that_cannot_move() -> None:
+def test_group_with_immovable_guest_on_its_node_stays() -> None:
     snapshot = cluster(
         nodes={"a": 0.5, "b": 0.0},
         guests={"x": ("a", 0.3), "y": ("a", 0.1)},
@@ -111,7 +116,7 @@ def test_guests_on_one_node_stay_with_one_that_cannot_move() -> None:
     groups = found(staying(snapshot, "y"))
 
     assert groups.groups == ()
-    assert groups.skipped[GuestId("x")] == ("it moves only with y, and it cannot move")
+    assert reasons_of(groups)["x"] is SkipReason.GROUP_MEMBER_SKIPPED
 
 
 def test_movable_groups_over_budget_are_skipped() -> None:
@@ -121,3 +126,4 @@ def test_movable_groups_over_budget_are_skipped() -> None:
     for poorer in (groups.within(9.0, 1), groups.within(10.0, 0)):
         assert summary(poorer) == [(["z"], "b", True)]
         assert set(poorer.skipped) == {"x", "y"}
+        assert set(reasons_of(poorer).values()) == {SkipReason.OVER_BUDGET}

@@ -1,4 +1,4 @@
-"""Some of those who should travel find no safe way, as nodes are too full for it."""
+"""Search for plans, also on nodes too full to sequence every move."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LARGE, MIDDLE = 0, 1
 
 
 def crowded(seed: int) -> Snapshot:
-    """Return three nodes that are so full that a swap rarely finds room."""
+    """Return three nodes that are so full that a swap rarely finds swap space."""
     draw = np.random.default_rng(seed)
     load: dict[str, float | None] = {}
     guests: dict[str, tuple[str, float | None]] = {}
@@ -55,7 +55,7 @@ def crowded(seed: int) -> Snapshot:
 
 
 def motley(alike: float) -> Snapshot:
-    """Return a cluster of guests that take of both resources what may be unlike."""
+    """Return a cluster of guests whose demands may be correlated or not."""
     draw = np.random.default_rng(6)
     normal = draw.normal(size=(500, 2))
     normal[:, 1] = alike * normal[:, 0] + (1 - alike) * normal[:, 1]
@@ -80,7 +80,7 @@ def motley(alike: float) -> Snapshot:
 
 
 def plan_search(snapshot: Snapshot, budget: str) -> PlanSearch:
-    """Return the work on a plan for evenness alone."""
+    """Return the search for a plan with the goal balance only."""
     rules = compile_rules(snapshot)
     groups = movable_groups(
         snapshot,
@@ -125,11 +125,11 @@ def test_optimize_bound_note_states_reached_imbalance(seed: int) -> None:
     assert f" {reached:.4f}, lower bound " in bound
 
 
-def test_the_bound_holds_for_plans_in_which_others_stay_at_home() -> None:
+def test_bound_ignores_frozen_groups() -> None:
     search = plan_search(PILE, "1 migrations").without([LARGE])
     search.improve(1000, 1.0)
 
-    # By hand: the middle one leaves 0.5 and 0.3; the large one would make it even.
+    # By hand: the middle guest leaves 0.5 and 0.3; the large one would balance them.
     assert search.assignment.tolist() == [0, 1, 0]
     assert search.bound() == pytest.approx(0.0, abs=1e-9)
 
@@ -142,7 +142,7 @@ def test_plan_search_without_keeps_earlier_frozen_groups() -> None:
 
 
 def test_optimize_infeasible_affinity_gives_empty_plan() -> None:
-    # All fit on none but b, and one belongs on a, which is full.
+    # Only b can hold all of them, and one belongs on a, which is full.
     guests = {"one": ("a", 0.1), "two": ("b", 0.2), "large": ("a", 0.8)}
     rules = (
         Affinity(guests=guest_ids("one", "two")),
@@ -160,7 +160,7 @@ def test_optimize_infeasible_affinity_gives_empty_plan() -> None:
     ("budget", "extent"),
     [("5 migrations", 90), ("20 migrations", 180), ("unlimited", 60)],
 )
-def test_small_clusters_are_looked_at_longer_where_few_may_move(
+def test_search_size_of_small_cluster_grows_with_few_migrations(
     budget: str, extent: int
 ) -> None:
     pile = cluster(
@@ -172,7 +172,7 @@ def test_small_clusters_are_looked_at_longer_where_few_may_move(
 
 
 @pytest.mark.parametrize("alike", [0.0, 1.0])
-def test_the_bound_is_not_below_that_of_divided_guests(alike: float) -> None:
+def test_bound_is_at_least_the_polytope_bound(alike: float) -> None:
     search = plan_search(motley(alike), "25 migrations")
     search.improve(20_000, 1.0)
     whole = search.problem

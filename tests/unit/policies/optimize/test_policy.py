@@ -1,4 +1,4 @@
-"""Optimize makes the moves that bring most for what they cost."""
+"""The policy `optimize`: best placements, budgets, goals, notes and settings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def imbalance_of(snapshot: Snapshot, policy: Optimize = EVERYTHING) -> float:
 
 
 def drawn(seed: int, rules: tuple[Rule, ...] = ()) -> Snapshot:
-    """Return five guests on three nodes of one size, with room for any order."""
+    """Return five guests on three nodes of one size, with memory for any order."""
     draw = np.random.default_rng(seed)
     where = draw.choice(["a", "b", "c"], 5).tolist()
     part = (draw.integers(1, 13, 5) / 100).tolist()
@@ -102,7 +102,7 @@ def every_placement(snapshot: Snapshot) -> list[Snapshot]:
 
 @given(st.integers(0, 5000))
 @settings(max_examples=15)
-def test_no_placement_is_more_even(seed: int) -> None:
+def test_optimize_finds_the_most_balanced_placement(seed: int) -> None:
     snapshot = drawn(seed)
     best = min(imbalance_of(each) for each in every_placement(snapshot))
 
@@ -113,7 +113,7 @@ def test_no_placement_is_more_even(seed: int) -> None:
 
 @given(st.integers(0, 5000))
 @settings(max_examples=15)
-def test_no_placement_that_keeps_the_rules_is_more_even(seed: int) -> None:
+def test_optimize_with_rules_finds_the_most_balanced_placement(seed: int) -> None:
     rules = (
         AntiAffinity(guests=guest_ids("g0", "g1")),
         Affinity(guests=guest_ids("g2", "g3")),
@@ -130,7 +130,7 @@ def test_no_placement_that_keeps_the_rules_is_more_even(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_compiled_search_finds_the_best_as_well(
+def test_compiled_search_finds_the_best_placement(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -147,7 +147,7 @@ def test_the_compiled_search_finds_the_best_as_well(
 
 
 @pytest.mark.parametrize("budget", ["knee", "3 migrations", "20 GiB"])
-def test_the_compiled_search_keeps_to_budgets(
+def test_compiled_search_keeps_budgets(
     budget: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local_search, "MAX_SMALL_SIZE", 0)
@@ -159,9 +159,9 @@ def test_the_compiled_search_keeps_to_budgets(
     assert imbalance_of(after(LOPSIDED, decision)) <= 0.5
 
 
-def test_the_knee_moves_less_than_everything_and_gains_most_of_it() -> None:
-    # By hand: 40 of 80 should go. 30 of them gain 15/16 of the squares, and the last
-    # 10 would gain 1/16 for a quarter of the way: less than half of the average.
+def test_optimize_knee_gains_most_with_less_transfer() -> None:
+    # By hand: 40 of 80 should leave. 30 of them gain 15/16 of the squares, and the last
+    # 10 would gain 1/16 for a quarter of the transfer: less than half of the average.
     chosen = Optimize().decide(LOPSIDED, None)
 
     assert moved(chosen) in ({"g1", "g3"}, {"g2", "g3"})
@@ -173,7 +173,9 @@ def test_the_knee_moves_less_than_everything_and_gains_most_of_it() -> None:
     ("budget", "expected"),
     [("1 migrations", {"g4"}), ("25 GiB", {"g3"}), ("10 GiB", {"g1"})],
 )
-def test_the_best_within_a_budget_is_moved(budget: str, expected: set[str]) -> None:
+def test_optimize_makes_the_best_migrations_within_the_budget(
+    budget: str, expected: set[str]
+) -> None:
     decision = Optimize(budget=budget).decide(LOPSIDED, None)
 
     assert moved(decision) in (expected, {"g2"} if expected == {"g1"} else expected)
@@ -194,12 +196,12 @@ def test_optimize_keeps_budgets_while_repairing(
     assert sum(memory) <= gib * GIB
 
 
-def test_a_budget_of_nothing_is_said_to_be_one() -> None:
+def test_optimize_zero_budget_is_the_reason() -> None:
     decision = Optimize(budget="0 GiB").decide(LOPSIDED, None)
 
     assert decision.plan == EMPTY_PLAN
     assert decision.reason is DecisionReason.MIGRATION_LIMIT_REACHED
-    assert decision.detail == "a budget of 0 GiB lets nothing move"
+    assert decision.detail == "a budget of 0 GiB allows no migration"
 
 
 def test_optimize_time_budget_gathers_only_what_fits() -> None:
@@ -222,7 +224,7 @@ def test_optimize_time_budget_gathers_only_what_fits() -> None:
 
     assert [migration_of(step).guest for step in decision.plan.steps] in (["u"], ["v"])
     assert decision.after["broken_rules"] == 1
-    assert any("takes more than the budget" in note for note in decision.notes)
+    assert any("exceeds the budget" in note for note in decision.notes)
 
 
 @pytest.mark.parametrize("goal", [Goal.BALANCE, Goal.CONSOLIDATION])
@@ -242,7 +244,7 @@ def test_optimize_time_budget_too_short_gives_empty_plan(goal: Goal) -> None:
 
 
 @pytest.mark.parametrize("minutes", [1, 3, 5, 60])
-def test_a_plan_takes_no_longer_than_it_may(minutes: int) -> None:
+def test_optimize_plan_duration_is_within_the_budget(minutes: int) -> None:
     # By hand: 10 GiB over 1 Gbit/s take 86 s, so 40 GiB almost six minutes.
     decision = Optimize(budget=f"{minutes} min").decide(LOPSIDED, None)
 
@@ -250,7 +252,7 @@ def test_a_plan_takes_no_longer_than_it_may(minutes: int) -> None:
     assert took <= 60 * minutes
     assert bool(decision.plan.steps) is (minutes > 1)
     if minutes == 1:
-        assert decision.detail.endswith("or not within 1 min")
+        assert decision.detail.endswith("improves a goal within 1 min")
 
 
 def test_optimize_uses_the_last_shortened_plan(
@@ -275,7 +277,7 @@ def test_optimize_repairs_rules_at_the_cost_of_balance() -> None:
 
     assert decision.reason is DecisionReason.REPAIRS_RULES
     assert violations(after(snapshot, decision)) == ()
-    assert "mends a rule that is broken: keep x, y together" in (
+    assert "repairs a violated rule: affinity of x, y" in (
         decision.plan.steps[0].detail
     )
 
@@ -293,7 +295,7 @@ def test_optimize_without_repair_goal_leaves_violations() -> None:
     assert decision.reason is DecisionReason.BALANCED
 
 
-def test_guests_that_wait_for_processors_are_helped_before_all_is_even() -> None:
+def test_optimize_relieves_contention_before_balance() -> None:
     snapshot = cluster(
         nodes={"a": 0.95, "b": 0.5, "c": 0.1},
         guests={"x": ("a", 0.15), "y": ("b", 0.2)},
@@ -307,7 +309,7 @@ def test_guests_that_wait_for_processors_are_helped_before_all_is_even() -> None
     assert moved(decision) == {"x"}
 
 
-def test_soft_rules_count_by_their_weight() -> None:
+def test_optimize_soft_rules_count_by_their_penalty() -> None:
     snapshot = cluster(
         nodes={"a": 0.5, "b": 0.0},
         guests={"x": ("a", 0.25), "y": ("a", 0.25)},
@@ -319,8 +321,8 @@ def test_soft_rules_count_by_their_weight() -> None:
 
 
 def test_optimize_tolerated_node_failures_limits_memory_fill() -> None:
-    # By hand: three nodes of 100 GiB; the loss of one leaves 200 of 300. Evenness of
-    # memory counts nothing here, so that only the spare room asks for moves.
+    # By hand: three nodes of 100 GiB; the loss of one leaves 200 of 300. The balance of
+    # memory does not count here, so only the reserve requires moves.
     crowded = cluster(
         nodes={"a": 0.9, "b": 0.5, "c": 0.5},
         guests={f"a{i}": ("a", 0.05) for i in range(18)},
@@ -347,10 +349,10 @@ def test_optimize_notes_missing_failover_reserve() -> None:
     decision = Optimize(tolerated_node_failures=1).decide(LOPSIDED, None)
     crowded = replace(LOPSIDED, nodes={**LOPSIDED.nodes, NodeId("b"): node("b", 0.5)})
 
-    assert "there is no room for the loss" not in str(decision.notes)
+    assert "not enough memory for the failure" not in str(decision.notes)
     assert (
-        "there is no room for the loss of a node of 2: 130.0 GiB are in use, and the "
-        "others might have 100.0 GiB"
+        "not enough memory for the failure of 1 of 2 nodes: 130.0 GiB in use, "
+        "100.0 GiB on the remaining nodes"
     ) in Optimize(tolerated_node_failures=1).decide(crowded, None).notes
 
 
@@ -366,7 +368,7 @@ def test_optimize_zero_memory_overcommit_gives_empty_plan(mode: LoadModel) -> No
 def test_optimize_notes_lower_bound() -> None:
     decision = Optimize(budget="10 GiB").decide(LOPSIDED, None)
 
-    # By hand: 10 of the 40 GiB that should go are moved: 30 of 40 are left.
+    # By hand: 10 of the 40 GiB that should leave are moved: 30 of 40 remain.
     assert (
         "bound: no plan that moves as much is better: imbalance 0.7500, "
         "lower bound 0.7500"
@@ -379,10 +381,10 @@ def test_optimize_bound_of_unequal_nodes_is_a_distance() -> None:
 
     decision = Optimize(budget="10 GiB", min_improvement=0.05).decide(unequal, None)
 
-    # By hand: all would have 0.16; a has 0.7 of the 0.8, and b 0.025 of the 0.
+    # By hand: balanced is 0.16; a has 0.7 instead of 0.8, and b 0.025 instead of 0.
     assert decision.after["cpu_imbalance"] == pytest.approx((0.7 - 0.025) / 0.725)
     assert (
-        "bound: no plan that moves as much is better: distance from an even load "
+        "bound: no plan that moves as much is better: distance from the balanced load "
         "2.4599, lower bound 2.4599"
     ) in decision.notes
 
@@ -391,12 +393,12 @@ def test_optimize_bound_with_unequal_weights_is_a_distance() -> None:
     notes = Optimize(budget="10 GiB", cpu_weight=2.0).decide(LOPSIDED, None).notes
 
     assert (
-        "bound: no plan that moves as much is better: distance from an even load "
+        "bound: no plan that moves as much is better: distance from the balanced load "
         "0.7500, lower bound 0.7500"
     ) in notes
 
 
-def test_rules_that_contradict_each_other_are_named() -> None:
+def test_optimize_notes_contradictions() -> None:
     both = guest_ids("g1", "g2")
     rules = (Affinity(guests=both, name="near"), AntiAffinity(guests=both, name="far"))
 
@@ -416,7 +418,9 @@ def test_optimize_notes_reason_of_remaining_violation() -> None:
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     (note,) = (each for each in decision.notes if each.startswith("cannot be kept"))
-    assert note.startswith("cannot be kept: apart: x, y: nowhere to go: b: it lacks")
+    assert note.startswith(
+        "cannot be kept: apart: x, y: no feasible node: b: insufficient memory"
+    )
 
 
 def test_optimize_immovable_guests_are_skipped_with_a_note() -> None:
@@ -428,10 +432,10 @@ def test_optimize_immovable_guests_are_skipped_with_a_note() -> None:
     decision = Optimize().decide(replace(LOPSIDED, guests=guests), None)
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    assert decision.notes == ("left alone: g1, g2, g3 and 1 more: it cannot move",)
+    assert decision.notes == ("skipped: g1, g2, g3 and 1 more: not migratable",)
 
 
-def test_each_step_says_what_it_takes_where_and_which_better_node_was_closed() -> None:
+def test_step_detail_names_loads_and_infeasible_better_node() -> None:
     snapshot = cluster(
         nodes={"a": 0.8, "b": 0.2, "c": 0.0},
         guests={"g1": ("a", 0.4), "g2": ("a", 0.4), "g3": ("b", 0.2)},
@@ -448,7 +452,7 @@ def test_each_step_says_what_it_takes_where_and_which_better_node_was_closed() -
 
     (step,) = decision.plan.steps
     assert "takes 4.00 cores and 40.00 GiB from a (80% cpu, 80% memory" in step.detail
-    assert "c would be better, but a rule forbids it: licence" in step.detail
+    assert "better, but infeasible: c: forbidden by rule: licence" in step.detail
 
 
 @pytest.mark.parametrize(
@@ -458,7 +462,7 @@ def test_each_step_says_what_it_takes_where_and_which_better_node_was_closed() -
         {"kind": GuestKind.CONTAINER, "mobility": Mobility.COLD},
     ],
 )
-def test_of_two_alike_the_one_that_is_cheaper_to_move_is_moved(
+def test_optimize_migrates_the_cheaper_of_two_equal_guests(
     dear: dict[str, Any],
 ) -> None:
     alike = cluster(
@@ -483,7 +487,7 @@ def test_optimize_balanced_cluster_gives_empty_plan() -> None:
     assert decision.plan == EMPTY_PLAN
 
 
-def test_little_is_not_moved_for_little() -> None:
+def test_optimize_small_gain_gives_empty_plan() -> None:
     nearly = cluster(
         nodes={"a": 0.55, "b": 0.45}, guests={"x": ("a", 0.02), "y": ("a", 0.4)}
     )
@@ -497,20 +501,20 @@ def test_little_is_not_moved_for_little() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"budget": "nan GiB"}, "budget must be"),
-        ({"migration_cost_weight": float("nan")}, "migration_cost_weight must be"),
+        ({"budget": "nan GiB"}, "budget: expected knee"),
+        ({"migration_cost_weight": float("nan")}, "migration_cost_weight: expected"),
         (
             {"min_improvement": 1.5},
-            r"min_improvement must be a finite number in \[0, 1\], not 1.5",
+            r"min_improvement: expected a finite number in \[0, 1\], got 1.5",
         ),
-        ({"contention_threshold": -1.0}, "contention_threshold must be"),
+        ({"contention_threshold": -1.0}, "contention_threshold: expected"),
         (
             {"iterations_per_group": -1},
-            "iterations_per_group must be at least 0, not -1",
+            "iterations_per_group: expected at least 0, got -1",
         ),
-        ({"priorities": ()}, "priorities must name at least one of repair"),
-        ({"priorities": (Goal.REPAIR, Goal.REPAIR)}, "must name each goal once"),
-        ({"cpu_weight": 0.0, "memory_weight": 0.0}, "must not both be 0"),
+        ({"priorities": ()}, "priorities: expected at least one of repair"),
+        ({"priorities": (Goal.REPAIR, Goal.REPAIR)}, "expected each goal once"),
+        ({"cpu_weight": 0.0, "memory_weight": 0.0}, "expected one above 0"),
     ],
 )
 def test_optimize_with_invalid_settings_raises(

@@ -1,4 +1,4 @@
-"""Which broken strict rules can be repaired, and what prevents the others."""
+"""Violations of strict rules that a plan can repair, and blockers of the others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def found(snapshot: Snapshot) -> tuple[UnresolvedViolation, ...]:
 
 
 @pytest.mark.parametrize("rule", [APART, TOGETHER, ON_B], ids=str)
-def test_what_is_repairable_is_repaired_by_optimize(rule: Rule) -> None:
+def test_repairable_violation_is_repaired_by_optimize(rule: Rule) -> None:
     snapshot = placed(rule)
 
     [result] = found(snapshot)
@@ -64,21 +64,24 @@ def test_what_is_repairable_is_repaired_by_optimize(rule: Rule) -> None:
     [
         (
             placed(APART, Pin(guests=guest_ids("x", "y"), name="stay")),
-            "apart: x, y: left alone: rule: stay",
+            "apart: x, y: skipped: rule: stay",
         ),
-        (placed(ON_B, full=0.95), "on b: x: nowhere to go: b: it lacks 20.0 GiB"),
+        (
+            placed(ON_B, full=0.95),
+            "on b: x: no feasible node: b: insufficient memory: 20.0 GiB short",
+        ),
         (
             placed(TOGETHER, Pin(guests=guest_ids("x", "z"), name="stay")),
-            "together: x, z: left alone: rule: stay",
+            "together: x, z: skipped: rule: stay",
         ),
         (
             placed(AntiAffinity(guests=guest_ids("x", "y", "z"), name="three")),
-            '"three": x, y, z must all be apart',
+            '"three": x, y, z must run on different nodes',
         ),
     ],
     ids=["pinned", "full", "pinned apart", "too few nodes"],
 )
-def test_what_prevents_a_repair_is_named_and_optimize_does_not_do_it(
+def test_infeasible_repair_has_a_detail_and_stays_violated(
     snapshot: Snapshot, detail: str
 ) -> None:
     [result] = found(snapshot)
@@ -104,7 +107,7 @@ def test_violation_is_repairable_if_other_guests_can_leave() -> None:
     assert violations(snapshot.apply(*actions)) == ()
 
 
-def test_a_rule_is_repairable_where_another_node_is_only_preferred() -> None:
+def test_violation_is_repairable_against_a_preference() -> None:
     liked = NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, strict=False)
     snapshot = cluster(
         nodes={"a": 0.4, "b": 0.0, "c": 0.0},
@@ -122,7 +125,7 @@ def test_a_rule_is_repairable_where_another_node_is_only_preferred() -> None:
     assert result.repairable
 
 
-def test_a_rule_is_repairable_where_a_group_gathers_elsewhere() -> None:
+def test_violation_is_repairable_if_its_group_is_gathered() -> None:
     snapshot = cluster(
         nodes={"a": 0.4, "b": 0.1},
         guests={"x": ("a", 0.2), "z": ("b", 0.1)},
@@ -132,7 +135,7 @@ def test_a_rule_is_repairable_where_a_group_gathers_elsewhere() -> None:
     assert [each.repairable for each in found(snapshot)] == [True, True]
 
 
-def test_a_guest_that_may_not_move_bars_the_node_for_others() -> None:
+def test_immovable_guest_blocks_a_repair() -> None:
     snapshot = cluster(
         nodes={"a": 0.4, "b": 0.1},
         guests={"x": ("a", 0.2), "y": ("b", 0.1)},
@@ -141,11 +144,11 @@ def test_a_guest_that_may_not_move_bars_the_node_for_others() -> None:
 
     [result] = found(snapshot)
 
-    assert result.detail == "on b: x: nowhere to go: b: x must be apart from y"
+    assert result.detail == "on b: x: no feasible node: b: anti-affinity of x to y"
 
 
 @given(snapshots(measured=True, settled=True))
-def test_what_is_said_to_be_impossible_is_done_by_no_plan(snapshot: Snapshot) -> None:
+def test_no_plan_makes_an_infeasible_repair(snapshot: Snapshot) -> None:
     impossible = [each.violation for each in found(snapshot) if not each.repairable]
 
     plan = REPAIR.decide(snapshot, None).plan
@@ -157,7 +160,7 @@ def test_what_is_said_to_be_impossible_is_done_by_no_plan(snapshot: Snapshot) ->
     assert not [each for each in change.repaired if each in impossible]
 
 
-def test_a_guest_that_cannot_move_waits_for_the_other() -> None:
+def test_affinity_with_one_immovable_guest_is_repairable() -> None:
     snapshot = placed(TOGETHER)
     fixed = replace(snapshot.guests[GuestId("z")], mobility=Mobility.NONE)
 
@@ -166,7 +169,7 @@ def test_a_guest_that_cannot_move_waits_for_the_other() -> None:
     assert result.repairable
 
 
-def test_no_rule_is_judged_while_nodes_are_not_measured() -> None:
+def test_violation_without_metrics_is_not_evaluated() -> None:
     blind = cluster(
         nodes={"a": None, "b": 0.1},
         guests={"x": ("a", 0.2), "y": ("a", 0.2)},
@@ -176,12 +179,11 @@ def test_no_rule_is_judged_while_nodes_are_not_measured() -> None:
     [result] = found(blind)
     assert (result.is_evaluated, result.repairable) == (False, None)
     assert result.detail == (
-        "apart: node a has no usage (nodes.a.usage: cpu, memory); "
-        "a plan needs it of all"
+        "apart: node a has no usage (nodes.a.usage: cpu, memory); required for a plan"
     )
 
 
-def test_limits_count_where_measured_use_does_not() -> None:
+def test_static_load_model_needs_no_metrics() -> None:
     blind = cluster(
         nodes={"a": None, "b": None},
         guests={"x": ("a", 0.2), "y": ("a", 0.2)},
@@ -199,5 +201,5 @@ def test_limits_count_where_measured_use_does_not() -> None:
     assert result.repairable
 
 
-def test_soft_rules_are_not_examined() -> None:
+def test_soft_rule_violations_are_not_evaluated() -> None:
     assert found(placed(replace(APART, strict=False))) == ()

@@ -1,4 +1,4 @@
-"""What cannot be mended is said, with the rules or limits that are in the way."""
+"""Notes on violations and overfull nodes that a plan cannot repair."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
             ),
             (
                 'cannot be kept: "w-x", "w-y", "w-z" and 3 more: w, x, y and 1 more '
-                "must all be apart, and the nodes open to them (a, b, c) suffice "
-                "for 3 of 4"
+                "must run on different nodes, and the nodes allowed for them "
+                "(a, b, c) suffice for 3 of 4"
             ),
         ),
         (
             crowded(AntiAffinity(guests=guest_ids(*FOUR[:3]), name="three"), off="c"),
             (
-                'cannot be kept: "three": w, x, y must all be apart, and the nodes '
-                "open to them (a, b) suffice for 2 of 3"
+                'cannot be kept: "three": w, x, y must run on different nodes, and '
+                "the nodes allowed for them (a, b) suffice for 2 of 3"
             ),
         ),
         (
@@ -68,8 +68,8 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 off="c",
             ),
             (
-                "cannot be kept: c!: x: nowhere to go: b: a rule forbids it: c!; c: it "
-                "is offline"
+                "cannot be kept: c!: x: no feasible node: b: forbidden by rule: c!; c: "
+                "node state offline"
             ),
         ),
         (
@@ -77,7 +77,7 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, name="c!"),
                 Pin(guests=guest_ids("x"), name="stay"),
             ),
-            "cannot be kept: c!: x: left alone: rule: stay",
+            "cannot be kept: c!: x: skipped: rule: stay",
         ),
         (
             cluster(
@@ -86,8 +86,8 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 rules=(Affinity(guests=guest_ids("x", "y"), name="pair"),),
             ),
             (
-                "cannot be kept: pair: x and y fit together nowhere: a, b: it lacks "
-                "25.0 GiB of free memory"
+                "cannot be kept: pair: x and y fit together on no node: a, b: "
+                "insufficient memory: 25.0 GiB short"
             ),
         ),
     ],
@@ -119,9 +119,9 @@ def test_optimize_notes_repairs_that_exceed_the_budget() -> None:
 
     decision = Optimize(budget="1 migrations").decide(snapshot, None)
 
-    (note,) = (each for each in decision.notes if "might go to" in each)
-    assert note.startswith("not mended: ")
-    assert decision.detail.endswith("; 1 move, 20.0 GiB")
+    (note,) = (each for each in decision.notes if "could migrate to" in each)
+    assert note.startswith("not repaired: ")
+    assert decision.detail.endswith("; 1 migration, 20.0 GiB")
 
 
 def test_optimize_notes_affinity_repair_over_budget() -> None:
@@ -134,8 +134,7 @@ def test_optimize_notes_affinity_repair_over_budget() -> None:
     notes = Optimize(budget="1 GiB").decide(snapshot, None).notes
 
     assert (
-        "not mended: pair: x, y: left alone: to bring it together with others takes "
-        "more than the budget"
+        "not repaired: pair: x, y: skipped: gathering its move group exceeds the budget"
     ) in notes
 
 
@@ -163,17 +162,17 @@ def test_optimize_notes_missing_cluster_memory() -> None:
             "than the limits allow"
         ),
         (
-            "stays too full: a, by 3.0 GiB of memory: x: nowhere to go: b: it lacks "
-            "33.0 GiB of free memory"
+            "still above the memory limit: a, by 3.0 GiB: x: no feasible node: b: "
+            "insufficient memory: 33.0 GiB short"
         ),
         (
-            "stays too full: b, by 3.0 GiB of memory: y: nowhere to go: a: it lacks "
-            "33.0 GiB of free memory"
+            "still above the memory limit: b, by 3.0 GiB: y: no feasible node: a: "
+            "insufficient memory: 33.0 GiB short"
         ),
     )
 
 
-def test_a_guest_larger_than_every_node_is_named() -> None:
+def test_optimize_notes_guest_larger_than_every_node() -> None:
     snapshot = cluster(nodes={"a": 0.2, "b": 0.0}, guests={"x": ("a", 0.2)})
     huge = Resources(4, 120 * GIB)
     guests = {
@@ -184,8 +183,8 @@ def test_a_guest_larger_than_every_node_is_named() -> None:
 
     assert CAPACITY.memory == 100 * GIB
     assert (
-        "stays too full: a, by 20.0 GiB of memory: x would fit on no node, even an "
-        "empty one"
+        "still above the memory limit: a, by 20.0 GiB: x would not fit on any node, "
+        "even if empty"
     ) in notes
 
 
@@ -195,6 +194,8 @@ def test_optimize_notes_first_overfull_nodes() -> None:
 
     notes = Optimize().decide(snapshot, None).notes
 
-    assert sum(each.startswith("stays too full: n") for each in notes) == 5
-    assert notes[-1] == "stays too full: 3 more nodes"
-    assert notes[-2].endswith("by 3.0 GiB of memory: it is not guests that take it")
+    assert (
+        sum(each.startswith("still above the memory limit: n") for each in notes) == 5
+    )
+    assert notes[-1] == "still above the memory limit: 3 more nodes"
+    assert notes[-2].endswith(": used by the node itself, not by guests")

@@ -1,4 +1,4 @@
-"""Where a budget counts guests, the bound told with the plan is of whole guests."""
+"""Lower bound if the budget counts guests: whole guests move."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from opendrs.optimizer import Problem, lagrangian_bound
 from opendrs.policies.optimize import Optimize
 from support.builders import cluster
 
-# By hand: either of the two may move; then the nodes are at 0.5 and 0.3, a quarter of
-# the even 0.4 away from it. A part of one of them would make both even. In the bound
-# who leaves is whole, and what arrives is mixed of both: a is as far away, b is not.
+# By hand: one of the two may move; then the nodes are at 0.5 and 0.3, a quarter of
+# the balanced 0.4 away from it. A part of one of them would balance both. In the bound
+# departures are whole and arrivals are mixed: a is as far away, b is not.
 TWO = cluster(nodes={"a": 0.8, "b": 0.0}, guests={"g1": ("a", 0.5), "g2": ("a", 0.3)})
 PROBLEM = Problem(
     capacity=np.full((2, 2), 10.0),
@@ -28,7 +28,7 @@ PROBLEM = Problem(
 )
 
 
-def test_the_bound_of_one_move_is_of_a_whole_guest() -> None:
+def test_bound_of_one_migration_moves_a_whole_guest() -> None:
     policy = Optimize(budget="1 migrations", min_improvement=0.0, threshold=0.0)
 
     (bound,) = [
@@ -41,18 +41,18 @@ def test_the_bound_of_one_move_is_of_a_whole_guest() -> None:
     )
 
 
-def test_it_is_a_distance() -> None:
-    # Node a is 1/10 from even in both resources.
+def test_lagrangian_bound_is_a_distance() -> None:
+    # Node a is 1/10 from the balanced load in both resources.
     assert lagrangian_bound(PROBLEM) == pytest.approx(0.02**0.5)
 
 
-def test_it_says_nothing_where_a_node_has_none_of_a_resource() -> None:
+def test_lagrangian_bound_without_capacity_is_zero() -> None:
     none = np.array([[10.0, 10.0], [10.0, 0.0]])
 
     assert lagrangian_bound(replace(PROBLEM, capacity=none)) == 0.0
 
 
-def test_nodes_that_are_even_stay_even() -> None:
+def test_lagrangian_bound_of_balanced_nodes_is_zero() -> None:
     even = replace(PROBLEM, demand=np.zeros((2, 2)), target_load=np.zeros(2))
 
     assert lagrangian_bound(even) == 0.0

@@ -1,4 +1,4 @@
-"""Clusters with guests in trouble."""
+"""Clusters with starved guests."""
 
 from __future__ import annotations
 

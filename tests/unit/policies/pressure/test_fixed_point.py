@@ -1,4 +1,4 @@
-"""Pressure keeps what every policy promises, and comes to rest."""
+"""Properties of the policy pressure, and its convergence."""
 
 from __future__ import annotations
 

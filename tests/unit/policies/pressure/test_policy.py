@@ -1,4 +1,4 @@
-"""Pressure helps the guest that is worst off, one at a time, and then waits."""
+"""Policy pressure."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def test_the_guest_that_waits_for_cpu_goes_where_it_would_best_start() -> None:
 
     assert targets_of(decision) == {"x": "b"}
     assert decision.reason is DecisionReason.RELIEVES_PRESSURE
-    assert decision.detail == "guests in trouble: 1; one is helped"
+    assert decision.detail == "starved guests: 1; 1 is relieved"
     assert decision.plan.steps[0].detail == (
-        "it waits for cpu 90% of the time, more than 75%; takes 1.00 cores and 4.00 "
-        "GiB from a to b, where it would best start"
+        "stalled for CPU 90% of the time, more than 75%; moves 1.00 cores and 4.00 "
+        "GiB from a to b, the best node for its start"
     )
     assert decision.before == {
         "waiting_guests": 1,
@@ -99,7 +99,7 @@ def test_one_starved_guest_is_moved_per_decision() -> None:
     decision = decide(starved_cluster([host("a", 50), host("b", 10)], many))
 
     assert targets_of(decision) == {"vm0": "b"}
-    assert decision.detail == "guests in trouble: 6; one is helped"
+    assert decision.detail == "starved guests: 6; 1 is relieved"
 
 
 def test_no_starved_guest_gives_empty_plan() -> None:
@@ -109,7 +109,7 @@ def test_no_starved_guest_gives_empty_plan() -> None:
 
     assert (decision.reason, decision.detail) == (
         DecisionReason.NO_PRESSURE,
-        "no guest is in trouble",
+        "no starved guest",
     )
     assert decision.before == decision.after
 
@@ -136,14 +136,14 @@ def test_the_guest_that_just_relieves_a_crowded_node_is_moved() -> None:
     [
         ({"kind": GuestKind.CONTAINER}, None),
         ({"state": GuestState.PAUSED}, None),
-        ({"ha_managed": False}, "it is not managed by the HA manager"),
-        ({"uptime": 299.0}, "it has run for less than 300 s"),
-        ({"uptime": None}, "how long it has run is not known"),
+        ({"ha_managed": False}, "not managed by the HA manager"),
+        ({"uptime": 299.0}, "started less than 300 s ago"),
+        ({"uptime": None}, "uptime unknown"),
         (
             {"mobility": Mobility.NONE, "mobility_detail": "a gpu"},
-            "it cannot move: a gpu",
+            "not migratable: a gpu",
         ),
-        ({"usage": Usage(1.0, None)}, "its usage is not known"),
+        ({"usage": Usage(1.0, None)}, "usage unknown"),
     ],
 )
 def test_immovable_starved_guest_is_skipped(
@@ -156,8 +156,8 @@ def test_immovable_starved_guest_is_skipped(
         assert decision.reason is DecisionReason.NO_PRESSURE
     else:
         assert decision.reason is DecisionReason.NO_CANDIDATE
-        assert decision.detail == "guests in trouble: 1; none of them may move anywhere"
-        assert decision.notes[0] == f"in trouble, and left alone: x: {detail}"
+        assert decision.detail == "starved guests: 1; none of them has a feasible node"
+        assert decision.notes[0] == f"starved, skipped: x: {detail}"
 
 
 @pytest.mark.parametrize("uptime", [300.0, 301.0])
@@ -182,7 +182,7 @@ def test_guests_on_nodes_without_statistics_are_not_judged() -> None:
     decision = decide(replace(WAITING, nodes={**WAITING.nodes, A: dark}))
 
     assert decision.reason is DecisionReason.NO_PRESSURE
-    assert decision.notes == ("a: not measured, so that nobody there is judged",)
+    assert decision.notes == ("a: metrics missing, its guests are not considered",)
 
 
 def test_node_without_metrics_is_no_target() -> None:
@@ -208,8 +208,8 @@ def test_missing_pressure_metrics_are_noted() -> None:
     )
 
     assert decide(blind).notes == (
-        "x: how long it waits for cpu is not known",
-        "a: how much memory is merged (KSM) is not known",
+        "x: CPU pressure unknown",
+        "a: amount of merged memory (KSM) unknown",
     )
 
 
@@ -222,7 +222,7 @@ def test_a_pinned_guest_stays_and_the_next_is_helped() -> None:
     decision = decide(pinned)
 
     assert targets_of(decision) == {"y": "b"}
-    assert "in trouble, and left alone: x: rule: stay" in decision.notes
+    assert "starved, skipped: x: rule: stay" in decision.notes
 
 
 def test_guests_that_stay_together_move_as_one() -> None:
@@ -231,7 +231,7 @@ def test_guests_that_stay_together_move_as_one() -> None:
     decision = decide(bound)
 
     assert targets_of(decision) == {"x": "b", "y": "b"}
-    assert "x and y must stay together and move as one" in decision.plan.steps[0].detail
+    assert "x and y migrate as one because of affinity" in decision.plan.steps[0].detail
 
 
 # Who is taken first.
@@ -248,8 +248,7 @@ def test_the_first_in_rank_that_finds_a_place_is_helped() -> None:
 
     assert targets_of(decision) == {"y": "b"}
     assert decision.notes[0] == (
-        "in trouble, and nowhere to go: x: b, c: it would use more of its memory "
-        "than it may when it receives"
+        "starved, no feasible node: x: b, c: memory threshold would be exceeded"
     )
 
 
@@ -284,9 +283,7 @@ def test_the_guest_that_was_moved_last_stays_until_another_was_moved() -> None:
 
     assert first.memory["last_group"] == "x"
     assert stays.reason is DecisionReason.NO_CANDIDATE
-    assert stays.notes[0] == (
-        "in trouble, and left alone: x: it was the last to be moved"
-    )
+    assert stays.notes[0] == ("starved, skipped: x: last migrated guest")
     assert list(targets_of(other)) == ["y"]
     assert list(targets_of(again)) == ["x"]
 
@@ -326,7 +323,7 @@ def test_nodes_that_rules_prefer_are_preferred() -> None:
     decision = decide(replace(WAITING, rules=(rule,)))
 
     assert targets_of(decision) == {"x": "c"}
-    assert "b would be better, but other nodes are preferred" in str(decision.plan)
+    assert "better, but infeasible: b: other nodes are preferred" in str(decision.plan)
 
 
 def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
@@ -343,7 +340,7 @@ def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
     decision = decide(apart)
 
     assert targets_of(decision) == {"x": "c"}
-    assert "b would be better, but x must be apart from z" in str(decision.plan)
+    assert "better, but infeasible: b: anti-affinity of x to z" in str(decision.plan)
 
 
 @pytest.mark.parametrize("state", [NodeState.OFFLINE, NodeState.MAINTENANCE])
@@ -356,7 +353,7 @@ def test_nodes_that_are_not_online_are_no_place(state: NodeState) -> None:
 
 
 def single_target(size: float = 4, **changes: Any) -> Snapshot:  # noqa: ANN401
-    """Return x in trouble and one node it could go to."""
+    """Return a cluster with starved guest x and one possible target."""
     target = host("b", **{"memory": 10, **changes})
     return starved_cluster([host("a", 50), target], [vm("x", "a", size, cpu_stall=0.9)])
 
@@ -387,7 +384,7 @@ def test_the_target_must_have_as_many_cores_as_the_guest(
     assert bool(targets_of(decision)) is fits
     if not fits:
         assert decision.notes[0] == (
-            "in trouble, and nowhere to go: x: b: it has fewer cores than the guest"
+            "starved, no feasible node: x: b: fewer cores than the guest"
         )
 
 
@@ -406,7 +403,7 @@ def test_the_target_must_have_the_processor_time(busy: float, *, fits: bool) -> 
 
     assert bool(targets_of(decision)) is fits
     if not fits:
-        assert "b: its processors would be overcommitted" in decision.notes[0]
+        assert "b: CPU would be overcommitted" in decision.notes[0]
 
 
 def test_the_headroom_of_the_operator_binds_as_well() -> None:
@@ -419,7 +416,7 @@ def test_the_headroom_of_the_operator_binds_as_well() -> None:
     decision = decide(single_target(memory=47), roomy)
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    assert "b: it lacks 1.0 GiB of free memory" in decision.notes[0]
+    assert "b: insufficient memory: 1.0 GiB short" in decision.notes[0]
 
 
 def test_of_equal_places_the_first_by_name_is_taken() -> None:
@@ -446,8 +443,8 @@ def test_notes_about_unplaceable_guests_are_limited() -> None:
 
     decision = decide(starved_cluster([host("a", 50), host("b", 90)], guests))
 
-    assert decision.notes[4].startswith("in trouble, and nowhere to go: vm4: b: ")
-    assert decision.notes[5] == "in trouble, and nowhere to go: 2 more"
+    assert decision.notes[4].startswith("starved, no feasible node: vm4: b: ")
+    assert decision.notes[5] == "starved, no feasible node: 2 more"
 
 
 def test_infeasible_nodes_are_noted_with_rule() -> None:
@@ -455,14 +452,14 @@ def test_infeasible_nodes_are_noted_with_rule() -> None:
 
     (note, *_) = decide(replace(WAITING, rules=(bound,))).notes
 
-    assert note == ("in trouble, and nowhere to go: x: b, c: a rule forbids it: home")
+    assert note == ("starved, no feasible node: x: b, c: forbidden by rule: home")
 
 
 def test_with_no_other_node_there_is_nowhere_to_go() -> None:
     alone = starved_cluster([host("a", 50)], [vm("x", "a", cpu_stall=0.9)])
 
     assert decide(alone).notes == (
-        "in trouble, and nowhere to go: x: no other node is online and measured",
+        "starved, no feasible node: x: no other online node with metrics",
     )
 
 
@@ -504,10 +501,10 @@ def test_there_is_one_check_a_minute() -> None:
 def test_detail_contains_time_of_next_check() -> None:
     first = decide(WAITING, USUAL)
 
-    assert first.detail == "the next check is in 60 s; there is one every 60 s"
+    assert first.detail == "the next check is in 60 s, the interval is 60 s"
     assert first.before["waiting_guests"] == 1
     assert USUAL.decide(later(WAITING, 45), first.memory).detail == (
-        "the next check is in 15 s; there is one every 60 s"
+        "the next check is in 15 s, the interval is 60 s"
     )
 
 
@@ -576,7 +573,9 @@ def test_a_change_between_two_looks_is_seen_as_well(
     decision = policy.decide(with_guest(WAITING, "y", **changes), memory)
 
     assert decision.reason is SETTLING
-    assert decision.detail == (f"a guest changed {quiet} s ago; 60 s must be quiet")
+    assert decision.detail == (
+        f"a guest changed {quiet} s ago, the settle time is 60 s"
+    )
 
 
 def test_how_long_a_stopped_guest_has_not_run_is_no_change() -> None:
@@ -594,7 +593,7 @@ def test_it_waits_while_a_guest_is_on_the_move() -> None:
     decision = AT_ONCE.decide(later(moving, 600), memory)
 
     assert decision.reason is DecisionReason.MIGRATION_IN_PROGRESS
-    assert decision.detail == "on the move: y"
+    assert decision.detail == "migration in progress: y"
 
 
 def test_a_clock_that_was_set_back_does_not_stop_it() -> None:
@@ -610,15 +609,15 @@ def test_a_clock_that_was_set_back_does_not_stop_it() -> None:
     [
         (
             {"cpu_pressure_threshold": 1.1},
-            "cpu_pressure_threshold must be a finite number in",
+            "cpu_pressure_threshold: expected a finite number in",
         ),
-        ({"memory_threshold": -0.1}, "memory_threshold must be"),
-        ({"memory_threshold_ksm": float("nan")}, "memory_threshold_ksm must be"),
-        ({"ksm_threshold": 2.0}, "ksm_threshold must be"),
-        ({"min_uptime": -1.0}, "min_uptime must be"),
-        ({"interval": float("inf")}, "interval must be"),
-        ({"settle_time": -1.0}, "settle_time must be"),
-        ({"remigration_delay": -1.0}, "remigration_delay must be"),
+        ({"memory_threshold": -0.1}, "memory_threshold: expected"),
+        ({"memory_threshold_ksm": float("nan")}, "memory_threshold_ksm: expected"),
+        ({"ksm_threshold": 2.0}, "ksm_threshold: expected"),
+        ({"min_uptime": -1.0}, "min_uptime: expected"),
+        ({"interval": float("inf")}, "interval: expected"),
+        ({"settle_time": -1.0}, "settle_time: expected"),
+        ({"remigration_delay": -1.0}, "remigration_delay: expected"),
     ],
 )
 def test_settings_out_of_range_raise_error(

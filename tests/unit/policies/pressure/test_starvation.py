@@ -1,4 +1,4 @@
-"""Who is in trouble, and who most."""
+"""Starved guests and their ranking."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_guest_above_cpu_pressure_threshold_is_starved(
     assert (found is not None) is is_starved
     if found is not None:
         assert found.cpu_pressure == waits
-        assert found.detail == "it waits for cpu 75% of the time, more than 75%"
+        assert found.detail == "stalled for CPU 75% of the time, more than 75%"
 
 
 def test_guest_with_unknown_cpu_pressure_is_not_starved_by_it() -> None:
@@ -166,7 +166,7 @@ def test_a_guest_waits_and_is_crowded_at_once() -> None:
 
     assert found is not None
     assert found.detail == (
-        "it waits for cpu 90% of the time, more than 75% and a uses 90.0% of its "
+        "stalled for CPU 90% of the time, more than 75% and a uses 90.0% of its "
         "memory, more than 85%, and 80.0% without it"
     )
 

@@ -1,4 +1,4 @@
-"""Clusters as the rebalancing of Incus sees them."""
+"""Clusters as seen by the rebalancing of Incus."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def vm(
 def decide(
     policy: ThresholdRebalance, snapshot: Snapshot
 ) -> Decision[dict[str, list[str]]]:
-    """Return what *policy* decides that has moved nobody yet."""
+    """Return the decision of *policy* with its initial memory."""
     return policy.decide(snapshot, policy.initial_memory())
 
 

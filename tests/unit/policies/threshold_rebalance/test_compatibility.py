@@ -1,4 +1,4 @@
-"""Points of hosts, as Incus counts them and as it means to."""
+"""Points of nodes, in the arithmetic of Incus and corrected."""
 
 from __future__ import annotations
 

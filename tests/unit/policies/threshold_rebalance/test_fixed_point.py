@@ -1,4 +1,4 @@
-"""Threshold-rebalance comes to rest, and sends nobody to and fro."""
+"""Convergence of the policy threshold-rebalance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANY_VERSION = st.builds(
 
 @st.composite
 def clusters_with_load_average(draw: st.DrawFn) -> Snapshot:
-    """Draw a cluster that tells its load averages, some of them beyond measure."""
+    """Draw a cluster with load averages, some of them extreme."""
     snapshot = draw(imbalanced_clusters() | snapshots(measured=True))
     nodes = {
         name: replace(node, load_average=draw(st.integers(0, 400)) / 10)

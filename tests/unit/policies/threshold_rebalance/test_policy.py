@@ -71,7 +71,7 @@ def test_guest_keeping_target_below_goal_is_moved(compatibility: IncusVersion) -
     assert migrations_of(policy(compatibility), cluster) == [("vm", "n1")]
     assert decision.reason is DecisionReason.IMPROVES_BALANCE
     assert decision.plan.steps[0].detail == (
-        "n3 (65 points) and n1 (15) are 76% apart; brings 1.00 cores and 7.00 GiB "
+        "n3 (65 points) and n1 (15) differ by 76%; moves 1.00 cores and 7.00 GiB "
         "to n1 (15 → 39 points, below the goal 40)"
     )
 
@@ -88,8 +88,7 @@ def test_guest_raising_target_to_goal_is_skipped(
     assert decision.reason is DecisionReason.NO_CANDIDATE
     (note,) = decision.notes
     assert note == (
-        "stays on n3: vm: n1 would go from 15 to 40 points, and not stay below the "
-        "goal 40"
+        "stays on n3: vm: n1 would change from 15 to 40 points, not below the goal 40"
     )
 
 
@@ -133,7 +132,7 @@ def test_nothing_is_done_below_the_threshold(compatibility: IncusVersion) -> Non
 
     assert decision.reason is DecisionReason.BALANCED
     assert decision.detail == (
-        "n2 (50 points) and n1 (45) are 10% apart, less than the threshold 20%"
+        "n2 (50 points) and n1 (45) differ by 10%, less than the threshold 20%"
     )
     assert decision.before == decision.after
     assert decision.before == {
@@ -160,7 +159,7 @@ def test_nodes_below_min_load_are_not_balanced() -> None:
     idle = decide(policy(min_load=0.3), cluster)
 
     assert idle.reason is DecisionReason.BALANCED
-    assert idle.detail == "the busiest, n2, has 29 points, below the floor 30"
+    assert idle.detail == "most loaded node n2 has 29 points, below the minimum load 30"
     assert migrations_of(policy(min_load=0.29), cluster) == [("vm", "n1")]
 
 
@@ -172,7 +171,7 @@ def test_idle_nodes_give_empty_plan(compatibility: IncusVersion) -> None:
 
     assert (decision.reason, decision.detail) == (
         DecisionReason.BALANCED,
-        "nobody is busy",
+        "no node is loaded",
     )
 
 
@@ -240,7 +239,7 @@ def test_single_node_gives_empty_plan(compatibility: IncusVersion) -> None:
     decision = decide(policy(compatibility), incus_cluster({"n1": (90, 14)}))
 
     assert decision.reason is DecisionReason.BALANCED
-    assert decision.detail == "there is nobody to compare"
+    assert decision.detail == "no nodes to compare"
     assert decision.before == {}
 
 
@@ -291,7 +290,7 @@ def test_a_cluster_without_hosts_is_not_measured() -> None:
     decision = decide(policy(), incus_cluster({}))
 
     assert decision.reason is DecisionReason.METRICS_MISSING
-    assert decision.detail == "no node takes part"
+    assert decision.detail == "no participating node"
 
 
 def with_guests(
@@ -375,7 +374,7 @@ def test_containers_are_never_moved_not_even_live(compatibility: IncusVersion) -
     decision = decide(policy(compatibility), incus_cluster(EXAMPLE, [container]))
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    assert decision.notes == ("stays on n3: ct: only virtual machines are moved",)
+    assert decision.notes == ("stays on n3: ct: only virtual machines are migrated",)
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
@@ -401,13 +400,13 @@ def test_incus_takes_a_guest_without_limits_to_need_a_core_and_a_gib(
 
     (step,) = decide(policy(compatibility), cluster).plan.steps
 
-    assert "brings 1.00 cores and 1.00 GiB to n1" in step.detail
+    assert "moves 1.00 cores and 1.00 GiB to n1" in step.detail
 
 
 def test_in_the_corrected_form_a_guest_without_cpu_limit_stays() -> None:
     decision = decide(policy(), incus_cluster(EXAMPLE, [vm("vm", "n3", 0, GIB)]))
 
-    assert decision.notes == ("left alone: vm: it has no cpu limit to be weighed by",)
+    assert decision.notes == ("skipped: vm: no CPU limit",)
 
 
 def test_a_limit_that_is_exceeded_counts_as_what_is_used() -> None:
@@ -415,7 +414,7 @@ def test_a_limit_that_is_exceeded_counts_as_what_is_used() -> None:
 
     (step,) = decide(policy(), incus_cluster(EXAMPLE, [greedy])).plan.steps
 
-    assert "brings 7.00 cores and 1.00 GiB to n1" in step.detail
+    assert "moves 7.00 cores and 1.00 GiB to n1" in step.detail
 
 
 def test_guests_may_count_for_what_they_use_instead_of_their_limits() -> None:
@@ -442,7 +441,7 @@ def test_dynamic_load_model_needs_busy_cores() -> None:
     assert decision.detail == "nodes n1, n2, n3 have no cpu usage (nodes.n1.usage.cpu)"
 
 
-# What tells how busy the processors are.
+# Measures of processor load.
 
 
 def busy(cores: float) -> Usage:
@@ -498,8 +497,8 @@ def test_a_restricted_guest_goes_to_the_host_it_may_and_not_to_the_idlest(
 
     assert step.action.target == N2  # type: ignore[union-attr]
     assert (
-        "n1 (15) is less busy, but a rule forbids it: vm belongs on n2, n3"
-        in step.detail
+        "less loaded, but infeasible: n1 (15): "
+        "forbidden by rule: node affinity of vm to n2, n3" in step.detail
     )
 
 
@@ -523,7 +522,8 @@ def test_unplaceable_guest_is_noted_with_reason(compatibility: IncusVersion) -> 
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     assert decision.notes[0].startswith(
-        "stays on n3: vm: nowhere to go; n1: a rule forbids it: vm belongs on n3"
+        "stays on n3: vm: no feasible node; n1: "
+        "forbidden by rule: node affinity of vm to n3"
     )
 
 
@@ -549,7 +549,7 @@ def test_guests_that_stay_together_move_as_one_and_count_as_one(
     decision = decide(policy(compatibility), incus_cluster(IDLER, guests, [rule]))
 
     assert {str(each.action.guest) for each in decision.plan.steps} == {"a", "b"}  # type: ignore[union-attr]
-    assert "a and b must stay together and move as one" in decision.plan.steps[0].detail
+    assert "a and b migrate as one because of affinity" in decision.plan.steps[0].detail
 
 
 # How much.
@@ -578,7 +578,9 @@ def test_zero_max_migrations_gives_empty_plan(compatibility: IncusVersion) -> No
 
     assert decision.plan.steps == ()
     assert decision.reason is DecisionReason.MIGRATION_LIMIT_REACHED
-    assert decision.detail.endswith("76% apart; the batch is used up")
+    assert decision.detail.endswith(
+        "differ by 76%; the limit of 0 migrations is reached"
+    )
 
 
 def test_incus_7_0_2_fills_one_target_up_to_the_goal_and_compares_stale_points() -> (
@@ -594,8 +596,7 @@ def test_incus_7_0_2_fills_one_target_up_to_the_goal_and_compares_stale_points()
     assert "→ 33 points" in decision.plan.steps[-1].detail
     assert "n3 (65 points) and n1 (15)" in decision.plan.steps[-1].detail
     assert decision.notes[0] == (
-        "stays on n3: vm4: n1 would go from 33 to 40 points, and not stay below the "
-        "goal 40"
+        "stays on n3: vm4: n1 would change from 33 to 40 points, not below the goal 40"
     )
 
 
@@ -617,7 +618,7 @@ def test_the_corrected_form_counts_what_the_source_is_relieved_of() -> None:
     assert migrations_of(policy(max_migrations=9), cluster) == [("vm1", "n1")]
     decision = decide(policy(max_migrations=9), cluster)
     assert decision.detail.endswith(
-        "n3 (55 points) and n1 (25) are 54% apart; no guest may move to n1"
+        "n3 (55 points) and n1 (25) differ by 54%; no feasible move to n1"
     )
 
 
@@ -650,7 +651,7 @@ def test_a_guest_that_was_moved_rests_for_six_hours(
 
     assert first.memory == {"vm": [NOON.isoformat(), "n1"]}
     assert soon.reason is DecisionReason.NO_CANDIDATE
-    assert soon.notes == ("stays on n1: vm: it was moved less than 21600 s ago",)
+    assert soon.notes == ("stays on n1: vm: migrated less than 21600 s ago",)
     assert then.plan.steps
     assert then.memory == {"vm": [later(back, 6).taken_at.isoformat(), "n3"]}
 
@@ -730,12 +731,12 @@ def test_it_waits_while_a_guest_is_on_the_move_and_remembers_all(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"threshold": 1.1}, "threshold must be a finite number in"),
-        ({"threshold": float("nan")}, "threshold must be"),
-        ({"min_load": -0.1}, "min_load must be"),
-        ({"max_migrations": -1}, "max_migrations must be at least 0, not -1"),
-        ({"cooldown": -1.0}, "cooldown must be"),
-        ({"cooldown": float("inf")}, "cooldown must be"),
+        ({"threshold": 1.1}, "threshold: expected a finite number in"),
+        ({"threshold": float("nan")}, "threshold: expected"),
+        ({"min_load": -0.1}, "min_load: expected"),
+        ({"max_migrations": -1}, "max_migrations: expected at least 0, got -1"),
+        ({"cooldown": -1.0}, "cooldown: expected"),
+        ({"cooldown": float("inf")}, "cooldown: expected"),
     ],
 )
 def test_settings_out_of_range_raise_error(

@@ -9,7 +9,7 @@ from opendrs.pve_ha.status_files import CrsSettings, DatacenterSettings
 USUAL = DatacenterSettings()
 
 
-def test_the_settings_are_read() -> None:
+def test_read_datacenter_returns_all_settings() -> None:
     text = (
         "keyboard: de\n"
         "crs: ha=static,ha-rebalance-on-start=1,ha-auto-rebalance=yes,"
@@ -107,15 +107,15 @@ def test_defaults_are_not_written() -> None:
     [
         (
             DatacenterSettings(CrsSettings(mode="odd")),
-            "crs: ha must be one of basic, static",
+            "crs: ha: expected one of basic, static",
         ),
         (
             DatacenterSettings(CrsSettings(method="odd")),
-            "ha-auto-rebalance-method must be",
+            "ha-auto-rebalance-method: expected",
         ),
         (
             DatacenterSettings(shutdown_policy="a,b"),
-            "ha: shutdown_policy must be one of",
+            "ha: shutdown_policy: expected one of",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from opendrs.pve_ha.status_files import ServiceConfig
 ONE = ServiceId("vm:101")
 
 
-def test_a_service_is_read() -> None:
+def test_read_resources_returns_all_properties() -> None:
     text = (
         "vm: 101\n\tstate stopped\n\tgroup mine\n\tfailback 0\n"
         "\tmax_restart 3\n\tmax_relocate 0\n\tcomment a%3A b\n"
@@ -71,7 +71,7 @@ def test_invalid_service_is_skipped(header: str) -> None:
     found = read_resources(f"{header}\n\tstate started\n")
 
     assert found.resources == {}
-    assert found.warnings == (f"line 1: no section may be {header}",)
+    assert found.warnings == (f"line 1: invalid section {header}",)
 
 
 def test_later_section_of_duplicate_service_counts() -> None:

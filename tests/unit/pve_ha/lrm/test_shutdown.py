@@ -1,7 +1,6 @@
 import pytest
 
 from opendrs.pve_ha.log_events import LogLevel
-from opendrs.pve_ha.log_events.catalog import log_level, log_message
 from opendrs.pve_ha.lrm.shutdown import plan_shutdown
 from opendrs.pve_ha.observation import PowerChange
 from opendrs.pve_ha.states import LrmMode
@@ -46,7 +45,7 @@ def test_maintenance_continues_during_shutdown(
 def test_unknown_shutdown_policy_is_logged() -> None:
     plan = plan_shutdown("nonsense", PowerChange.REBOOT, LrmMode.ACTIVE)
 
-    assert [log_message(event) for event in plan.log] == [
+    assert [event.message for event in plan.log] == [
         "got shutdown request with shutdown policy 'nonsense'",
         "unknown shutdown policy 'nonsense', fall back to conditional",
         "reboot LRM, stop and freeze all services",
@@ -56,4 +55,4 @@ def test_unknown_shutdown_policy_is_logged() -> None:
 def test_restart_in_maintenance_has_corrupted_level() -> None:
     (event,) = plan_shutdown("freeze", None, LrmMode.MAINTENANCE).log
 
-    assert log_level(event) is LogLevel.CORRUPTED
+    assert event.level is LogLevel.CORRUPTED

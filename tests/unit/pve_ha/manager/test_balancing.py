@@ -16,7 +16,7 @@ def at(node: str, state: str = "started", target: str | None = None) -> ServiceS
     )
 
 
-# The cases of the original's own test of bundles.
+# Cases of the test of resource bundles in pve-ha-manager.
 @pytest.mark.parametrize(
     ("services", "together", "bundles"),
     [

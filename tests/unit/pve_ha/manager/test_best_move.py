@@ -65,7 +65,7 @@ def test_vectorized_best_move_equals_plain_best_move(
 ) -> None:
     usage, bundles = case
 
-    one_by_one = best_move_plain(usage, bundles, method)
+    plain = best_move_plain(usage, bundles, method)
 
-    at_once = best_move_vectorized(usage, bundles, method) if bundles else None
-    assert at_once == one_by_one
+    vectorized = best_move_vectorized(usage, bundles, method) if bundles else None
+    assert vectorized == plain

@@ -49,25 +49,25 @@ def selector(
 
 
 def test_service_prefers_its_node_and_tries_the_next_after_failure() -> None:
-    # The calls and answers of the original's own test of failover.
-    here, nodes, visited = "node1", set(NODES), []
-    story = "stay next -node1 stay next next -node2 stay next +node1 stay +node2"
-    for word in f"{story} stay next".split():
+    # Calls and results of the failover test of pve-ha-manager.
+    current, nodes, visited = "node1", set(NODES), []
+    calls = "stay next -node1 stay next next -node2 stay next +node1 stay +node2"
+    for word in f"{calls} stay next".split():
         if word[0] in "+-":
             change = nodes.add if word[0] == "+" else nodes.discard
             change(NodeId(word[1:]))
             continue
         preference = NodePreference.NONE if word == "stay" else NodePreference.TRY_NEXT
-        # Usage is not counted there: all nodes cost the same.
+        # That test counts no usage, so all nodes have the same cost.
         chooser = NodeSelector(
             rules(PREFERS_NODE1),
             BasicUsage(tuple(sorted(nodes))),
-            {VM: started(here)},
+            {VM: started(current)},
         )
         found = chooser.select(VM, preference, failback=True)
         assert found is not None
-        here = found
-        visited.append(here)
+        current = found
+        visited.append(current)
 
     assert visited == [
         *("node1", "node1", "node2", "node3", "node2"),

@@ -23,7 +23,7 @@ Change = tuple[ServiceId, NodeId | None, bool]
 
 
 class UnequalDemands:
-    """Every service takes something else, which does not add up evenly."""
+    """Different demands whose sums depend on the order of additions."""
 
     def demand_of(self, service: ServiceId) -> ServiceDemand:
         number = int(service.removeprefix("vm:"))
@@ -32,7 +32,7 @@ class UnequalDemands:
 
 
 def load_usage(nodes: Sequence[NodeId], *, measured: bool) -> LoadUsage:
-    """Return an account of *nodes*, each of which is taken to a different part."""
+    """Return a usage model of *nodes* with different initial loads."""
     loads = {
         node: NodeLoad(CAPACITY, Resources(number / 10, number))
         for number, node in enumerate(nodes)
@@ -43,7 +43,7 @@ def load_usage(nodes: Sequence[NodeId], *, measured: bool) -> LoadUsage:
 
 
 def changes(nodes: Sequence[NodeId]) -> st.SearchStrategy[list[Change]]:
-    """Draw which service is counted on which node next, or nowhere, and if it runs."""
+    """Draw changes: service, its new node or None, and if it runs."""
     locations = st.none() | st.sampled_from(nodes[:4])
     return st.lists(st.tuples(st.sampled_from(NAMES), locations, st.booleans()))
 

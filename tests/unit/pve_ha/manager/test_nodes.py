@@ -2,7 +2,6 @@ import pytest
 
 from opendrs.model import NodeId
 from opendrs.pve_ha.log_events import LogEvent
-from opendrs.pve_ha.log_events.catalog import log_message
 from opendrs.pve_ha.manager.nodes import NodeTable
 from opendrs.pve_ha.observation import ProcessObservation
 from opendrs.pve_ha.process_step import ProcessStep
@@ -95,9 +94,7 @@ def test_fencing_is_logged_and_mailed() -> None:
 
     NodeTable({NODE: PveNodeState.UNKNOWN}, {}, now).fence(NODE)
 
-    assert [
-        log_message(event) for event in now.outputs if isinstance(event, LogEvent)
-    ] == [
+    assert [event.message for event in now.outputs if isinstance(event, LogEvent)] == [
         "node 'node1': state changed from 'unknown' => 'fence'",
         "FENCE: Try to fence node 'node1'",
         "got lock 'ha_agent_node1_lock'",

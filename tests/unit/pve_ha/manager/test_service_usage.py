@@ -16,7 +16,7 @@ AMPLE = Usage(16.0, 64 << 30)
 
 
 def drill(mode: str, *, capacity: Usage = AMPLE, each: Usage = AMPLE) -> DrillScenario:
-    """Return a drill of three services, whose node dies."""
+    """Return a drill of three services on one node, which loses its power."""
     services = [ServiceId(f"vm:{number}") for number in (101, 102, 103)]
     return DrillScenario(
         hosts=dict.fromkeys(NODES, SimulatedHost(capacity=capacity)),
@@ -38,12 +38,12 @@ amounts = st.builds(
 
 
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
-@settings(max_examples=25)  # a whole drill each
+@settings(max_examples=25)  # each example is a whole drill
 @given(each=amounts)
 def test_drill_ends_with_any_service_usage(mode: str, each: Usage) -> None:
-    held = run_drill(drill(mode, each=each))
+    result = run_drill(drill(mode, each=each))
 
-    assert held.failure is None
+    assert result.failure is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What holds in every drill, whatever happens in it."""
+"""Properties of every drill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opendrs.pve_ha.status_files import CrsSettings, DatacenterSettings
 from support.drills import scenario
 
 NODES = ("node1", "node2", "node3", "node4")
-SETTLED_FOR = 200  # of the 500 seconds that a drill goes on after the last command
+SETTLED_FOR = 200  # of the 500 seconds that a drill lasts after the last command
 SERVICE_CHANGES = (
     log_events.ServiceStateChanged
     | log_events.ServiceStarted
@@ -54,8 +54,8 @@ commands = st.one_of(
 @st.composite
 def scenarios(draw: st.DrawFn) -> DrillScenario:
     batches = draw(st.lists(st.lists(commands, max_size=3), max_size=4))
-    # vm:101 and vm:102 begin apart, vm:105 where it may be: rules bind the
-    # manager, and not what was so before it.
+    # Rules apply to decisions of the manager, not to the initial state. So
+    # vm:101 and vm:102 start on different nodes, and vm:105 on an allowed one.
     first, second = draw(st.permutations(NODES))[:2]
     node_of = dict.fromkeys(SERVICES, "node1") | {"vm:101": first, "vm:102": second}
     node_of |= {"ct:103": draw(nodes), "fa:130": draw(nodes)}
@@ -71,7 +71,7 @@ def scenarios(draw: st.DrawFn) -> DrillScenario:
 
 
 def cancels_shutdown(drawn: DrillScenario) -> bool:
-    """Return whether a node is switched on after it was asked to go down."""
+    """Return True if a node is powered on after a requested shutdown."""
     done = [command for batch in drawn.batches for command in batch]
     return any(
         f"power {node} on" in done[at:]
@@ -88,7 +88,7 @@ def node_of(entry: DrillLogEntry) -> NodeId:
 def running_nodes(
     drill: Drill,
 ) -> Iterator[tuple[DrillLogEntry, dict[ServiceId, set[NodeId]]]]:
-    """Yield each entry of the log, and where each service runs after it."""
+    """Yield each log entry, and the nodes of each service after it."""
     running: dict[ServiceId, set[NodeId]] = {}
     for entry in drill.entries:
         match entry.event:
@@ -136,7 +136,7 @@ def test_selected_nodes_satisfy_strict_rules(drawn: DrillScenario) -> None:
             case log_events.ServiceRecovered(
                 "vm:105", _, node
             ) | log_events.MigrationSelected("vm:105", node):
-                event("chosen")
+                event("selected")
                 assert node in ("node1", "node2")
 
 
@@ -148,7 +148,7 @@ def test_anti_affine_services_never_share_a_node(drawn: DrillScenario) -> None:
             case log_events.ServiceRecovered(
                 "vm:101" | "vm:102" as service, _, node
             ) | log_events.MigrationSelected("vm:101" | "vm:102" as service, node):
-                event("chosen")
+                event("selected")
                 other = ServiceId("vm:102" if service == "vm:101" else "vm:101")
                 assert node not in running.get(other, set())
 
@@ -158,8 +158,8 @@ def test_anti_affine_services_never_share_a_node(drawn: DrillScenario) -> None:
 def test_every_drill_settles(drawn: DrillScenario) -> None:
     drill = run_drill(drawn)
 
-    # Processes that were asked to end by a shutdown that was then called off
-    # are unexpected in the original, too, whose run ends there.
+    # A process that exits after a cancelled shutdown aborts the drill, as in
+    # the simulator of Proxmox VE.
     if drill.failure is not None:
         assert cancels_shutdown(drawn)
         return

@@ -1,4 +1,4 @@
-"""What became of services: who ran where, and who was down for how long."""
+"""History of services: nodes, moves and downtime."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ POINTS = st.lists(
 
 
 def is_down_at(timeline: ServiceTimeline, time: int) -> bool:
-    """Return whether a service is down at *time*, said plainly."""
+    """Return True if a service is down at *time*; the definition as an oracle."""
     so_far = [point for point in timeline.points if point.time <= time]
     return (
         bool(so_far)

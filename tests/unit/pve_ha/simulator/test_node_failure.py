@@ -1,4 +1,4 @@
-"""What follows from the loss of nodes, simulated from a common beginning."""
+"""Impact of node failures, simulated from a common start phase."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SMALL = cluster(
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Draw clusters with rules, some of them broken, and guests that stay."""
+    """Draw clusters with rules, some violated, and guests without mobility."""
     guests = {name: (draw(st.sampled_from(NODES)), 0.05) for name in NAMES}
     some = st.lists(st.sampled_from(NAMES), min_size=2, max_size=3, unique=True)
     rules: list[Rule] = []
@@ -113,14 +113,14 @@ def test_failure_from_common_start_equals_separate_drill(
 @settings(max_examples=25, deadline=None)
 @given(clusters(), modes, st.sampled_from(NODES))
 def test_shortened_failure_run_equals_full_drill(
-    drawn: Snapshot, mode: str, lost: NodeId
+    drawn: Snapshot, mode: str, failed: NodeId
 ) -> None:
-    """Agents that check nothing again, and an end when all is settled."""
+    """LRMs that do not recheck services, and an end once all is settled."""
     datacenter = DatacenterSettings(CrsSettings(mode=mode))
     setup = prepare_drill(drawn, ServiceRequests(default=NO_FAILBACK), datacenter)
-    power = SetPower(setup.names.nodes[lost], on=False)
+    power = SetPower(setup.names.nodes[failed], on=False)
     power_off = ScheduledEvent(
-        FAILURE_TIME, CommandStep(f"power {lost} off", "the loss", power)
+        FAILURE_TIME, CommandStep(f"power {failed} off", "node failure", power)
     )
     whole = run_schedule(
         setup.scenario,
@@ -129,7 +129,7 @@ def test_shortened_failure_run_equals_full_drill(
     )
 
     short = simulate_node_failure(
-        drawn, [lost], limits=LIMITS, datacenter=datacenter
+        drawn, [failed], limits=LIMITS, datacenter=datacenter
     ).drill
 
     assert short.log().splitlines()[:-1] == whole.log().splitlines()[:-1]
@@ -157,7 +157,7 @@ def simulate_while_processes_are_killed(nodes: tuple[NodeId, ...]) -> None:
 
 
 def test_killed_process_raises_error() -> None:
-    with pytest.raises(OpenDRSError, match="was killed"):
+    with pytest.raises(OpenDRSError, match="process killed"):
         simulate_while_processes_are_killed(NODES * 50)
 
     assert active_children() == []
@@ -171,7 +171,7 @@ def test_killed_process_raises_error() -> None:
             "a graphics card is passed through",
             "a graphics card is passed",
         ),
-        (Mobility.NONE, None, "the snapshot says that it never moves"),
+        (Mobility.NONE, None, "mobility none in the snapshot"),
         (Mobility.COLD, "its disk is local to the host", "its disk is local"),
         (Mobility.COLD, "disk /x is not on shared storage", "disk /x is not on"),
     ],

@@ -1,4 +1,4 @@
-"""A picture shows each guest, or each node when there are many guests."""
+"""Plots with a row per guest, or per node for many guests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plot_data(services: int) -> DrillPlotData:
 
 
 def words_in_plot(data: DrillPlotData, path: Path) -> set[str]:
-    """Return the words in a picture, which are in its comments."""
+    """Return the texts of a plot, which are in the comments of the SVG file."""
     write_plot(data, path)
     return set(re.findall(r"<!-- (.*?) -->", path.read_text()))
 

@@ -29,10 +29,10 @@ def test_cluster_starts_its_services_and_settles() -> None:
 def test_node_without_network_is_fenced_before_recovery() -> None:
     drill = run_drill(scenario({"vm:101": "node3"}, ["network node3 off"]))
 
-    (bitten,) = times(drill, WatchdogExpired)
+    (expired,) = times(drill, WatchdogExpired)
     (fenced,) = times(drill, log_events.FencingAcknowledged)
     _, restarted = times(drill, log_events.ServiceStarted)
-    assert 120 < bitten < fenced < restarted
+    assert 120 < expired < fenced < restarted
 
 
 def test_first_batch_runs_after_one_round_and_next_after_five() -> None:
@@ -75,7 +75,7 @@ def test_too_long_lrm_step_ends_drill(services: int, *, fails: bool) -> None:
     assert (drill.failure == "loop took too long (303 seconds)") is fails
 
 
-def test_the_same_scenario_gives_the_same_log() -> None:
+def test_equal_scenarios_give_equal_logs() -> None:
     case = scenario({"vm:101": "node1"}, ["power node1 off"])
 
     assert run_drill(case).log() == run_drill(case).log()
@@ -100,20 +100,20 @@ def test_log_entries_as_json() -> None:
     ("command", "diagnostic"),
     [
         ("power node9 on", "no such node 'node9'"),
-        ("power node1 maybe", "say on or off"),
+        ("power node1 maybe", "expected on or off"),
         ("explode node1", "unknown command"),
         ("delay abc", "unknown command"),
         ("", "unknown command"),
-        ("service vm:101 dance", "unknown command for a service"),
-        ("service 101 started", "no such service '101'"),
+        ("service vm:101 dance", "unknown service command"),
+        ("service 101 started", "service '101': expected"),
         ("service vm:101 set-static-stats cores 3", "unknown name 'cores'"),
         ("service vm:101 set-static-stats maxcpu x", "not a number: 'x'"),
         ("service vm:101 set-static-stats maxmem inf", "not a finite number: 'inf'"),
-        ("service vm:101 set-static-stats maxcpu -1", "0 or more"),
+        ("service vm:101 set-static-stats maxcpu -1", "of at least 0"),
         ("service vm:9 started", "no such service 'vm:9'"),
-        ("service vm:101 add node1", "exists already"),
-        ("service vm:101 manual-migrate node2", "not to be moved by hand"),
-        ("crm node1 fly", "unknown command for a manager"),
+        ("service vm:101 add node1", "already exists"),
+        ("service vm:101 manual-migrate node2", "request state ignored"),
+        ("crm node1 fly", "unknown crm command"),
     ],
 )
 def test_invalid_command_is_reported_with_location(

@@ -1,4 +1,4 @@
-"""From a snapshot to the beginning of a drill: names, services, rules."""
+"""Setup of a drill from a snapshot: names, services, rules."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def assigned_name(name: str, kind: GuestKind = GuestKind.VM) -> str:
         ("my web, old", GuestKind.VM, "vm:my_web__old"),
     ],
 )
-def test_a_guest_keeps_its_name_where_that_fits(
+def test_assign_names_keeps_valid_names(
     name: str, kind: GuestKind, service: str
 ) -> None:
     assert assigned_name(name, kind) == service
@@ -116,7 +116,7 @@ def test_nodes_start_in_their_state() -> None:
     assert setup.scenario.running == {"b": {"vm:web"}}
 
 
-def test_guest_without_core_limit_may_use_whole_node() -> None:
+def test_guest_without_core_limit_has_limit_of_node() -> None:
     limited = guest("x", "a", None, limit=Resources(0, 2 * GIB))
     unknown = guest("y", "a", None)
     guests = {limited.id: limited, unknown.id: unknown}
@@ -194,7 +194,7 @@ def test_untranslatable_rule_is_noted(rule: Rule) -> None:
 
     assert not result.rules
     (note,) = result.notes
-    assert note.startswith(f"rule left out: {rule} (")
+    assert note.startswith(f"rule ignored: {rule} (")
 
 
 def test_unmanaged_guests_of_a_rule_are_noted() -> None:
@@ -203,6 +203,4 @@ def test_unmanaged_guests_of_a_rule_are_noted() -> None:
     result = translate_rules([rule, rule], NAMES)
 
     assert list(result.rules) == ["apart", "apart-2"]
-    assert result.notes[0] == (
-        "apart: does not bind unmanaged, which are not HA-managed"
-    )
+    assert result.notes[0] == ("apart: does not apply to guests without HA: unmanaged")

@@ -1,4 +1,4 @@
-"""The division of the CPU, against a plain form of it."""
+"""Division of the CPU compared with a simple implementation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def residents(*hosts: int) -> HostedGuests:
 def plain(
     host: list[int], request: list[float], migrations: list[tuple[int, int]]
 ) -> tuple[list[float], list[float], list[float]]:
-    """Return allocated, used and free, one guest after the other."""
+    """Return allocated, used and free MIPS, computed guest by guest."""
     migrating = {guest for guest, _ in migrations}
     allocated, used, free = [0.0] * len(host), [0.0] * 3, [0.0] * 3
     for number in range(3):
@@ -60,7 +60,7 @@ def plain(
 def divisions(
     draw: st.DrawFn,
 ) -> tuple[list[int], list[float], list[tuple[int, int]]]:
-    """Draw where guests are, what they ask for, and who is on the way where."""
+    """Draw residents, requests and migrations."""
     count = draw(st.integers(1, 12))
     host = draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
     request = draw(st.lists(st.floats(0, 2500), min_size=count, max_size=count))

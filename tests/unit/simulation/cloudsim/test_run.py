@@ -1,4 +1,4 @@
-"""Whole runs, small ones, drawn with a seed."""
+"""Complete small runs with random load."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KWH = 3_600_000
 
 
 def day(guests: int = 24, seed: int = 1, least: int = 1) -> Trace:
-    """Return walks between *least* and 99 %."""
+    """Return random walks between *least* and 99 %."""
     rng = np.random.default_rng(seed)
     steps = rng.integers(-12, 13, size=(guests, SAMPLES))
     walks = np.abs((rng.integers(0, 60, (guests, 1)) + steps.cumsum(axis=1)) % 198 - 99)
@@ -141,7 +141,7 @@ def test_a_migration_takes_as_long_as_the_memory_at_half_a_gigabit() -> None:
 
 
 def test_unplaceable_guests_are_rejected() -> None:
-    with pytest.raises(ConfigurationError, match="finds no room on 2 hosts"):
+    with pytest.raises(ConfigurationError, match="does not fit on 2 hosts"):
         simulate(day(), parse_scheme("thr-mmt"), hosts=2)
 
 

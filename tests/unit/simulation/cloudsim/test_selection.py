@@ -1,4 +1,4 @@
-"""Regressions on plain numbers, and the guest that is told best."""
+"""Regressions on small samples, and the selected guest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_r_squared_is_that_of_least_squares(seed: int, guests: int) -> None:
 
 
 def by_least_squares(samples: Floats, guest: int) -> float:
-    """Return R² of the regression of a row on the others, by NumPy."""
+    """Return R² of the regression of a row on the others, computed by NumPy."""
     others = np.delete(samples, guest, axis=0)
     table = np.column_stack([np.ones(samples.shape[1]), *others])
     weights, *_ = np.linalg.lstsq(table, samples[guest], rcond=None)

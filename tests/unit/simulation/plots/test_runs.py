@@ -1,4 +1,4 @@
-"""A picture of a run can be read at any number of hosts."""
+"""Plots of runs are readable with any number of hosts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plotted_run(
 
 
 def drawn_text(title: str, runs: list[PlottedRun], path: Path) -> str:
-    """Return the words in a picture."""
+    """Return the texts in a plot."""
     draw_runs(title, runs, path, path.suffix)
     return " ".join(re.findall(r"<text[^>]*>([^<]*)", path.read_text()))
 

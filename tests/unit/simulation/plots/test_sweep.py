@@ -1,4 +1,4 @@
-"""A picture of a sweep names who is on the front, however many were tried."""
+"""Plots of sweeps name the candidates on the front, with any number of candidates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def candidate(
 
 
 def drawn_texts(found: list[PlottedCandidate], path: Path) -> list[str]:
-    """Return the texts of a picture."""
+    """Return the texts in a plot."""
     draw_sweep("a $grid$", found, NAMES, path, path.suffix)
     return re.findall(r"<text[^>]*>([^<]*)", path.read_text())
 

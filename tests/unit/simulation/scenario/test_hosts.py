@@ -1,4 +1,4 @@
-"""Pools become hosts in turn, and guests become of their kinds."""
+"""Host pools are interleaved, and guests have the given profiles."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ def test_anti_affinity_groups_by_size_or_by_name() -> None:
 
 def test_anti_affinity_group_of_unknown_guest_is_reported() -> None:
     with pytest.raises(
-        ConfigurationError, match=r'guests.anti_affinity_groups\[0\]: no guest "z"'
+        ConfigurationError,
+        match=r'guests.anti_affinity_groups\[0\]: unknown guest: "z"',
     ):
         GuestOptions(anti_affinity_groups=(("a", "z"),)).guest_specs(
             workload(3), HostSpecs.alternating(1)

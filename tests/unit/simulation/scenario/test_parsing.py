@@ -1,4 +1,4 @@
-"""A scenario file is understood whole, or everything wrong with it is told."""
+"""Scenario files are parsed completely, or all errors are reported."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def test_cloudsim_has_its_own_policies() -> None:
     ("tables", "expected"),
     [
         ({"format": "opendrs-x/1"}, 'format: expected "opendrs-scenario/1"'),
-        ({"format": "opendrs-drill/1"}, "is a drill, not a scenario"),
-        ({"worklod": {}}, "worklod: no such field; did you mean workload?"),
+        ({"format": "opendrs-drill/1"}, "expected a scenario, found a drill"),
+        ({"worklod": {}}, "worklod: unknown field; did you mean workload?"),
         ({"title": 3}, "title: expected a text, found 3"),
         ({"model": "x"}, 'model: expected "opendrs" or "cloudsim-3.0.3", found "x"'),
         ({"seed": -1}, "seed: expected a whole number from 0 to 4294967295, found -1"),
@@ -146,32 +146,47 @@ def test_cloudsim_has_its_own_policies() -> None:
         ({"workload": {"kind": "csv", "path": 3}}, "workload.path: expected a file"),
         (
             {"workload": {"kind": "csv", "path": "x", "guests": 3}},
-            "workload.guests: no such setting; did you mean max_guests?",
+            "workload.guests: unknown setting; did you mean max_guests?",
         ),
         (
             {"workload": {"kind": "csv", "path": "x", "length": -3.0}},
-            "workload: length must be above 0 s, not -3.0",
+            "workload: length: expected more than 0 s, got -3.0",
         ),
         (
             {
                 "model": "cloudsim-3.0.3",
                 "workload": {"kind": "planetlab", "path": "x", "max_guests": 3},
             },
-            "workload: cloudsim-3.0.3 runs all of a day",
+            "workload: cloudsim-3.0.3: only a whole day",
         ),
         ({"workload": {**SMALL, "days": 0.5}}, "workload.days: expected a whole num"),
         ({"workload": {**SMALL, "days": 10**9}}, "workload.days: expected at most 366"),
-        ({"workload": {**SMALL, "load": 7.0}}, "workload: load must be in (0, 1]"),
-        ({"workload": {**SMALL, "seed": 7}}, "workload.seed: no such setting"),
+        (
+            {"workload": {**SMALL, "load": 7.0}},
+            "workload: load: expected a number in (0, 1]",
+        ),
+        ({"workload": {**SMALL, "seed": 7}}, "workload.seed: unknown setting"),
         ({"hosts": []}, "hosts: expected a list of tables, found []"),
         ({"hosts": [3]}, "hosts[0]: expected a table, found 3"),
         ({"hosts": [{}]}, "hosts[0].count: is missing"),
-        ({"hosts": [{"count": 0}]}, "hosts[0]: count must be in [1, 1000000], not 0"),
-        ({"hosts": [{"count": 1, "power": "x"}]}, "no power curve 'x' (there is: hp-"),
-        ({"hosts": [{"count": 1, "mips": 9}]}, "cores and mips need power or watts"),
-        ({"hosts": [{"count": 1, "watts": [1, 2]}]}, "watts need cores and mips"),
+        (
+            {"hosts": [{"count": 0}]},
+            "hosts[0]: count: expected a number in [1, 1000000], got 0",
+        ),
+        (
+            {"hosts": [{"count": 1, "power": "x"}]},
+            "power: unknown: 'x'; expected one of hp-",
+        ),
+        (
+            {"hosts": [{"count": 1, "mips": 9}]},
+            "cores, mips: given without power or watts",
+        ),
+        (
+            {"hosts": [{"count": 1, "watts": [1, 2]}]},
+            "watts: given without cores and mips",
+        ),
         ({"hosts": [{"count": 1, "watts": [1, 2]}]}, "expected 11 values, found 2"),
-        ({"hosts": [{"count": 1, "memory": 0}]}, "memory must be above 0, not 0"),
+        ({"hosts": [{"count": 1, "memory": 0}]}, "memory: expected more than 0, got 0"),
         (
             {"guests": {"anti_affinity_groups": -1}},
             "guests.anti_affinity_groups: expected a whole number of 0",
@@ -182,35 +197,41 @@ def test_cloudsim_has_its_own_policies() -> None:
         ),
         (
             {"guests": {"anti_affinity_groups": [["a", "b"], ["b", "c"]]}},
-            '"b" stands twice',
+            '"b": duplicate',
         ),
-        ({"guests": {"kind": 3}}, "guests.kind: no such field"),
+        ({"guests": {"kind": 3}}, "guests.kind: unknown field"),
         ({"guests": {"kinds": [{"mips": 3}]}}, "guests.kinds[0].memory: is missing"),
         (
             {"guests": {"kinds": [{"mips": -3, "memory": 9}]}},
-            "guests.kinds[0]: mips must be above 0, not -3",
+            "guests.kinds[0]: mips: expected more than 0, got -3",
         ),
         (
             {"behavior": {"power_on_time": -1.0}},
-            "behavior: power_on_time must be 0 or more",
+            "behavior: power_on_time: expected at least 0",
         ),
-        ({"behavior": {"power_on": 1.0}}, "behavior.power_on: no such setting"),
+        ({"behavior": {"power_on": 1.0}}, "behavior.power_on: unknown setting"),
         ({"limits": {"cooldown": "x"}}, "limits.cooldown: expected a number"),
-        ({"limits": {"memory_headroom": 2}}, "limits: memory_headroom must be in [0"),
+        (
+            {"limits": {"memory_headroom": 2}},
+            "limits: memory_headroom: expected a fraction in [0",
+        ),
         ({"policies": []}, "policies: expected a list of tables, found []"),
         ({"policies": ["none"]}, "policies[0]: expected a table of named values"),
         ({"policies": [{}]}, "policies[0].name: expected a text, which is missing"),
         ({"policies": [{"name": "x"}]}, "policies[0].name: expected consolidate, none"),
-        ({"policies": [{"name": "npa"}]}, "npa is a policy of cloudsim-3.0.3 only"),
-        ({"policies": [{"name": "lr-x"}]}, "no scheme is called 'lr-x'"),
-        ({"policies": [{"name": "none", "x": 1}]}, "policies[0].x: no such field"),
+        (
+            {"policies": [{"name": "npa"}]},
+            "policies[0].name: npa: only available in model cloudsim-3.0.3",
+        ),
+        ({"policies": [{"name": "lr-x"}]}, "policies[0].name: policy 'lr-x': unknown"),
+        ({"policies": [{"name": "none", "x": 1}]}, "policies[0].x: unknown field"),
         (
             {"policies": [{"name": "none", "limits": {"cooldown": 1}}]},
-            "policies[0]: none has neither settings nor limits",
+            "policies[0]: none: expected neither settings nor limits",
         ),
         (
             {"policies": [{"name": "consolidate", "settings": {"fill_targt": 1}}]},
-            "policies[0].settings.fill_targt: no such setting; did you mean fill_target?",
+            "policies[0].settings.fill_targt: unknown setting; did you mean fill_t",
         ),
         (
             {"policies": [{"name": "consolidate", "settings": 3}]},
@@ -218,23 +239,26 @@ def test_cloudsim_has_its_own_policies() -> None:
         ),
         (
             {"policies": [{"name": "none"}, {"name": "none"}]},
-            'policies[1].label: "none" stands more than once',
+            'policies[1].label: duplicate: "none"',
         ),
-        ({"model": "cloudsim-3.0.3"}, 'workload.kind: cloudsim-3.0.3 runs "planetlab"'),
+        (
+            {"model": "cloudsim-3.0.3"},
+            'workload.kind: cloudsim-3.0.3: only "planetlab"',
+        ),
         (
             {"model": "cloudsim-3.0.3", "hosts": [{"count": 3, "memory": 9}]},
-            "hosts: cloudsim-3.0.3 has HP ML110 G4 and G5 in turn",
+            "hosts: cloudsim-3.0.3: only HP ML110 G4 and G5",
         ),
         (
             {"model": "cloudsim-3.0.3", "behavior": {"power_on_time": 9}},
-            "behavior: cloudsim-3.0.3 knows nothing of that",
+            "behavior: cloudsim-3.0.3: not supported",
         ),
         (
             {
                 "model": "cloudsim-3.0.3",
                 "policies": [{"name": "lr-mmt", "settings": {"fill_target": 1}}],
             },
-            "policies[0]: in cloudsim-3.0.3 policies take neither settings nor limits",
+            "policies[0]: cloudsim-3.0.3: expected neither settings nor limits",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a run is given is what it runs, and a digest tells loads apart."""
+"""Runs use the given inputs, and digests identify loads."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_run_of_cloudsim_is_that_of_its_model(tmp_path: Path) -> None:
 def test_unplaceable_guests_are_reported_before_run(tmp_path: Path) -> None:
     narrow = replace(ENVIRONMENT, pools=(HostPool(count=1, memory=2000),))
 
-    with pytest.raises(ConfigurationError, match="finds no room on 1 hosts"):
+    with pytest.raises(ConfigurationError, match="does not fit on 1 hosts"):
         check_initial_placement(
             narrow, CONSOLIDATE, read_load(SYNTHETIC, SimulationModel.OPENDRS)
         )
@@ -102,7 +102,7 @@ def test_unplaceable_guests_are_reported_before_run(tmp_path: Path) -> None:
         model=SimulationModel.CLOUDSIM, source=source, pools=(HostPool(count=1),)
     )
     theirs = PolicyRun(label="x", name="dvfs", policy=parse_scheme("dvfs"))
-    with pytest.raises(ConfigurationError, match="finds no room on 1 hosts"):
+    with pytest.raises(ConfigurationError, match="does not fit on 1 hosts"):
         check_initial_placement(
             environment, theirs, read_load(source, SimulationModel.CLOUDSIM)
         )
@@ -117,7 +117,7 @@ def test_missing_trace_is_reported() -> None:
 
 
 def loads() -> list[Workload | Trace]:
-    """Return loads no two of which are the same."""
+    """Return loads that all differ."""
     names, cpu = ("a", "b"), np.array([[0.1, 0.2], [0.3, 0.4]])
     plain = Workload(names=names, cpu=cpu)
     sizes = GuestSizes(cpu=np.array([1.0, 2.0]), cpu_unit=CpuUnit.MIPS)

@@ -1,4 +1,4 @@
-"""What was added to a journal is in it, however its writer came to its end."""
+"""Checkpoints keep every added row, even if the writer is killed."""
 
 from __future__ import annotations
 
@@ -88,9 +88,14 @@ def test_other_file_is_reported_and_unchanged(
     path = tmp_path / "x.journal"
     path.write_bytes(content)
 
-    with pytest.raises(InvalidFileError, match=f"journal, line {line}: this is no"):
+    with pytest.raises(
+        InvalidFileError, match=f"journal, line {line}: not the journal"
+    ):
         read_checkpoint(path)
-    with pytest.raises(InvalidFileError, match="no journal"), open_checkpoint(path):
+    with (
+        pytest.raises(InvalidFileError, match="not the journal of a sweep"),
+        open_checkpoint(path),
+    ):
         pass
     assert path.read_bytes() == content
 
@@ -100,7 +105,7 @@ def test_checkpoint_has_one_writer(tmp_path: Path) -> None:
 
     with (
         open_checkpoint(path),
-        pytest.raises(StoreError, match="another sweep writes to"),
+        pytest.raises(StoreError, match="another sweep writes to it"),
         open_checkpoint(path),
     ):
         pass

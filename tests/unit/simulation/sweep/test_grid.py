@@ -1,4 +1,4 @@
-"""What a run depends on tells it from others, and nothing else does."""
+"""Identity of a run depends on all its inputs and on nothing else."""
 
 from __future__ import annotations
 

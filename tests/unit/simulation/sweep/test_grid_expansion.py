@@ -1,4 +1,4 @@
-"""A list stands for each of its values, unless it is a value itself."""
+"""Lists are expanded to their values, unless they are values themselves."""
 
 from __future__ import annotations
 

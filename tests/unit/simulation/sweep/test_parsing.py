@@ -1,4 +1,4 @@
-"""A sweep file is understood whole, or everything wrong with it is told."""
+"""Sweep files are parsed completely, or all errors are reported."""
 
 from __future__ import annotations
 
@@ -107,7 +107,8 @@ def test_label_has_all_chosen_values() -> None:
 
     assert len(found.trials) == 16
     assert found.trials[0].label == (
-        "consolidate hosts.count=5 guests.anti_affinity_groups=0 behavior.power_on_time=60 limits.cooldown=0"
+        "consolidate hosts.count=5 guests.anti_affinity_groups=0 "
+        "behavior.power_on_time=60 limits.cooldown=0"
     )
     last = found.trials[-1]
     assert last.environment.pools == (HostPool(count=6),)
@@ -176,16 +177,16 @@ def test_a_file_is_read_and_paths_begin_from_its_folder(tmp_path: Path) -> None:
     ("tables", "expected"),
     [
         ({"format": "opendrs-x/1"}, 'format: expected "opendrs-sweep/1", found'),
-        ({"format": "opendrs-scenario/1"}, "is a scenario, not a sweep"),
+        ({"format": "opendrs-scenario/1"}, "expected a sweep, found a scenario"),
         ({"title": 3}, "title: expected a text, found 3"),
-        ({"tarot": 3}, "tarot: no such field"),
+        ({"tarot": 3}, "tarot: unknown field"),
         ({"model": "x"}, 'model: expected "opendrs" or "cloudsim-3.0.3", found "x"'),
         ({"model": ["opendrs", 3]}, "model[1]: expected"),
         ({"seed": [1, -1]}, "seed[1]: expected a whole number from 0 to"),
         ({"seed": []}, "seed: expected a whole number from 0 to"),
         (
             {"seed": [1, 1]},
-            "on synthetic, 8 guests, 1 day, seed 1 in opendrs, seed 1, ",
+            "on synthetic, 8 guests, 1 day, seed 1 in opendrs, seed 1: ",
         ),
         ({"workload": 3}, "workload: expected a table of named values, found 3"),
         ({"workload": []}, "workload: expected a list of tables, found []"),
@@ -222,10 +223,13 @@ def test_a_file_is_read_and_paths_begin_from_its_folder(tmp_path: Path) -> None:
             "policies[0].settings.tarot",
         ),
         ({"policies": [{"name": "none"}] * 2}, '"none" on synthetic, 8 guests'),
-        ({"model": "cloudsim-3.0.3"}, 'workload.kind: cloudsim-3.0.3 runs "planetlab"'),
+        (
+            {"model": "cloudsim-3.0.3"},
+            'workload.kind: cloudsim-3.0.3: only "planetlab"',
+        ),
         (
             {"seed": list(range(50_001)), "workload": [{"kind": "synthetic"}] * 2},
-            "100002 runs are too many: at most 100000 can be",
+            "too many runs: 100002; at most 100000",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Results are read back as they were written, and another's file is left alone."""
+"""Results are read back as written, and other files are left unchanged."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_other_parquet_file_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     parquet.write_table(pa.table({"id": ["a"]}), path)
 
-    with pytest.raises(InvalidFileError, match="is not the result of a sweep"):
+    with pytest.raises(InvalidFileError, match="not the result of a sweep"):
         read_results(path)
 
 
@@ -136,7 +136,7 @@ def test_file_without_parquet_is_reported(tmp_path: Path, content: bytes) -> Non
     path = tmp_path / "x.parquet"
     path.write_bytes(content)
 
-    with pytest.raises(InvalidFileError, match="no sound Parquet file"):
+    with pytest.raises(InvalidFileError, match="invalid Parquet file"):
         read_results(path)
 
 
@@ -145,7 +145,7 @@ def test_truncated_results_are_reported(found: list[ResultRow], tmp_path: Path) 
     content = results_bytes(found)
     path.write_bytes(content[: len(content) // 2])
 
-    with pytest.raises(InvalidFileError, match="no sound Parquet file"):
+    with pytest.raises(InvalidFileError, match="invalid Parquet file"):
         read_results(path)
 
 

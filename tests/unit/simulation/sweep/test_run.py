@@ -1,4 +1,4 @@
-"""Each run is done once, and who does it in which order does not show."""
+"""Each run is executed once, and the executor does not affect the results."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def fixture_results(tmp_path: Path) -> Path:
 
 
 class InjectedError(Exception):
-    """Raised by who stops in the middle."""
+    """Raised by an executor that stops early."""
 
 
 class FailingRunner(RecordingWorker):
-    """A worker who stops after some runs."""
+    """Executor that stops after some runs."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -147,7 +147,9 @@ def test_results_of_other_sweep_are_reported_and_unchanged(results: Path) -> Non
     before = results.read_bytes()
     worker = RecordingWorker()
 
-    with pytest.raises(InvalidFileError, match=r"x\.parquet holds runs of another"):
+    with pytest.raises(
+        InvalidFileError, match=r"x\.parquet: contains only runs of another"
+    ):
         run_sweep(prepared_trials(seed=4), results, worker, ignore_progress)
 
     assert worker.completed == []
@@ -160,7 +162,9 @@ def test_checkpoint_of_other_sweep_is_reported_and_unchanged(results: Path) -> N
         run_sweep(six_trials(), results, FailingRunner(2), ignore_progress)
     before = checkpoint_path(results).read_bytes()
 
-    with pytest.raises(InvalidFileError, match=r"x\.parquet\.journal holds runs of"):
+    with pytest.raises(
+        InvalidFileError, match=r"x\.parquet\.journal: contains only runs of"
+    ):
         run_sweep(prepared_trials(seed=4), results, RecordingWorker(), ignore_progress)
 
     assert checkpoint_path(results).read_bytes() == before
@@ -234,7 +238,7 @@ def test_all_loads_are_read_before_anything_runs(tmp_path: Path) -> None:
 def test_unplaceable_guests_are_reported_before_first_run() -> None:
     hosts = [{"count": 6, "memory": [65536, 100]}]
 
-    with pytest.raises(ConfigurationError, match="finds no room on 6 hosts"):
+    with pytest.raises(ConfigurationError, match="does not fit on 6 hosts"):
         prepare_trials(sweep_grid(hosts=hosts), ignore_progress)
 
 
@@ -261,7 +265,7 @@ def test_changed_load_is_reported(tmp_path: Path) -> None:
     (entry,) = prepared_trials(workload=workload)
     (tmp_path / "b").write_text("30\n" * 288)
 
-    with pytest.raises(InvalidFileError, match="is not what it was when the sweep beg"):
+    with pytest.raises(InvalidFileError, match="changed since the sweep started"):
         run_task(entry.task())
 
 

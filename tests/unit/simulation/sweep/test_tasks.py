@@ -1,4 +1,4 @@
-"""Several processes do what one does, and their end is noticed."""
+"""Several processes give the results of one, and their failures are reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_killed_process_is_reported() -> None:
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
 
-    with pytest.raises(PlatformError, match="has died, perhaps for want of memory"):
+    with pytest.raises(PlatformError, match="a process died during a run"):
         list(work)
 
 
@@ -44,7 +44,7 @@ def test_error_in_process_is_raised() -> None:
     tasks = [each.task() for each in prepared_trials(seed=[1, 2])]
     wrong = [replace(task, digest="x") for task in tasks]
 
-    with pytest.raises(InvalidFileError, match="is not what it was"):
+    with pytest.raises(InvalidFileError, match="changed since the sweep started"):
         list(run_locally(wrong, 2))
 
 

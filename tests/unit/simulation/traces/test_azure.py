@@ -1,4 +1,4 @@
-"""Azure's public data sets, in small files of the form that is published."""
+"""Azure's public data sets, in small files of the published format."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def test_v1_has_cores_and_memory(tmp_path: Path) -> None:
     assert work.sizes.cpu.tolist() == [1, 8]
     assert work.sizes.memory is not None
     assert work.sizes.memory.tolist() == [768, 57_344]
-    assert work.notes == ("memory in use was not recorded: guests use all of theirs",)
+    assert work.notes == (
+        "memory usage was not recorded: guests use all of their memory",
+    )
 
 
 def test_v2_has_buckets(tmp_path: Path) -> None:
@@ -107,7 +109,7 @@ def test_guests_created_or_deleted_in_window_are_skipped_with_note(
     work = read_azure(tmp_path, WindowSettings(length=1200, max_gap=0))
 
     assert work.names == (A,)
-    assert "created later or deleted earlier: 2 of 3" in work.notes[-1]
+    assert "created later or deleted earlier by vmtable: 2 of 3" in work.notes[-1]
 
 
 def test_last_reading_of_deleted_guest_counts(tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_vm_table_of_other_version_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidFileError, match="no samples") as caught:
         read_azure(tmp_path, WindowSettings(length=1200, max_gap=0))
 
-    assert "vmtable has 1 of 2 guests that live then" in caught.value.messages[-1]
+    assert "1 of 2 guests in vmtable exist in the window" in caught.value.messages[-1]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_invalid_line_of_vm_table_is_reported(
 def test_duplicate_reading_is_reported(tmp_path: Path) -> None:
     readings(tmp_path, [*steady(A, 25), reading(600, A, 30)])
 
-    with pytest.raises(InvalidFileError, match="more samples from 600 to 900"):
+    with pytest.raises(InvalidFileError, match="too many samples from 600 to 900"):
         read_azure(tmp_path, HOUR)
 
 
@@ -213,5 +215,5 @@ def test_truncated_or_missing_files_are_reported(tmp_path: Path) -> None:
         read_azure(readings(tmp_path, steady(A, 25)))
     packed = gzip.compress("".join(steady(A, 25, 10_000)).encode())
     (tmp_path / "vm_cpu_readings-file-2-of-2.csv.gz").write_bytes(packed[:-100])
-    with pytest.raises(InvalidFileError, match="is cut off"):
+    with pytest.raises(InvalidFileError, match="truncated"):
         read_azure(tmp_path)

@@ -1,4 +1,4 @@
-"""GWA-T-12, in small files of the form that is published."""
+"""GWA-T-12, in small files of the published format."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_guest_without_capacity_is_absent(tmp_path: Path) -> None:
 
     assert work.names == ("1",)
     assert work.notes == (
-        "guests left out, as they are not there all through the window: 1 of 2",
+        "guests skipped, without samples in the whole window: 1 of 2",
     )
 
 
@@ -150,7 +150,7 @@ def test_two_files_of_one_guest_are_reported(tmp_path: Path) -> None:
     packed = machine(tmp_path / "1.csv", steady(0.5)).read_bytes()
     (tmp_path / "1.csv.gz").write_bytes(gzip.compress(packed))
 
-    with pytest.raises(InvalidFileError, match="2 files are of guest '1'"):
+    with pytest.raises(InvalidFileError, match="2 files for guest '1'"):
         read_bitbrains(tmp_path)
 
 
@@ -198,7 +198,7 @@ def test_invalid_line_is_reported(
     [
         ("", "no column 'Timestamp .ms.'"),
         (FIRST.replace("CPU cores", "cores") + "\n", "no column 'CPU cores'; found"),
-        (FIRST + "\n", "no samples in there"),
+        (FIRST + "\n", "no samples found"),
         (FIRST.replace(";\t", ",") + "\n1,2\n", "no column"),
         (f"{FIRST}\n1372629804;\t2;\t5851.9\n", "line 2: 3 values instead of 11"),
     ],
@@ -223,7 +223,7 @@ def test_directory_without_traces_is_reported(tmp_path: Path) -> None:
 def test_empty_window_is_reported(tmp_path: Path) -> None:
     machine(tmp_path / "1.csv", steady(0.5))
 
-    with pytest.raises(InvalidSettingError, match="fewer than 2 intervals"):
+    with pytest.raises(InvalidSettingError, match="at least 2 intervals"):
         read_bitbrains(tmp_path, WindowSettings(start=900))
     with pytest.raises(InvalidFileError, match="choose another start"):
         read_bitbrains(tmp_path, WindowSettings(start=900, length=3600))

@@ -1,4 +1,4 @@
-"""What is compressed may not become much larger than it is."""
+"""Limits on the expansion of compressed files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE = 80_000_000  # bytes, from which some 80,000 are left
 
 
 class Zeros(io.RawIOBase):
-    """Zeros without end."""
+    """File of endless zeros."""
 
     def read(self, size: int = -1) -> bytes:
         return bytes(size)
@@ -105,7 +105,7 @@ def test_too_long_name_in_archive_is_rejected(
     long = tmp_path / "long.tar"
     with tarfile.open(long, "w", format=tarfile.GNU_FORMAT) as archive:
         archive.addfile(tarfile.TarInfo("a" * 5000))
-    with pytest.raises(InvalidFileError, match=r"long\.tar: aaa.*: a name too long"):
+    with pytest.raises(InvalidFileError, match=r"long\.tar: aaa.*: name too long"):
         list(files_of(long))
 
     head = tarfile.TarInfo("././@LongLink")
@@ -114,7 +114,7 @@ def test_too_long_name_in_archive_is_rejected(
     with gzip.open(unlimited, "wb") as file:
         file.write(head.tobuf(tarfile.GNU_FORMAT))
         file.write(b"a" * (1 << 20))
-    with pytest.raises(InvalidFileError, match=r"endless\.tar\.gz is damaged: a name"):
+    with pytest.raises(InvalidFileError, match=r"endless\.tar\.gz: damaged: a name"):
         list(files_of(unlimited))
 
 
@@ -141,7 +141,7 @@ def test_number_of_files_is_limited(
         if count == 3:
             assert [source.name for source in files_of(path)] == names
         else:
-            with pytest.raises(InvalidFileError, match="holds more than 3 files"):
+            with pytest.raises(InvalidFileError, match="more than 3 files"):
                 list(files_of(path))
 
 
@@ -195,5 +195,5 @@ def test_damaged_archive_is_reported(tmp_path: Path) -> None:
     content[30] ^= 0xFF
     path.write_bytes(content)
 
-    with pytest.raises(InvalidFileError, match=r"day\.tar\.xz: is not"):
+    with pytest.raises(InvalidFileError, match=r"day\.tar\.xz: damaged, or not"):
         list(files_of(path))

@@ -1,4 +1,4 @@
-"""Our own form, in CSV with a time and in Parquet."""
+"""Native trace format, in CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_too_many_samples_are_reported(tmp_path: Path) -> None:
 
     with pytest.raises(
         InvalidSettingError,
-        match=r"load\.csv: 2,001 guests or more, with 900,001 intervals each",
+        match=r"load\.csv: at least 2,001 guests with 900,001 intervals each",
     ):
         read_native_csv(path)
 
@@ -108,7 +108,7 @@ def test_too_many_samples_are_reported(tmp_path: Path) -> None:
 def test_duplicate_row_is_reported(tmp_path: Path) -> None:
     path = write_file(tmp_path / "load.csv", TIMED + "300,b,6\n")
 
-    with pytest.raises(InvalidFileError, match="'b' has more samples from 300 to 600"):
+    with pytest.raises(InvalidFileError, match="'b': too many samples from 300 to 600"):
         read_native_csv(path)
 
 
@@ -243,7 +243,7 @@ def test_csv_may_be_compressed(tmp_path: Path) -> None:
 def test_window_beyond_rows_is_reported(tmp_path: Path) -> None:
     path = write_file(tmp_path / "load.csv", TIMED)
 
-    with pytest.raises(InvalidSettingError, match="fewer than 2 intervals"):
+    with pytest.raises(InvalidSettingError, match="at least 2 intervals"):
         read_native_csv(path, WindowSettings(start=600))
     with pytest.raises(InvalidFileError, match="choose another start"):
         read_native_csv(path, WindowSettings(start=3600, length=3600))

@@ -1,4 +1,4 @@
-"""Days of PlanetLab, from directories and archives, and what is wrong with them."""
+"""Days of PlanetLab, from directories and archives, and their errors."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ def test_duplicate_guest_name_is_rejected(tmp_path: Path) -> None:
         for day in ("03", "06"):
             made.add(directory(tmp_path / day, vm=DAY), day)
 
-    with pytest.raises(InvalidFileError, match=r"days\.tar\.gz: two files .* 'vm'"):
+    with pytest.raises(
+        InvalidFileError, match=r"days\.tar\.gz: duplicate file name: 'vm'"
+    ):
         read_planetlab_day(path)
 
 

@@ -1,4 +1,4 @@
-"""Samples added up into intervals, and what is done about those that are missing."""
+"""Resampling to intervals, and handling of missing samples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def test_gap_takes_previous_value_with_note() -> None:
     found = resampled(grid, max_gap=600)
 
     assert found.cpu.tolist() == [[0.1, 0.1, 0.1, 0.4]]
-    expected = "gaps of at most 600 s take the value before them: 2 samples of 1 guests"
+    expected = (
+        "gaps of at most 600 s filled with the value before them: 2 samples of 1 guests"
+    )
     assert found.notes == (expected,)
 
 
@@ -59,7 +61,7 @@ def test_too_long_gap_excludes_guest() -> None:
     found = resampled(grid, max_gap=300)
 
     assert found.names == ("b",)
-    assert "left out" in found.notes[0]
+    assert "skipped" in found.notes[0]
     assert found.notes[0].endswith("1 of 2")
 
 
@@ -87,7 +89,7 @@ def test_no_complete_guest_reports_range_of_samples() -> None:
     grid = Resampler(HOUR, memory=False)
     add(grid, "a", (86_400, 0.5), (86_700, 0.5))
 
-    with pytest.raises(InvalidFileError, match="lie between 86400 and 86700 s"):
+    with pytest.raises(InvalidFileError, match="between 86400 and 86700 s"):
         resampled(grid)
     with pytest.raises(InvalidFileError, match="trace: no samples"):
         resampled(Resampler(HOUR, memory=False))
@@ -97,7 +99,7 @@ def test_duplicate_samples_raise_error() -> None:
     grid = Resampler(HOUR, memory=False)
     add(grid, "a", (0, 0.5), (300, 0.5), (300, 0.5))
 
-    with pytest.raises(InvalidFileError, match="'a' has more samples from 300 to 600"):
+    with pytest.raises(InvalidFileError, match="'a': too many samples from 300 to 600"):
         grid.check_duplicates("trace", 1)
     grid.check_duplicates("trace", 2)
 
@@ -137,7 +139,7 @@ def test_max_guests_equal_to_count_has_no_note() -> None:
     found = resampled(grid, max_guests=2, max_gap=0)
 
     assert found.names == ("a", "b")
-    assert found.notes[0].endswith("all through the window: 1 of 3")
+    assert found.notes[0].endswith("in the whole window: 1 of 3")
 
 
 def test_resampling_stops_at_max_guests(
@@ -189,7 +191,7 @@ def test_order_and_batches_of_samples_have_no_effect(
 
 
 def fill_gaps_plainly(row: list[float], max_gap: int) -> list[float]:
-    """Fill one row, value by value."""
+    """Fill the gaps of one row, value by value."""
     known = [place for place, value in enumerate(row) if not np.isnan(value)]
     result = []
     for place, value in enumerate(row):

@@ -1,4 +1,4 @@
-"""What is written in the form of a trace is read back as it was."""
+"""Traces are read back as written, in each format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WITHOUT_MEMORY = ("planetlab", "azure")
 
 
 def absolute(work: Workload) -> tuple[Floats, Floats | None]:
-    """Return CPU and memory as written: of the largest host, if that was told."""
+    """Return CPU and memory as written, relative to the largest host if recorded."""
     sizes = work.sizes
     if sizes is None or sizes.cpu_unit is not CpuUnit.LARGEST_HOST:
         return work.cpu, work.memory

@@ -1,4 +1,4 @@
-"""Which part of a trace is read."""
+"""Window of a trace."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def test_an_interval_is_no_shorter_than_a_sample() -> None:
 
 
 def test_a_window_has_two_intervals_at_least() -> None:
-    with pytest.raises(InvalidSettingError, match="hold fewer than 2"):
+    with pytest.raises(InvalidSettingError, match="expected at least 2 intervals"):
         resolve_window(
             TRACE, WindowSettings(interval=3600), step=300, begin=0, length=3600
         )
 
 
 def test_too_long_window_is_rejected() -> None:
-    with pytest.raises(InvalidSettingError, match="more than 1,000,000 intervals"):
+    with pytest.raises(InvalidSettingError, match="at most 1,000,000 intervals"):
         resolve_window(TRACE, WindowSettings(), step=300, begin=0, length=1e11)
 
 
@@ -65,11 +65,11 @@ def test_part_of_a_day_and_longer_intervals() -> None:
 @pytest.mark.parametrize(
     ("window", "detail"),
     [
-        (WindowSettings(start=100), "start must be a multiple of 300 s"),
-        (WindowSettings(interval=400), "interval must be a multiple of 300 s"),
-        (WindowSettings(start=-300), "beyond"),
-        (WindowSettings(start=600, length=1500), "beyond"),
-        (WindowSettings(start=1500), "hold fewer"),
+        (WindowSettings(start=100), "start: expected a multiple of 300 s"),
+        (WindowSettings(interval=400), "interval: expected a multiple of 300 s"),
+        (WindowSettings(start=-300), "expected a window in 0 to 1800 s"),
+        (WindowSettings(start=600, length=1500), "expected a window in 0 to 1800 s"),
+        (WindowSettings(start=1500), "at least 2 intervals"),
     ],
 )
 def test_window_beyond_trace_is_rejected(window: WindowSettings, detail: str) -> None:

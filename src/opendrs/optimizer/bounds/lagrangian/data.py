@@ -10,7 +10,7 @@ from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 
 
 def convex_hull(points: Floats) -> Floats:
-    """Return the corners of the hull of *points*, anticlockwise; shape (K, 2)."""
+    """Return the vertices of the hull of *points*, counterclockwise; shape (K, 2)."""
     ordered = sorted({(x, y) for x, y in points.tolist()})
     if len(ordered) < 2:
         return np.array(ordered, float).reshape(-1, 2)
@@ -19,7 +19,7 @@ def convex_hull(points: Floats) -> Floats:
 
 
 def _left_chain(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the corners that turn to the left, on the way along *points*."""
+    """Return the vertices of *points* at which the path turns left."""
     chain: list[tuple[float, float]] = []
     for x, y in points:
         while len(chain) > 1:
@@ -32,11 +32,11 @@ def _left_chain(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 class ConvexHulls:
-    """The same hull as each of several nodes measures it.
+    """A hull in the distance norm of each node.
 
     Args:
-        corners: The corners of the hull, anticlockwise; shape (K, 2).
-        scale: How long each node takes what is 1 in each direction; shape (N, 2).
+        corners: Vertices of the hull, counterclockwise; shape (K, 2).
+        scale: Scale of each dimension at each node; shape (N, 2).
     """
 
     def __init__(self, corners: Floats, scale: Floats) -> None:
@@ -47,12 +47,12 @@ class ConvexHulls:
         self._length = np.where(length > 0, length, 1.0)
 
     def nearest(self, nodes: Indices, points: Floats, times: Indices) -> Floats:
-        """Return the points of so many times the hull that are nearest to *points*.
+        """Return the points of a multiple of the hull that are nearest to *points*.
 
         Args:
-            nodes: The node that measures each distance; shape (P,).
-            points: The points, not scaled; shape (P, 2).
-            times: How many times the hull is taken for each; shape (P,).
+            nodes: Node whose norm is used for each point; shape (P,).
+            points: Points, not scaled; shape (P, 2).
+            times: Multiple of the hull for each point; shape (P,).
         """
         along, by = self._along[nodes], times[:, None, None]
         start = by * self._from[nodes]
@@ -68,23 +68,23 @@ class ConvexHulls:
         return near
 
 
-MAX_LARGE = 14  # units of a node of which all sets are looked at
+MAX_LARGE = 14  # most groups of a node of which all subsets are enumerated
 
 
 @dataclass(frozen=True, slots=True)
 class DepartureSets:
-    """Sets of large units that may leave, the sets of each node one after another.
+    """Subsets of large groups that may leave, in blocks of nodes.
 
     Attributes:
-        node: The node of each set; shape (C,).
-        load_after: The load of the node once the set has left it; shape (C, 2).
-        count: How many units the set has; shape (C,).
-        budget_use: What the budgets count of the set; shape (B, C).
-        empty_set: The empty set of each node; shape (N,).
-        small: The units that are in no set, by node; shape (S,).
-        small_count: How many of them each node has; shape (N,).
-        small_demand: What the s largest of them take of each resource at most, each resource
-            by itself; shape (N, 1 + most, 2).
+        node: Node of each set; shape (C,).
+        load_after: Load of the node without the set; shape (C, 2).
+        count: Number of groups of the set; shape (C,).
+        budget_use: Use of each budget by the set; shape (B, C).
+        empty_set: Empty set of each node; shape (N,).
+        small: Groups that are in no set, by node; shape (S,).
+        small_count: Number of small groups of each node; shape (N,).
+        small_demand: Upper bound of the demand of s small groups, for each resource
+            separately; shape (N, 1 + most, 2).
     """
 
     node: Indices
@@ -99,13 +99,13 @@ class DepartureSets:
 
 @dataclass(frozen=True, slots=True)
 class BoundGroups:
-    """Who is where, and what they take.
+    """Move groups as far as the bound depends on them.
 
     Attributes:
-        origin: The node of each unit; shape (G,).
-        demand: What each takes; shape (G, 2).
-        budget_weights: What budgets count of each; shape (B, G).
-        is_movable: Which may leave; shape (G,).
+        origin: Node of each group; shape (G,).
+        demand: Demand of each group; shape (G, 2).
+        budget_weights: Use of each budget by each group; shape (B, G).
+        is_movable: Groups that may leave; shape (G,).
     """
 
     origin: Indices
@@ -118,9 +118,9 @@ def departure_sets(groups: BoundGroups, load: Floats, set_limit: int) -> Departu
     """Return the sets that may leave.
 
     Args:
-        groups: Who is where.
-        load: The load of each node; shape (N, 2).
-        set_limit: How many sets there may be, about.
+        groups: Groups with their nodes and demands.
+        load: Load of each node; shape (N, 2).
+        set_limit: Approximate number of sets.
     """
     order, count = _by_size(groups, len(load))
     begin = np.cumsum(count) - count
@@ -152,7 +152,7 @@ def departure_sets(groups: BoundGroups, load: Floats, set_limit: int) -> Departu
 
 
 def _by_size(groups: BoundGroups, nodes: int) -> tuple[Indices, Indices]:
-    """Return who may leave, the largest of each node first, and how many of each do."""
+    """Return movable groups by node, the largest first, and their number per node."""
     moving = np.flatnonzero(groups.is_movable)
     wanted = (groups.budget_weights < 0).any(axis=0)
     size = np.where(wanted, np.inf, groups.demand.max(axis=1))[moving]
@@ -161,7 +161,7 @@ def _by_size(groups: BoundGroups, nodes: int) -> tuple[Indices, Indices]:
 
 
 def _max_large(count: Indices, set_limit: int) -> int:
-    """Return how many units of each node may be large."""
+    """Return the number of groups per node of which subsets are enumerated."""
     most = MAX_LARGE
     while most > 0 and np.exp2(np.minimum(count, most)).sum() > set_limit:
         most -= 1
@@ -170,9 +170,13 @@ def _max_large(count: Indices, set_limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _SubsetBlock:
-    """All sets of the large units of nodes that have equally many.
+    """All subsets for nodes with equally many large groups.
 
-    The node of each set, what it takes, how many units it has, and what of it counts.
+    Attributes:
+        node: Node of each set.
+        demand: Demand of each set.
+        count: Number of groups of each set.
+        budget_use: Use of each budget by each set.
     """
 
     node: Indices
@@ -182,7 +186,7 @@ class _SubsetBlock:
 
 
 def _subset_block(groups: BoundGroups, nodes: Indices, rows: Indices) -> _SubsetBlock:
-    """Return the sets of *nodes*, whose large units are in the *rows*."""
+    """Return the sets of *nodes*, with their large groups in *rows*."""
     large = rows.shape[1]
     numbers = np.arange(2**large)
     sets = (numbers[:, None] >> np.arange(large) & 1).astype(float)
@@ -196,7 +200,7 @@ def _subset_block(groups: BoundGroups, nodes: Indices, rows: Indices) -> _Subset
 
 
 def _largest_demands(node: Indices, demand: Floats, count: Indices) -> Floats:
-    """Return what the largest take, added up, for each node."""
+    """Return cumulative demands of the largest groups of each node."""
     demands = np.zeros((len(count), 1 + int(count.max(initial=0)), 2))
     begin = np.cumsum(count) - count
     for resource in range(2):
@@ -207,26 +211,26 @@ def _largest_demands(node: Indices, demand: Floats, count: Indices) -> Floats:
     return total
 
 
-DIMENSIONS = 2  # the resources whose evenness can be looked at, at most
+DIMENSIONS = 2  # most resources that count for balance
 
 
 @dataclass(frozen=True, slots=True)
 class BoundData:
-    """The nodes and who may move. Loads are counted in the mean load of a node.
+    """Nodes and groups in the units of the relaxation: mean node loads.
 
     Attributes:
-        weight: Cost of the square of the distance of a node's share of its capacity
-            to the target; shape (2,).
-        target: That share; shape (2,).
-        share: The share of the capacity of each node that is a load of 1; (N, 2).
-        load: The load of each node; shape (N, 2).
-        can_receive: The nodes where units may arrive; shape (N,).
-        corners: Those of the hull of nothing and what each unit takes; (K, 2).
-        max_arrivals: How many units may move.
-        departures: Who may leave each node.
-        budget_weights: What the budgets count of each unit; shape (B, G). It may be below 0:
-            what has to leave at least is a budget, too.
-        budgets: The budgets; shape (B,).
+        weight: Cost of the squared deviation of the used fraction from the target;
+            shape (2,).
+        target: Target fraction; shape (2,).
+        share: Fraction of the capacity of each node that is a load of 1; shape (N, 2).
+        load: Load of each node; shape (N, 2).
+        can_receive: Nodes to which groups may move; shape (N,).
+        corners: Vertices of the hull of zero and all demands; shape (K, 2).
+        max_arrivals: Number of movable groups.
+        departures: Sets of groups that may leave.
+        budget_weights: Use of each budget by each group; shape (B, G). It may be
+            negative, for a lower limit of what leaves.
+        budgets: Limit of each budget; shape (B,).
     """
 
     weight: Floats
@@ -242,22 +246,26 @@ class BoundData:
 
     @classmethod
     def of(cls, problem: Problem, set_limit: int) -> BoundData:
-        """Return what is known of *problem*, with about so many sets that may leave.
+        """Return the data of *problem* with about *set_limit* departure sets.
 
-        Where less than two resources are to be even, one that nobody takes is added.
+        With less than two balanced resources, one without demand is added.
 
         Raises:
-            ValueError: More than two resources are to be even, or a node has nothing
-                of one.
+            ValueError: More than two resources count for balance, or a node has no
+                capacity of one of them.
         """
         balanced = np.flatnonzero(problem.imbalance_weight)
         if len(balanced) > DIMENSIONS:
             raise ValueError(
-                f"{len(balanced)} resources are to be even, not {DIMENSIONS}"
+                f"imbalance_weight: expected at most {DIMENSIONS} resources, "
+                f"got {len(balanced)}"
             )
         capacity = _pad_columns(problem.capacity, balanced, 1.0)
         if not (capacity > 0).all():
-            raise ValueError("there is a node without capacity")
+            raise ValueError(
+                "capacity: expected more than 0 of each balanced resource, "
+                f"got {float(capacity.min()):g}"
+            )
         demand = _pad_columns(problem.demand, balanced, 0.0)
         load = _pad_columns(problem.base_load, balanced, 0.0)
         np.add.at(load, problem.origin, demand)
@@ -286,20 +294,21 @@ class BoundData:
 
 
 def _pad_columns(rows: Floats, balanced: Indices, fill: float) -> Floats:
-    """Return the two columns that are looked at."""
+    """Return the columns of the balanced resources, padded to two."""
     missing = np.full((len(rows), DIMENSIONS - len(balanced)), fill)
     return np.hstack([rows[:, balanced], missing])
 
 
 @dataclass(frozen=True, slots=True)
 class Multipliers:
-    """What is paid for what all nodes have to agree on.
+    """Lagrange multipliers of the coupling constraints.
 
     Attributes:
-        budgets: For what each budget counts; shape (B,), not negative.
-        arrival: By a node for each arrival, and to it for each departure; not negative.
-        load: For load that a node has in the end; shape (2,).
-        mean: For the mean share of capacity; shape (2,).
+        budgets: Price of the use of each budget; shape (B,), not negative.
+        arrival: Price that a node pays per arrival and receives per departure; not
+            negative.
+        load: Price of the final load of a node; shape (2,).
+        mean: Price of the mean used fraction of capacity; shape (2,).
     """
 
     budgets: Floats
@@ -309,7 +318,7 @@ class Multipliers:
 
     @classmethod
     def of(cls, flat: Floats) -> Multipliers:
-        """Return the prices that are in a row."""
+        """Return the multipliers in the vector *flat*."""
         budgets = flat[: -1 - 2 * DIMENSIONS]
         load, mean = flat[-2 * DIMENSIONS : -DIMENSIONS], flat[-DIMENSIONS:]
         return cls(budgets, float(flat[len(budgets)]), load, mean)

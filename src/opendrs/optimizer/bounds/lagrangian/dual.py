@@ -1,17 +1,18 @@
-"""Lower bound of the imbalance when few groups are moved: the Lagrangian dual.
+"""Lagrangian dual: lower bound of the imbalance when few groups move.
 
 The relaxation separates the cluster into its nodes. The coupling constraints get
-multipliers: budgets, arrivals (as many groups arrive as leave), and load (as much arrives
-as leaves). At any multipliers the sum of the node subproblems is a bound; the r-algorithm
-searches for the highest.
+multipliers: budgets, arrivals (as many groups arrive as leave), and load (as much
+arrives as leaves). At any multipliers the sum of the node subproblems is a bound. The
+r-algorithm searches for the highest one.
 
-Departures are considered set by set, so that whole groups leave; of the smallest groups of
-a node only the most that they can take with them. What arrives is n times the convex hull
-of the demands. Rules, capacities and feasible nodes are ignored.
+Departures are enumerated as sets of whole groups. Of the smallest groups of a node,
+only the most that they can take with them is considered. The arriving load of n groups
+is n times the convex hull of the demands. Rules, capacities and allowed nodes are
+ignored.
 
 Source:
-Geoffrion, Lagrangean relaxation for integer programming (1974);
-Shor, Minimization Methods for Non-Differentiable Functions (1985).
+    Geoffrion, Lagrangean relaxation for integer programming (1974).
+    Shor, Minimization methods for non-differentiable functions (1985).
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ from opendrs.optimizer.bounds.lagrangian.subproblems import (
 from opendrs.optimizer.problem import Floats, Mask, Problem
 
 ConcaveFunction = Callable[[Floats], tuple[float, Floats]]
-SPACE_DILATION = 0.5  # what is left of a direction in which the gradient has turned
-STEP_GROWTH = 1.3  # a step after which it still goes up is followed by a longer one
-STEP_REDUCTION = 0.8
-STEPS_PER_DIRECTION = 6  # steps in one direction
-INITIAL_STEP = 0.3  # the first, in the scale that is given
-MIN_STEP = 1e-5  # goes on no further
-CHECK_INTERVAL = 10  # looks after which it is seen how much they have brought
+SPACE_DILATION = 0.5  # factor in the direction of the difference of two supergradients
+STEP_GROWTH = 1.3  # factor of a further step that still ascends
+STEP_REDUCTION = 0.8  # factor if the first step in a direction does not ascend
+STEPS_PER_DIRECTION = 6  # most steps in one direction
+INITIAL_STEP = 0.3  # relative to the given scale
+MIN_STEP = 1e-5  # smallest step; the search ends below it
+CHECK_INTERVAL = 10  # evaluations between two checks of the gain
 
 
 @dataclass(frozen=True, slots=True)
 class StopRule:
-    """When it ends.
+    """Stopping criterion of the maximization.
 
     Attributes:
-        max_evaluations: How many points are looked at, at most.
-        min_gain: The part of it by which some ten looks must raise the value.
+        max_evaluations: Most points to evaluate.
+        min_gain: Relative gain that CHECK_INTERVAL evaluations must achieve.
     """
 
     max_evaluations: int
@@ -60,14 +61,14 @@ def maximize_concave(
     positive: Mask,
     stop: StopRule,
 ) -> tuple[float, Floats]:
-    """Return the highest value that was found, and where.
+    """Return the highest value found, and its point.
 
     Args:
-        function: Gives the value at a point, and a supergradient there.
-        start: Where it begins; shape (D,).
-        scale: How far it may be about to the highest point, in each direction.
-        positive: The directions in which no point may be below 0.
-        stop: When it ends.
+        function: Returns the value at a point and a supergradient.
+        start: Initial point; shape (D,).
+        scale: Estimated distance to the maximum in each dimension; shape (D,).
+        positive: Dimensions in which points must not be negative; shape (D,).
+        stop: Stopping criterion.
     """
 
     def evaluate(point: Floats) -> tuple[float, Floats, Floats]:
@@ -106,18 +107,17 @@ def maximize_concave(
     return best, best_point
 
 
-RELATIVE_ROUNDING = (
-    1e-12  # of all that is added up, so much may be lost; so it stays a bound
-)
+# Rounding error of the sums, subtracted to keep the bound valid.
+RELATIVE_ROUNDING = 1e-12
 
 
 class DualFunction:
-    """The choices of all nodes at given prices.
+    """Solutions of all node subproblems at given multipliers.
 
     Args:
-        data: The nodes, and who may move.
-        means: Between what the mean of the shares is: the least and the most, (2, 2).
-            Only loads for which that holds are looked at.
+        data: Nodes and groups.
+        means: Lower and upper limit of the mean used fraction; shape (2, 2). Only loads
+            within these limits are considered.
     """
 
     def __init__(self, data: BoundData, means: Floats) -> None:
@@ -127,12 +127,12 @@ class DualFunction:
         self._last_solution = SubproblemSolution.empty(data.departures.empty_set)
 
     def evaluate(self, flat: Floats) -> tuple[float, Floats]:
-        """Return the bound of what evenness costs, and its supergradient.
+        """Return the bound of the imbalance cost and its supergradient.
 
-        Where there are several of these, it depends on what was asked before which.
+        If there are several supergradients, the result depends on earlier calls.
 
         Args:
-            flat: The prices in a row: of budgets, arrival, load, mean.
+            flat: Multipliers in one vector: budgets, arrival, load, mean.
         """
         prices, data = Multipliers.of(flat), self._data
         linear = prices.load + prices.mean * data.share / len(data.load)
@@ -161,16 +161,17 @@ class DualFunction:
         return float(value), supergradient
 
 
-INITIAL_PRICE = 0.3  # of what evenness costs at first, for the whole of each budget
+# Fraction of the initial imbalance cost as price of a whole budget.
+INITIAL_PRICE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class DualBound:
-    """What no plan within the budgets comes below.
+    """Lower bound of the imbalance cost of every plan within the budgets.
 
     Attributes:
-        cost: What evenness costs at least.
-        multipliers: Those at which that was found, in a row.
+        cost: The bound.
+        multipliers: Multipliers that give it, in one vector.
     """
 
     cost: float
@@ -185,15 +186,16 @@ def maximize_dual(
     *,
     min_gain: float = 0.0,
 ) -> DualBound:
-    """Return the best bound that was found for what evenness costs.
+    """Return the best bound found for the imbalance cost.
 
     Args:
-        data: The nodes, and who may move within which budgets.
-        max_evaluations: How many prices are tried, at most.
-        means: Between what the mean of the shares of all nodes is: the least and the
-            most; shape (2, 2). Only plans for which that holds are looked at.
-        start: The prices to begin with.
-        min_gain: The part of it by which some ten prices must raise it; 0 for all looks.
+        data: Nodes and groups.
+        max_evaluations: Most multipliers to evaluate.
+        means: Lower and upper limit of the mean used fraction; shape (2, 2). Only plans
+            within these limits are considered. None is no limit.
+        start: Initial multipliers, or None.
+        min_gain: Relative gain that CHECK_INTERVAL evaluations must achieve (default 0:
+            no early stop).
     """
     current_cost = _imbalance_cost(data)
     if current_cost <= 0:
@@ -211,13 +213,13 @@ def maximize_dual(
 
 
 def _imbalance_cost(data: BoundData) -> float:
-    """Return what evenness costs now."""
+    """Return the current imbalance cost."""
     away = data.load * data.share - data.target
     return float((data.weight * np.square(away)).sum())
 
 
 def _multiplier_scale(data: BoundData, cost: float) -> Floats:
-    """Return about how high the prices are."""
+    """Return the order of magnitude of the multipliers."""
     nodes, groups = len(data.load), data.budget_weights.shape[1]
     mean = np.abs(data.budget_weights).sum(axis=1) / max(groups, 1)
     budgets = np.maximum(np.abs(data.budgets), mean)
@@ -231,17 +233,18 @@ def _multiplier_scale(data: BoundData, cost: float) -> Floats:
     )
 
 
-SET_LIMIT = 3000  # of units that may leave; ten times as many are a tenth nearer
-SETS_PER_NODE = 16  # sets there are at least, on average
-MAX_EVALUATIONS = 40  # prices that are tried at most
-MIN_GAIN = 1e-3  # of the bound: what ten of them must raise it by
+SET_LIMIT = 3000  # number of departure sets; ten times as many are a tenth tighter
+SETS_PER_NODE = 16  # lower limit of the mean number of sets per node
+MAX_EVALUATIONS = 40  # most multipliers to evaluate
+MIN_GAIN = 1e-3  # relative gain that ten evaluations must achieve
 
 
 def lagrangian_bound(problem: Problem) -> float:
-    """Return what no plan within the budgets has a distance below.
+    """Return a lower bound of the distance of every plan within the budgets.
 
-    The distance is the root of what the problem's evenness costs. It is 0, which says
-    nothing, where more than two resources are to be even or a node has none of one.
+    The distance is the root of the imbalance cost. The bound is 0, hence without
+    information, if more than two resources count for balance or a node has no capacity
+    of one of them.
     """
     balanced = problem.imbalance_weight > 0
     if balanced.sum() > DIMENSIONS or not np.all(problem.capacity[:, balanced] > 0):

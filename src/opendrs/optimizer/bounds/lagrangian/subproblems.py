@@ -1,10 +1,10 @@
 """Node subproblems at given multipliers.
 
-A node chooses a set of large groups that leaves, how many small ones leave in addition, and
-how many arrive. Where small ones leave, its load may be nearer to the best load by as much
-as they could take with them; so its cost is bounded from below. Solutions at earlier
-multipliers are tried first, after the empty set: they are hardly worse now and exclude most
-other choices.
+A node selects a set of large groups that leaves, the number of small ones that leave in
+addition, and the number of arrivals. If small groups leave, the load may be nearer to
+the ideal load by as much as they can take with them, so the cost is a lower bound.
+Solutions at earlier multipliers are evaluated first, after the empty set. They are
+still good and exclude most other choices.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from opendrs.optimizer.problem import Floats, Indices, Mask
 
 @dataclass(frozen=True, slots=True)
 class SubproblemSolution:
-    """What nodes choose, or may choose; all of shape (C,).
+    """Choices of nodes, or candidates for them; all of shape (C,).
 
     Attributes:
-        departing: The set of large units that leaves; it tells which node it is.
-        small_departing: How many small units leave besides.
-        min_arrivals: How many units arrive, at least: what is paid for.
-        max_arrivals: How many of them arrive at most.
+        departing: Set of large groups that leaves; it determines the node.
+        small_departing: Number of small groups that leave in addition.
+        min_arrivals: Least number of arrivals, which are paid for.
+        max_arrivals: Largest number of arrivals.
     """
 
     departing: Indices
@@ -36,14 +36,14 @@ class SubproblemSolution:
 
     @classmethod
     def empty(cls, empty_set: Indices) -> SubproblemSolution:
-        """Return the choice of the sets that are *empty_set*, the empty ones."""
+        """Return the choice of the empty sets *empty_set*."""
         return cls.of_departures(empty_set.copy(), np.zeros_like(empty_set))
 
     @classmethod
     def of_departures(
         cls, departing: Indices, small_departing: Indices
     ) -> SubproblemSolution:
-        """Return the choice with which nobody arrives."""
+        """Return the choice without arrivals."""
         return cls(
             departing,
             small_departing,
@@ -52,7 +52,7 @@ class SubproblemSolution:
         )
 
     def with_arrivals(self, least: int, most: int) -> SubproblemSolution:
-        """Return it with so many who arrive."""
+        """Return the choice with this range of arrivals."""
         return replace(
             self,
             min_arrivals=np.full_like(self.small_departing, least),
@@ -60,7 +60,7 @@ class SubproblemSolution:
         )
 
     def select(self, which: Indices | Mask) -> SubproblemSolution:
-        """Return a part of what is chosen."""
+        """Return the choices at *which*."""
         return SubproblemSolution(
             self.departing[which],
             self.small_departing[which],
@@ -69,22 +69,22 @@ class SubproblemSolution:
         )
 
     def assign(self, nodes: Indices, solution: SubproblemSolution) -> None:
-        """Choose in these *nodes* what is *solution*."""
+        """Replace the choices of *nodes* by *solution*."""
         self.departing[nodes] = solution.departing
         self.small_departing[nodes] = solution.small_departing
         self.min_arrivals[nodes] = solution.min_arrivals
         self.max_arrivals[nodes] = solution.max_arrivals
 
 
-BATCH_SIZE = 20_000  # departures that are looked at at once, about
-SINGLE_ARRIVALS = 4  # arrivals that are looked at one by one
-RANGE_GROWTH = 1.5  # times as many are looked at together from there on
-TINY = 1e-300  # nothing is divided by less
-MIN_IMPROVEMENT = 1e-12  # what is not better by more than this is not better
+BATCH_SIZE = 20_000  # approximate number of departures that are evaluated at once
+SINGLE_ARRIVALS = 4  # numbers of arrivals that are evaluated one by one
+RANGE_GROWTH = 1.5  # growth of the ranges of arrivals after that
+TINY = 1e-300  # smallest divisor
+MIN_IMPROVEMENT = 1e-12  # smaller differences are rounding
 
 
 class DistanceNorm:
-    """How each node measures distances of loads: as what evenness costs, its root."""
+    """Distance of loads at each node: root of the imbalance cost."""
 
     def __init__(self, data: BoundData) -> None:
         self.weight = data.weight * np.square(data.share)
@@ -96,19 +96,19 @@ class DistanceNorm:
 
 
 class SubproblemSolver:
-    """The search for what is best for each node.
+    """Branch and bound over the choices of all nodes.
 
     Args:
-        data: The nodes, and who may move.
-        norm: How they measure distances.
-        prices: What is paid.
-        ideal: The load that would be best for each node; shape (N, 2).
-        warm_start: What each node might choose, which is looked at first.
+        data: Nodes and groups.
+        norm: Distance norm of each node.
+        prices: Multipliers.
+        ideal: Best load of each node at these multipliers; shape (N, 2).
+        warm_start: Choices to evaluate first.
 
     Attributes:
-        solution: What each node chooses.
-        cost: What that costs each; shape (N,).
-        load: The load that each has in the end; shape (N, 2).
+        solution: Best choice of each node.
+        cost: Its cost; shape (N,).
+        load: Final load of each node; shape (N, 2).
     """
 
     def __init__(
@@ -138,11 +138,11 @@ class SubproblemSolver:
 
     @property
     def departure_count(self) -> Floats:
-        """How many units leave each node; shape (N,)."""
+        """Number of groups that leave each node; shape (N,)."""
         return self._sets.count[self.solution.departing] + self.solution.small_departing
 
     def budget_use(self) -> Floats:
-        """Return what the budgets count of all who leave; shape (B,)."""
+        """Return the use of each budget by all departures; shape (B,)."""
         total: Floats = self._sets.budget_use[:, self.solution.departing].sum(axis=1)
         some = np.flatnonzero(self.solution.small_departing)
         groups = self._small_group[some]
@@ -152,7 +152,7 @@ class SubproblemSolver:
         )
 
     def solve(self) -> None:
-        """Find what is best for each node."""
+        """Find the best choice of each node."""
         least = 0
         while True:
             most = self._max_steps()
@@ -166,9 +166,9 @@ class SubproblemSolver:
             least = after
 
     def _max_steps(self) -> Indices:
-        """Return how many small units may leave with each set, at what is paid.
+        """Return how many small groups may leave with each set at these prices.
 
-        Where they are paid to leave, all of them do or none: that is one step.
+        At a negative price either all of them leave or none, which is one step.
         """
         own = self._sets.node
         count, price = self._sets.small_count[own], self._small_price[own]
@@ -182,7 +182,7 @@ class SubproblemSolver:
     def _departures(
         self, sets: Indices, least: int, after: Indices
     ) -> SubproblemSolution:
-        """Return *sets* that leave with from *least* to less than *after* steps."""
+        """Return *sets* with *least* to *after* - 1 steps of small groups."""
         many = after - least
         rows = np.repeat(np.arange(len(sets)), many)
         steps = least + np.arange(len(rows)) - (np.cumsum(many) - many)[rows]
@@ -191,7 +191,7 @@ class SubproblemSolver:
         return SubproblemSolution.of_departures(sets[rows], steps * each)
 
     def _add_arrivals(self, left: SubproblemSolution) -> None:
-        """Look at these departures, with none and with more and more arrivals."""
+        """Evaluate these departures without arrivals, then with increasing ranges."""
         short = self._evaluate(self._promising(left))
         short = short.select(self._data.can_receive[self._sets.node[short.departing]])
         for least, most in _arrival_ranges(self._data.max_arrivals):
@@ -201,7 +201,7 @@ class SubproblemSolver:
             short = self._evaluate(filled)
 
     def _promising(self, solution: SubproblemSolution) -> SubproblemSolution:
-        """Return what of *solution* may be better for a node than what it has."""
+        """Return the part of *solution* that may improve the choice of a node."""
         own = self._sets.node[solution.departing]
         reach = self._norm.reach[own, solution.small_departing]
         over = np.maximum(self._excess_distance[solution.departing] - reach, 0.0)
@@ -209,7 +209,7 @@ class SubproblemSolver:
         return solution.select(least < self.cost[own] - MIN_IMPROVEMENT)
 
     def _multiplier_cost(self, solution: SubproblemSolution) -> Floats:
-        """Return what is paid for what is chosen."""
+        """Return the cost of the choices at the multipliers."""
         own = self._sets.node[solution.departing]
         each = np.where(solution.small_departing > 0, self._small_price[own], 0.0)
         cost: Floats = (
@@ -218,10 +218,10 @@ class SubproblemSolver:
         return cost + self._prices.arrival * solution.min_arrivals
 
     def _evaluate(self, solution: SubproblemSolution) -> SubproblemSolution:
-        """Keep for each node what of *solution* is better than what it had.
+        """Store the choices that are better than those of their node.
 
         Returns:
-            That with which nodes do not reach what is best for them.
+            The choices with which a node does not reach its ideal load.
         """
         own = self._sets.node[solution.departing]
         load = self._load_after(solution)
@@ -243,7 +243,7 @@ class SubproblemSolver:
         return solution.select(distance > reach)
 
     def _load_after(self, solution: SubproblemSolution) -> Floats:
-        """Return the loads once large ones have left and others arrived; (C, 2)."""
+        """Return the loads after departures and arrivals; shape (C, 2)."""
         load = self._sets.load_after[solution.departing]
         some = np.flatnonzero(solution.max_arrivals)
         own = self._sets.node[solution.departing[some]]
@@ -252,7 +252,7 @@ class SubproblemSolver:
         return load
 
     def _cheapest_small(self) -> tuple[Floats, Indices]:
-        """Return what the cheapest small unit of each node costs, and which it is."""
+        """Return the price and the index of the cheapest small group of each node."""
         groups, count = self._sets.small, self._sets.small_count
         price = np.full(len(count), np.inf)
         group = np.zeros(len(count), np.int64)
@@ -268,7 +268,7 @@ class SubproblemSolver:
 
 
 def _arrival_ranges(most: int) -> Iterator[tuple[int, int]]:
-    """Yield between how many arrivals there are: 1, 2, ..., then several at once."""
+    """Yield ranges of arrivals: 1, 2, ..., then several numbers at once."""
     least = 1
     while least <= most:
         last = (

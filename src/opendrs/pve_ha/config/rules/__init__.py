@@ -1,4 +1,4 @@
-"""Proxmox VE's rules.cfg: read, checked for conflicts, compiled."""
+"""The rules of rules.cfg: reading, conflict checks and compilation."""
 
 from opendrs.pve_ha.config.rules.affinity_components import (
     add_implied_rules as add_implied_rules,

@@ -1,4 +1,4 @@
-"""Positive affinity rules that share services, and the rules that follow from them."""
+"""Positive affinity rules that share services, and the rules they imply."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from opendrs.pve_ha.states import ServiceId
 
 @dataclass(slots=True)
 class AffinityComponent:
-    """Keep-together rules with services in common.
+    """Positive affinity rules with common services.
 
     Attributes:
-        names: The rules, in the order they joined.
+        names: Names of the rules, in the order in which they were added.
         services: All their services.
     """
 
@@ -30,11 +30,11 @@ class AffinityComponent:
 def affinity_components(
     rules: Mapping[str, ResourceAffinityRule],
 ) -> list[AffinityComponent]:
-    """Return keep-together *rules* as gatherings.
+    """Group positive affinity *rules* by common services.
 
-    Rules join in the order of their smallest service, each the first gathering
-    it overlaps. A rule between two gatherings does not merge them: Proxmox VE
-    goes through the rules once.
+    Rules are added in the order of their smallest service, each to the first component
+    that it overlaps. A rule that overlaps two components does not merge them, because
+    Proxmox VE iterates the rules only once.
     """
     result: list[AffinityComponent] = []
     component_of: dict[ServiceId, int] = {}
@@ -54,7 +54,7 @@ def affinity_components(
 
 
 class RuleIndex:
-    """Finds the rules that bind some of given services."""
+    """Index from services to rules."""
 
     def __init__(self, rules: Mapping[str, PveRule]) -> None:
         self._by_service: dict[ServiceId, list[str]] = {}
@@ -63,22 +63,22 @@ class RuleIndex:
                 self._by_service.setdefault(service, []).append(name)
 
     def rules_of(self, services: Iterable[ServiceId]) -> list[str]:
-        """Return the names of the rules that bind any of *services*, sorted."""
+        """Return the names of the rules that contain any of *services*, sorted."""
         by_service = self._by_service
         return sorted({n for service in services for n in by_service.get(service, ())})
 
 
 def add_implied_rules(rules: RuleSet) -> RuleSet:
-    """Return *rules* with what follows from them.
+    """Return *rules* with the rules that they imply.
 
     Args:
-        rules: Rules that were checked.
+        rules: Rules without conflicts.
     """
     return _extend_node_affinity(_add_implied_anti_affinity(_merge_components(rules)))
 
 
 def _merge_components(rules: RuleSet) -> RuleSet:
-    """Return *rules* with one rule for each gathering of several."""
+    """Return *rules* with one rule for each component of several rules."""
     rules_by_name, order = dict(rules.rules), dict(rules.order)
     for component in affinity_components(rules.affinities(PveAffinity.POSITIVE)):
         if len(component.names) < 2:
@@ -94,7 +94,11 @@ def _merge_components(rules: RuleSet) -> RuleSet:
 
 
 def _add_implied_anti_affinity(rules: RuleSet) -> RuleSet:
-    """Return *rules*, where who must be apart from one is apart from its group."""
+    """Return *rules* with negative affinity extended to affine services.
+
+    A service that must not share a node with another one must also not share a node
+    with the services that share a node with that one.
+    """
     apart = _anti_affine_services(rules)
     added: dict[str, PveRule] = {}
     for name, rule in rules.affinities(PveAffinity.POSITIVE).items():
@@ -127,7 +131,7 @@ def _anti_affine_services(rules: RuleSet) -> dict[ServiceId, set[ServiceId]]:
 
 
 def _extend_node_affinity(rules: RuleSet) -> RuleSet:
-    """Return *rules*, where the nodes of one are the nodes of its group."""
+    """Return *rules* with node affinity extended to affine services."""
     rules_by_name = dict(rules.rules)
     node_rules = rules.node_affinities()
     index = RuleIndex(node_rules)

@@ -1,4 +1,4 @@
-"""Which rules cannot be kept, and why: they are dropped before they bind anyone."""
+"""Conflicts between rules. Conflicting rules are dropped before compilation."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ RESTRICTS_NODES = (
 )
 
 RuleConflict = tuple[str, str]
-"""The name of a rule, and why it cannot be kept."""
+"""Name of a rule, and the reason for which it is dropped."""
 
 
 class _ConflictContext:
-    """The enabled rules, by kind, and the number of nodes there are."""
+    """The enabled rules by kind, and the number of nodes."""
 
     def __init__(self, rules: RuleSet, node_count: int) -> None:
         self.node_count = node_count
@@ -64,7 +64,7 @@ class _ConflictContext:
     def node_rules_of(
         self, rule: ResourceAffinityRule | AffinityComponent
     ) -> list[str]:
-        """Return the node affinity rules that bind services of *rule*."""
+        """Return the node affinity rules that share services with *rule*."""
         services = (
             rule.services if isinstance(rule, AffinityComponent) else rule.resources
         )
@@ -172,7 +172,7 @@ class DroppedRule:
 
     Attributes:
         rule: Its name.
-        detail: What is wrong with it.
+        detail: Reason, in the words of Proxmox VE.
     """
 
     rule: str
@@ -185,17 +185,17 @@ class DroppedRule:
 def drop_conflicting_rules(
     rules: RuleSet, nodes: int
 ) -> tuple[RuleSet, tuple[DroppedRule, ...]]:
-    """Return *rules* without those that cannot be kept, and what these were.
+    """Return *rules* without those in conflict, and the dropped rules.
 
-    All checks see the same rules: that one rule goes does not save another.
+    All checks use the same rules: dropping one rule does not save another.
 
     Args:
-        rules: The rules of a configuration.
-        nodes: How many nodes the cluster has.
+        rules: Rules of a configuration.
+        nodes: Number of nodes in the cluster.
     """
     context = _ConflictContext(rules, nodes)
     conflicts = [conflict for check in _CHECKS for conflict in check(context)]
-    # Stable: what is wrong with one rule stays in the order of the checks.
+    # A stable sort keeps the reasons of one rule in the order of the checks.
     dropped = tuple(DroppedRule(*c) for c in sorted(conflicts, key=lambda c: c[0]))
     names = {dropped_rule.rule for dropped_rule in dropped}
     kept = replace(

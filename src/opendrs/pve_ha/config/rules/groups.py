@@ -1,4 +1,4 @@
-"""HA groups, which came before rules, and the rules they amount to."""
+"""HA groups, the predecessor of rules, and their conversion to rules."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ TYPES: Mapping[str, SectionType] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes, for the services that name the group.
+    """Nodes for the services that refer to the group.
 
     Attributes:
-        nodes: The priority of each node; more is better.
-        restricted: Whether no other node will do; None when it does not say.
-        failback: Whether services go to a better node once there is one.
-        comment: The operator's words.
+        nodes: Priority of each node; larger is better.
+        restricted: True if no other node is allowed; None if not set.
+        failback: Services return to a preferred node once one is available.
+        comment: Comment of the operator.
     """
 
     nodes: Mapping[NodeId, int]
@@ -57,14 +57,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class GroupFile:
-    """The groups of a file, by name, and what was passed over in it."""
+    """The groups of a file by name, and warnings about skipped content."""
 
     groups: Mapping[str, Group]
     warnings: tuple[str, ...] = ()
 
 
 def read_groups(text: str) -> GroupFile:
-    """Return the groups of *text*, in order; what is wrong is left out."""
+    """Return the groups of *text*, in order. Invalid content is skipped."""
     file = read_sections(text, TYPES)
     groups = {
         section.name: Group(
@@ -102,12 +102,12 @@ def add_group_rules(
     groups: Mapping[str, Group],
     group_of: Mapping[ServiceId, str],
 ) -> RuleSet:
-    """Return *rules* and a rule for each of *groups* that a service names.
+    """Return *rules* with a rule for each group that a service refers to.
 
     Args:
-        rules: The rules there are.
-        groups: The groups there are.
-        group_of: The group of each service that names one.
+        rules: Existing rules.
+        groups: Existing groups.
+        group_of: Group of each service that refers to one.
     """
     members: dict[str, set[ServiceId]] = {}
     for service, name in group_of.items():

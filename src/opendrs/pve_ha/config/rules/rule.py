@@ -1,4 +1,4 @@
-"""The rules of one configuration, and the same rules compiled by service."""
+"""The rules of a configuration, and the same rules compiled by service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ServiceSet = frozenset[ServiceId]
 
 
 class PveAffinity(StrEnum):
-    """Whether services are to be together or apart."""
+    """Kind of a resource affinity rule: share a node, or do not share one."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
@@ -21,15 +21,15 @@ class PveAffinity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAffinityRule:
-    """The nodes some services are to be on.
+    """Nodes on which some services belong.
 
     Attributes:
-        resources: The services it binds.
-        nodes: The priority of each node; more is better.
-        strict: Whether no other node will do; None when the rule does not say.
-        disable: What the rule says of being disabled. That it says anything at
-            all disables it, even 0: so does Proxmox VE.
-        comment: The operator's words.
+        resources: Services of the rule.
+        nodes: Priority of each node; larger is better.
+        strict: True if no other node is allowed; None if not set.
+        disable: Value of the property `disable`; None if not set. As in Proxmox VE, any
+            value disables the rule, even 0.
+        comment: Comment of the operator.
     """
 
     resources: ServiceSet
@@ -40,19 +40,19 @@ class NodeAffinityRule:
 
     @property
     def has_priorities(self) -> bool:
-        """Return whether some of its nodes are better than others."""
+        """Return True if the priorities of the nodes differ."""
         return len(set(self.nodes.values())) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceAffinityRule:
-    """Services that are to be together, or apart.
+    """Services that share a node, or do not share one.
 
     Attributes:
-        resources: The services it binds.
-        affinity: Which of both.
+        resources: Services of the rule.
+        affinity: Kind of the rule.
         disable: As for `NodeAffinityRule`.
-        comment: The operator's words.
+        comment: Comment of the operator.
     """
 
     resources: ServiceSet
@@ -69,11 +69,10 @@ class RuleSet:
     """All rules of a configuration.
 
     Attributes:
-        rules: The rules by their names; None for a name whose rule could not
-            be understood and binds nobody.
-        order: The place of each name in the file, from 1.
-        digest: The SHA-1 of the text it was read from, in hexadecimal.
-        warnings: What was passed over while reading.
+        rules: Rules by name; None for a rule that is invalid and has no effect.
+        order: Position of each name in the file, from 1.
+        digest: SHA-1 of the text, in hexadecimal.
+        warnings: Warnings about skipped content.
     """
 
     rules: Mapping[str, PveRule | None] = field(default_factory=dict)
@@ -82,7 +81,7 @@ class RuleSet:
     warnings: tuple[str, ...] = ()
 
     def node_affinities(self) -> dict[str, NodeAffinityRule]:
-        """Return the enabled node affinity rules, by name in order of name."""
+        """Return the enabled node affinity rules by name, in order of name."""
         return {
             name: rule
             for name, rule in self._enabled()
@@ -92,7 +91,7 @@ class RuleSet:
     def affinities(
         self, affinity: PveAffinity | None = None
     ) -> dict[str, ResourceAffinityRule]:
-        """Return the enabled rules about services together, apart, or both."""
+        """Return the enabled resource affinity rules, all or of one kind."""
         return {
             name: rule
             for name, rule in self._enabled()
@@ -102,9 +101,9 @@ class RuleSet:
 
     @property
     def next_order(self) -> int:
-        """Return the place of a rule that is added.
+        """Return the position of a rule that is added.
 
-        One more than the smallest, as in Proxmox VE; so it need not be unique.
+        As in Proxmox VE, it is the smallest position plus 1, so it is not unique.
         """
         return min(self.order.values(), default=0) + 1
 
@@ -115,18 +114,18 @@ class RuleSet:
 
 
 NO_SERVICES: ServiceSet = frozenset()
-OTHER_NODES_PRIORITY = -1  # priority of the nodes a rule does not name
+OTHER_NODES_PRIORITY = -1  # priority of nodes that a soft rule does not name
 
 
 @dataclass(frozen=True, slots=True)
 class PveCompiledRules:
-    """What rules mean for each service. One that no rule binds is absent.
+    """Effect of the rules on each service. Services without rules are absent.
 
     Attributes:
-        nodes: The priority of each node it may be on. Services of one rule
-            share one mapping.
-        together: The services it must share a node with.
-        apart: The services it must not share a node with.
+        nodes: Priority of each allowed node. The services of one rule share one
+            mapping.
+        together: Services with which it must share a node.
+        apart: Services with which it must not share a node.
     """
 
     nodes: Mapping[ServiceId, Mapping[NodeId, int]] = field(default_factory=dict)
@@ -141,8 +140,8 @@ def compile_rules(rules: RuleSet, nodes: Iterable[NodeId]) -> PveCompiledRules:
     """Return *rules* by service.
 
     Args:
-        rules: Rules that were checked and transformed.
-        nodes: All nodes of the cluster, whatever their state.
+        rules: Rules without conflicts, with the implied rules.
+        nodes: All nodes of the cluster in any state.
     """
     known_nodes = sorted(nodes)
     priorities: dict[ServiceId, Mapping[NodeId, int]] = {}

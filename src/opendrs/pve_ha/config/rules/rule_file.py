@@ -1,4 +1,4 @@
-"""Reading and writing of rules.cfg."""
+"""Reader and writer of rules.cfg."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ TYPES: Mapping[str, SectionType] = MappingProxyType(
 
 
 def read_rules(text: str) -> RuleSet:
-    """Return the rules of *text*; what cannot be understood is left out.
+    """Return the rules of *text*. Invalid content is skipped with a warning.
 
-    A name that stands twice means the later rule.
+    If a name occurs twice, the later rule counts.
     """
     file = read_sections(text, TYPES)
     return RuleSet(
@@ -70,7 +70,7 @@ def read_rules(text: str) -> RuleSet:
 
 
 def parse_node_priorities(value: str) -> dict[NodeId, int]:
-    """Return the priority of each node of a list such as ``node1:2,node2``."""
+    """Return the priority of each node in a list such as ``node1:2,node2``."""
     pairs = (entry.partition(":") for entry in split_list(value))
     return {NodeId(name): int(priority or 0) for name, _, priority in pairs}
 
@@ -127,7 +127,7 @@ def _properties(rule: PveRule) -> Iterator[str]:
 
 
 def format_node_priorities(priorities: Mapping[NodeId, int]) -> str:
-    """Return nodes and their *priorities* as a list such as ``node1:2,node2``."""
+    """Return nodes and *priorities* as a list such as ``node1:2,node2``."""
     return ",".join(
         f"{node}:{priority}" if priority else node
         for node, priority in sorted(priorities.items())

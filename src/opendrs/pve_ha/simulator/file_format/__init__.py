@@ -1,4 +1,4 @@
-"""Drill files of the format opendrs-drill/1."""
+"""Drill files in the format opendrs-drill/1."""
 
 from opendrs.pve_ha.simulator.file_format.parse import DrillFile as DrillFile
 from opendrs.pve_ha.simulator.file_format.parse import drill_from as drill_from

@@ -1,4 +1,4 @@
-"""The expectations of a drill file, checked against the history of the drill."""
+"""Assertions of a drill file, checked against the history of the drill."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from opendrs.pve_ha.states import ServiceId
 
 @dataclass(frozen=True, slots=True)
 class DrillState:
-    """What became of everything, in the words of the operator.
+    """A finished drill, its history and the names in it.
 
     Attributes:
-        drill: The drill that was held.
-        history: What became of each service and node in it.
-        names: What they are called there.
+        drill: The drill.
+        history: Its history.
+        names: Names of guests and nodes.
     """
 
     drill: Drill
@@ -33,13 +33,13 @@ class DrillState:
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """The time an expectation is about: from one instant up to another."""
+    """Time interval of an expectation; both ends are included."""
 
     since: int
     at: int
 
     def contains(self, time: int) -> bool:
-        """Return whether *time* is in it."""
+        """Return True if *time* is in the interval."""
         return self.since <= time <= self.at
 
 
@@ -70,7 +70,7 @@ def _state(
     state = drill_state.history.timeline_of(service).at(time.at).state
     if state == expected:
         return None
-    return f"expected to be {expected}, is {state or 'not known to the manager'}"
+    return f"expected to be {expected}, is {state or 'unknown to the manager'}"
 
 
 def _down_at_most(
@@ -176,7 +176,7 @@ def _apart(
 def _log(drill_state: DrillState, time: TimeWindow, expected: str) -> str | None:
     if any(_lines(drill_state, time, expected)):
         return None
-    return f"expected in the log, and not there: {expected}"
+    return f"expected in the log, not found: {expected}"
 
 
 def _no_log(drill_state: DrillState, time: TimeWindow, expected: str) -> str | None:
@@ -194,7 +194,7 @@ def _check_occurrence(act: str, times: Sequence[str], expected: object) -> str |
     if bool(times) is expected:
         return None
     if expected:
-        return f"expected to {act}, and {_did(act)} not"
+        return f"expected to {act}, {_did(act)} not"
     return f"expected not to {act}, {_did(act)} {', '.join(times)}"
 
 
@@ -289,7 +289,7 @@ TIMES = ("at", "since")
 
 
 def failed_expectations(entry: ExpectEntry, drill_state: DrillState) -> Iterator[str]:
-    """Yield how things came otherwise than a checked *entry* expects."""
+    """Yield a message for each assertion of a validated *entry* that fails."""
     fields: Mapping[str, Any] = entry
     end = drill_state.history.ended_at
     time = TimeWindow(fields.get("since", 0), min(fields.get("at", end), end))
@@ -299,7 +299,7 @@ def failed_expectations(entry: ExpectEntry, drill_state: DrillState) -> Iterator
 
 
 def assertion_names(entry: Mapping[str, object]) -> frozenset[str]:
-    """Return what *entry* expects: its fields but for whom and when."""
+    """Return the assertions of *entry*: its fields except subject and time."""
     return frozenset(entry) - {*SUBJECTS, *TIMES}
 
 

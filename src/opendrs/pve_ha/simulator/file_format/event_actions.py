@@ -1,4 +1,4 @@
-"""The simulator actions of each event of a drill file."""
+"""Simulator actions of each event of a drill file."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from opendrs.pve_ha.simulator.pve_rules import translate_rules
 from opendrs.pve_ha.states import RequestedState, ServiceId
 from opendrs.pve_ha.status_files import ServiceConfig
 
-EventFields = Mapping[str, Any]  # checked by the wire, nodes as they are called here
+EventFields = Mapping[str, Any]  # validated by the schema; nodes by their drill names
 LoggedGuestAction = tuple[str, DrillAction]
 
 
 def failures_from(
     entry: FailureEntry, nodes: Mapping[NodeId, NodeId]
 ) -> InjectedFailures:
-    """Return the failures a checked *entry* describes.
+    """Return the injected failures of a validated *entry*.
 
     Args:
         entry: The entry.
-        nodes: What each node is called in the drill.
+        nodes: Name of each node in the drill.
     """
     node = entry.get("node")
     return InjectedFailures(
@@ -134,7 +134,7 @@ def _usage(fields: EventFields) -> Usage:
 
 
 def _words(fields: EventFields, cpu: str, memory: str) -> str:
-    """Return what *fields* say as Proxmox VE writes it: memory in MiB."""
+    """Return the amounts as Proxmox VE writes them, with memory in MiB."""
     cores = f" {cpu} {fields['cpu']:g}" if "cpu" in fields else ""
     size = f" {memory} {fields['memory'] / MIB:g}" if "memory" in fields else ""
     return cores + size
@@ -164,11 +164,11 @@ LoggedAction = tuple[str, DrillAction | SkipRounds]
 
 
 def actions_of(event: EventEntry, names: PveNames) -> Iterator[LoggedAction]:
-    """Yield what *event* does, and how that is written in the log.
+    """Yield the actions of *event*, each with its text in the log.
 
     Args:
-        event: A checked event, with one verb.
-        names: What its guests and nodes are called.
+        event: A validated event of one kind.
+        names: Names of guests and nodes.
     """
     (kind,) = EVENT_KINDS & event.keys()
     fields: Any = event[kind]  # type: ignore[literal-required]
@@ -209,7 +209,7 @@ def _arm(_: EventFields, names: PveNames) -> LoggedAction:
 
 
 def _first_node(names: PveNames) -> NodeId:
-    """Return the node that is named where Proxmox VE wants one, whichever it is."""
+    """Return the node for commands in which Proxmox VE requires any node."""
     return min(names.origins, default=NodeId("-"))
 
 

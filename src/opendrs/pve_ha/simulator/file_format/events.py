@@ -1,4 +1,4 @@
-"""The events of a drill file, and the value types of their fields."""
+"""Events of a drill file, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opendrs.config.snapshot_schema import RuleEntries
 from opendrs.model import MAX_AMOUNT, SIZE, TIME
 from opendrs.pve_ha.states import DisarmMode, RequestedState
 
-MAX_SECONDS = 10**7  # seconds; four months are enough for a drill
+MAX_SECONDS = 10**7  # about four months
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -33,14 +33,14 @@ OnOff = Literal["on", "off"]
 
 @with_config(STRICT)
 class NodeEvent(TypedDict):
-    """Something that happens to nodes."""
+    """An event of nodes without parameters."""
 
     node: OneOrMoreNames
 
 
 @with_config(STRICT)
 class SwitchEvent(TypedDict):
-    """Something that is switched on or off."""
+    """Power, network or maintenance of nodes, switched on or off."""
 
     node: OneOrMoreNames
     state: OnOff
@@ -48,7 +48,7 @@ class SwitchEvent(TypedDict):
 
 @with_config(STRICT)
 class ClusterFilesEvent(TypedDict):
-    """The cluster file system on a node."""
+    """State of the cluster file system on nodes."""
 
     node: OneOrMoreNames
     readable: NotRequired[bool]
@@ -57,7 +57,7 @@ class ClusterFilesEvent(TypedDict):
 
 @with_config(STRICT)
 class CrmEvent(TypedDict):
-    """A manager process that ends or begins."""
+    """Stop or start of a CRM."""
 
     node: OneOrMoreNames
     do: Literal["stop", "start"]
@@ -65,19 +65,19 @@ class CrmEvent(TypedDict):
 
 @with_config(STRICT)
 class DisarmEvent(TypedDict):
-    """All nodes disarmed."""
+    """Disarming of the HA stack."""
 
     mode: Annotated[DisarmMode, LENIENT]
 
 
 @with_config(STRICT)
 class ArmEvent(TypedDict):
-    """All nodes armed."""
+    """Arming of the HA stack."""
 
 
 @with_config(STRICT)
 class SkipRoundsEvent(TypedDict):
-    """Turns that all processes of a kind miss."""
+    """Rounds that all processes of a kind skip."""
 
     process: Literal["crm", "lrm"]
     rounds: NotRequired[Count]
@@ -85,7 +85,7 @@ class SkipRoundsEvent(TypedDict):
 
 @with_config(STRICT)
 class VersionEvent(TypedDict):
-    """A node with another version."""
+    """Change of the version of pve-manager on nodes."""
 
     node: OneOrMoreNames
     to: Name
@@ -93,7 +93,7 @@ class VersionEvent(TypedDict):
 
 @with_config(STRICT)
 class RequestEvent(TypedDict):
-    """Another state that is wanted."""
+    """Change of the requested state of guests."""
 
     guest: OneOrMoreNames
     state: Annotated[RequestedState, LENIENT]
@@ -101,7 +101,7 @@ class RequestEvent(TypedDict):
 
 @with_config(STRICT)
 class MoveEvent(TypedDict):
-    """Guests that go to another node."""
+    """Move of guests to another node."""
 
     guest: OneOrMoreNames
     to: Name
@@ -109,7 +109,7 @@ class MoveEvent(TypedDict):
 
 @with_config(STRICT)
 class StopEvent(TypedDict):
-    """Guests that the manager is asked to stop."""
+    """Request to the manager to stop guests."""
 
     guest: OneOrMoreNames
     timeout: Seconds
@@ -117,14 +117,14 @@ class StopEvent(TypedDict):
 
 @with_config(STRICT)
 class GuestEvent(TypedDict):
-    """Something that happens to guests."""
+    """An event of guests without parameters."""
 
     guest: OneOrMoreNames
 
 
 @with_config(STRICT)
 class FailureEntry(TypedDict, total=False):
-    """How starts, moves and stops fail."""
+    """Failures of starts, moves and stops."""
 
     starts: Count
     moves: Count
@@ -134,14 +134,14 @@ class FailureEntry(TypedDict, total=False):
 
 @with_config(STRICT)
 class FailEvent(FailureEntry, total=False):
-    """Guests that fail from now on."""
+    """Guests whose operations fail from now on."""
 
     guest: Required[OneOrMoreNames]
 
 
 @with_config(STRICT)
 class LockEvent(TypedDict):
-    """Guests that are locked, or not any more."""
+    """Lock or unlock of guests."""
 
     guest: OneOrMoreNames
     name: NotRequired[Name]
@@ -159,7 +159,7 @@ class AddEvent(TypedDict):
 
 @with_config(STRICT)
 class AmountEvent(TypedDict):
-    """What guests use, or may use."""
+    """Limits or usage of guests."""
 
     guest: OneOrMoreNames
     cpu: NotRequired[Cores]
@@ -168,7 +168,7 @@ class AmountEvent(TypedDict):
 
 @with_config(STRICT)
 class EventEntry(TypedDict, total=False):
-    """Something that happens, and when."""
+    """An event and its time."""
 
     at: Required[Seconds]
     power: SwitchEvent

@@ -1,4 +1,4 @@
-"""From a drill file to a drill that can be held."""
+"""Reader of drill files."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ from opendrs.pve_ha.simulator.setup import DrillSetup, prepare_drill
 from opendrs.pve_ha.states import ServiceId
 from opendrs.pve_ha.status_files import CrsSettings, DatacenterSettings
 
-DEFAULT_TIME = "2000-01-01T00:00:00Z"  # a drill has no date
+DEFAULT_TIME = "2000-01-01T00:00:00Z"  # a drill needs no date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillFile:
-    """A drill as a file describes it.
+    """The drill of a file.
 
     Attributes:
-        source: The file, to begin complaints with.
-        title: What the operator calls it; empty when it has no name.
-        setup: The cluster.
-        schedule: What happens, after the beginning.
-        expectations: What is expected.
-        log: The log that is expected; None for none.
-        until: How long it lasts at least, in seconds.
+        source: Name of the file, for error messages.
+        title: Title; empty if there is none.
+        setup: Initial state.
+        schedule: Events after the start.
+        expectations: Expected results.
+        log: Expected log; None if there is none.
+        until: Shortest duration of the drill, in seconds.
     """
 
     source: str
@@ -84,16 +84,16 @@ class DrillFile:
     until: int
 
     def run(self, observer: TimeObserver = ignore_time) -> Drill:
-        """Return what happens.
+        """Run the drill.
 
         Raises:
-            InvalidFileError: An event cannot take place as things are then.
+            InvalidFileError: An event is not possible in the state at its time.
         """
         steps = (*self.setup.initial_events, *self.schedule)
         return run_schedule(self.setup.scenario, steps, self.until, observer)
 
     def failed_expectations(self, drill: Drill) -> tuple[str, ...]:
-        """Return what came otherwise than expected, each in a line."""
+        """Return a message for each expectation that *drill* does not meet."""
         drill_state = DrillState(drill, read_history(drill), self.setup.names)
         return tuple(
             f"{self.source}: expect[{index}]: {failure}"
@@ -103,25 +103,25 @@ class DrillFile:
 
 
 def read_drill(path: Path) -> DrillFile:
-    """Return the drill that the file *path* describes.
+    """Return the drill of the file *path*.
 
     Raises:
-        InvalidFileError: It describes none; with everything that is wrong.
+        InvalidFileError: The file is invalid; contains all errors.
     """
     source = display_path(path)
     return drill_from(parse(read_text(path), source, path.suffix), source, path.parent)
 
 
 def drill_from(document: object, source: str, folder: Path) -> DrillFile:
-    """Return the drill that *document* describes.
+    """Return the drill in *document*.
 
     Args:
         document: Plain values, as parsed.
-        source: Where they come from, to begin complaints with.
-        folder: Where the files are that it names.
+        source: Name of their source, for error messages.
+        folder: Directory of the files that it refers to.
 
     Raises:
-        InvalidFileError: They describe none; with everything that is wrong.
+        InvalidFileError: The document is invalid; contains all errors.
     """
     require_format(document, source, FileFormat.DRILL)
     diagnostics: list[Diagnostic] = []
@@ -135,7 +135,7 @@ def drill_from(document: object, source: str, folder: Path) -> DrillFile:
     if snapshot is not None:
         diagnostics += reference_diagnostics(table, _known(table, snapshot))
     raise_diagnostics(source, diagnostics, InvalidFileError)
-    if snapshot is None:  # which was complained about
+    if snapshot is None:  # reported above
         raise InvalidFileError(f"{source}: snapshot: is missing")
     try:
         return _drill(entry, snapshot, source, folder)
@@ -149,7 +149,7 @@ def _snapshot(
     folder: Path,
     diagnostics: list[Diagnostic],
 ) -> Snapshot | None:
-    """Return the snapshot of a drill, or None once it was complained about."""
+    """Return the snapshot of a drill; None, with a diagnostic, if it is invalid."""
     result = table.get("snapshot")
     if result is None:
         return None
@@ -162,10 +162,8 @@ def _snapshot(
     except InvalidFileError as error:
         messages = [f"{source}: {diagnostic}" for diagnostic in diagnostics]
         raise InvalidFileError(*messages, *error.messages) from error
-    expected = "expected a file or a table of named values"
-    diagnostics.append(
-        Diagnostic(("snapshot",), f"{expected}, found {repr_value(result)}")
-    )
+    message = f"expected a file name or a table, got {repr_value(result)}"
+    diagnostics.append(Diagnostic(("snapshot",), message))
     return None
 
 

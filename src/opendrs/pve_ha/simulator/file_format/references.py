@@ -1,7 +1,7 @@
-"""Names in a drill file that lead nowhere, and words that do not go together.
+"""Diagnostics for unknown names and invalid combinations in a drill file.
 
-Works on the plain values of a document rather than on checked ones, so that a
-wrong number elsewhere does not hide a wrong name.
+They use the plain values of a document rather than validated ones, so that an invalid
+number does not hide an unknown name.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _PREFIXES = ("vm:", "ct:")
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names there are.
+    """The names that exist.
 
     Attributes:
-        nodes: The nodes of the snapshot.
-        guests: Its guests.
-        services: Those of them that are services, and those that are added.
+        nodes: Nodes of the snapshot.
+        guests: Guests of the snapshot.
+        services: Guests that are services, and services that events add.
     """
 
     nodes: Collection[str]
@@ -47,7 +47,7 @@ class KnownNames:
 def reference_diagnostics(
     document: Mapping[str, object], known: KnownNames
 ) -> Iterator[Diagnostic]:
-    """Yield a complaint about each name and each combination that is wrong."""
+    """Yield a diagnostic for each unknown name and invalid combination."""
     for index, event in enumerate(_tables(document.get("events"))):
         yield from _event_diagnostics(("events", index), event, known)
     for index, entry in enumerate(_tables(document.get("expect"))):
@@ -73,9 +73,10 @@ def _event_diagnostics(
 ) -> Iterator[Diagnostic]:
     verbs = sorted(EVENT_KINDS & event.keys())
     if len(verbs) > 1:
-        yield Diagnostic(at, f"expected one of {' and '.join(verbs)}, in an event each")
+        message = f"expected one kind of event, got {', '.join(verbs)}"
+        yield Diagnostic(at, f"{message}; use one event each")
     if not verbs and not event.keys() - {"at"}:
-        yield Diagnostic(at, "expected what happens, such as power or crash")
+        yield Diagnostic(at, "expected a kind of event, such as power or crash")
     for verb in verbs:
         fields = _table(event[verb])
         if verb in _ONE_OF and not fields.keys() & set(_ONE_OF[verb]):
@@ -96,9 +97,7 @@ def _addition_diagnostics(
 ) -> Iterator[Diagnostic]:
     for name in _names(fields.get("guest")):
         if not name.startswith(_PREFIXES):
-            yield Diagnostic(
-                at, f"expected vm:NAME or ct:NAME, found {repr_value(name)}"
-            )
+            yield Diagnostic(at, f"expected vm:NAME or ct:NAME, got {repr_value(name)}")
 
 
 def _rule_diagnostics(
@@ -120,7 +119,7 @@ def _expectation_diagnostics(
     for field in ("guest", "together", "apart"):
         yield from _service_diagnostics((*at, field), entry.get(field), known)
     if "guest" in entry and "node" in entry:
-        yield Diagnostic(at, "expected a guest or a node, found both")
+        yield Diagnostic(at, "expected a guest or a node, got both")
         return
     subject = "guest" if "guest" in entry else "node" if "node" in entry else None
     assertions = {
@@ -133,8 +132,8 @@ def _expectation_diagnostics(
     if not named and not assertion_names(entry):
         yield Diagnostic(at, f"expected one of {', '.join(sorted(assertions))}")
     for field in sorted(named - assertions.keys()):
-        scope = f"of a {subject}" if subject else "without a guest or a node"
-        yield Diagnostic((*at, field), f"cannot be said {scope}")
+        scope = f"for a {subject}" if subject else "without a guest or a node"
+        yield Diagnostic((*at, field), f"not allowed {scope}")
     yield from _state_diagnostics(at, entry, subject)
 
 
@@ -149,7 +148,7 @@ def _state_diagnostics(
         known = [word.value for word in words]
         yield Diagnostic(
             (*at, "state"),
-            f"expected one of {', '.join(known)}, found {repr_value(state)}",
+            f"expected one of {', '.join(known)}, got {repr_value(state)}",
         )
 
 
@@ -160,8 +159,8 @@ def _service_diagnostics(
         if name in known.services:
             continue
         if name in known.guests:
-            how = "it is one when it is named under services"
-            yield Diagnostic(at, f"{repr_value(name)} is not HA-managed; {how}")
+            message = f"{repr_value(name)} is not HA-managed; list it under services"
+            yield Diagnostic(at, message)
         else:
             yield _unknown_name(at, "guest", name, known.services)
 
@@ -178,9 +177,9 @@ def _node_diagnostics(
 def _unknown_name(
     at: KeyPath, what: str, name: str, known: Collection[str]
 ) -> Diagnostic:
-    # Guessing among tens of thousands of names takes seconds.
+    # The search for a similar name takes seconds for tens of thousands of names.
     guess = suggestion(name, known) if len(known) < 1000 else ""
-    return Diagnostic(at, f"there is no {what} {repr_value(name)}{guess}")
+    return Diagnostic(at, f"unknown {what} {repr_value(name)}{guess}")
 
 
 def _names(value: object) -> list[str]:

@@ -1,11 +1,11 @@
-"""The form opendrs-drill/1, field by field; what happens is in `happenings`."""
+"""Schema of opendrs-drill/1, except the events in `events`."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, Required
 
 from pydantic import Field, TypeAdapter, with_config
-from typing_extensions import TypedDict  # pydantic refuses the one of Python 3.11
+from typing_extensions import TypedDict  # required by pydantic before Python 3.12
 
 from opendrs.policies.base import MAX_IMBALANCE
 from opendrs.pve_ha.simulator.file_format import events
@@ -28,7 +28,7 @@ FORMAT = "opendrs-drill/1"
 
 @with_config(STRICT)
 class DefaultsEntry(TypedDict, total=False):
-    """What is wanted of all services."""
+    """Requested configuration of all services."""
 
     state: Annotated[RequestedState, LENIENT]
     failback: bool
@@ -38,7 +38,7 @@ class DefaultsEntry(TypedDict, total=False):
 
 @with_config(STRICT)
 class ServiceEntry(DefaultsEntry, total=False):
-    """What is wanted of one service."""
+    """Requested configuration of one service."""
 
     lock: Name
     fails: FailureEntry
@@ -61,7 +61,7 @@ class DatacenterEntry(TypedDict, total=False):
 
 @with_config(STRICT)
 class ExpectEntry(TypedDict, total=False):
-    """What is expected, of whom, and when."""
+    """An expected result, with its subject and time."""
 
     at: Seconds
     since: Seconds
@@ -83,7 +83,7 @@ class ExpectEntry(TypedDict, total=False):
 
 @with_config(STRICT)
 class DrillEntry(TypedDict, total=False):
-    """A cluster, what happens to it, and what is expected."""
+    """A cluster, its events, and the expected results."""
 
     format: Required[Literal["opendrs-drill/1"]]
     title: str

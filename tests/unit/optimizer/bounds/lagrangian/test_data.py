@@ -1,4 +1,4 @@
-"""What is nearest in so many times a convex hull, as each node measures it."""
+"""Convex hulls: the nearest point of a multiple, in the norm of each node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def nearest(corners: Floats, point: tuple[float, float], times: int = 1) -> Floa
     return near.ravel()
 
 
-def test_the_hull_has_the_corners_alone_anticlockwise() -> None:
+def test_convex_hull_has_vertices_counterclockwise() -> None:
     points = np.array([[1.0, 1], [0, 0], [2, 0], [0.5, 0.5], [0, 2], [1, 0], [0, 0]])
 
     assert convex_hull(points).tolist() == TRIANGLE.tolist()
@@ -38,29 +38,29 @@ def test_the_hull_has_the_corners_alone_anticlockwise() -> None:
         ((5.0, -1.0), (2.0, 0.0)),
     ],
 )
-def test_what_is_inside_stays_and_the_rest_goes_to_the_edge(
+def test_nearest_projects_outside_points_to_the_edge(
     point: tuple[float, float], near: tuple[float, float]
 ) -> None:
     assert nearest(TRIANGLE, point).tolist() == pytest.approx(near)
 
 
-def test_twice_the_hull_is_twice_as_large() -> None:
+def test_nearest_in_twice_the_hull() -> None:
     assert nearest(TRIANGLE, (3.0, 3.0), 2).tolist() == pytest.approx([2.0, 2.0])
 
 
-def test_points_in_a_line_are_a_hull_too() -> None:
+def test_convex_hull_of_collinear_points() -> None:
     line = convex_hull(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]))
 
     assert nearest(line, (3.0, 3.0)).tolist() == pytest.approx([2.0, 2.0])
     assert nearest(line, (0.0, 2.0)).tolist() == pytest.approx([1.0, 1.0])
 
 
-def test_one_point_is_a_hull_too() -> None:
+def test_convex_hull_of_one_point() -> None:
     assert nearest(convex_hull(np.zeros((3, 2))), (3.0, 1.0)).tolist() == [0.0, 0.0]
 
 
 @given(SEEDS)
-def test_no_mixture_of_the_points_is_nearer(seed: int) -> None:
+def test_nearest_is_nearer_than_all_convex_combinations(seed: int) -> None:
     draw = np.random.default_rng(seed)
     points = draw.integers(0, 5, (6, 2)).astype(float)
     scale = draw.uniform(0.5, 2, (1, 2))
@@ -73,7 +73,7 @@ def test_no_mixture_of_the_points_is_nearer(seed: int) -> None:
     distance = np.linalg.norm((near - wanted) * scale)
     others = np.linalg.norm((mixtures - wanted) * scale, axis=1)
     assert distance <= others.min() + 1e-9
-    # It is a mixture itself: no line has it on one side and all points on the other.
+    # It is in the hull: no line has it on one side and all points on the other.
     turns = np.linspace(0, 2 * np.pi, 100)
     lines = np.array([np.cos(turns), np.sin(turns)])
     assert (near @ lines <= (2 * points @ lines).max(axis=0) + 1e-9).all()

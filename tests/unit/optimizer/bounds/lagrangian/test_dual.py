@@ -1,4 +1,4 @@
-"""No placement within the budgets is more even than what prices prove."""
+"""Lagrangian bound: no placement within the budgets is more balanced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALL = np.array([[0.0, 0.0], [10.0, 10.0]])  # means of shares that all plans hav
 
 
 def drawn(seed: int, nodes: int = 3, groups: int = 6) -> Problem:
-    """Return a problem of evenness alone, small enough to try everything."""
+    """Return a problem with imbalance cost only, small enough for enumeration."""
     draw = np.random.default_rng(seed)
     demand = draw.integers(0, 9, (groups, 2)) * draw.integers(1, 4, (groups, 1))
     capacity = draw.integers(40, 80, (nodes, 2)).astype(float)
@@ -50,7 +50,7 @@ def drawn(seed: int, nodes: int = 3, groups: int = 6) -> Problem:
 
 
 def within(problem: Problem) -> Floats:
-    """Return the shares of all placements within the budgets; shape (K, N, R)."""
+    """Return the used fractions of all placements within budgets; shape (K, N, R)."""
     every = np.array([*product(range(problem.node_count), repeat=problem.group_count)])
     away = every != problem.origin
     allowed = problem.allowed[problem.class_of[None], every] | ~away
@@ -70,7 +70,7 @@ def costs(problem: Problem, shares: Floats) -> Floats:
 
 @given(SEEDS, st.sampled_from([1, 8, 30, 1000]))
 @settings(max_examples=100)
-def test_no_placement_within_the_budgets_is_more_even(seed: int, sets: int) -> None:
+def test_lagrangian_bound_is_below_all_placements(seed: int, sets: int) -> None:
     problem = drawn(seed)
 
     found = maximize_dual(BoundData.of(problem, sets), 80)
@@ -81,7 +81,7 @@ def test_no_placement_within_the_budgets_is_more_even(seed: int, sets: int) -> N
 
 @given(SEEDS, st.sampled_from([1, 8, 30, 1000]), st.data())
 @settings(max_examples=100)
-def test_whatever_the_prices_are_it_is_a_bound(
+def test_dual_at_any_multipliers_is_a_bound(
     seed: int, sets: int, data: st.DataObject
 ) -> None:
     problem = drawn(seed)
@@ -98,7 +98,7 @@ def test_whatever_the_prices_are_it_is_a_bound(
 
 @given(SEEDS, st.sampled_from([1, 8, 1000]), st.data())
 @settings(max_examples=50)
-def test_what_was_looked_at_before_makes_no_difference(
+def test_dual_is_independent_of_earlier_evaluations(
     seed: int, sets: int, data: st.DataObject
 ) -> None:
     ground = BoundData.of(drawn(seed, groups=9), sets)
@@ -115,7 +115,7 @@ def test_what_was_looked_at_before_makes_no_difference(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_how_many_departures_are_looked_at_at_once_makes_no_difference(
+def test_dual_is_independent_of_batch_size(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground = BoundData.of(drawn(seed, groups=12), 8)
@@ -130,7 +130,7 @@ def test_how_many_departures_are_looked_at_at_once_makes_no_difference(
 
 @given(SEEDS)
 @settings(max_examples=40)
-def test_where_means_are_given_it_bounds_what_has_such_means(seed: int) -> None:
+def test_dual_with_means_bounds_placements_within_them(seed: int) -> None:
     problem = drawn(seed)
     active = np.flatnonzero(problem.imbalance_weight)
     shares = within(problem)
@@ -145,10 +145,10 @@ def test_where_means_are_given_it_bounds_what_has_such_means(seed: int) -> None:
     assert (costs(problem, shares[inside]) >= least.cost - 1e-9).all()
 
 
-def test_what_one_move_can_do_is_known_exactly() -> None:
-    # By hand: of 6, 3 and 1 of 20 on one node 3 may move. Then 7 and 3 are 2 from
-    # even each, which is 1/10 of what a node has; 2 * (1/10)^2 = 0.02. Parts of the 6
-    # would do better, and so would two moves.
+def test_lagrangian_bound_of_one_move_is_exact() -> None:
+    # By hand: of 6, 3 and 1 of 20 on one node, the 3 moves. Then 7 and 3 are 2 from the
+    # balanced load each, 1/10 of the capacity; 2 * (1/10)^2 = 0.02. Parts of the 6
+    # would be better, and so would two moves.
     problem = Problem(
         capacity=np.full((2, 1), 20.0),
         demand=np.array([[6.0], [3.0], [1.0]]),
@@ -166,7 +166,7 @@ def test_what_one_move_can_do_is_known_exactly() -> None:
     assert found.cost == pytest.approx(0.02, rel=0.02)
 
 
-def test_nothing_moves_without_a_budget() -> None:
+def test_lagrangian_bound_without_budget_is_the_present_distance() -> None:
     problem = drawn(3)
     still = Problem(
         capacity=problem.capacity,
@@ -187,17 +187,17 @@ def test_nothing_moves_without_a_budget() -> None:
     )
 
 
-def test_prices_that_were_found_are_a_good_beginning() -> None:
+def test_dual_from_found_multipliers_is_not_lower() -> None:
     ground = BoundData.of(drawn(4, nodes=4, groups=30), 1000)
     found = maximize_dual(ground, 200)
 
     again = maximize_dual(ground, 2, start=found.multipliers)
 
-    # On each of the four nodes an improvement of less than SURE is none.
+    # Each of the four nodes ignores an improvement of less than MIN_IMPROVEMENT.
     assert again.cost >= found.cost - 4 * subproblems.MIN_IMPROVEMENT
 
 
-def test_three_resources_are_too_many() -> None:
+def test_bound_data_with_three_resources_raises() -> None:
     problem = Problem(
         capacity=np.ones((1, 3)),
         demand=np.ones((1, 3)),
@@ -207,12 +207,12 @@ def test_three_resources_are_too_many() -> None:
         imbalance_weight=np.ones(3),
     )
 
-    with pytest.raises(ValueError, match="3 resources are to be even, not 2"):
+    with pytest.raises(ValueError, match="at most 2 resources, got 3"):
         BoundData.of(problem, 10)
 
 
 @pytest.mark.parametrize("peak", [-2.0, 3.0])
-def test_it_ends_when_ten_looks_hardly_raise_the_value(peak: float) -> None:
+def test_maximize_concave_stops_at_small_gain(peak: float) -> None:
     def looked_at(enough: float) -> tuple[int, float]:
         looks = 0
 

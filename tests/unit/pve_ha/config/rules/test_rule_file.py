@@ -31,7 +31,7 @@ def only(text: str) -> PveRule:
     return rule
 
 
-def test_a_rule_is_read() -> None:
+def test_read_rules_returns_all_properties() -> None:
     text = section("resources vm:1,ct:2; vm:3", "nodes node1:2,node2", "strict 1")
 
     assert only(text) == NodeAffinityRule(

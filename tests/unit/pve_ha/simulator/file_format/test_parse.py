@@ -1,4 +1,4 @@
-"""A drill in one file: read strictly, held, and judged by what it expects."""
+"""Drill files: validation, execution and expectations."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def drill(text: str) -> DrillFile:
     return drill_from(tomllib.loads(CLUSTER + text), "drill.toml", Path())
 
 
-def event(what: str, at: int = 100) -> str:
-    return f"[[events]]\nat = {at}\n{what}\n"
+def event(text: str, at: int = 100) -> str:
+    return f"[[events]]\nat = {at}\n{text}\n"
 
 
-def expect(*what: str) -> str:
-    return "\n".join(["[[expect]]", *what, ""])
+def expect(*lines: str) -> str:
+    return "\n".join(["[[expect]]", *lines, ""])
 
 
 def failed_expectations(text: str) -> list[str]:
@@ -62,7 +62,7 @@ def diagnostics(text: str) -> list[str]:
     return [line.removeprefix("drill.toml: ") for line in caught.value.messages]
 
 
-LOST = event('power = { node = "node3", state = "off" }')
+FAILED_NODE = event('power = { node = "node3", state = "off" }')
 
 
 def test_guests_running_in_snapshot_run_from_the_start() -> None:
@@ -83,9 +83,9 @@ def test_event_happens_between_two_rounds() -> None:
 
 def test_drill_ends_after_settle_time_or_until() -> None:
     text = CLUSTER.replace("[snapshot.nodes]", "until = 2000\n[snapshot.nodes]")
-    longer = drill_from(tomllib.loads(text + LOST), "drill.toml", Path())
+    longer = drill_from(tomllib.loads(text + FAILED_NODE), "drill.toml", Path())
 
-    assert drill(LOST).run().entries[-1].time == 600
+    assert drill(FAILED_NODE).run().entries[-1].time == 600
     assert longer.run().entries[-1].time == 2000
 
 
@@ -180,7 +180,7 @@ def test_event_may_have_several_nodes() -> None:
     ],
 )
 def test_met_expectation_is_not_reported(expectation: list[str]) -> None:
-    assert failed_expectations(LOST + expect(*expectation)) == []
+    assert failed_expectations(FAILED_NODE + expect(*expectation)) == []
 
 
 @pytest.mark.parametrize(
@@ -192,25 +192,25 @@ def test_met_expectation_is_not_reported(expectation: list[str]) -> None:
         (['guest = "vm:1"', 'state = "error"'], "vm:1: expected to be error, is star"),
         (['guest = "web"', "down_at_most = 9"], "web: expected to be down for at most"),
         (['guest = "vm:1"', "down_at_least = 9"], "vm:1: expected to be down for at l"),
-        (['guest = "vm:1"', "moved = true"], "vm:1: expected to move, and did not"),
+        (['guest = "vm:1"', "moved = true"], "vm:1: expected to move, did not"),
         (['guest = "web"', "moved = false"], "web: expected not to move, did to node1"),
-        (['guest = "vm:1"', "started = true"], "vm:1: expected to be started, and"),
+        (['guest = "vm:1"', "started = true"], "vm:1: expected to be started, was"),
         (["moved = false"], "expected none to move, did web to node1"),
         (["at = 200", "moved = true"], "expected some to move, none did by 200 s"),
         (["started = false"], "expected none to be started, was web at"),
         (["fenced = false"], "expected none to be fenced, was node3 at"),
-        (['node = "node1"', "fenced = true"], "node1: expected to be fenced, and was"),
+        (['node = "node1"', "fenced = true"], "node1: expected to be fenced, was n"),
         (['node = "node1"', 'state = "fence"'], "node1: expected to be fence, is onli"),
         (['apart = ["vm:1", "web"]'], "expected apart, but vm:1 runs on node1, web"),
         (['together = ["vm:1", "vm:2"]'], "expected together, but vm:1 runs on node1"),
-        (['log = "Eureka"'], "expected in the log, and not there: Eureka"),
+        (['log = "Eureka"'], "expected in the log, not found: Eureka"),
         (['no_log = "FENCE: Try"'], "expected not to be in the log: emai"),
     ],
 )
 def test_failed_expectation_is_reported_with_actual_value(
     expectation: list[str], found: str
 ) -> None:
-    (message,) = failed_expectations(LOST + expect(*expectation))
+    (message,) = failed_expectations(FAILED_NODE + expect(*expectation))
 
     assert message.startswith(f"expect[0]: {found}")
 
@@ -220,70 +220,75 @@ def test_failed_expectation_is_reported_with_actual_value(
     [
         (
             event('powr = { node = "node3", state = "off" }'),
-            "events[0].powr: no such f",
+            "events[0].powr: unknown f",
         ),
         (event('power = { node = "nod3", state = "off" }'), "did you mean node3?"),
         (
             event('power = { node = "node3", state = "of" }'),
             "expected 'on' or 'off', f",
         ),
-        (event('crash = { guest = "wep" }'), 'no guest "wep"; did you mean web?'),
+        (event('crash = { guest = "wep" }'), 'unknown guest "wep"; did you mean web?'),
         (event("crash = { guest = [] }"), "events[0].crash.guest: expected at least 1"),
         (event("", at=-1), "events[0].at: expected 0 or more, found -1"),
-        (event(""), "events[0]: expected what happens, such as power or crash"),
-        (LOST + 'crash = { guest = "web" }', "expected one of crash and power, in an"),
+        (event(""), "events[0]: expected a kind of event, such as power"),
+        (
+            FAILED_NODE + 'crash = { guest = "web" }',
+            "expected one kind of event, got crash, power",
+        ),
         (event('files = { node = "node1" }'), "expected readable or consistent"),
         (event('usage = { guest = "web" }'), "events[0].usage: expected cpu or memory"),
         (
             event('add = { guest = "x", node = "node1" }'),
-            'vm:NAME or ct:NAME, found "x',
+            'vm:NAME or ct:NAME, got "x',
         ),
         (
             event('migrate = { guest = "web", to = "x" }'),
-            "migrate.to: there is no node",
+            "migrate.to: unknown node",
         ),
         (
             event('rules = [{ kind = "pin", guests = ["x"] }]'),
-            'events[0].rules[0].guests: there is no guest "x"',
+            'events[0].rules[0].guests: unknown guest "x"',
         ),
         (
             event(
                 'rules = [{ kind = "node-affinity", guests = ["web"], nodes = {x=1}}]'
             ),
-            'events[0].rules[0].nodes: there is no node "x"',
+            'events[0].rules[0].nodes: unknown node "x"',
         ),
         (event('rules = [{ kind = "friends" }]'), "events[0].rules[0].kind: expected"),
-        (expect('guest = "web"', "fenced = true"), "fenced: cannot be said of a guest"),
-        (expect('node = "node1"', 'log = "x"'), "log: cannot be said of a node"),
-        (expect("running = true"), "running: cannot be said without a guest or a node"),
-        (expect('guest = "web"', 'node = "node1"'), "a guest or a node, found both"),
+        (expect('guest = "web"', "fenced = true"), "fenced: not allowed for a guest"),
+        (expect('node = "node1"', 'log = "x"'), "log: not allowed for a node"),
+        (expect("running = true"), "running: not allowed without a guest"),
+        (expect('guest = "web"', 'node = "node1"'), "a guest or a node, got both"),
         (
             expect('guest = "web"', 'state = "online"'),
             "expect[0].state: expected one of",
         ),
         (
             expect('guest = "web"', 'runs_on = "x"'),
-            "expect[0].runs_on: there is no node",
+            "expect[0].runs_on: unknown node",
         ),
         (expect("at = 3"), "expect[0]: expected one of apart, fenced, log"),
-        ('[services.wep]\nstate = "stopped"', "services.wep: there is no guest"),
+        ('[services.wep]\nstate = "stopped"', "services.wep: unknown guest"),
         ('[services.web]\nstate = "x"', "services.web.state: expected 'started'"),
         (
             '[services.web]\nfails = { node = "x" }',
-            "services.web.fails.node: there is",
+            "services.web.fails.node: unknown",
         ),
         ('[datacenter]\nscheduler = "x"', "datacenter.scheduler: expected 'basic'"),
         (
             "[snapshot.nodes.node9]\nstat = 1",
-            "snapshot: nodes.node9.stat: no such fiel",
+            "snapshot: nodes.node9.stat: unknown fiel",
         ),
     ],
 )
-def test_mistake_is_reported_with_location(text: str, diagnostic: str) -> None:
+def test_invalid_drill_file_is_reported_with_location(
+    text: str, diagnostic: str
+) -> None:
     assert any(diagnostic in line for line in diagnostics(text)), diagnostics(text)
 
 
-def test_all_mistakes_are_reported() -> None:
+def test_all_errors_are_reported() -> None:
     wrong = event('power = { node = "x", state = "y" }') + "[datacenter]\nhold = -1"
 
     assert len(diagnostics(wrong)) == 3
@@ -302,7 +307,7 @@ def test_only_managed_guests_are_services_if_management_is_known() -> None:
         + event('crash = { guest = "web" }')
     )
 
-    assert wrong.startswith('events[0].crash.guest: "web" is not HA-managed; it is')
+    assert wrong.startswith('events[0].crash.guest: "web" is not HA-managed; list')
 
 
 def test_guest_listed_under_services_is_a_service() -> None:
@@ -344,10 +349,10 @@ def test_snapshot_and_log_may_be_separate_files(tmp_path: Path) -> None:
         ('format = "opendrs-drill/1"', "snapshot: is missing"),
         (
             'format = "opendrs-drill/1"\nsnapshot = 3',
-            "a file or a table of named value",
+            "a file name or a table",
         ),
         ('format = "opendrs-drill/1"\nsnapshot = "x.json"', "cannot read"),
-        ("format = ", "drill.toml is not TOML: "),
+        ("format = ", "drill.toml: not TOML: "),
     ],
 )
 def test_invalid_drill_file_is_rejected(
