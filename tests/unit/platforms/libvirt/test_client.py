@@ -61,7 +61,7 @@ def test_host_error_names_the_host(
 ) -> None:
     host = LibvirtConnection(H1, DRIVER, timeout=5)
 
-    with pytest.raises(PlatformError, match="h1 says: Domain not found"):
+    with pytest.raises(PlatformError, match="h1: Domain not found"):
         host.query(lambda connection: connection.lookupByName("nobody"))
 
     assert capfd.readouterr().err == ""
@@ -127,7 +127,7 @@ def test_unreachable_host_is_logged_once(
 
     (record,) = caplog.records
     assert record.getMessage().startswith("h2: unreachable: ")
-    assert record.getMessage().endswith("; its guests are not seen")
+    assert record.getMessage().endswith("; its guests are not observed")
 
 
 def test_loading_the_package_does_not_load_libvirt() -> None:

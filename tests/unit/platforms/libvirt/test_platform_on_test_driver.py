@@ -63,7 +63,7 @@ def test_find_with_unreachable_host_fails(
 
 
 def test_start_of_missing_guest_fails(platform: LibvirtPlatform) -> None:
-    with pytest.raises(PlatformError, match="nobody is not on h1"):
+    with pytest.raises(PlatformError, match="nobody: not on h1"):
         platform.start(LiveMigration(GuestId("nobody"), H1, H2))
 
 
