@@ -50,7 +50,7 @@ class CommandLineOperator:
             "policy": {
                 "name": "balance",
                 # Limits do not change with the load of the machine, measured use does.
-                "balance": {"threshold": THRESHOLD, "mode": "static"},
+                "balance": {"threshold": THRESHOLD, "load_model": "static"},
             },
             "rules": self.rules,
             "store": {"path": str(self.home / "record.sqlite")},
