@@ -164,8 +164,8 @@ def test_ctrl_c_reports_completed_runs() -> None:
     assert process.returncode == 130
     assert out == ""
     assert err.strip() == (
-        f"opendrs: {kept} of {RUNS} runs done and kept; the same command goes on from "
-        "there"
+        f"opendrs: interrupted: {kept} of {RUNS} runs finished and stored; "
+        "repeat the command to continue"
     )
 
 

@@ -17,6 +17,7 @@ import pytest
 import tomli_w
 from pyarrow import parquet
 
+import opendrs
 from support.dask_cluster import STARTUP_TIMEOUT, DaskCluster, dask_cluster
 from support.sweeps import SMALL_SWEEP
 
@@ -144,8 +145,8 @@ def test_lost_scheduler_is_reported_and_runs_are_kept(
     assert (process.returncode, out) == (3, "")
     first, last = err.splitlines()
     assert first == (
-        f"opendrs: {kept()} of 200 runs done and kept; the same command goes on from "
-        "there"
+        f"opendrs: interrupted: {kept()} of 200 runs finished and stored; "
+        "repeat the command to continue"
     )
     assert last == "opendrs: the connection to the Dask scheduler was lost"
     assert not Path("grid.parquet").exists()
@@ -230,6 +231,8 @@ def test_worker_with_other_version_is_reported(
         status, out, err = swept("--scheduler", bare.address)
 
     assert (status, out) == (3, "")
-    assert f" has {has}: the scheduler and all workers need" in err
-    assert err.rstrip().endswith("as it is here")
+    assert (
+        f": {has}; install {opendrs.__version__} on the scheduler and all workers"
+        in err
+    )
     assert os.listdir() == ["grid.toml"]  # noqa: PTH208 - their names
