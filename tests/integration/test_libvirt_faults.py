@@ -112,7 +112,7 @@ def test_non_converging_migration_is_reported_and_aborted(lab: LibvirtLab) -> No
 PROCESS = """
 import sys
 from threading import Event
-from opendrs.model import GuestId, Migration, NodeId
+from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
 
 settings = LibvirtSettings(
@@ -121,7 +121,8 @@ settings = LibvirtSettings(
     bandwidth=1 << 20,
 )
 platform = LibvirtPlatform("lab", settings)
-print(platform.start(Migration(GuestId("vm"), NodeId("h1"), NodeId("h2"))), flush=True)
+move = LiveMigration(GuestId("vm"), NodeId("h1"), NodeId("h2"))
+print(platform.start(move), flush=True)
 Event().wait()
 """
 
