@@ -25,12 +25,11 @@ from opendrs.cli.options import (
     source_argument,
 )
 from opendrs.cli.sources import as_of, file_source, load_settings, observe, open_source
-from opendrs.cli.validation import ValidationResult, validate_document
+from opendrs.cli.validation import ValidationResult, rule_guests, validate_document
 from opendrs.config import (
     MAX_DIAGNOSTICS,
     Diagnostic,
     DiagnosticCode,
-    KeyPath,
     Severity,
     display_path,
     is_history,
@@ -169,13 +168,11 @@ def _exposure_warnings(path: Path, result: ValidationResult) -> Iterator[Diagnos
     if result.settings is None:
         return
     for each in find_exposures(path, result.settings):
-        yield _warning(each.at, each.message, DiagnosticCode.SECRET_EXPOSED)
+        yield Diagnostic.warning(each.at, each.message, DiagnosticCode.SECRET_EXPOSED)
     for key_path in inline_passwords(result.settings):
-        yield _warning(key_path, INLINE_PASSWORD, DiagnosticCode.SECRET_EXPOSED)
-
-
-def _warning(path: KeyPath, message: str, code: DiagnosticCode) -> Diagnostic:
-    return Diagnostic(path, message, severity=Severity.WARNING, code=code)
+        yield Diagnostic.warning(
+            key_path, INLINE_PASSWORD, DiagnosticCode.SECRET_EXPOSED
+        )
 
 
 def _validate_history(path: Path, at: datetime | None) -> ValidationResult:
@@ -183,7 +180,9 @@ def _validate_history(path: Path, at: datetime | None) -> ValidationResult:
     result = validate_document(entry.document, entry.source, path.parent)
     diagnostics = result.diagnostics
     if entry.damage:
-        diagnostics += (_warning((), entry.damage, DiagnosticCode.UNUSABLE_FILE),)
+        diagnostics += (
+            Diagnostic.warning((), entry.damage, DiagnosticCode.UNUSABLE_FILE),
+        )
     time = result.snapshot and f", at {result.snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC"
     return replace(
         result, description=f"a history{time or ''}", diagnostics=diagnostics
@@ -251,7 +250,7 @@ def hypothetical_cluster(rules: Sequence[Rule]) -> Snapshot:
     Rules that contradict each other in it do so in every cluster. All guests are
     stopped on one node, so that their placement violates no rule.
     """
-    guests = sorted({guest for rule in rules for guest in _rule_guests(rule)})
+    guests = sorted({guest for rule in rules for guest in rule_guests(rule)})
     rule_nodes = {
         node for rule in rules if isinstance(rule, NodeAffinity) for node in rule.nodes
     }
@@ -269,7 +268,3 @@ def hypothetical_cluster(rules: Sequence[Rule]) -> Snapshot:
 
 def _stopped_guest(name: GuestId, node: NodeId) -> Guest:
     return Guest(id=name, node=node, kind=GuestKind.VM, state=GuestState.STOPPED)
-
-
-def _rule_guests(rule: Rule) -> frozenset[GuestId]:
-    return getattr(rule, "guests", frozenset())

@@ -31,7 +31,7 @@ from opendrs.config.settings import Settings
 from opendrs.config.settings_reading import settings_and_diagnostics
 from opendrs.errors import ConfigurationError
 from opendrs.escapes import repr_value
-from opendrs.model import NodeAffinity, Rule, Snapshot, format_count
+from opendrs.model import GuestId, NodeAffinity, Rule, Snapshot, format_count
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.platforms.registry import PlatformConnection
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform, SnapshotFileSettings
@@ -169,7 +169,9 @@ def _interval_warnings(settings: Settings) -> Iterator[Diagnostic]:
         if part is not None and part.interval < MIN_USUAL_INTERVAL:
             message = f'{part.interval:g} s is very short; did you mean "'
             message += f'{part.interval:g} min"?'
-            yield _warning((name, "interval"), message, DiagnosticCode.IMPLAUSIBLE)
+            yield Diagnostic.warning(
+                (name, "interval"), message, DiagnosticCode.IMPLAUSIBLE
+            )
     for name, values in settings.policy_settings.items():
         path = ("policy", name)
         try:
@@ -182,7 +184,9 @@ def _interval_warnings(settings: Settings) -> Iterator[Diagnostic]:
         if "threshold" in values and isinstance(threshold, float) and threshold > 1:
             message = f"{threshold:g} is exceeded only in very imbalanced clusters; "
             message += "0.1 is usual"
-            yield _warning((*path, "threshold"), message, DiagnosticCode.IMPLAUSIBLE)
+            yield Diagnostic.warning(
+                (*path, "threshold"), message, DiagnosticCode.IMPLAUSIBLE
+            )
 
 
 def _api_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
@@ -301,7 +305,9 @@ def _program_warnings(
         if program not in reported and "{" not in program and which(program) is None:
             reported.add(program)
             message = f"program not found: {repr_value(program)}"
-            yield _warning((*path, name), message, DiagnosticCode.UNUSABLE_FILE)
+            yield Diagnostic.warning(
+                (*path, name), message, DiagnosticCode.UNUSABLE_FILE
+            )
 
 
 def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
@@ -311,9 +317,9 @@ def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
         for name, connection in settings.platforms.items()
         if isinstance(connection.settings, LibvirtSettings)
     ]
-    guests = {guest for rule in settings.rules for guest in _rule_guests(rule)}
+    guests = {guest for rule in settings.rules for guest in rule_guests(rule)}
     if platform_names and guests:
-        yield _warning(
+        yield Diagnostic.warning(
             ("rules",),
             f"existence of {format_count(len(guests), 'guest')} not checked; run "
             f"opendrs check {platform_names[0]} to ask the platform",
@@ -321,7 +327,8 @@ def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
         )
 
 
-def _rule_guests(rule: Rule) -> frozenset[str]:
+def rule_guests(rule: Rule) -> frozenset[GuestId]:
+    """Return the guests that *rule* names; empty for a rule about tags."""
     return getattr(rule, "guests", frozenset())
 
 
@@ -335,10 +342,6 @@ def _unknown_node(
         tuple(known),
         code=DiagnosticCode.UNKNOWN_NAME,
     )
-
-
-def _warning(path: KeyPath, message: str, code: DiagnosticCode) -> Diagnostic:
-    return Diagnostic(path, message, severity=Severity.WARNING, code=code)
 
 
 def _catch_diagnostics(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
+from typing import Self
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -139,6 +140,11 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
     subpath: KeyPath = ()
     code: DiagnosticCode = DiagnosticCode.INVALID_VALUE
+
+    @classmethod
+    def warning(cls, path: KeyPath, message: str, code: DiagnosticCode) -> Self:
+        """Return a warning: the file is valid, and the value is doubtful."""
+        return cls(path, message, severity=Severity.WARNING, code=code)
 
     @property
     def text(self) -> str:

@@ -249,13 +249,11 @@ def _error(at: KeyPath, message: str) -> Diagnostic:
 
 
 def _warning(at: KeyPath, message: str) -> Diagnostic:
-    code = DiagnosticCode.IMPLAUSIBLE
-    return Diagnostic(at, message, severity=Severity.WARNING, code=code)
+    return Diagnostic.warning(at, message, DiagnosticCode.IMPLAUSIBLE)
 
 
 def _incomplete(at: KeyPath, message: str) -> Diagnostic:
-    code = DiagnosticCode.INCOMPLETE
-    return Diagnostic(at, message, severity=Severity.WARNING, code=code)
+    return Diagnostic.warning(at, message, DiagnosticCode.INCOMPLETE)
 
 
 def _suggest_memory(value: int) -> str:

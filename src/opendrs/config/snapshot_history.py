@@ -12,14 +12,14 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
 from opendrs.config.parsing import MAX_FILE_SIZE, display_path, parse_json
 from opendrs.config.regular_files import open_regular
-from opendrs.config.snapshot_schema import FORMAT
+from opendrs.config.snapshot_schema import FORMAT, format_timestamp
 from opendrs.errors import InvalidFileError
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -133,8 +133,8 @@ def _no_snapshot(path: Path) -> InvalidFileError:
 def no_snapshot_before(path: Path, at: datetime, first: datetime) -> InvalidFileError:
     """Return the error for a history *path* that starts at *first*, after *at*."""
     return InvalidFileError(
-        f"{display_path(path)}: no snapshot up to {_format_time(at)}; the first is of "
-        f"{_format_time(first)}"
+        f"{display_path(path)}: no snapshot up to {format_timestamp(at)}; the first is "
+        f"of {format_timestamp(first)}"
     )
 
 
@@ -190,10 +190,6 @@ def _taken_at(content: bytes) -> datetime | None:
     except (ValueError, LookupError, TypeError):
         return None
     return time if time.tzinfo else None
-
-
-def _format_time(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _read_forwards(file: BinaryIO, path: Path) -> Iterator[_HistoryLine]:

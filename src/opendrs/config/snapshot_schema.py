@@ -47,6 +47,11 @@ def _parse_timestamp(value: object) -> datetime:
     )
 
 
+def format_timestamp(time: datetime) -> str:
+    """Return *time* in UTC as files and messages show it: 2026-11-21T12:00:00Z."""
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def _require_unique(names: list[str]) -> list[str]:
     if len(set(names)) < len(names):
         raise PydanticCustomError("distinct", "expected each name only once")

@@ -10,13 +10,12 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import tomli_w
 
 from opendrs.config.parsing import display_path
-from opendrs.config.snapshot_schema import FORMAT
+from opendrs.config.snapshot_schema import FORMAT, format_timestamp
 from opendrs.errors import InvalidFileError
 from opendrs.escapes import escape_text, escape_toml
 from opendrs.model import (
@@ -121,17 +120,13 @@ def snapshot_document(snapshot: Snapshot) -> Document:
     nodes, guests = snapshot.nodes, snapshot.guests
     fields: Document = {
         "format": FORMAT,
-        "taken_at": _timestamp(snapshot.taken_at),
+        "taken_at": format_timestamp(snapshot.taken_at),
         "nodes": {name: _node(nodes[name]) for name in sorted(nodes)},
         "guests": {name: _guest(guests[name]) for name in sorted(guests)},
     }
     if snapshot.rules:
         fields["rules"] = [_rule(rule) for rule in snapshot.rules]
     return fields
-
-
-def _timestamp(time: datetime) -> str:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _node(node: Node) -> Document:
@@ -147,7 +142,7 @@ def _node(node: Node) -> Document:
         ksm_shared=node.ksm_shared,
         powered_on_at=None
         if node.powered_on_at is None
-        else _timestamp(node.powered_on_at),
+        else format_timestamp(node.powered_on_at),
     )
 
 
@@ -168,7 +163,7 @@ def _guest(guest: Guest) -> Document:
         migrating_to=guest.migrating_to,
         migrated_at=None
         if guest.migrated_at is None
-        else _timestamp(guest.migrated_at),
+        else format_timestamp(guest.migrated_at),
         dirty_rate=_number(guest.dirty_rate),
     )
 

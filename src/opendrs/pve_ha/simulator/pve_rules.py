@@ -17,12 +17,12 @@ from opendrs.model import (
 )
 from opendrs.pve_ha.config.rules import (
     NodeAffinityRule,
+    PveAffinity,
+    PveRule,
     ResourceAffinityRule,
     RuleSet,
     format_rules,
 )
-from opendrs.pve_ha.config.rules import PveAffinity as Direction
-from opendrs.pve_ha.config.rules import PveRule as HaRule
 from opendrs.pve_ha.simulator.pve_names import PveNames, unique_name
 from opendrs.pve_ha.states import ServiceId
 
@@ -38,7 +38,7 @@ class TranslatedRules:
         notes: Rules and guests without a counterpart, for the operator.
     """
 
-    rules: dict[str, HaRule] = field(default_factory=dict)
+    rules: dict[str, PveRule] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def text(self) -> str:
@@ -66,7 +66,7 @@ def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
     return result
 
 
-def _translate(rule: Rule, names: PveNames) -> HaRule | str:
+def _translate(rule: Rule, names: PveNames) -> PveRule | str:
     """Return the translated *rule*, or the reason for which it has none."""
     if isinstance(rule, Pin | TagExclusion):
         return "the HA manager can move and recover every guest"
@@ -84,8 +84,8 @@ def _translate(rule: Rule, names: PveNames) -> HaRule | str:
     return ResourceAffinityRule(resources=services, affinity=_pve_affinity(rule))
 
 
-def _pve_affinity(rule: Affinity | AntiAffinity) -> Direction:
-    return Direction.POSITIVE if isinstance(rule, Affinity) else Direction.NEGATIVE
+def _pve_affinity(rule: Affinity | AntiAffinity) -> PveAffinity:
+    return PveAffinity.POSITIVE if isinstance(rule, Affinity) else PveAffinity.NEGATIVE
 
 
 def _services(guests: Iterable[GuestId], names: PveNames) -> frozenset[ServiceId]:

@@ -80,7 +80,7 @@ class PolicyRunParser:
         if self.diagnostics or name is None:
             return None
         policy_run = PolicyRun(
-            label=label or policy_label(name, settings),
+            label=label or label_with_settings(name, settings),
             name=name,
             settings=settings,
             policy=None,
@@ -179,10 +179,10 @@ def _baseline(name: str) -> BaselinePolicy:
         ) from error
 
 
-def policy_label(name: str, settings: Mapping[str, object]) -> str:
-    """Return the default label of a policy: its name and the given settings."""
+def label_with_settings(label: str, settings: Mapping[str, object]) -> str:
+    """Return *label* with the given settings, as a policy is labeled by default."""
     return " ".join(
-        [name, *(f"{key}={_format_value(settings[key])}" for key in settings)]
+        [label, *(f"{key}={_format_value(settings[key])}" for key in settings)]
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from opendrs import __version__
 from opendrs.policies.consolidation import Consolidate
 from opendrs.simulation.cloudsim import MigrationScheme
+from opendrs.simulation.scenario.candidates import label_with_settings
 from opendrs.simulation.scenario.definition import (
     PolicyRun,
     RecordedWorkload,
@@ -39,7 +40,7 @@ class Trial:
     @property
     def label(self) -> str:
         """Label of the policy with the other chosen values."""
-        return label_with_choices(self.policy_run.label, self.chosen)
+        return label_with_settings(self.policy_run.label, self.chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +111,3 @@ def canonical_json(parameters: Mapping[str, object]) -> str:
 def trial_identity(parameters: Mapping[str, object]) -> str:
     """Return the unique identity of a run with *parameters*."""
     return hashlib.sha256(canonical_json(parameters).encode()).hexdigest()[:32]
-
-
-def label_with_choices(label: str, chosen: Mapping[str, object]) -> str:
-    """Return *label* with the chosen values."""
-    return " ".join(
-        [label, *(f"{name}={_format_value(chosen[name])}" for name in chosen)]
-    )
-
-
-def _format_value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

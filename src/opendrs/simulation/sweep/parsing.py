@@ -24,7 +24,10 @@ from opendrs.config import (
 )
 from opendrs.errors import InvalidFileError
 from opendrs.escapes import repr_value
-from opendrs.simulation.scenario.candidates import DEFAULT_POLICIES as USUAL_POLICY
+from opendrs.simulation.scenario.candidates import (
+    DEFAULT_POLICIES,
+    label_with_settings,
+)
 from opendrs.simulation.scenario.definition import (
     PolicyRun,
     SimulationEnvironment,
@@ -37,7 +40,6 @@ from opendrs.simulation.scenario.parsing import DEFAULT_SEED
 from opendrs.simulation.sweep.grid import (
     SweepGrid,
     Trial,
-    label_with_choices,
     with_policy_seed,
     with_source_seed,
 )
@@ -215,7 +217,7 @@ class _SweepReader(GridParser):
         self, tables: Mapping[str, object], model: SimulationModel
     ) -> list[ParsedChoice[PolicyRun]]:
         entries = self.tables(
-            ("policies",), tables.get("policies", [{"name": USUAL_POLICY[model]}])
+            ("policies",), tables.get("policies", [{"name": DEFAULT_POLICIES[model]}])
         )
         limit_choices = self.parse_alternatives(
             ("limits",), tables.get("limits", {}), self.limits
@@ -266,7 +268,7 @@ def _with_label(
         for name, value in chosen.items()
         if has_label or name.startswith("limits.")
     }
-    return replace(policy_run, label=label_with_choices(policy_run.label, missing))
+    return replace(policy_run, label=label_with_settings(policy_run.label, missing))
 
 
 def _trial(
