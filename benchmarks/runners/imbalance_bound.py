@@ -1,8 +1,30 @@
 """Lower bound of the sum of both coefficients of variation of all plans.
 
-Each bound of a weighted sum of the two squared variations is a line in the plane of
-both squares. The least sum of roots that the lines leave open is the bound. Boxes of
-mean used fractions are divided until little is lost by their size (branch and bound).
+    PYTHONPATH=benchmarks .venv/bin/python benchmarks/runners/imbalance_bound.py
+        SNAPSHOT MOVES GIB [REPAIRED] [--enough SUM]
+
+A coefficient of variation is the standard deviation of the fractions of capacity that
+the nodes have as load, divided by their mean. No plan with at most MOVES migrations of
+GIB in total has a smaller sum for cpu and memory. Capacities, the order of steps and
+rules are ignored, with one exception: if REPAIRED strict rules must be repaired, at
+least as many guests that violate them migrate, because a migration repairs a rule once
+at most. `--enough` tries to prove that no plan is below SUM, which takes minutes.
+
+Let A and B be the squares of both variations. In a direction (a, b), a * A + b * B has
+a bound from multipliers of load (`opendrs.optimizer.bounds.lagrangian`), in less than a
+second, and a higher one from multipliers of guests (`guest_prices`), in many seconds.
+Several directions leave a polygon of pairs (A, B). The sum of two roots is concave, so
+it is least at a corner.
+
+The mean of the fractions changes if guests migrate between nodes of different capacity.
+So the means are divided into boxes. In a box with a mean m between l and h,
+
+    A = (mean of squares) / m^2 - 1 >= ((mean of squares) - (l + h) m + l h) / h^2,
+
+which is a sum of squared distances to (l + h) / 2, minus ((h - l) / 2)^2, over h^2. The
+box with the smallest bound is divided until it is small (branch and bound). If that is
+not enough, its guests get multipliers, in one direction after another, while the box
+has the smallest bound. If that gains little, the box is divided again.
 """
 
 from __future__ import annotations

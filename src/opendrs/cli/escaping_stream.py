@@ -1,4 +1,9 @@
-"""Streams that escape control characters; importing this loads no other library."""
+"""Streams that escape control characters; importing this loads no other library.
+
+All output passes through them, also that of libraries, tracebacks and JSON. Only a
+`TerminalConsole` writes past them, because it moves the cursor and sets colors; it
+escapes the text that it prints.
+"""
 
 from __future__ import annotations
 

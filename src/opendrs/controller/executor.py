@@ -1,4 +1,9 @@
-"""Execute a plan: start each step when dependencies, guard and limits allow it."""
+"""Execute a plan: start each step when dependencies, guard and limits allow it.
+
+A round queries the running tasks and starts the steps that may start. Everything that
+is needed after a crash is in the store: the intention is recorded before a step starts,
+and its task id right after.
+"""
 
 from __future__ import annotations
 

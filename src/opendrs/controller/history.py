@@ -1,4 +1,9 @@
-"""Recent actions from the store, and correction of recorded times in the future."""
+"""Recent actions from the store, and correction of recorded times in the future.
+
+A clock that was ahead and has been set back leaves times in the future. They count as
+now. Otherwise a migration recorded an hour ahead would hide for an hour that its guest
+migrated, and a node would have to stay on until then.
+"""
 
 from __future__ import annotations
 

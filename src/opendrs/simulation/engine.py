@@ -1,11 +1,9 @@
 """Default simulation model: one run of a policy over a workload.
 
 Unlike in CloudSim 3.0.3, guests never vanish, and memory and rules are respected at
-every
-decision. A decision uses only complete samples. Migrations are serialized on the link
-of
-a host and cost CPU on both sides. Hosts take time and energy to power on and off. The
-policy is `consolidate`, over arrays: the same code that decides on a platform.
+every decision. A decision uses only complete samples. Migrations are serialized on the
+link of a host and cost CPU on both sides. Hosts take time and energy to power on and
+off. The policy is `consolidate`, over arrays: the same code that decides on a platform.
 """
 
 from __future__ import annotations

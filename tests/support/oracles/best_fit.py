@@ -1,4 +1,13 @@
-"""Placement of OpenStack Neat: best-fit decreasing, and drains of underloaded hosts."""
+"""Placement of OpenStack Neat: best-fit decreasing, and drains of underloaded hosts.
+
+The guest with the largest demand comes first. Hosts are ordered once, by their free
+capacity at the start, least first. If no other host has enough, a powered-off one is
+powered on, the smallest first. All guests are placed, or none.
+
+The host with the least load is drained first: all its guests go to other running hosts,
+or none leaves. A host that received a guest is not drained, and a drained one receives
+none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Requests of host agents, and the cluster-wide reports compiled from them."""
+"""Requests of host agents, and the cluster-wide reports compiled from them.
+
+The roles are those of OpenStack Neat: the agent of a host reports its load state and
+the guests to evict, and their targets are decided for all hosts together. Unlike in
+Neat, an overload has priority over an underload, a host whose agent is unresponsive is
+unknown, and the requests of one cycle are decided together.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,14 @@
 """Move selection: relieve overloaded nodes, then drain underloaded ones.
 
+Guests are evicted from each overloaded node one by one until its detector is satisfied.
+Each migrates to a node with enough capacity; powered-off nodes are powered on if no
+other has it. Then underloaded nodes are drained, the least loaded first. Either all
+guests of a node leave or none, and only to nodes that already have guests. A node that
+received a guest is not drained, and no guest migrates twice.
+
 `ForecastAlgorithm` uses a forecast of each node's load, `DetectorAlgorithm` the
-detectors of OpenStack Neat.
+detectors of OpenStack Neat. Both work on arrays, so a platform and a simulation decide
+alike.
 """
 
 from __future__ import annotations

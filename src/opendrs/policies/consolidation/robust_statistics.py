@@ -1,5 +1,9 @@
 """Robust statistics of load histories: MAD, IQR, local regression.
 
+Local regression is of degree one, at the newest sample, as OpenStack Neat applies it:
+least squares use each weight squared, and the first two samples have the weight of the
+third. The lines are computed in closed form.
+
 Source:
     Cleveland, Robust locally weighted regression and smoothing scatterplots (1979);
     Beloglazov and Buyya, CCPE 24 (2012) 1397-1420.
