@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from opendrs.model import (
     GIB,
     Affinity,
+    Allocation,
     AntiAffinity,
+    Disk,
     Guest,
     GuestId,
     GuestKind,
@@ -28,6 +30,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
     Stall,
+    Storage,
     TagExclusion,
     Usage,
 )
@@ -171,6 +174,7 @@ def _rule(
         TagExclusion,
         tags=st.frozensets(st.sampled_from(TAGS), min_size=1),
         name=titles,
+        origin=titles,
     )
     if not guests:
         return st.one_of(exclusions, st.none())
@@ -205,6 +209,17 @@ _PRESSURES = st.builds(Pressure, cpu=_STALLS, memory=_STALLS, io=_STALLS)
 _LABELS = st.frozensets(_WORDS, max_size=2)
 
 
+_STORAGES = st.builds(
+    lambda name, shared, amounts: Storage(
+        id=name, shared=shared, capacity=amounts[1], free=amounts[0]
+    ),
+    _WORDS,
+    _optional(st.booleans()),
+    st.tuples(_BYTES, _BYTES).map(sorted),
+)
+_DISKS = st.builds(Disk, storage=_WORDS, size=_optional(_BYTES))
+
+
 def _detailed_node(node: Node) -> st.SearchStrategy[Node]:
     return st.builds(
         replace,
@@ -217,6 +232,17 @@ def _detailed_node(node: Node) -> st.SearchStrategy[Node]:
         pressure=_PRESSURES,
         ksm_shared=_optional(_BYTES),
         powered_on_at=_optional(st.datetimes(timezones=st.just(UTC))),
+        allocation=st.builds(
+            Allocation,
+            cpu_ratio=_optional(_AMOUNTS),
+            memory_ratio=_optional(_AMOUNTS),
+            reserved_cpu=_optional(_AMOUNTS),
+            reserved_memory=_optional(_BYTES),
+        ),
+        groups=_LABELS,
+        failure_domain=_optional(_WORDS),
+        storages=_optional(st.lists(_STORAGES, max_size=2).map(tuple)),
+        jobs=_optional(st.lists(_WORDS, max_size=2).map(tuple)),
     )
 
 
@@ -234,4 +260,7 @@ def _detailed_guest(guest: Guest) -> st.SearchStrategy[Guest]:
         cpu_model=_optional(_WORDS),
         migrated_at=_optional(st.datetimes(timezones=st.just(UTC))),
         dirty_rate=_optional(_AMOUNTS),
+        managed_by=_optional(_WORDS),
+        lock=_optional(_WORDS),
+        disks=_optional(st.lists(_DISKS, max_size=2).map(tuple)),
     )

@@ -36,6 +36,10 @@ class SkipReason(StrEnum):
     """The guest is not running."""
     MIGRATION_IN_PROGRESS = "migration-in-progress"
     """The guest is migrating."""
+    MANAGED_ELSEWHERE = "managed-elsewhere"
+    """Another program decides on the placement of the guest."""
+    GUEST_LOCKED = "guest-locked"
+    """An operation of the platform locks the guest."""
     NODE_NOT_ONLINE = "node-not-online"
     """The node of the guest is not online."""
     PINNED = "pinned"
@@ -216,6 +220,11 @@ def _state_reason(guest: Guest, snapshot: Snapshot) -> SkippedGuest | None:
                 detail = f"migration in progress, node {name} unreachable"
                 break
         return SkippedGuest(SkipReason.MIGRATION_IN_PROGRESS, detail)
+    if guest.managed_by is not None:
+        detail = f"placement managed by {guest.managed_by}"
+        return SkippedGuest(SkipReason.MANAGED_ELSEWHERE, detail)
+    if guest.lock is not None:
+        return SkippedGuest(SkipReason.GUEST_LOCKED, f"locked: {guest.lock}")
     if node.online:
         return None
     detail = f"state of node {node.id}: {node.state}"

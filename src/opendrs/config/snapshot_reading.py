@@ -24,7 +24,9 @@ from opendrs.config.parsing import (
 from opendrs.config.snapshot_schema import (
     FIELDS,
     RULES,
+    AllocationEntry,
     CapacityEntry,
+    DiskEntry,
     GuestEntry,
     LimitEntry,
     NodeEntry,
@@ -32,6 +34,7 @@ from opendrs.config.snapshot_schema import (
     RuleEntry,
     SnapshotEntry,
     StallEntry,
+    StorageEntry,
     UsageEntry,
 )
 from opendrs.config.snapshot_validation import (
@@ -44,7 +47,9 @@ from opendrs.model import (
     UNKNOWN_PRESSURE,
     UNKNOWN_USAGE,
     Affinity,
+    Allocation,
     AntiAffinity,
+    Disk,
     Guest,
     GuestId,
     GuestState,
@@ -58,6 +63,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
     Stall,
+    Storage,
     TagExclusion,
     Usage,
 )
@@ -154,6 +160,11 @@ def _node(name: str, entry: NodeEntry) -> Node:
         pressure=_pressure(entry.get("pressure")),
         ksm_shared=entry.get("ksm_shared"),
         powered_on_at=entry.get("powered_on_at"),
+        allocation=Allocation(**entry.get("allocation", AllocationEntry())),
+        groups=frozenset(entry.get("groups", ())),
+        failure_domain=entry.get("failure_domain"),
+        storages=_storages(entry.get("storages")),
+        jobs=None if "jobs" not in entry else tuple(entry["jobs"]),
     )
 
 
@@ -176,6 +187,9 @@ def _guest(name: str, entry: GuestEntry) -> Guest:
         migrating_to=None if target is None else NodeId(target),
         migrated_at=entry.get("migrated_at"),
         dirty_rate=entry.get("dirty_rate"),
+        managed_by=entry.get("managed_by"),
+        lock=entry.get("lock"),
+        disks=_disks(entry.get("disks")),
     )
 
 
@@ -203,18 +217,28 @@ def _stall(entry: StallEntry) -> Stall:
     return Stall(entry.get("some"), entry.get("full"))
 
 
+def _storages(entries: list[StorageEntry] | None) -> tuple[Storage, ...] | None:
+    return None if entries is None else tuple(Storage(**each) for each in entries)
+
+
+def _disks(entries: list[DiskEntry] | None) -> tuple[Disk, ...] | None:
+    return None if entries is None else tuple(Disk(**each) for each in entries)
+
+
 def rule_from_entry(entry: RuleEntry) -> Rule:
     """Return the rule of a validated *entry*."""
-    name = entry.get("name", "")
+    name, origin = entry.get("name", ""), entry.get("origin", "")
     if entry["kind"] == "exclusion":
-        return TagExclusion(tags=frozenset(entry["tags"]), name=name)
+        return TagExclusion(tags=frozenset(entry["tags"]), name=name, origin=origin)
     guests = frozenset(GuestId(guest) for guest in entry["guests"])
     if entry["kind"] == "pin":
-        return Pin(guests=guests, name=name)
+        return Pin(guests=guests, name=name, origin=origin)
     strict = entry.get("strict", True)
     if entry["kind"] == "affinity":
-        return Affinity(guests=guests, strict=strict, name=name)
+        return Affinity(guests=guests, strict=strict, name=name, origin=origin)
     if entry["kind"] == "anti-affinity":
-        return AntiAffinity(guests=guests, strict=strict, name=name)
+        return AntiAffinity(guests=guests, strict=strict, name=name, origin=origin)
     nodes = {NodeId(node): priority for node, priority in entry["nodes"].items()}
-    return NodeAffinity(guests=guests, nodes=nodes, strict=strict, name=name)
+    return NodeAffinity(
+        guests=guests, nodes=nodes, strict=strict, name=name, origin=origin
+    )

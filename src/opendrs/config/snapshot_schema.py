@@ -138,6 +138,46 @@ class PressureEntry(TypedDict, total=False):
 
 
 @with_config(_STRICT)
+class AllocationEntry(TypedDict, total=False):
+    """Limits of the platform on what it allocates to guests."""
+
+    cpu_ratio: Annotated[
+        Amount, Field(description="Most virtual cores per processor core.")
+    ]
+    memory_ratio: Annotated[
+        Amount, Field(description="Most allocated memory per memory.")
+    ]
+    reserved_cpu: Annotated[
+        Amount, Field(description="Processor cores that guests do not get.")
+    ]
+    reserved_memory: Annotated[
+        Bytes, Field(description="Bytes of memory that guests do not get.")
+    ]
+
+
+@with_config(_STRICT)
+class StorageEntry(TypedDict):
+    """A storage for the disks of guests."""
+
+    id: Annotated[Name, Field(description="Name; shared by all nodes if shared.")]
+    shared: NotRequired[
+        Annotated[bool, Field(description="True if other nodes use it as well.")]
+    ]
+    capacity: NotRequired[Annotated[Bytes, Field(description="Total bytes.")]]
+    free: NotRequired[Annotated[Bytes, Field(description="Free bytes.")]]
+
+
+@with_config(_STRICT)
+class DiskEntry(TypedDict):
+    """A disk of a guest."""
+
+    storage: Annotated[Name, Field(description="Name of its storage.")]
+    size: NotRequired[
+        Annotated[Bytes, Field(description="Bytes that a copy of it occupies.")]
+    ]
+
+
+@with_config(_STRICT)
 class NodeEntry(TypedDict, total=False):
     """A hypervisor host."""
 
@@ -165,6 +205,19 @@ class NodeEntry(TypedDict, total=False):
         Bytes, Field(description="Bytes saved by merging equal memory pages (KSM).")
     ]
     powered_on_at: Annotated[Timestamp, Field(description="Time of the last power-on.")]
+    allocation: AllocationEntry
+    groups: Annotated[
+        NameSet, Field(description="Groups of nodes, such as host aggregates.")
+    ]
+    failure_domain: Annotated[
+        Name, Field(description="Domain that fails as a whole, such as a rack.")
+    ]
+    storages: Annotated[
+        list[StorageEntry], Field(description="Storages that the node can use.")
+    ]
+    jobs: Annotated[
+        list[Name], Field(description="Jobs in progress on the node, such as backup.")
+    ]
 
 
 @with_config(_STRICT)
@@ -218,6 +271,21 @@ class GuestEntry(TypedDict):
             Field(description="Bytes of memory that it writes per second."),
         ]
     ]
+    managed_by: NotRequired[
+        Annotated[
+            Name,
+            Field(description="Program that decides on its placement instead."),
+        ]
+    ]
+    lock: NotRequired[
+        Annotated[
+            Name,
+            Field(description="Operation of the platform that locks the guest."),
+        ]
+    ]
+    disks: NotRequired[
+        Annotated[list[DiskEntry], Field(description="Disks of the guest.")]
+    ]
 
 
 StrictFlag = Annotated[
@@ -225,6 +293,7 @@ StrictFlag = Annotated[
     Field(description="True if the rule must hold (default); false if preferred."),
 ]
 RuleName = Annotated[str, Field(description="Name of the rule.")]
+RuleOrigin = Annotated[str, Field(description="Where the rule is defined.")]
 
 
 @with_config(_STRICT)
@@ -239,6 +308,7 @@ class NodeAffinityEntry(TypedDict):
     ]
     strict: NotRequired[StrictFlag]
     name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
 
 
 @with_config(_STRICT)
@@ -249,6 +319,7 @@ class AffinityEntry(TypedDict):
     guests: TwoOrMoreNames
     strict: NotRequired[StrictFlag]
     name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
 
 
 @with_config(_STRICT)
@@ -259,6 +330,7 @@ class AntiAffinityEntry(TypedDict):
     guests: TwoOrMoreNames
     strict: NotRequired[StrictFlag]
     name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
 
 
 @with_config(_STRICT)
@@ -268,6 +340,7 @@ class PinEntry(TypedDict):
     kind: Literal["pin"]
     guests: NonEmptyNames
     name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
 
 
 @with_config(_STRICT)
@@ -277,6 +350,7 @@ class TagExclusionEntry(TypedDict):
     kind: Literal["exclusion"]
     tags: NonEmptyNames
     name: NotRequired[RuleName]
+    origin: NotRequired[RuleOrigin]
 
 
 RuleEntry = (
@@ -312,6 +386,9 @@ FIELDS = frozenset(
         CapacityEntry,
         PressureEntry,
         StallEntry,
+        AllocationEntry,
+        StorageEntry,
+        DiskEntry,
         NodeAffinityEntry,
         TagExclusionEntry,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from opendrs.config.snapshot_schema import FORMAT, format_timestamp
 from opendrs.errors import InvalidFileError
 from opendrs.escapes import escape_text, escape_toml
 from opendrs.model import (
+    Allocation,
     AntiAffinity,
+    Disk,
     Guest,
     GuestState,
     Node,
@@ -31,6 +33,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
     Stall,
+    Storage,
     TagExclusion,
     Usage,
 )
@@ -143,6 +146,11 @@ def _node(node: Node) -> Document:
         powered_on_at=None
         if node.powered_on_at is None
         else format_timestamp(node.powered_on_at),
+        allocation=_fields(node.allocation) or None,
+        groups=sorted(node.groups) or None,
+        failure_domain=node.failure_domain,
+        storages=_entries(node.storages),
+        jobs=None if node.jobs is None else list(node.jobs),
     )
 
 
@@ -165,11 +173,29 @@ def _guest(guest: Guest) -> Document:
         if guest.migrated_at is None
         else format_timestamp(guest.migrated_at),
         dirty_rate=_number(guest.dirty_rate),
+        managed_by=guest.managed_by,
+        lock=guest.lock,
+        disks=_entries(guest.disks),
     )
 
 
 def _without_none(**fields: object) -> Document:
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _fields(value: Allocation | Storage | Disk) -> Document:
+    """Return the known fields of *value*."""
+    return _without_none(
+        **{
+            name: _number(part) if isinstance(part, float) else part
+            for name in value.__slots__
+            if (part := getattr(value, name)) is not None
+        }
+    )
+
+
+def _entries(values: Sequence[Storage | Disk] | None) -> list[Document] | None:
+    return None if values is None else [_fields(value) for value in values]
 
 
 def _number(value: float | None) -> float | None:
@@ -199,7 +225,8 @@ def _stall(stall: Stall) -> Document | None:
 
 
 def _rule(rule: Rule) -> Document:
-    name_field: Document = {"name": rule.name} if rule.name else {}
+    named = {"name": rule.name, "origin": rule.origin}
+    name_field: Document = {key: text for key, text in named.items() if text}
     if isinstance(rule, TagExclusion):
         return {"kind": "exclusion", "tags": sorted(rule.tags), **name_field}
     guests = sorted(rule.guests)

@@ -98,6 +98,24 @@ def migration_not_allowed(context: CheckContext) -> str | None:
     )
 
 
+def managed_elsewhere(context: CheckContext) -> str | None:
+    """Return the guest whose placement another program decides on, and which."""
+    return _first_detail(
+        f"{guest.id}: placement managed by {guest.managed_by}"
+        for guest in context.guests
+        if guest.managed_by is not None
+    )
+
+
+def guest_locked(context: CheckContext) -> str | None:
+    """Return the guest that the platform has locked, and for which operation."""
+    return _first_detail(
+        f"{guest.id}: locked: {guest.lock}"
+        for guest in context.guests
+        if guest.lock is not None
+    )
+
+
 def in_cooldown(context: CheckContext) -> str | None:
     """Return the guest that was migrated too recently, and when."""
     return _first_detail(_cooldown_detail(guest, context) for guest in context.guests)
@@ -422,6 +440,8 @@ _CHECKS: Sequence[tuple[RejectionReason, Callable[[CheckContext], str | None]]] 
     (RejectionReason.NODE_UNREACHABLE, source_unreachable),
     (RejectionReason.STALE_PLAN, stale_plan),
     (RejectionReason.MIGRATION_NOT_ALLOWED, migration_not_allowed),
+    (RejectionReason.MANAGED_ELSEWHERE, managed_elsewhere),
+    (RejectionReason.GUEST_LOCKED, guest_locked),
     (RejectionReason.TARGET_OFFLINE, target_offline),
     (RejectionReason.CPU_INCOMPATIBLE, cpu_incompatible),
     (RejectionReason.METRICS_MISSING, metrics_missing),

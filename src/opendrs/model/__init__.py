@@ -43,8 +43,10 @@ from opendrs.model.quantities import parse_amount as parse_amount
 from opendrs.model.resources import GIB as GIB
 from opendrs.model.resources import MAX_AMOUNT as MAX_AMOUNT
 from opendrs.model.resources import NO_RESOURCES as NO_RESOURCES
+from opendrs.model.resources import UNKNOWN_ALLOCATION as UNKNOWN_ALLOCATION
 from opendrs.model.resources import UNKNOWN_PRESSURE as UNKNOWN_PRESSURE
 from opendrs.model.resources import UNKNOWN_USAGE as UNKNOWN_USAGE
+from opendrs.model.resources import Allocation as Allocation
 from opendrs.model.resources import Pressure as Pressure
 from opendrs.model.resources import Resources as Resources
 from opendrs.model.resources import Stall as Stall
@@ -72,3 +74,5 @@ from opendrs.model.serialization import time_from_text as time_from_text
 from opendrs.model.serialization import value_as_text as value_as_text
 from opendrs.model.serialization import value_from_text as value_from_text
 from opendrs.model.snapshot import Snapshot as Snapshot
+from opendrs.model.storage import Disk as Disk
+from opendrs.model.storage import Storage as Storage

@@ -16,6 +16,7 @@ from opendrs.model.resources import (
     Usage,
     require_amount,
 )
+from opendrs.model.storage import Disk
 
 
 class GuestKind(StrEnum):
@@ -63,6 +64,10 @@ class Guest:
         migrating_to: Target of the migration in progress; None if there is none.
         migrated_at: Time of its last migration, time zone aware; None if unknown.
         dirty_rate: Bytes of memory written per second; None if not measured.
+        managed_by: Program that decides on its placement in place of OpenDRS, such as
+            the rebalancer of the platform; None if there is none.
+        lock: Operation of the platform that locks it, such as backup; None if none.
+        disks: Its disks; None if unknown.
 
     Raises:
         ModelError: The uptime or the dirty rate is negative or not finite, the guest
@@ -85,6 +90,9 @@ class Guest:
     migrating_to: NodeId | None = None
     migrated_at: datetime | None = None
     dirty_rate: float | None = None
+    managed_by: str | None = None
+    lock: str | None = None
+    disks: tuple[Disk, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("uptime", "dirty_rate"):

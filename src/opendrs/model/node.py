@@ -9,13 +9,16 @@ from enum import StrEnum
 from opendrs.errors import ModelError
 from opendrs.model.identifiers import NodeId
 from opendrs.model.resources import (
+    UNKNOWN_ALLOCATION,
     UNKNOWN_PRESSURE,
     UNKNOWN_USAGE,
+    Allocation,
     Pressure,
     Resources,
     Usage,
     require_amount,
 )
+from opendrs.model.storage import Storage
 
 MIN_CPU = 0.001  # cores; smaller capacities give meaningless loads
 
@@ -45,6 +48,12 @@ class Node:
         pressure: Pressure stall information of the whole host.
         ksm_shared: Bytes of memory saved by merging equal pages (KSM); None if unknown.
         powered_on_at: Time of its last power-on, time zone aware; None if unknown.
+        allocation: Limits of the platform on allocated resources.
+        groups: Groups of nodes that it belongs to, such as host aggregates.
+        failure_domain: Domain that fails as a whole, such as a rack or a zone; None if
+            unknown.
+        storages: Storages that it can use; None if unknown.
+        jobs: Jobs in progress on it, such as backup; None if unknown.
 
     Raises:
         ModelError: A capacity is below the minimum, an amount is negative or not
@@ -62,6 +71,11 @@ class Node:
     pressure: Pressure = UNKNOWN_PRESSURE
     ksm_shared: int | None = None
     powered_on_at: datetime | None = None
+    allocation: Allocation = UNKNOWN_ALLOCATION
+    groups: frozenset[str] = frozenset()
+    failure_domain: str | None = None
+    storages: tuple[Storage, ...] | None = None
+    jobs: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         capacity = self.capacity

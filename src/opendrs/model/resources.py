@@ -153,3 +153,35 @@ class Pressure:
 
 
 UNKNOWN_PRESSURE = Pressure()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """Limits of the platform on what it allocates to the guests of a node.
+
+    Attributes:
+        cpu_ratio: Most virtual cores per core, such as 16 for Nova; None if unknown.
+        memory_ratio: Most allocated memory per memory; None if unknown.
+        reserved_cpu: Cores that guests do not get; None if unknown.
+        reserved_memory: Bytes of memory that guests do not get; None if unknown.
+
+    Raises:
+        ModelError: A value is negative or not finite.
+
+    Source:
+        OpenStack Placement: `allocation_ratio` and `reserved` of an inventory.
+    """
+
+    cpu_ratio: float | None = None
+    memory_ratio: float | None = None
+    reserved_cpu: float | None = None
+    reserved_memory: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cpu_ratio", "memory_ratio", "reserved_cpu", "reserved_memory"):
+            value = getattr(self, name)
+            if value is not None:
+                require_amount(name, value)
+
+
+UNKNOWN_ALLOCATION = Allocation()

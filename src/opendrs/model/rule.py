@@ -46,12 +46,15 @@ class NodeAffinity(_NamedRule):
         nodes: Priority of each node; higher is better.
         strict: Whether other nodes are forbidden, or only not preferred.
         name: Name given by the operator; empty if none.
+        origin: Where the rule is defined, such as an HA rule of Proxmox VE or a tag;
+            empty if unknown.
     """
 
     guests: frozenset[GuestId]
     nodes: Mapping[NodeId, int]
     strict: bool = True
     name: str = ""
+    origin: str = ""
 
     def __post_init__(self) -> None:
         _require_names(self.guests, 1, "node-affinity rule: guests")
@@ -72,6 +75,7 @@ class Affinity(_NamedRule):
     guests: frozenset[GuestId]
     strict: bool = True
     name: str = ""
+    origin: str = ""
 
     def __post_init__(self) -> None:
         _require_names(self.guests, 2, "affinity rule: guests")
@@ -88,6 +92,7 @@ class AntiAffinity(_NamedRule):
     guests: frozenset[GuestId]
     strict: bool = True
     name: str = ""
+    origin: str = ""
 
     def __post_init__(self) -> None:
         _require_names(self.guests, 2, "anti-affinity rule: guests")
@@ -103,6 +108,7 @@ class Pin(_NamedRule):
 
     guests: frozenset[GuestId]
     name: str = ""
+    origin: str = ""
 
     def __post_init__(self) -> None:
         _require_names(self.guests, 1, "pin rule: guests")
@@ -118,6 +124,7 @@ class TagExclusion(_NamedRule):
 
     tags: frozenset[str]
     name: str = ""
+    origin: str = ""
 
     def __post_init__(self) -> None:
         _require_names(self.tags, 1, "tag-exclusion rule: tags")

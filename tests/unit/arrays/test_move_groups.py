@@ -140,6 +140,12 @@ def test_soft_affinity_makes_no_move_group() -> None:
             SkipReason.MIGRATION_IN_PROGRESS,
             "migration in progress",
         ),
+        (
+            {"managed_by": "CRS"},
+            SkipReason.MANAGED_ELSEWHERE,
+            "placement managed by CRS",
+        ),
+        ({"lock": "backup"}, SkipReason.GUEST_LOCKED, "locked: backup"),
         ({"mobility": Mobility.NONE}, SkipReason.MOBILITY_NONE, "not migratable"),
         (
             {"mobility": Mobility.NONE, "mobility_detail": "a disk of its own"},

@@ -135,6 +135,21 @@ def test_immovable_guest_is_rejected(snapshot: Snapshot) -> None:
     assert rejection_reason(snapshot) is RejectionReason.MIGRATION_NOT_ALLOWED
 
 
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"managed_by": "CRS"}, RejectionReason.MANAGED_ELSEWHERE),
+        ({"lock": "backup"}, RejectionReason.GUEST_LOCKED),
+    ],
+)
+def test_guest_under_control_of_platform_is_rejected(
+    changes: dict[str, str], reason: RejectionReason
+) -> None:
+    held = guest("vm", "a", 0.3, **changes)
+
+    assert rejection_reason(with_guest(plain(), held)) is reason
+
+
 def test_rejection_detail_contains_mobility_detail() -> None:
     tied = guest("vm", "a", 0.3, mobility=Mobility.COLD, mobility_detail="a local disk")
 

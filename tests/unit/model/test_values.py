@@ -14,7 +14,9 @@ from opendrs.model import (
     EMPTY_PLAN,
     MAX_AMOUNT,
     Affinity,
+    Allocation,
     AntiAffinity,
+    Disk,
     GuestId,
     GuestKind,
     GuestState,
@@ -31,6 +33,7 @@ from opendrs.model import (
     Stall,
     Step,
     StepId,
+    Storage,
     TagExclusion,
     Usage,
 )
@@ -52,6 +55,9 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
         lambda: guest("vm", "a", 0.1, dirty_rate=bad),
         lambda: node("a", 0.1, load_average=bad),
         lambda: node("a", 0.1, ksm_shared=bad),
+        lambda: Allocation(cpu_ratio=bad),
+        lambda: Storage(id="nfs", free=bad),  # type: ignore[arg-type]
+        lambda: Disk(storage="nfs", size=bad),  # type: ignore[arg-type]
         lambda: Limits(memory_overcommit=bad),
         lambda: Limits(cooldown=bad),
         lambda: Limits(min_uptime=bad),
@@ -59,6 +65,11 @@ def test_an_amount_is_a_finite_number_of_0_or_more(bad: float) -> None:
     ):
         with pytest.raises(ModelError, match="expected"):
             build()
+
+
+def test_storage_with_more_free_than_its_capacity_raises_error() -> None:
+    with pytest.raises(ModelError, match="storage nfs: free: expected at most"):
+        Storage(id="nfs", capacity=1, free=2)
 
 
 @pytest.mark.parametrize(
