@@ -7,7 +7,6 @@ Source:
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Mapping
 from typing import Any, NoReturn
@@ -15,7 +14,6 @@ from urllib.parse import quote
 
 import httpx2
 
-from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
 from opendrs.errors import (
     ConfigurationError,
     PermissionDeniedError,
@@ -26,15 +24,17 @@ from opendrs.errors import (
 )
 from opendrs.model import NodeId
 from opendrs.power.driver import PowerState
-from opendrs.power.http_json import (
-    error_message,
+from opendrs.power.settings import RedfishSettings
+from opendrs.transport.http_json import (
     get_mapping,
     parse_json_body,
     send_request,
     single_line,
+    verification_error,
 )
-from opendrs.power.settings import RedfishSettings
+from opendrs.transport.secrets import create_ssl_context, read_secret
 
+MAX_BODY_SIZE = 1 << 20  # bytes of a response
 SYSTEMS = "/redfish/v1/Systems"
 _STATES = {"On": PowerState.ON, "Off": PowerState.OFF}
 _RESET = "#ComputerSystem.Reset"
@@ -152,7 +152,14 @@ class RedfishDriver:
         if not path.startswith("/") or path.startswith("//"):
             self._raise_unexpected("URL of another host in the response")
         try:
-            response = send_request(client, method, path, json, self._settings.timeout)
+            response = send_request(
+                client,
+                method,
+                path,
+                timeout=self._settings.timeout,
+                max_size=MAX_BODY_SIZE,
+                json=json,
+            )
         except UnexpectedResponseError as error:
             self._raise_unexpected(str(error))
         except httpx2.TimeoutException:
@@ -166,7 +173,7 @@ class RedfishDriver:
         return response
 
     def _connection_error(self, error: httpx2.HTTPError) -> PlatformError:
-        if (reason := _verification_error(error)) is not None:
+        if (reason := verification_error(error)) is not None:
             return PlatformError(
                 f"{self._controller_name}: certificate not trusted: {reason}; set ca "
                 "to a file with this certificate or that of its issuer"
@@ -192,7 +199,7 @@ class RedfishDriver:
         if status >= 500:
             raise PlatformUnavailableError(
                 f"{self._controller_name}: temporary error (status "
-                f"{status}{error_message(response)})"
+                f"{status}{_error_message(response)})"
             )
         if response.is_redirect:
             self._raise_unexpected(
@@ -200,7 +207,7 @@ class RedfishDriver:
             )
         raise PlatformError(
             f"{self._controller_name}: request rejected (status "
-            f"{status}{error_message(response)})"
+            f"{status}{_error_message(response)})"
         )
 
     def _raise_unexpected(self, problem: str) -> NoReturn:
@@ -227,52 +234,28 @@ def require_credentials(node: str, settings: RedfishSettings) -> None:
         raise ConfigurationError(*problems)
 
 
-def _read_password(node: NodeId, settings: RedfishSettings) -> str:
-    if settings.password_env is not None:
-        password = os.environ.get(settings.password_env)
-        if not password:
-            raise ConfigurationError(
-                f"power of {node}: password_env: the environment variable "
-                f"{settings.password_env} is not set"
-            )
-        if any("\ud800" <= c <= "\udfff" for c in password):  # undecodable bytes
-            raise ConfigurationError(
-                f"power of {node}: password_env: the environment variable "
-                f"{settings.password_env} is not text"
-            )
-        return password
-    path = settings.password_file
-    assert path is not None  # noqa: S101 - for the type checker: one of both is set
+def _error_message(response: httpx2.Response) -> str:
+    """Return the message of a Redfish error response as `: MESSAGE`, or nothing."""
     try:
-        password = read_regular(path, MAX_SECRET_SIZE).decode().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", None) or "not text"
-        raise ConfigurationError(
-            f"power of {node}: password_file: {path}: {problem}"
-        ) from None
-    if not password:
-        raise ConfigurationError(f"power of {node}: password_file: {path} is empty")
-    return password
+        error = get_mapping(parse_json_body(response), "error")
+    except UnexpectedResponseError:
+        return ""
+    extended_info = error.get("@Message.ExtendedInfo")
+    first = (
+        extended_info[0] if isinstance(extended_info, list) and extended_info else {}
+    )
+    message = get_mapping(first).get("Message") or error.get("message")
+    return f": {single_line(message)}" if isinstance(message, str) else ""
+
+
+def _read_password(node: NodeId, settings: RedfishSettings) -> str:
+    return read_secret(
+        f"power of {node}",
+        "password",
+        file=settings.password_file,
+        variable=settings.password_env,
+    )
 
 
 def _create_ssl_context(node: NodeId, settings: RedfishSettings) -> ssl.SSLContext:
-    try:
-        if settings.ca is not None:
-            require_regular(settings.ca)
-        return ssl.create_default_context(cafile=settings.ca)
-    except OSError as error:  # SSLError is a subclass
-        problem = (
-            "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
-        )
-        raise ConfigurationError(
-            f"power of {node}: ca: {settings.ca}: {problem}"
-        ) from None
-
-
-def _verification_error(error: BaseException | None) -> str | None:
-    """Return why the certificate was not trusted; None if that is not the cause."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return error.verify_message
-        error = error.__cause__ or error.__context__
-    return None
+    return create_ssl_context(f"power of {node}", settings.ca)

@@ -1,7 +1,8 @@
-"""HTTP requests to management controllers, with checked and limited responses."""
+"""HTTP requests with a deadline and a limit on the size of the response."""
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -10,33 +11,41 @@ import httpx2
 
 from opendrs.errors import UnexpectedResponseError
 
-MAX_BODY_SIZE = 1 << 20  # bytes of a response
 _MAX_MESSAGE_LENGTH = 200  # characters of an error message of the controller
 
 
-def send_request(
-    client: httpx2.Client, method: str, path: str, json: object, body_timeout: float
+def send_request(  # noqa: PLR0913 - what a request has, and its limits
+    client: httpx2.Client,
+    method: str,
+    path: str,
+    *,
+    timeout: float,
+    max_size: int,
+    json: object = None,
+    data: Mapping[str, str] | None = None,
 ) -> httpx2.Response:
     """Return the complete response to one request.
 
     Args:
-        client: The HTTP client.
-        method: The HTTP method, such as GET.
-        path: The path of the resource.
-        json: The body to send; None for no body.
-        body_timeout: Timeout for the body of the response, in seconds.
+        client: HTTP client.
+        method: HTTP method, such as GET.
+        path: Path of the resource.
+        timeout: Seconds in which the body of the response must arrive.
+        max_size: Largest allowed size of the body, in bytes.
+        json: Body to send as JSON; None for none.
+        data: Body to send as a form; None for none.
 
     Raises:
         UnexpectedResponseError: *path* is invalid, or the body is too long or takes
             too long.
-        HTTPError: The controller is unreachable, or does not speak HTTP.
+        HTTPError: The server is unreachable, or does not speak HTTP.
     """
     try:
-        with client.stream(method, path, json=json) as response:
-            deadline, body = time.monotonic() + body_timeout, bytearray()
+        with client.stream(method, path, json=json, data=data) as response:
+            deadline, body = time.monotonic() + timeout, bytearray()
             for chunk in response.iter_bytes():
                 body += chunk
-                if len(body) > MAX_BODY_SIZE or time.monotonic() > deadline:
+                if len(body) > max_size or time.monotonic() > deadline:
                     raise UnexpectedResponseError("response too long")
             return httpx2.Response(
                 response.status_code, content=bytes(body), request=response.request
@@ -64,20 +73,6 @@ def get_mapping(value: object, *keys: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def error_message(response: httpx2.Response) -> str:
-    """Return the message of a Redfish error response as `: MESSAGE`, or nothing."""
-    try:
-        error = get_mapping(parse_json_body(response), "error")
-    except UnexpectedResponseError:
-        return ""
-    extended_info = error.get("@Message.ExtendedInfo")
-    first = (
-        extended_info[0] if isinstance(extended_info, list) and extended_info else {}
-    )
-    message = get_mapping(first).get("Message") or error.get("message")
-    return f": {single_line(message)}" if isinstance(message, str) else ""
-
-
 def single_line(text: str) -> str:
     """Return *text* on one line, truncated to 200 characters."""
     printable = "".join(c if c.isprintable() else " " for c in text)
@@ -86,3 +81,12 @@ def single_line(text: str) -> str:
         if len(printable) <= _MAX_MESSAGE_LENGTH
         else f"{printable[:_MAX_MESSAGE_LENGTH]}..."
     )
+
+
+def verification_error(error: BaseException | None) -> str | None:
+    """Return why a certificate was not trusted; None if that is not the cause."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None

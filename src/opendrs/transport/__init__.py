@@ -1,0 +1,1 @@
+"""HTTP, TLS and secrets, as all adapters use them."""

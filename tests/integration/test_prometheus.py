@@ -1,0 +1,374 @@
+"""Load from a real Prometheus that scrapes metrics in the formats of the exporters."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opendrs.errors import (
+    PlatformError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+)
+from opendrs.model import GIB, Guest, Node, NodeId, Snapshot, Usage
+from opendrs.platforms.prometheus import MeasuredPlatform, PrometheusSettings
+from opendrs.platforms.prometheus.client import PrometheusClient
+from opendrs.platforms.prometheus.reading import values_of
+from opendrs.platforms.prometheus.settings import EXPORTERS, Measure
+from opendrs.policies.balance import Balance
+from opendrs.simulation import SimulatedClock, SimulatedPlatform
+from support.builders import cluster
+
+SCRAPE_INTERVAL = 0.2  # seconds
+WINDOW = 2.0  # seconds
+pause = threading.Event().wait
+A, B = NodeId("pve1"), NodeId("pve2")
+LOAD = {"pve1": 8.0, "pve2": 1.0, "vm:101": 3.0, "vm:102": 4.0}  # busy cores
+MEMORY = {"pve1": 60, "pve2": 20, "vm:101": 10, "vm:102": 20}  # GiB
+
+
+class Exporter:
+    """HTTP server with metrics, as an exporter prints them.
+
+    Attributes:
+        text: The metrics; counters are computed when they are read.
+        silent: True to respond with an error.
+    """
+
+    def __init__(self) -> None:
+        self.silent = False
+        self.excluded: set[str] = set()
+        exporter, started = self, time.monotonic()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                text = exporter.metrics(time.monotonic() - started).encode()
+                self.send_response(500 if exporter.silent else 200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                del format, args
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def metrics(self, elapsed: float) -> str:
+        lines: list[str] = []
+        for name in LOAD:
+            if name not in self.excluded:
+                lines += _pve_metrics(name) + _libvirt_metrics(name, elapsed)
+        return "\n".join(lines) + "\n"
+
+
+def _pve_metrics(name: str) -> list[str]:
+    kind, _, number = name.partition(":")
+    label = f'{{id="qemu/{number}"}}' if kind == "vm" else f'{{id="node/{name}"}}'
+    return [
+        f"pve_cpu_usage_ratio{label} {LOAD[name] / 10}",
+        f"pve_cpu_usage_limit{label} 10",
+        f"pve_memory_usage_bytes{label} {MEMORY[name] * GIB}",
+    ]
+
+
+def _libvirt_metrics(name: str, elapsed: float) -> list[str]:
+    if ":" not in name:
+        return []
+    domain = f'{{domain="{name}"}}'
+    info = f'{{domain="{name}",instance_id="id-{name}"}}'
+    return [
+        f"libvirt_domain_info_cpu_time_seconds_total{domain} {LOAD[name] * elapsed}",
+        f"libvirt_domain_info_memory_usage_bytes{domain} {MEMORY[name] * GIB}",
+        f"libvirt_domain_openstack_info{info} 1",
+    ]
+
+
+class NodeExporter(Exporter):
+    """Exporter of one node, in the format of node_exporter."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        super().__init__()
+
+    def metrics(self, elapsed: float) -> str:
+        busy, used = LOAD[self._name] * elapsed, MEMORY[self._name]
+        return "\n".join(
+            [
+                f'node_uname_info{{nodename="{self._name}"}} 1',
+                f'node_cpu_seconds_total{{cpu="0",mode="idle"}} {elapsed}',
+                f'node_cpu_seconds_total{{cpu="0",mode="user"}} {busy / 4}',
+                f'node_cpu_seconds_total{{cpu="1",mode="system"}} {busy * 3 / 4}',
+                f"node_memory_MemTotal_bytes {100 * GIB}",
+                f"node_memory_MemAvailable_bytes {(100 - used) * GIB}",
+                "",
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """A Prometheus server, and what it scrapes."""
+
+    url: str
+    process: subprocess.Popen[bytes]
+    cluster: Exporter
+    nodes: dict[NodeId, NodeExporter]
+
+    def settings(self, **changes: Any) -> PrometheusSettings:  # noqa: ANN401
+        return replace(
+            PrometheusSettings(
+                url=self.url, exporters=("pve",), window=WINDOW, max_age=2.0
+            ),
+            **changes,
+        )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitoring]:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("prometheus is not installed (Debian package prometheus)")
+    directory = tmp_path_factory.mktemp("prometheus")
+    exporter = Exporter()
+    nodes = {name: NodeExporter(name) for name in (A, B)}
+    port = _free_port()
+    process = _start(program, directory, port, exporter, nodes)
+    monitoring = Monitoring(f"http://127.0.0.1:{port}", process, exporter, nodes)
+    try:
+        _wait_until_measured(monitoring)
+        yield monitoring
+    finally:
+        process.kill()
+        process.wait()
+        for each in (exporter, *nodes.values()):
+            each.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _start(
+    program: str,
+    directory: Path,
+    port: int,
+    exporter: Exporter,
+    nodes: dict[NodeId, NodeExporter],
+) -> subprocess.Popen[bytes]:
+    jobs = [
+        {"job_name": "cluster", "static_configs": [_target(exporter)]},
+        {"job_name": "node", "static_configs": [_target(n) for n in nodes.values()]},
+    ]
+    interval = f"{SCRAPE_INTERVAL * 1000:.0f}ms"
+    configuration = {
+        "global": {"scrape_interval": interval, "scrape_timeout": interval},
+        "scrape_configs": jobs,
+    }
+    path = directory / "prometheus.yml"  # JSON is YAML
+    path.write_text(json.dumps(configuration), encoding="utf-8")
+    return subprocess.Popen(  # noqa: S603 - the server under test
+        [
+            program,
+            f"--config.file={path}",
+            f"--storage.tsdb.path={directory / 'data'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _target(exporter: Exporter) -> dict[str, list[str]]:
+    return {"targets": [f"127.0.0.1:{exporter.port}"]}
+
+
+def _wait_until_measured(monitoring: Monitoring) -> None:
+    settings = monitoring.settings(exporters=("pve", "node", "libvirt"))
+    platform = measured(settings)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        assert monitoring.process.poll() is None
+        try:
+            usages = [each.usage for each in platform.observe().nodes.values()]
+        except PlatformUnavailableError:
+            usages = []
+        if usages and all(usage.resources for usage in usages):
+            pause(WINDOW)  # until rates cover the whole window
+            return
+        pause(SCRAPE_INTERVAL)
+    pytest.fail("Prometheus has no samples after 30 s")
+
+
+def origin() -> Snapshot:
+    return cluster(
+        nodes={"pve1": 0.8, "pve2": 0.1},
+        guests={"vm:101": ("pve1", 0.3), "vm:102": ("pve1", 0.4)},
+    )
+
+
+def measured(settings: PrometheusSettings) -> MeasuredPlatform:
+    platform = SimulatedPlatform(origin(), SimulatedClock())
+    return MeasuredPlatform(platform, settings)
+
+
+@pytest.mark.parametrize("exporters", [("pve",), ("node", "libvirt"), ("pve", "node")])
+def test_exporters_give_load_of_nodes_and_guests(
+    server: Monitoring, exporters: tuple[str, ...]
+) -> None:
+    snapshot = measured(server.settings(exporters=exporters)).observe()
+
+    measured_things: list[Node | Guest] = [
+        *snapshot.nodes.values(),
+        *snapshot.guests.values(),
+    ]
+    for each in measured_things:
+        assert each.usage.cpu == pytest.approx(LOAD[each.id], rel=0.2)
+        assert each.usage.memory == MEMORY[each.id] * GIB
+
+
+def test_openstack_queries_name_guests_by_instance_id(server: Monitoring) -> None:
+    settings = server.settings(exporters=("openstack",))
+    with PrometheusClient("test", settings) as client:
+        cores = values_of(
+            Measure.GUEST_CPU, client.query(settings.promql[Measure.GUEST_CPU])
+        )
+
+    assert cores == {
+        "id-vm:101": pytest.approx(3.0, rel=0.2),
+        "id-vm:102": pytest.approx(4.0, rel=0.2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("exporter", "measure"),
+    [(name, measure) for name, each in EXPORTERS.items() for measure in each],
+)
+def test_server_accepts_ready_made_query(
+    server: Monitoring, exporter: str, measure: Measure
+) -> None:
+    settings = server.settings(exporters=(exporter,))
+
+    with PrometheusClient("test", settings) as client:
+        assert values_of(measure, client.query(settings.promql[measure]))
+
+
+def test_load_of_prometheus_gives_plan_of_own_load(server: Monitoring) -> None:
+    own = cluster(
+        nodes={"pve1": 0.8, "pve2": 0.1},
+        guests={"vm:101": ("pve1", 0.3), "vm:102": ("pve1", 0.4)},
+    )
+    usages = {name: Usage(LOAD[name], MEMORY[name] * GIB) for name in LOAD}
+    own = replace(
+        own,
+        nodes={n: replace(e, usage=usages[n]) for n, e in own.nodes.items()},
+        guests={n: replace(e, usage=usages[n]) for n, e in own.guests.items()},
+    )
+
+    decisions = [
+        Balance().decide(snapshot, None)
+        for snapshot in (own, measured(server.settings()).observe())
+    ]
+
+    assert decisions[0].plan == decisions[1].plan
+    assert [step.action.guest for step in decisions[0].plan.steps] == ["vm:102"]  # type: ignore[union-attr]
+
+
+def test_missing_series_makes_node_unknown(server: Monitoring) -> None:
+    server.cluster.excluded.add("pve2")
+    try:
+        platform = measured(server.settings(window=1.0))
+        deadline = time.monotonic() + 20
+        while (node := platform.observe().nodes[B]).usage != Usage():
+            assert time.monotonic() < deadline, node.usage
+            pause(SCRAPE_INTERVAL)
+        snapshot = platform.observe()
+    finally:
+        server.cluster.excluded.clear()
+        _wait_until_measured(server)
+
+    assert snapshot.nodes[A].usage.resources is not None
+    assert snapshot.nodes[B].usage == Usage()
+
+
+def test_stale_samples_make_load_unknown(server: Monitoring) -> None:
+    snapshot = measured(server.settings(max_age=0.000_001)).observe()
+
+    assert {each.usage for each in snapshot.nodes.values()} == {Usage()}
+    assert {each.usage for each in snapshot.guests.values()} == {Usage()}
+
+
+def test_measure_without_query_keeps_load_of_platform(server: Monitoring) -> None:
+    node_only = server.settings(exporters=("node",))
+
+    snapshot = measured(node_only).observe()
+
+    assert snapshot.guests == origin().guests
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "message"),
+    [
+        ("pve_cpu_usage_ratio", UnexpectedResponseError, "no label node"),
+        ("sum(", PlatformError, "query rejected: .*parse error"),
+        ("vector(1) or pve_up", UnexpectedResponseError, "no label node"),
+        ("scalar(vector(1))", UnexpectedResponseError, "expected an instant vector"),
+        (
+            'label_replace(pve_cpu_usage_ratio, "node", "a", "", "")',
+            UnexpectedResponseError,
+            "two series for node a",
+        ),
+        (
+            'label_replace(vector(1), "node", "pve9", "", "")',
+            UnexpectedResponseError,
+            "no series is about a node of the cluster; found pve9",
+        ),
+    ],
+)
+def test_unusable_query_raises_error(
+    server: Monitoring, query: str, error: type[PlatformError], message: str
+) -> None:
+    platform = measured(server.settings(queries={"node_cpu": query}))
+
+    with pytest.raises(error, match=message):
+        platform.observe()
+
+
+def test_frozen_server_is_unavailable_after_timeout(server: Monitoring) -> None:
+    platform = measured(server.settings(timeout=0.3))
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(PlatformUnavailableError, match=r"timeout after 0\.3 s"):
+            platform.observe()
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+def test_unreachable_server_is_unavailable() -> None:
+    settings = PrometheusSettings(
+        url=f"http://127.0.0.1:{_free_port()}", exporters=("pve",)
+    )
+
+    with pytest.raises(PlatformUnavailableError, match="unreachable"):
+        measured(settings).observe()
