@@ -82,10 +82,11 @@ class Platform(Protocol):
         """
 
     def find(self, action: Action) -> TaskId:
-        """Return the task id that *action* would have been given; start nothing.
+        """Return the task id of *action*; start nothing.
 
         Used if a controller stopped after it started an action and before it recorded
-        the task.
+        the task. If the action was never started, the status of the task is LOST or
+        FAILED.
         """
 
     def status(self, task: TaskId) -> TaskStatus:

@@ -1,19 +1,8 @@
-"""Power driver that runs commands of the operator, such as wake-on-LAN and ssh.
-
-Commands are run without a shell, in a separate process group. A command continues if
-opendrs is killed. After its timeout, the whole group is killed.
-"""
+"""Power driver that runs commands of the operator, such as wake-on-LAN and ssh."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import time
 from collections.abc import Sequence
-from contextlib import suppress
-from tempfile import TemporaryFile
-from typing import IO
 
 from opendrs.errors import PermissionDeniedError, PlatformError
 from opendrs.model import NodeId
@@ -23,12 +12,9 @@ from opendrs.power.settings import (
     PowerCommandSettings,
     substitute_variables,
 )
+from opendrs.transport.commands import CommandResult, run_command
 
 _STATES = {0: PowerState.ON, 1: PowerState.OFF}
-MAX_STDERR_SIZE = 1 << 20  # bytes of standard error; a command with more is killed
-_POLL_INTERVAL = 0.1  # seconds between two checks of that size
-_STDERR_TAIL_SIZE = 4_096  # bytes in which the last line is searched
-_MAX_LINE_LENGTH = 200  # characters of that line in a message
 
 
 class CommandDriver:
@@ -81,78 +67,22 @@ class CommandDriver:
         """
         if self._settings.state_command is None:
             return PowerState.UNKNOWN
-        status, _ = self._run("state", self._settings.state_command)
-        return _STATES.get(status, PowerState.UNKNOWN)
+        result = self._run("state", self._settings.state_command)
+        return _STATES.get(result.status, PowerState.UNKNOWN)
 
     def _require_success(self, name: str, command: Sequence[str]) -> None:
-        status, error_line = self._run(name, command)
-        if status != 0:
-            result = f"signal {-status}" if status < 0 else f"exit status {status}"
-            suffix = f": {error_line}" if error_line else ""
-            raise PlatformError(f"{self._node}: command {name}: {result}{suffix}")
+        result = self._run(name, command)
+        if result.status != 0:
+            raise PlatformError(f"{self._node}: command {name}: {result.problem}")
 
-    def _run(self, name: str, command: Sequence[str]) -> tuple[int, str]:
-        """Return the exit status of a command, and its last line on standard error.
-
-        Messages never contain the arguments, because these may contain a secret.
-        """
+    def _run(self, name: str, command: Sequence[str]) -> CommandResult:
         description = f"{self._node}: command {name}"
         if self._node.startswith("-"):  # a program would read it as an option
             raise PermissionDeniedError(
                 f"{description}: not run: the name of the node starts with a dash"
             )
-        try:
-            # A file instead of a pipe: a background process that the command leaves
-            # running would keep a pipe open.
-            with TemporaryFile() as stderr:
-                process = subprocess.Popen(  # noqa: S603 -- configured by the operator
-                    substitute_variables(command, self._values),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=stderr,
-                    start_new_session=True,
-                )
-                problem = _wait_for_exit(process, stderr, self._settings.timeout)
-                if problem is not None:
-                    _kill_group(process)
-                    raise PlatformError(f"{description}: {problem}")
-                return process.returncode, _last_line(stderr)
-        except (OSError, ValueError) as error:
-            problem = getattr(error, "strerror", None) or "an argument has a zero byte"
-            raise PlatformError(f"{description}: cannot be run: {problem}") from None
-
-
-def _wait_for_exit(
-    process: subprocess.Popen[bytes], stderr: IO[bytes], timeout: float
-) -> str | None:
-    """Wait until a command exits; return None, or the reason to kill it."""
-    deadline = time.monotonic() + timeout
-    while (remaining := deadline - time.monotonic()) > 0:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(min(remaining, _POLL_INTERVAL))
-            return None
-        if os.fstat(stderr.fileno()).st_size > MAX_STDERR_SIZE:
-            size = MAX_STDERR_SIZE >> 20
-            return f"killed: more than {size} MiB on standard error"
-    return f"killed: timeout after {timeout:g} s"
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command and its child processes, except detached ones."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _last_line(stderr: IO[bytes]) -> str:
-    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _STDERR_TAIL_SIZE))
-    text = stderr.read(_STDERR_TAIL_SIZE).decode(errors="replace")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not lines:
-        return ""
-    printable = "".join(c if c.isprintable() else "?" for c in lines[-1])
-    return (
-        printable
-        if len(printable) <= _MAX_LINE_LENGTH
-        else f"{printable[:_MAX_LINE_LENGTH]}..."
-    )
+        return run_command(
+            description,
+            substitute_variables(command, self._values),
+            timeout=self._settings.timeout,
+        )

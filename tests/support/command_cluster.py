@@ -1,0 +1,129 @@
+"""Cluster of the platform kind `command`: a program with its state in a file.
+
+    python command_cluster.py STATE snapshot|start|find|status|abort
+
+The state has the snapshot and the tasks. A migration takes the seconds that the state
+names for its guest.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+State = dict[str, Any]
+TEMPORARY_FAILURE = 75
+
+
+def create(path: Path, snapshot: State, durations: dict[str, float]) -> None:
+    """Write the state of a new cluster to *path*."""
+    state = {"snapshot": snapshot, "durations": durations, "tasks": {}, "failure": None}
+    path.write_text(json.dumps(state), encoding="utf-8")
+
+
+def change(path: Path, apply: Callable[[State], object]) -> None:
+    """Change the state in *path*."""
+    with path.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        state = json.load(file)
+        apply(state)
+        _write(file, state)
+
+
+def command(path: Path) -> tuple[str, ...]:
+    """Return the program and its arguments, without the request."""
+    return (sys.executable, __file__, str(path))
+
+
+def _write(file: Any, state: State) -> None:  # noqa: ANN401
+    file.seek(0)
+    file.truncate()
+    json.dump(state, file)
+
+
+def _advance(state: State) -> None:
+    """Complete the migrations whose time has passed."""
+    now = time.time()  # noqa: TID251 - shared by processes
+    guests = state["snapshot"]["guests"]
+    for task in state["tasks"].values():
+        guest = guests[task["guest"]]
+        if task["state"] != "running" or now < task["ends_at"]:
+            continue
+        task["state"] = "done"
+        guest["node"] = task["target"]
+        guest.pop("migrating_to", None)
+
+
+def _start(state: State, action: State) -> State:
+    guest = state["snapshot"]["guests"][action["guest"]]
+    targets = state["snapshot"]["nodes"].keys() - {guest["node"]}
+    is_movable = guest["node"] == action["source"] and "migrating_to" not in guest
+    if not is_movable or action["target"] not in targets:
+        sys.exit(f"{action['guest']}: cannot migrate to {action['target']}")
+    name = f"task-{len(state['tasks'])}"
+    duration = state["durations"].get(action["guest"], 0.2)
+    ends_at = time.time() + duration  # noqa: TID251 - shared by processes
+    state["tasks"][name] = {**action, "state": "running", "ends_at": ends_at}
+    guest["migrating_to"] = action["target"]
+    return {"task": name}
+
+
+def _find(state: State, action: State) -> State:
+    fields = ("guest", "source", "target")
+    found = [
+        name
+        for name, task in state["tasks"].items()
+        if all(task[field] == action[field] for field in fields)
+    ]
+    return {"task": found[-1] if found else None}
+
+
+def _status(state: State, request: State) -> State:
+    task = state["tasks"].get(request["task"])
+    if task is None:
+        return {"state": "lost", "detail": f"{request['task']} is unknown"}
+    return {"state": task["state"], "detail": task.get("detail", "")}
+
+
+def _abort(state: State, request: State) -> None:
+    task = state["tasks"].get(request["task"])
+    if task is not None and task["state"] == "running":
+        task["state"], task["detail"] = "failed", "aborted on request"
+        state["snapshot"]["guests"][task["guest"]].pop("migrating_to")
+
+
+_ANSWERS: dict[str, Callable[[State, State], State | None]] = {
+    "start": _start,
+    "find": _find,
+    "status": _status,
+    "abort": _abort,
+}
+
+
+def main() -> None:
+    path, request = Path(sys.argv[1]), sys.argv[2]
+    with path.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        state = json.load(file)
+        if state["failure"] is not None:
+            sys.stderr.write("the pool is busy\n")
+            sys.exit(state["failure"])
+        _advance(state)
+        if request == "snapshot":
+            state["snapshot"]["taken_at"] = datetime.now(UTC).isoformat()  # noqa: TID251
+            answer: State | None = state["snapshot"]
+        else:
+            answer = _ANSWERS[request](state, json.load(sys.stdin))
+        _write(file, state)
+    if answer is not None:
+        json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
