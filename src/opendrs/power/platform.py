@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from threading import Lock
 
+from opendrs.background import start_thread
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import Action, NodeId, NodeState, PowerOff, PowerOn, Snapshot
-from opendrs.platforms.background import start_thread
 from opendrs.ports import MAX_POWER_OFF_DELAY, Platform, TaskId, TaskState, TaskStatus
 from opendrs.power.command import CommandDriver
 from opendrs.power.driver import (

@@ -15,9 +15,9 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
+from opendrs.background import start_thread
 from opendrs.errors import ConfigurationError, PlatformError, PlatformUnavailableError
 from opendrs.model import NodeId
-from opendrs.platforms.background import start_thread
 from opendrs.platforms.libvirt.errors import (
     LibvirtError,
     is_unreachable,

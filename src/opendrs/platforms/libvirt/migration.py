@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 
+from opendrs.background import start_thread
 from opendrs.errors import OpenDRSError, PlatformError
 from opendrs.model import GuestId, LiveMigration, NodeId
-from opendrs.platforms.background import start_thread
 from opendrs.platforms.libvirt.client import (
     LibvirtConnection,
     RawConnection,
