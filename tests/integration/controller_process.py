@@ -14,7 +14,12 @@ import httpx2
 import tomli_w
 
 from integration.libvirt_lab import eventually
-from opendrs.api.schema import REQUESTS_PATH, RequestBody, RequestStatus, UsageSamples
+from opendrs.config.api_schema import (
+    REQUESTS_PATH,
+    RequestBody,
+    RequestStatus,
+    UsageSamples,
+)
 from opendrs.controller import SystemClock
 from opendrs.ports import LoadState
 from support import external_cluster

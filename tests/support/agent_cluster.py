@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Self
 from uuid import UUID, uuid4
 
-from opendrs.api.schema import RequestBody, RequestStatus, UsageSamples
 from opendrs.api.service import RequestService, ServiceResponse
+from opendrs.config.api_schema import RequestBody, RequestStatus, UsageSamples
 from opendrs.config.settings import StalenessLimits
 from opendrs.controller import ExecutionReport
 from opendrs.controller.agent_requests import RequestBatch

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from opendrs.agent.http_client import ControllerApi, RequestRejectedError
 from opendrs.agent.state_file import AgentState, AgentStateFile, is_continuous
-from opendrs.api.schema import (
+from opendrs.config.api_schema import (
     MAX_BODY_BYTES,
     MAX_SAMPLES,
     MAX_SEQUENCE,

@@ -21,7 +21,8 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from opendrs.api.schema import (
+from opendrs.config import display_path
+from opendrs.config.api_schema import (
     REQUEST_PATH,
     REQUESTS_PATH,
     SAMPLES_PATH,
@@ -30,7 +31,6 @@ from opendrs.api.schema import (
     RequestBody,
     RequestStatus,
 )
-from opendrs.config import display_path
 from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
 from opendrs.config.settings import AgentSettings
 from opendrs.controller.events import MASK, mask_logs

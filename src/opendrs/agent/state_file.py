@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from opendrs.api.schema import RequestBody
+from opendrs.config.api_schema import RequestBody
 from opendrs.errors import StoreError
 from opendrs.escapes import escape_line
 from opendrs.policies.consolidation.memory import ConsolidationMemory

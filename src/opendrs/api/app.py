@@ -19,7 +19,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as HttpRequest
 
 from opendrs import __version__
-from opendrs.api import schema
 from opendrs.api.auth import (
     NODE_KEY,
     RETRY_AFTER,
@@ -47,9 +46,10 @@ from opendrs.api.openapi import (
     openapi_document,
 )
 from opendrs.api.request_parser import InvalidBodyError, parse_request
-from opendrs.api.schema import ProblemCode
 from opendrs.api.service import RequestService, ServiceResponse
 from opendrs.api.tokens import TokenTable
+from opendrs.config import api_schema
+from opendrs.config.api_schema import ProblemCode
 from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, NodeId
@@ -61,7 +61,7 @@ _Guest = Annotated[
         description="Id of the guest.",
         examples=["vm:101"],
         min_length=1,
-        max_length=schema.MAX_NAME_LENGTH,
+        max_length=api_schema.MAX_NAME_LENGTH,
     ),
 ]
 
@@ -80,7 +80,7 @@ def create_app(
         title="OpenDRS requests",
         description=API_DESCRIPTION,
         version=__version__,
-        openapi_url=schema.OPENAPI_PATH,
+        openapi_url=api_schema.OPENAPI_PATH,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -99,10 +99,10 @@ def _add_routes(app: FastAPI, service: RequestService, tokens: TokenTable) -> No
     limits, rate_limiter = BodyLimits(), LogRateLimiter()
 
     @app.post(
-        schema.REQUESTS_PATH,
+        api_schema.REQUESTS_PATH,
         summary="Submit the load state and samples of a node",
         status_code=HTTPStatus.ACCEPTED,
-        response_model=schema.RequestStatus,
+        response_model=api_schema.RequestStatus,
         responses=SUBMIT_RESPONSES,
         openapi_extra={"requestBody": REQUEST_BODY},
     )
@@ -127,9 +127,9 @@ def _add_routes(app: FastAPI, service: RequestService, tokens: TokenTable) -> No
         return response
 
     @app.get(
-        schema.REQUEST_PATH,
+        api_schema.REQUEST_PATH,
         summary="Get the status of a request",
-        response_model=schema.RequestStatus,
+        response_model=api_schema.RequestStatus,
         responses=STATUS_RESPONSES,
     )
     def get_request(id: _Id, http: HttpRequest) -> JSONResponse:  # noqa: A002 - as in the path
@@ -137,19 +137,19 @@ def _add_routes(app: FastAPI, service: RequestService, tokens: TokenTable) -> No
         return _json_response(service.get_status(str(id), http.scope[NODE_KEY]))
 
     @app.get(
-        schema.SAMPLES_PATH.replace("{guest}", "{guest:path}"),
+        api_schema.SAMPLES_PATH.replace("{guest}", "{guest:path}"),
         summary="Get the sample history of a guest",
-        response_model=schema.GuestSamples,
+        response_model=api_schema.GuestSamples,
         responses=SAMPLES_RESPONSES,
     )
     def get_samples(guest: _Guest) -> JSONResponse:
         """Get the current sample history of a guest, from any node."""
         return _json_response(service.get_samples(GuestId(guest)))
 
-    @app.get(schema.HEALTH_PATH, summary="Check that the controller is running")
-    async def get_health() -> schema.Health:
+    @app.get(api_schema.HEALTH_PATH, summary="Check that the controller is running")
+    async def get_health() -> api_schema.Health:
         """Check that the controller is running; requires no token."""
-        return schema.Health()
+        return api_schema.Health()
 
 
 async def _receive(
@@ -185,7 +185,7 @@ def _process(
 
 
 def _reject_token_names(
-    request: schema.RequestBody, tokens: TokenTable, node: NodeId
+    request: api_schema.RequestBody, tokens: TokenTable, node: NodeId
 ) -> JSONResponse | None:
     """Return the response to a request that would write a token into the store."""
     named = {

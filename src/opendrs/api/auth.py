@@ -14,8 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from opendrs.api.connections import ClientAddress, Connections
 from opendrs.api.messages import DETAILS
-from opendrs.api.schema import HEALTH_PATH, OPENAPI_PATH, ProblemCode, ProblemDetails
 from opendrs.api.tokens import TokenTable
+from opendrs.config.api_schema import (
+    HEALTH_PATH,
+    OPENAPI_PATH,
+    ProblemCode,
+    ProblemDetails,
+)
 from opendrs.controller.events import LogEventCode, LogRateLimiter, log_event
 
 NODE_KEY = "opendrs.node"  # key of the ASGI scope: node of the token

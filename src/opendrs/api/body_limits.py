@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 
 from opendrs.api.auth import closing_response
-from opendrs.api.schema import MAX_BODY_BYTES, ProblemCode
+from opendrs.config.api_schema import MAX_BODY_BYTES, ProblemCode
 from opendrs.model import NodeId
 
 MAX_TOTAL_BYTES = 32 * 2**20  # of all bodies that are being received or waiting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opendrs.api.schema import MAX_BODY_BYTES, OPENAPI_PATH, ProblemCode
+from opendrs.config.api_schema import MAX_BODY_BYTES, OPENAPI_PATH, ProblemCode
 
 DETAILS: Mapping[ProblemCode, str] = {
     ProblemCode.BODY_INCOMPLETE: "request incomplete: connection closed by the client",

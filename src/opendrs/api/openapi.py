@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from opendrs.api import schema
 from opendrs.api.messages import DETAILS
 from opendrs.api.request_parser import MAX_NUMBER_LENGTH
-from opendrs.api.schema import ProblemCode
+from opendrs.config import api_schema
+from opendrs.config.api_schema import ProblemCode
 
 API_DESCRIPTION = """
 The agent of each node sends a request in each interval. It contains the load state of
@@ -71,8 +71,9 @@ _Responses = dict[int | str, dict[str, Any]]
 REQUEST_BODY = {
     "required": True,
     "description": f"JSON in UTF-8 without `Content-Encoding`, with at most "
-    f"{schema.MAX_BODY_BYTES} bytes, {schema.MAX_TOTAL_SAMPLES} samples in all, "
-    f"{MAX_NUMBER_LENGTH} characters in a number, and each name of an object once.",
+    f"{api_schema.MAX_BODY_BYTES} bytes, {api_schema.MAX_TOTAL_SAMPLES} samples in "
+    f"all, {MAX_NUMBER_LENGTH} characters in a number, and each name of an object "
+    "once.",
     "content": {
         "application/json": {
             "schema": {"$ref": "#/components/schemas/RequestBody"},
@@ -108,7 +109,7 @@ def _problem(
         **_NO_SEQUENCE,
         **more,
     }
-    return _response(description, schema.ProblemDetails, example)
+    return _response(description, api_schema.ProblemDetails, example)
 
 
 _COMMON_RESPONSES: _Responses = {
@@ -145,9 +146,9 @@ _UNKNOWN_SAMPLES: _Responses = {
     404: _problem("There are no samples of the guest.", ProblemCode.SAMPLES_UNKNOWN)
 }
 SUBMIT_RESPONSES: _Responses = {
-    202: _response("The request is recorded.", schema.RequestStatus, _QUEUED),
+    202: _response("The request is recorded.", api_schema.RequestStatus, _QUEUED),
     200: _response(
-        "The request is known already: its status.", schema.RequestStatus, _DONE
+        "The request is known already: its status.", api_schema.RequestStatus, _DONE
     ),
     400: _problem("The request is incomplete.", ProblemCode.BODY_INCOMPLETE),
     **_COMMON_RESPONSES,
@@ -174,14 +175,14 @@ SUBMIT_RESPONSES: _Responses = {
     ),
 }
 STATUS_RESPONSES: _Responses = {
-    200: _response("Status of the request.", schema.RequestStatus, _DONE),
+    200: _response("Status of the request.", api_schema.RequestStatus, _DONE),
     **_COMMON_RESPONSES,
     **_FORBIDDEN,
     **_UNKNOWN_REQUEST,
     **_INVALID_PATH,
 }
 SAMPLES_RESPONSES: _Responses = {
-    200: _response("The history.", schema.GuestSamples, _HISTORY),
+    200: _response("The history.", api_schema.GuestSamples, _HISTORY),
     **_COMMON_RESPONSES,
     **_UNKNOWN_SAMPLES,
     **_INVALID_PATH,
@@ -204,7 +205,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
 
 def _complete(description: dict[str, Any]) -> None:
     """Add what FastAPI cannot derive: the manually parsed body and the token."""
-    body = schema.RequestBody.model_json_schema(
+    body = api_schema.RequestBody.model_json_schema(
         ref_template="#/components/schemas/{model}"
     )
     components = description["components"]
@@ -216,5 +217,5 @@ def _complete(description: dict[str, Any]) -> None:
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, operations in description["paths"].items():
         for operation in operations.values():
-            if path != schema.HEALTH_PATH:
+            if path != api_schema.HEALTH_PATH:
                 operation["security"] = [{"token": []}]

@@ -3,7 +3,7 @@
 A JSON library builds all values before anything can be checked, and a validator builds
 an error for each invalid one: 4 MiB of `{},` become gigabytes. This parser checks
 counts and nesting before it builds values, one history at a time. The values have the
-types of `schema.RequestBody`, which remains the only definition of a valid request.
+types of `RequestBody`, which remains the only definition of a valid request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Annotated, Any, NoReturn, TypeVar
 from pydantic import ConfigDict, FailFast, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from opendrs.api.schema import (
+from opendrs.config import KeyPath, path_text
+from opendrs.config.api_schema import (
     MAX_GUESTS,
     MAX_SAMPLES,
     MAX_TOTAL_SAMPLES,
@@ -25,7 +26,6 @@ from opendrs.api.schema import (
     RequestBody,
     UsageSamples,
 )
-from opendrs.config import KeyPath, path_text
 
 MAX_PROBLEMS = 5  # in one response
 MAX_NUMBER_LENGTH = 64  # characters of one number, and the white space around it

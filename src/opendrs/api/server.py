@@ -18,10 +18,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from opendrs.api.app import create_app
 from opendrs.api.connection_limits import HandshakeTimeoutLoop, LimitedSocket
-from opendrs.api.schema import ProblemCode, ProblemDetails
 from opendrs.api.service import RequestService
 from opendrs.api.tls import listening_socket, tls_context
 from opendrs.api.tokens import read_tokens
+from opendrs.config.api_schema import ProblemCode, ProblemDetails
 from opendrs.config.settings import ApiSettings
 from opendrs.controller.events import (
     LogEventCode,

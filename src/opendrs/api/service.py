@@ -14,7 +14,7 @@ from http import HTTPStatus
 from uuid import UUID
 
 from opendrs.api.messages import DETAILS
-from opendrs.api.schema import (
+from opendrs.config.api_schema import (
     ActionBody,
     GuestSamples,
     ProblemCode,

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from opendrs.api.schema import MAX_NAME_LENGTH
 from opendrs.config import (
     Diagnostic,
     DiagnosticCode,
@@ -18,6 +17,7 @@ from opendrs.config import (
     raise_diagnostics,
     read_text,
 )
+from opendrs.config.api_schema import MAX_NAME_LENGTH
 from opendrs.controller.events import MASK
 from opendrs.errors import ConfigurationError, InvalidFileError
 from opendrs.escapes import repr_value

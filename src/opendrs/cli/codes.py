@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from textwrap import dedent
 
-from opendrs.api.schema import ProblemCode
 from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
+from opendrs.config.api_schema import ProblemCode
 from opendrs.config.diagnostics import Severity
 from opendrs.controller.events import LogEventCode
 from opendrs.guard import RejectionReason

@@ -20,7 +20,7 @@ from opendrs.agent import (
     run_forever,
 )
 from opendrs.agent.http_client import RequestRejectedError
-from opendrs.api.schema import (
+from opendrs.config.api_schema import (
     MAX_BODY_BYTES,
     MAX_SAMPLES,
     MAX_SEQUENCE,

@@ -17,8 +17,8 @@ import trustme
 
 from opendrs.agent import ControllerClient
 from opendrs.agent.http_client import RequestRejectedError
-from opendrs.api.schema import RequestBody, UsageSamples
 from opendrs.cli.logs import log_to_stderr
+from opendrs.config.api_schema import RequestBody, UsageSamples
 from opendrs.config.settings import AgentSettings
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import (

@@ -14,7 +14,7 @@ from opendrs.api.body_limits import (
     MemoryBusyError,
     NodeBusyError,
 )
-from opendrs.api.schema import MAX_BODY_BYTES
+from opendrs.config.api_schema import MAX_BODY_BYTES
 from opendrs.model import NodeId
 
 H1, H2 = NodeId("h1"), NodeId("h2")

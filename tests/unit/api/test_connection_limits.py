@@ -13,8 +13,8 @@ import pytest
 
 from opendrs.api import connection_limits, server
 from opendrs.api.connection_limits import HandshakeTimeoutLoop
-from opendrs.api.schema import REQUESTS_PATH
 from opendrs.api.server import ApiServer
+from opendrs.config.api_schema import REQUESTS_PATH
 from opendrs.controller import events
 from opendrs.controller.events import LogRateLimiter
 from support.agent_cluster import AgentCluster

@@ -13,7 +13,7 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from opendrs.api.request_parser import InvalidBodyError, parse_request
-from opendrs.api.schema import (
+from opendrs.config.api_schema import (
     MAX_BODY_BYTES,
     MAX_GUESTS,
     MAX_SAMPLES,

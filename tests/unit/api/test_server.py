@@ -20,7 +20,10 @@ import pytest
 
 from opendrs.api import body_limits, server
 from opendrs.api.connections import MAX_CONNECTIONS_PER_NODE
-from opendrs.api.schema import (
+from opendrs.api.server import ApiServer
+from opendrs.api.tokens import hash_token
+from opendrs.cli.logs import log_to_stderr
+from opendrs.config.api_schema import (
     HEALTH_PATH,
     MAX_BODY_BYTES,
     OPENAPI_PATH,
@@ -28,9 +31,6 @@ from opendrs.api.schema import (
     ProblemCode,
     RequestBody,
 )
-from opendrs.api.server import ApiServer
-from opendrs.api.tokens import hash_token
-from opendrs.cli.logs import log_to_stderr
 from opendrs.errors import ConfigurationError, OpenDRSError
 from opendrs.model import GuestId, NodeId
 from opendrs.policies.consolidation import Consolidate

@@ -10,8 +10,13 @@ from uuid import uuid4
 
 import pytest
 
-from opendrs.api.schema import GuestSamples, ProblemCode, ProblemDetails, RequestStatus
 from opendrs.api.service import ServiceResponse
+from opendrs.config.api_schema import (
+    GuestSamples,
+    ProblemCode,
+    ProblemDetails,
+    RequestStatus,
+)
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, NodeId
 from opendrs.ports import LoadState, RequestState

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.api.schema import ProblemCode
 from opendrs.cli.codes import CATALOGS, codes_page, main, meanings
+from opendrs.config.api_schema import ProblemCode
 
 PUBLISHED = Path(__file__).parents[3] / "docs/reference/codes.md"
 CATALOG_ENUMS = [catalog.codes for catalog in CATALOGS]

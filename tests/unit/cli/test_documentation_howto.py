@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from opendrs.api.schema import REQUESTS_PATH
 from opendrs.api.server import ApiServer
+from opendrs.config.api_schema import REQUESTS_PATH
 from opendrs.config.settings import ApiSettings
 from opendrs.config.settings_reading import read_settings
 from opendrs.platforms.libvirt import LibvirtSettings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.api import schema
 from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
+from opendrs.config import api_schema
 from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits
@@ -117,13 +117,13 @@ def test_every_field_of_a_snapshot_is_in_the_reference() -> None:
 
 def test_every_code_of_the_api_is_in_the_reference() -> None:
     text = (REFERENCE / "requests.md").read_text()
-    paths = [schema.REQUESTS_PATH, schema.HEALTH_PATH, schema.OPENAPI_PATH]
+    paths = [api_schema.REQUESTS_PATH, api_schema.HEALTH_PATH, api_schema.OPENAPI_PATH]
     models = (
-        schema.RequestBody,
-        schema.UsageSamples,
-        schema.RequestStatus,
-        schema.StepOutcome,
-        schema.ProblemDetails,
+        api_schema.RequestBody,
+        api_schema.UsageSamples,
+        api_schema.RequestStatus,
+        api_schema.StepOutcome,
+        api_schema.ProblemDetails,
     )
     fields = [name for model in models for name in model.model_fields]
     words = [*paths, *fields, *RequestState, *LoadState, *Outcome]

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from opendrs.api.schema import RequestBody, RequestStatus
+from opendrs.config.api_schema import RequestBody, RequestStatus
 from opendrs.model import LiveMigration
 from opendrs.ports import LoadState, RequestRecord, RequestState
 from support.agent_cluster import STALENESS_LIMITS, AgentCluster

@@ -2,6 +2,9 @@
 
 Requests are validated strictly and must not contain other fields. A response may
 contain further fields in a later version; clients ignore them.
+
+`api` and `agent` do not import each other, so the schema is in a package below both:
+in `config`, which validates all documents from outside with pydantic.
 """
 
 from __future__ import annotations
