@@ -17,10 +17,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from opendrs.cli.main import main
+from opendrs.cli.platforms import PLATFORMS
+from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
 from opendrs.errors import OpenDRSError
 from opendrs.model import Action, Snapshot
-from opendrs.platforms import registry
 from opendrs.ports import TaskId, TaskStatus
 from opendrs.simulation import SimulatedPlatform
 
@@ -136,16 +137,13 @@ class ExternalPlatform:
         return answer
 
 
-def _adapter_factory() -> tuple[type, registry.PlatformFactory]:
-    def adapter(name: str, settings: object, rules: object) -> ExternalPlatform:
-        del rules
-        assert isinstance(settings, ExternalSettings)
-        return ExternalPlatform(name, settings.address)
-
-    return ExternalSettings, adapter
+KIND = PlatformKind(
+    settings_type=ExternalSettings,
+    create=lambda name, settings, _rules: ExternalPlatform(name, settings.address),
+)
 
 
 if __name__ == "__main__":
-    assert isinstance(registry.KINDS, dict)
-    registry.KINDS["external"] = _adapter_factory
+    assert isinstance(PLATFORMS.kinds, dict)
+    PLATFORMS.kinds["external"] = lambda: KIND
     main()

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import tomli_w
 
+from opendrs.cli.platforms import PLATFORMS
+from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
 from opendrs.model import NodeId, NodeState, Snapshot
-from opendrs.platforms import registry
 from opendrs.simulation import SimulatedPlatform
 from support.builders import cluster, node
 
@@ -45,12 +46,10 @@ class _PersistentPlatform(SimulatedPlatform):
         )
 
 
-def _adapter_factory() -> tuple[type, registry.PlatformFactory]:
-    def adapter(name: str, settings: object, rules: object) -> SimulatedPlatform:
-        del settings, rules
-        return _PersistentPlatform(name)
-
-    return _NoSettings, adapter
+KIND = PlatformKind(
+    settings_type=_NoSettings,
+    create=lambda name, _settings, _rules: _PersistentPlatform(name),
+)
 
 
 def configure_persistent_platform(
@@ -61,7 +60,7 @@ def configure_persistent_platform(
     Returns:
         A function from the words of a command to these with the configuration.
     """
-    monkeypatch.setitem(registry.KINDS, "persistent", _adapter_factory)
+    monkeypatch.setitem(PLATFORMS.kinds, "persistent", lambda: KIND)
     document: dict[str, object] = {
         "platform": {PLATFORM_NAME: {"kind": "persistent"}},
         "policy": {"name": "auto-rebalance"},  # one with a memory

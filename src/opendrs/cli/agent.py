@@ -18,13 +18,13 @@ from opendrs.agent import (
 from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_to_stderr
 from opendrs.cli.options import format_option
+from opendrs.cli.platforms import connect_platform
+from opendrs.cli.sources import load_settings
 from opendrs.cli.wiring import cancel_on_signals
 from opendrs.config import display_path
 from opendrs.config.settings import AgentSettings, Settings
-from opendrs.config.settings_reading import read_settings
 from opendrs.controller import CancellationToken, SystemClock
 from opendrs.errors import ConfigurationError
-from opendrs.platforms.registry import connect_platform
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import Platform
 from opendrs.store import SqliteStore
@@ -54,7 +54,7 @@ def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
     Exit status: 0 stopped by the operator; 2 an error in CONFIG; 3 the record
     cannot be written or, with --once, the controller did not accept the request.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings = read_settings(config)
+    settings = load_settings(config)
     about = _require_agent_settings(settings.agent, config)
     clock, cancellation = SystemClock(), CancellationToken()
     sleep = interruptible_sleep(clock, lambda: cancellation.stop_requested)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
+from opendrs.cli.platforms import kind_of, power_settings
 from opendrs.config import KeyPath, display_path, path_text
+from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.settings import Settings
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.platforms.registry import PlatformConnection
 from opendrs.power import PowerCommandSettings, PowerDriverSettings, RedfishSettings
 
 INLINE_PASSWORD = (
@@ -156,22 +157,23 @@ def _protected_power_files(
 
 
 def _store_paths(settings: Settings) -> Iterator[Path]:
-    """Yield the paths of the stores; platforms of kind `file` have none."""
+    """Yield the paths of the stores; read-only platforms have none."""
     agent = settings.agent
     names = [f"agent-{agent.node}"] if agent is not None else []
     if agent is None:  # an agent has no store for its platform
         platforms = settings.platforms.values()
-        names += [each.name for each in platforms if each.kind != "file"]
+        names += [each.name for each in platforms if not kind_of(each).read_only]
     yield from dict.fromkeys(map(settings.store_path, names))
 
 
 def _drivers(
     connection: PlatformConnection,
 ) -> Iterator[tuple[tuple[str, ...], PowerDriverSettings]]:
-    if connection.power is not None:
-        if connection.power.default is not None:
-            yield (), connection.power.default
-        for node, driver in connection.power.nodes.items():
+    power = power_settings(connection)
+    if power is not None:
+        if power.default is not None:
+            yield (), power.default
+        for node, driver in power.nodes.items():
             yield ("nodes", node), driver
 
 

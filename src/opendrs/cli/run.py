@@ -11,11 +11,10 @@ from opendrs.cli.apply_cycle import exit_status
 from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_to_stderr
 from opendrs.cli.options import format_option
-from opendrs.cli.sources import open_source, require_writable
+from opendrs.cli.sources import load_settings, open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.config import display_path
 from opendrs.config.settings import Settings
-from opendrs.config.settings_reading import read_settings
 from opendrs.controller import CancellationToken
 from opendrs.errors import UnknownPlatformError
 
@@ -60,7 +59,7 @@ def command(
     the database cannot be written. With --once: the exit status of apply (0 done, 1
     steps rejected or skipped, 3 steps failed).
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    settings = read_settings(config)
+    settings = load_settings(config)
     name = platform or _only_platform(settings, config)
     with log_to_stderr(output_format, level), ExitStack() as stack:
         log_exposures(config, settings)

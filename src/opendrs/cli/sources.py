@@ -12,6 +12,7 @@ from typing import Any
 
 from opendrs.cli.console import warn
 from opendrs.cli.options import JSON
+from opendrs.cli.platforms import PLATFORMS, connect_platform, kind_of
 from opendrs.config import (
     Diagnostic,
     DiagnosticCode,
@@ -33,7 +34,6 @@ from opendrs.errors import (
 )
 from opendrs.escapes import repr_value
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
-from opendrs.platforms.registry import connect_platform
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.policies import Policy
 from opendrs.ports import Clock, Platform, Store
@@ -74,11 +74,11 @@ def load_settings(config: Path | None) -> Settings:
         ConfigurationError: The file is invalid; with all errors.
     """
     if config is not None:
-        return read_settings(config)
+        return read_settings(config, PLATFORMS)
     if not _exists(DEFAULT_CONFIG):
         return NO_SETTINGS
     warn(f"using ./{DEFAULT_CONFIG}")
-    return read_settings(DEFAULT_CONFIG)
+    return read_settings(DEFAULT_CONFIG, PLATFORMS)
 
 
 def _exists(config: Path) -> bool:
@@ -128,13 +128,13 @@ def _open_platform(name: str, settings: Settings, pace: float) -> ClusterSource:
     if name == RESERVED_NAME:
         return simulated_source(seed=1, pace=pace)
     if name in settings.platforms:
-        platform = connect_platform(settings.connection(name), settings.rules)
+        connection = settings.connection(name)
         return ClusterSource(
-            platform=platform,
+            platform=connect_platform(connection, settings.rules),
             clock=SystemClock(),
             rules=settings.rules,
             networks=settings.limits.networks,
-            is_persistent=not isinstance(platform, SnapshotFilePlatform),
+            is_persistent=not kind_of(connection).read_only,
         )
     path = Path(name)
     if not _looks_like_path(path):

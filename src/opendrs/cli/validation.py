@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import which
 
+from opendrs.cli.platforms import PLATFORMS, kind_of, power_settings
 from opendrs.cli.sources import name_mismatches
 from opendrs.config import (
     Diagnostic,
@@ -20,6 +21,7 @@ from opendrs.config import (
     display_path,
     snapshot_and_diagnostics,
 )
+from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.plausibility import (
     check_bandwidth,
     check_limits,
@@ -32,11 +34,9 @@ from opendrs.config.settings_reading import settings_and_diagnostics
 from opendrs.errors import ConfigurationError
 from opendrs.escapes import repr_value
 from opendrs.model import GuestId, NodeAffinity, Rule, Snapshot, format_count
-from opendrs.platforms.libvirt import LibvirtSettings
-from opendrs.platforms.registry import PlatformConnection
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform, SnapshotFileSettings
 from opendrs.policies.consolidation import Consolidate
-from opendrs.power import PowerCommandSettings, RedfishSettings
+from opendrs.power import PowerCommandSettings, PowerSettings, RedfishSettings
 
 _KEY_PATH = re.compile(r"[a-z_]+\.[a-z_]+")
 MIN_USUAL_INTERVAL = 10.0  # seconds from one cycle to the next
@@ -94,7 +94,7 @@ def validate_document(
                 *find_incomplete(snapshot),
             )
         return ValidationResult("a snapshot", snapshot_diagnostics, snapshot=snapshot)
-    settings, errors = settings_and_diagnostics(document, source, directory)
+    settings, errors = settings_and_diagnostics(document, source, directory, PLATFORMS)
     diagnostics = (
         *errors,
         *_settings_diagnostics(settings),
@@ -154,12 +154,7 @@ def _settings_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
     yield from _api_diagnostics(settings)
     yield from _agent_diagnostics(settings)
     for connection in settings.platforms.values():
-        path = ("platform", connection.name)
-        if isinstance(connection.settings, SnapshotFileSettings):
-            yield from _snapshot_diagnostics(path, connection.settings.path, settings)
-        if isinstance(connection.settings, LibvirtSettings):
-            yield from _libvirt_diagnostics(path, connection.settings, settings)
-        yield from _power_diagnostics((*path, "power"), connection)
+        yield from _platform_diagnostics(connection, settings)
     yield from _guest_warnings(settings)
 
 
@@ -208,11 +203,23 @@ def _agent_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
     known = {
         node
         for connection in settings.platforms.values()
-        if isinstance(connection.settings, LibvirtSettings)
-        for node in connection.settings.nodes
+        for node in connection.nodes or ()
     }
     if known and agent.node not in known:
         yield _unknown_node(("agent", "node"), agent.node, known, "any platform")
+
+
+def _platform_diagnostics(
+    connection: PlatformConnection, settings: Settings
+) -> Iterator[Diagnostic]:
+    path = ("platform", connection.name)
+    if isinstance(connection.settings, SnapshotFileSettings):
+        yield from _snapshot_diagnostics(path, connection.settings.path, settings)
+    if connection.settings is not None:
+        yield from kind_of(connection).check(path, connection.settings)
+    if connection.nodes is not None:
+        yield from _node_diagnostics(connection.name, connection.nodes, settings)
+    yield from _power_diagnostics((*path, "power"), power_settings(connection))
 
 
 def _snapshot_diagnostics(
@@ -236,33 +243,32 @@ def _snapshot_diagnostics(
         yield replace(diagnostic, message=message)
 
 
-def _libvirt_diagnostics(
-    path: KeyPath, libvirt: LibvirtSettings, settings: Settings
+def _node_diagnostics(
+    name: str, known: Collection[str], settings: Settings
 ) -> Iterator[Diagnostic]:
-    if libvirt.bandwidth is not None:
-        yield from check_bandwidth((*path, "bandwidth"), libvirt.bandwidth)
-    where = f"platform {path[-1]}"
+    """Yield an error for each node in rules and networks that is not in *known*."""
     for key_path, nodes in _referenced_nodes(settings):
-        for node in sorted(set(nodes) - libvirt.nodes.keys()):
-            yield _unknown_node(key_path, node, libvirt.nodes, where)
+        for node in sorted(set(nodes) - set(known)):
+            yield _unknown_node(key_path, node, known, f"platform {name}")
 
 
 def _library_diagnostics(document: object) -> Iterator[Diagnostic]:
-    """Yield an error if a required library is missing; once for all platforms."""
+    """Yield an error for each kind of platform whose library is missing."""
     platforms = document.get("platform") if isinstance(document, Mapping) else None
     if not isinstance(platforms, Mapping):
         return
+    first_of_kind: dict[str, str] = {}
     for name, table in platforms.items():
-        if isinstance(table, Mapping) and table.get("kind") == "libvirt":
-            from opendrs.platforms.libvirt.client import load_library  # noqa: PLC0415 - slow
-
-            try:
-                load_library()
-            except ConfigurationError as error:
-                message = "; ".join(error.messages)
-                code = DiagnosticCode.UNUSABLE_LIBRARY
-                yield Diagnostic(("platform", name, "kind"), message, code=code)
-            return
+        kind = table.get("kind") if isinstance(table, Mapping) else None
+        if isinstance(kind, str) and kind in PLATFORMS.kinds:
+            first_of_kind.setdefault(kind, name)
+    for kind, name in first_of_kind.items():
+        try:
+            PLATFORMS.kinds[kind]().require_library()
+        except ConfigurationError as error:
+            message = "; ".join(error.messages)
+            code = DiagnosticCode.UNUSABLE_LIBRARY
+            yield Diagnostic(("platform", name, "kind"), message, code=code)
 
 
 def _referenced_nodes(settings: Settings) -> Iterator[tuple[KeyPath, Iterable[str]]]:
@@ -274,15 +280,15 @@ def _referenced_nodes(settings: Settings) -> Iterator[tuple[KeyPath, Iterable[st
 
 
 def _power_diagnostics(
-    path: KeyPath, connection: PlatformConnection
+    path: KeyPath, power: PowerSettings | None
 ) -> Iterator[Diagnostic]:
-    if connection.power is None:
+    if power is None:
         return
     from opendrs.power.redfish import require_credentials  # noqa: PLC0415 - slow
 
-    drivers = dict(connection.power.nodes)
-    if connection.power.default is not None:
-        drivers["every node"] = connection.power.default
+    drivers = dict(power.nodes)
+    if power.default is not None:
+        drivers["every node"] = power.default
     reported: set[object] = set()  # files shared by nodes are reported once
     for node, settings in drivers.items():
         if isinstance(settings, RedfishSettings):
@@ -315,7 +321,7 @@ def _guest_warnings(settings: Settings) -> Iterator[Diagnostic]:
     platform_names = [
         name
         for name, connection in settings.platforms.items()
-        if isinstance(connection.settings, LibvirtSettings)
+        if connection.settings is not None and not kind_of(connection).read_only
     ]
     guests = {guest for rule in settings.rules for guest in rule_guests(rule)}
     if platform_names and guests:

@@ -11,11 +11,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from opendrs.config.binding import unknown_name
+from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
 from opendrs.errors import InvalidSettingError, UnknownPlatformError
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, Limits, Rule, Seconds
-from opendrs.platforms.registry import PlatformConnection
 from opendrs.policies import Policy
 
 MAX_DURATION = 86_400.0  # seconds: the retention of sample histories

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,8 +22,13 @@ from opendrs.config.parsing import (
     parse,
     read_text,
 )
+from opendrs.config.platform_kinds import (
+    ExtensionTable,
+    PlatformConnection,
+    PlatformExtension,
+    PlatformRegistry,
+)
 from opendrs.config.policy_loading import bind_policy
-from opendrs.config.power import PowerBinder
 from opendrs.config.settings import (
     DEFAULT_POLICY,
     RESERVED_NAME,
@@ -37,10 +42,7 @@ from opendrs.config.snapshot_reading import validate_rules
 from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, Limits
-from opendrs.platforms.registry import KINDS, PlatformConnection, settings_type
-from opendrs.platforms.snapshot_file import SnapshotFileSettings
 from opendrs.policies.consolidation import Consolidate
-from opendrs.power import PowerSettings
 
 _TABLES = frozenset(
     {
@@ -59,43 +61,42 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 T = TypeVar("T")
 
 
-def read_settings(path: Path) -> Settings:
+def read_settings(path: Path, registry: PlatformRegistry) -> Settings:
     """Return the settings in the configuration file *path*.
+
+    Args:
+        path: The file.
+        registry: The kinds and extensions of platforms.
 
     Raises:
         ConfigurationError: The configuration has errors; with all of them.
     """
     source = display_path(path)
     suffix = ".json" if path.suffix == ".json" else ".toml"
-    return settings_from(parse(read_text(path), source, suffix), source, path.parent)
-
-
-def settings_from(document: object, source: str, directory: Path) -> Settings:
-    """Return the settings in *document*.
-
-    Args:
-        document: Plain values as parsed from TOML or JSON.
-        source: Origin of the document, for error messages.
-        directory: Directory that relative paths refer to.
-
-    Raises:
-        ConfigurationError: The configuration has errors; with all of them.
-    """
-    settings, diagnostics = settings_and_diagnostics(document, source, directory)
+    document = parse(read_text(path), source, suffix)
+    settings, diagnostics = settings_and_diagnostics(
+        document, source, path.parent, registry
+    )
     raise_diagnostics(source, diagnostics)
     return settings
 
 
 def settings_and_diagnostics(
-    document: object, source: str, directory: Path
+    document: object, source: str, directory: Path, registry: PlatformRegistry
 ) -> tuple[Settings, tuple[Diagnostic, ...]]:
     """Return the valid settings in *document*, and all errors.
+
+    Args:
+        document: Plain values as parsed from TOML or JSON.
+        source: Origin of the document, for error messages.
+        directory: Directory that relative paths refer to.
+        registry: The kinds and extensions of platforms.
 
     Raises:
         ConfigurationError: The document has another format.
     """
     require_format(document, source, FileFormat.CONFIGURATION)
-    reader = _SettingsReader(directory)
+    reader = _SettingsReader(directory, registry)
     settings = reader.settings(document)
     return settings, (*duplicate_key_diagnostics(document), *reader.diagnostics)
 
@@ -103,8 +104,9 @@ def settings_and_diagnostics(
 class _SettingsReader:
     """Reader of one document that collects diagnostics."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, registry: PlatformRegistry) -> None:
         self._directory = directory
+        self._registry = registry
         self.diagnostics: list[Diagnostic] = []
 
     def settings(self, document: object) -> Settings:
@@ -145,25 +147,29 @@ class _SettingsReader:
     ) -> T | None:
         table = TableBinder(target_type, tables.get(at[-1], {}), at)
         self.diagnostics += table.diagnostics
-        return table.partial_value
+        settings = table.partial_value
+        return None if settings is None else self._resolve_paths(at, settings)
+
+    def _resolve_paths(self, at: KeyPath, settings: T) -> T:
+        """Return *settings* with paths relative to the directory of the document."""
+        names = [field.name for field in fields(settings)]  # type: ignore[arg-type]
+        paths = {
+            name: self._resolve_path((*at, name), value)
+            for name in names
+            if isinstance(value := getattr(settings, name), Path)
+        }
+        return replace(settings, **paths)  # type: ignore[type-var]
 
     def _store(self, tables: Mapping[str, object]) -> Path | None:
         if "store" not in tables:
             return None
         store = self._bind(StoreSettings, ("store",), tables)
-        return (
-            None if store is None else self._resolve_path(("store", "path"), store.path)
-        )
+        return None if store is None else store.path
 
     def _agent(self, tables: Mapping[str, object]) -> AgentSettings | None:
         if "agent" not in tables:
             return None
-        agent = self._bind(AgentSettings, ("agent",), tables)
-        if agent is None:
-            return None
-        ca = agent.ca and self._resolve_path(("agent", "ca"), agent.ca)
-        token = self._resolve_path(("agent", "token_file"), agent.token_file)
-        return replace(agent, ca=ca, token_file=token)
+        return self._bind(AgentSettings, ("agent",), tables)
 
     def _api(self, tables: Mapping[str, object], policy: str) -> ApiSettings | None:
         if "api" not in tables:
@@ -174,18 +180,10 @@ class _SettingsReader:
                 f"found {repr_value(policy)}"
             )
             self._diagnose(("policy", "name"), message, DiagnosticCode.INCONSISTENT)
-        api = self._bind(ApiSettings, ("api",), tables)
-        if api is None:
-            return None
-        return replace(
-            api,
-            certificate=self._resolve_path(("api", "certificate"), api.certificate),
-            key=self._resolve_path(("api", "key"), api.key),
-            tokens=self._resolve_path(("api", "tokens"), api.tokens),
-        )
+        return self._bind(ApiSettings, ("api",), tables)
 
     def _resolve_path(self, at: KeyPath, path: Path) -> Path:
-        """Return *path* relative to the directory of the document."""
+        """Return *path* relative to the directory of the document, with ~ expanded."""
         try:
             return self._directory / path.expanduser()
         except RuntimeError as error:  # ~USER of an unknown user
@@ -208,36 +206,48 @@ class _SettingsReader:
             message = f"invalid name of a platform: {repr_value(name)}"
             self._diagnose(at, message, DiagnosticCode.INVALID_VALUE)
         table = self._table(at, value)
-        kind = table.get("kind")
-        if not isinstance(kind, str) or kind not in KINDS:
-            kinds = " or ".join(f'"{known}"' for known in KINDS)
-            actual = "which is missing" if kind is None else f"found {repr_value(kind)}"
-            code = (
-                DiagnosticCode.MISSING_KEY
-                if kind is None
-                else DiagnosticCode.UNKNOWN_VALUE
-            )
-            self._diagnose((*at, "kind"), f"expected {kinds}, {actual}", code)
+        kind_name = table.get("kind")
+        if not isinstance(kind_name, str) or kind_name not in self._registry.kinds:
+            self._diagnose_kind((*at, "kind"), kind_name)
             return None
-        special_keys = {"kind"} if kind == "file" else {"kind", "power"}
-        rest = {key: part for key, part in table.items() if key not in special_keys}
-        settings = self._bind(settings_type(kind), at, {name: rest})
-        if isinstance(settings, SnapshotFileSettings):
-            settings = SnapshotFileSettings(
-                path=self._resolve_path((*at, "path"), settings.path)
-            )
-        power = self._power((*at, "power"), table, settings)
-        return PlatformConnection(name=name, kind=kind, settings=settings, power=power)
+        kind = self._registry.kinds[kind_name]()
+        extensions = {} if kind.read_only else self._registry.extensions
+        own_table = {
+            key: part
+            for key, part in table.items()
+            if key != "kind" and key not in extensions
+        }
+        settings = self._bind(kind.settings_type, at, {name: own_table})
+        nodes = None if settings is None else kind.nodes(settings)
+        return PlatformConnection(
+            name=name,
+            kind=kind_name,
+            settings=settings,
+            nodes=nodes,
+            extensions={
+                key: self._extension(
+                    extensions[key](),
+                    ExtensionTable(table[key], (*at, key), nodes, self._directory),
+                )
+                for key in extensions
+                if key in table
+            },
+        )
 
-    def _power(
-        self, at: KeyPath, table: Mapping[str, object], settings: object
-    ) -> PowerSettings | None:
-        if "power" not in table:
-            return None
-        nodes: Mapping[str, str] | None = getattr(settings, "nodes", None)
-        power = PowerBinder(table["power"], at, nodes, self._directory)
-        self.diagnostics += power.diagnostics
-        return power.value
+    def _extension(
+        self, extension: PlatformExtension[T], table: ExtensionTable
+    ) -> T:
+        settings, diagnostics = extension.read(table)
+        self.diagnostics += diagnostics
+        return settings
+
+    def _diagnose_kind(self, at: KeyPath, kind: object) -> None:
+        kinds = " or ".join(f'"{known}"' for known in self._registry.kinds)
+        actual = "which is missing" if kind is None else f"found {repr_value(kind)}"
+        code = (
+            DiagnosticCode.MISSING_KEY if kind is None else DiagnosticCode.UNKNOWN_VALUE
+        )
+        self._diagnose(at, f"expected {kinds}, {actual}", code)
 
     def _policies(
         self, value: object, limits: Limits

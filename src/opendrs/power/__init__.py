@@ -1,5 +1,6 @@
 """Power drivers, and `PoweredPlatform`, which adds power actions to a platform."""
 
+from opendrs.power.binding import EXTENSION as EXTENSION
 from opendrs.power.driver import PowerState as PowerState
 from opendrs.power.platform import PowerDrivers as PowerDrivers
 from opendrs.power.platform import PoweredPlatform as PoweredPlatform

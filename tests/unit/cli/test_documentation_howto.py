@@ -15,9 +15,9 @@ import httpx2
 import pytest
 
 from opendrs.api.server import ApiServer
+from opendrs.cli.sources import load_settings
 from opendrs.config.api_schema import REQUESTS_PATH
 from opendrs.config.settings import ApiSettings
-from opendrs.config.settings_reading import read_settings
 from opendrs.platforms.libvirt import LibvirtSettings
 from support.agent_cluster import AgentCluster
 from support.builders import cluster
@@ -80,7 +80,7 @@ def test_howto_configurations_are_valid(tmp_path: Path) -> None:
     for number, text in enumerate(code_blocks("toml")):
         path = tmp_path / f"{number}.toml"
         path.write_text(text)
-        read.append(read_settings(path))
+        read.append(load_settings(path))
     controller, agent, simulated = read
 
     assert controller.api is not None

@@ -12,7 +12,7 @@ import pytest
 import tomli_w
 
 from opendrs.cli.file_permissions import Exposure, find_exposures, inline_passwords
-from opendrs.config.settings_reading import read_settings
+from opendrs.cli.sources import load_settings
 
 SERVICE = 1000  # a user that is not root
 
@@ -41,7 +41,7 @@ def found(place: Path, **document: Any) -> tuple[Exposure, ...]:  # noqa: ANN401
     if not config.exists():
         config.write_text(tomli_w.dumps(document))
         owned(config, 0o644)
-    return find_exposures(config, read_settings(config))
+    return find_exposures(config, load_settings(config))
 
 
 REQUESTS = {"certificate": "cert.pem", "key": "key.pem", "tokens": "tokens.toml"}
@@ -243,6 +243,6 @@ def test_a_password_in_the_configuration_makes_it_a_secret(
     config = place / "opendrs.toml"
     assert [each.path for each in exposed] == ([config] if holds else [])
     at = [("platform", "lab", "power", "nodes", "a")]
-    assert [*inline_passwords(read_settings(config))] == (at if holds else [])
+    assert [*inline_passwords(load_settings(config))] == (at if holds else [])
     config.chmod(0o600)
     assert found(place) == ()

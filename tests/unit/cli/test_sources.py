@@ -16,6 +16,7 @@ from opendrs.cli.sources import (
     with_powered_off_nodes,
 )
 from opendrs.config import write_snapshot
+from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.settings import NO_SETTINGS, Settings
 from opendrs.controller import SystemClock
 from opendrs.controller.node_inventory import record_nodes
@@ -33,7 +34,6 @@ from opendrs.model import (
     StepId,
 )
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
-from opendrs.platforms.registry import PlatformConnection
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform, SnapshotFileSettings
 from opendrs.policies import Balance
 from opendrs.ports import Outcome, StepRecord

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.cli.platforms import power_settings
+from opendrs.cli.sources import load_settings
 from opendrs.config import json_text, read_snapshot
-from opendrs.config.settings_reading import read_settings
 from opendrs.model import GIB, GuestId, NodeId, Resources, Usage
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.policies.consolidation import Consolidate
@@ -148,7 +149,7 @@ def test_configurations_have_bytes_and_seconds_with_units(tmp_path: Path) -> Non
     path = tmp_path / "opendrs.toml"
     path.write_text(CONFIGURATION)
 
-    found = read_settings(path)
+    found = load_settings(path)
 
     limits, requests, agent = found.limits, found.api, found.agent
     assert requests is not None
@@ -173,7 +174,7 @@ def test_configurations_have_bytes_and_seconds_with_units(tmp_path: Path) -> Non
     assert isinstance(threshold, ThresholdRebalance)
     assert threshold.cooldown == 21_600
     lab = found.connection("lab")
-    settings, power = lab.settings, lab.power
+    settings, power = lab.settings, power_settings(lab)
     assert isinstance(settings, LibvirtSettings)
     assert (settings.bandwidth, settings.sample) == (100 << 20, 0.5)
     assert (settings.post_copy_after, settings.timeout) == (60, 15)

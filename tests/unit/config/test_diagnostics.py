@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.cli.platforms import PLATFORMS
 from opendrs.config import DiagnosticCode, snapshot_and_diagnostics
 from opendrs.config.diagnostics import Severity
 from opendrs.config.parsing import parse_json, parse_toml
@@ -81,7 +82,7 @@ def test_configuration_error_has_code(
 ) -> None:
     document = parse_toml(text, "FILE")
 
-    _, diagnostics = settings_and_diagnostics(document, "FILE", Path())
+    _, diagnostics = settings_and_diagnostics(document, "FILE", Path(), PLATFORMS)
 
     assert [(each.code, each.path) for each in diagnostics] == [(code, path)]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from opendrs.cli.platforms import PLATFORMS
 from opendrs.config.policy_loading import build_policy, parse_assignments
 from opendrs.config.settings import (
     NO_SETTINGS,
@@ -37,7 +38,7 @@ def read(tmp_path: Path) -> Read:
     def settings(text: str) -> Settings:
         path = tmp_path / "opendrs.toml"
         path.write_text(text)
-        return read_settings(path)
+        return read_settings(path, PLATFORMS)
 
     return settings
 
@@ -298,7 +299,7 @@ def test_all_diagnostics_are_reported_at_once(diagnostics: ReadDiagnostics) -> N
 
 def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
-        read_settings(tmp_path / "opendrs.toml")
+        read_settings(tmp_path / "opendrs.toml", PLATFORMS)
 
 
 def test_unknown_platform_error_lists_platforms(read: Read) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from threading import Lock
 
+from opendrs.config import Diagnostic, KeyPath
+from opendrs.config.platform_kinds import PlatformKind
+from opendrs.config.plausibility import check_bandwidth
 from opendrs.errors import PlatformError, PlatformUnavailableError, UnsupportedError
 from opendrs.model import Action, LiveMigration, NodeId, Rule, Snapshot
-from opendrs.platforms.libvirt.client import LibvirtConnection
+from opendrs.platforms.libvirt.client import LibvirtConnection, load_library
 from opendrs.platforms.libvirt.migration import LibvirtTask, StartedMigration
 from opendrs.platforms.libvirt.migration_outcome import (
     NOT_FOUND,
@@ -229,3 +232,21 @@ def _require_idle(task: LibvirtTask, report: LocationReport) -> None:
         )
     if report.job is not None:
         raise PlatformError(f"{task.guest}: another migration is in progress")
+
+
+def _nodes(settings: LibvirtSettings) -> Mapping[str, str]:
+    return settings.nodes
+
+
+def _check_settings(at: KeyPath, settings: LibvirtSettings) -> Iterator[Diagnostic]:
+    if settings.bandwidth is not None:
+        yield from check_bandwidth((*at, "bandwidth"), settings.bandwidth)
+
+
+KIND = PlatformKind(
+    settings_type=LibvirtSettings,
+    create=LibvirtPlatform,
+    nodes=_nodes,
+    check=_check_settings,
+    require_library=load_library,
+)

@@ -15,6 +15,7 @@ from opendrs.config import (
     read_snapshot,
     snapshot_from,
 )
+from opendrs.config.platform_kinds import PlatformKind
 from opendrs.config.snapshot_history import no_snapshot_before
 from opendrs.errors import UnsupportedError
 from opendrs.model import Action, Rule, Snapshot
@@ -113,3 +114,12 @@ class SnapshotFilePlatform:
         raise UnsupportedError(
             f"{self._name}: a snapshot file cannot be changed: {request}"
         )
+
+
+def _create(
+    name: str, settings: SnapshotFileSettings, rules: Iterable[Rule]
+) -> SnapshotFilePlatform:
+    return SnapshotFilePlatform(settings.path, name=name, rules=rules)
+
+
+KIND = PlatformKind(settings_type=SnapshotFileSettings, create=_create, read_only=True)

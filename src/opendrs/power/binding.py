@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,10 @@ from opendrs.config.diagnostics import (
     describe_type,
     suggestion,
 )
-from opendrs.power import (
+from opendrs.config.platform_kinds import ExtensionTable, PlatformExtension
+from opendrs.ports import Platform
+from opendrs.power.platform import PowerDrivers, PoweredPlatform
+from opendrs.power.settings import (
     POWER_DRIVERS,
     PowerDriverSettings,
     PowerSettings,
@@ -37,20 +40,12 @@ class PowerBinder:
         value: The settings, without invalid nodes.
     """
 
-    def __init__(
-        self, table: object, at: KeyPath, known: Collection[str] | None, base: Path
-    ) -> None:
-        """Validate *table*.
-
-        Args:
-            table: Values as parsed from TOML or JSON.
-            at: Path of the table in its file.
-            known: Nodes of the platform; None if the configuration does not list them.
-            base: Directory that relative paths refer to.
-        """
-        self._at, self._base = at, base
+    def __init__(self, table: ExtensionTable) -> None:
+        """Validate *table*."""
+        self._at, self._directory = table.path, table.directory
+        at, known = table.path, table.nodes
         self._diagnostics: list[Diagnostic] = []
-        common = dict(self._table(at, table))
+        common = dict(self._table(at, table.value))
         named = self._table((*at, NODES_KEY), common.pop(NODES_KEY, {}))
         self._common = common
         if known is not None:
@@ -120,7 +115,7 @@ class PowerBinder:
         )
 
     def _resolve_path(self, path: Path | None) -> Path | None:
-        return None if path is None else self._base / path
+        return None if path is None else self._directory / path
 
     def _reject_unknown_nodes(
         self, named: Mapping[str, object], known: Collection[str]
@@ -140,3 +135,15 @@ class PowerBinder:
 
     def _diagnose(self, at: KeyPath, message: str, code: DiagnosticCode) -> None:
         self._diagnostics.append(Diagnostic(at, message, code=code))
+
+
+def _read(table: ExtensionTable) -> tuple[PowerSettings, Iterable[Diagnostic]]:
+    binder = PowerBinder(table)
+    return binder.value, binder.diagnostics
+
+
+def _add_power(platform: Platform, settings: PowerSettings) -> Platform:
+    return PoweredPlatform(platform, PowerDrivers(settings))
+
+
+EXTENSION = PlatformExtension(read=_read, extend=_add_power)

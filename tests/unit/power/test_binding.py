@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.config.settings_reading import read_settings
+from opendrs.cli.platforms import connect_platform, power_settings
+from opendrs.cli.sources import load_settings
 from opendrs.errors import ConfigurationError
 from opendrs.platforms.libvirt import LibvirtPlatform
-from opendrs.platforms.registry import connect_platform
 from opendrs.power import (
     NoPowerSettings,
     PowerCommandSettings,
@@ -39,7 +39,7 @@ def config(tmp_path: Path) -> Path:
 
 def power(config: Path, text: str) -> PowerSettings | None:
     config.write_text(LAB + text)
-    return read_settings(config).connection("lab").power
+    return power_settings(load_settings(config).connection("lab"))
 
 
 def diagnostics(config: Path, text: str) -> list[str]:
@@ -51,7 +51,7 @@ def diagnostics(config: Path, text: str) -> list[str]:
 def test_a_platform_without_the_table_has_no_power(config: Path) -> None:
     assert power(config, "") is None
     assert isinstance(
-        connect_platform(read_settings(config).connection("lab")), LibvirtPlatform
+        connect_platform(load_settings(config).connection("lab")), LibvirtPlatform
     )
 
 
@@ -114,7 +114,7 @@ def test_only_the_nodes_that_are_named_may_have_power(config: Path) -> None:
 def test_a_platform_with_power_is_wrapped(config: Path) -> None:
     power(config, COMMAND + 'variables = {mac = "x"}\n')
 
-    platform = connect_platform(read_settings(config).connection("lab"))
+    platform = connect_platform(load_settings(config).connection("lab"))
 
     assert isinstance(platform, PoweredPlatform)
     assert platform.name == "lab"
@@ -128,7 +128,7 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
     )
 
     with pytest.raises(ConfigurationError, match="power of h1: password_file"):
-        connect_platform(read_settings(config).connection("lab"))
+        connect_platform(load_settings(config).connection("lab"))
 
 
 @pytest.mark.parametrize(

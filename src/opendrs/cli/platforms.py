@@ -1,0 +1,67 @@
+"""Kinds and extensions of platforms, and the connection of a configured platform.
+
+A new kind or extension is one line here. Adapters are imported on demand, so that a
+snapshot file does not require the library of a hypervisor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any
+
+from opendrs.config.platform_kinds import (
+    PlatformConnection,
+    PlatformKind,
+    PlatformRegistry,
+)
+from opendrs.model import Rule
+from opendrs.ports import Platform
+from opendrs.power import PowerSettings
+
+POWER = "power"
+
+
+def _on_demand(target: str) -> Callable[[], Any]:
+    """Return a function that imports and returns *target*, given as module:name."""
+    return partial(resolve_name, target)
+
+
+PLATFORMS = PlatformRegistry(
+    kinds={
+        "file": _on_demand("opendrs.platforms.snapshot_file:KIND"),
+        "libvirt": _on_demand("opendrs.platforms.libvirt:KIND"),
+    },
+    extensions={
+        POWER: _on_demand("opendrs.power:EXTENSION"),
+    },
+)
+
+
+def kind_of(connection: PlatformConnection) -> PlatformKind[Any]:
+    """Return the kind of a configured platform."""
+    return PLATFORMS.kinds[connection.kind]()
+
+
+def connect_platform(
+    connection: PlatformConnection, rules: Iterable[Rule] = ()
+) -> Platform:
+    """Return the platform for *connection*, with the placement rules *rules*.
+
+    Raises:
+        ConfigurationError: A required library is not installed, or a file named in
+            the settings cannot be read.
+        PlatformError: The platform is unreachable.
+    """
+    create = kind_of(connection).create
+    platform = create(connection.name, connection.settings, rules)
+    for name, settings in connection.extensions.items():
+        platform = PLATFORMS.extensions[name]().extend(platform, settings)
+    return platform
+
+
+def power_settings(connection: PlatformConnection) -> PowerSettings | None:
+    """Return the power settings of a configured platform; None if it has none."""
+    settings: PowerSettings | None = connection.extensions.get(POWER)
+    return settings

@@ -1,0 +1,125 @@
+"""Kinds and extensions of platforms that a configuration may name.
+
+Adapters define them. The command line lists them and passes them to the reader of the
+configuration, so that `config` imports no adapter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from opendrs.config.diagnostics import Diagnostic, KeyPath
+from opendrs.model import Rule
+from opendrs.ports import Platform
+
+SettingsT = TypeVar("SettingsT")
+
+
+def _nodes_not_listed(settings: object) -> None:
+    """Return None: the platform itself knows its nodes."""
+    del settings
+
+
+def _check_nothing(at: KeyPath, settings: object) -> Iterator[Diagnostic]:
+    """Yield no diagnostics."""
+    del at, settings
+    yield from ()
+
+
+def _require_nothing() -> None:
+    """Return: no library is required."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformKind(Generic[SettingsT]):
+    """One kind of platform.
+
+    Attributes:
+        settings_type: Frozen dataclass of the settings; its fields are the keys of the
+            table, and paths in it are relative to the directory of the configuration.
+        create: Returns the platform for its name, its settings and the placement rules
+            of the configuration. May raise `ConfigurationError` or `PlatformError`.
+        read_only: True if the platform cannot execute actions. It then has no store
+            and no extensions.
+        nodes: Returns the names of the nodes; None if the settings do not list them.
+        check: Yields the errors and warnings of settings at a path, without
+            connecting to the platform.
+        require_library: Raises `ConfigurationError` if a library is not installed.
+    """
+
+    settings_type: type[SettingsT]
+    create: Callable[[str, SettingsT, Iterable[Rule]], Platform]
+    read_only: bool = False
+    nodes: Callable[[SettingsT], Collection[str] | None] = _nodes_not_listed
+    check: Callable[[KeyPath, SettingsT], Iterator[Diagnostic]] = _check_nothing
+    require_library: Callable[[], object] = _require_nothing
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionTable:
+    """Table of an extension within the table of a platform.
+
+    Attributes:
+        value: Values as parsed from TOML or JSON.
+        path: Path of the table in its file.
+        nodes: Names of the nodes of the platform; None if the settings of the platform
+            do not list them.
+        directory: Directory that relative paths refer to.
+    """
+
+    value: object
+    path: KeyPath
+    nodes: Collection[str] | None
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformExtension(Generic[SettingsT]):
+    """Addition to a platform, such as power actions, with a table of its own.
+
+    Attributes:
+        read: Returns the valid settings in a table, and all errors.
+        extend: Returns a platform with the addition.
+    """
+
+    read: Callable[[ExtensionTable], tuple[SettingsT, Iterable[Diagnostic]]]
+    extend: Callable[[Platform, SettingsT], Platform]
+
+
+KindLoader: TypeAlias = Callable[[], PlatformKind[Any]]
+ExtensionLoader: TypeAlias = Callable[[], PlatformExtension[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformRegistry:
+    """The known kinds and extensions; each is imported when it is needed.
+
+    Attributes:
+        kinds: Values of `kind` in the table of a platform.
+        extensions: Keys of the tables of extensions in the table of a platform.
+    """
+
+    kinds: Mapping[str, KindLoader]
+    extensions: Mapping[str, ExtensionLoader]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformConnection:
+    """Configuration of one platform.
+
+    Attributes:
+        name: The name in the configuration.
+        kind: The kind of the platform, by its name in the registry.
+        settings: An instance of the `settings_type` of the kind; None if invalid.
+        nodes: Names of the nodes; None if the settings do not list them.
+        extensions: Settings of the extensions, by their names in the registry.
+    """
+
+    name: str
+    kind: str
+    settings: object
+    nodes: Collection[str] | None = None
+    extensions: Mapping[str, Any] = field(default_factory=dict)
