@@ -234,9 +234,7 @@ class _SettingsReader:
             },
         )
 
-    def _extension(
-        self, extension: PlatformExtension[T], table: ExtensionTable
-    ) -> T:
+    def _extension(self, extension: PlatformExtension[T], table: ExtensionTable) -> T:
         settings, diagnostics = extension.read(table)
         self.diagnostics += diagnostics
         return settings
