@@ -81,11 +81,13 @@ class PlatformExtension(Generic[SettingsT]):
     """Addition to a platform, such as power actions, with a table of its own.
 
     Attributes:
-        read: Returns the valid settings in a table, and all errors.
+        read: Returns the settings, a dataclass, and all errors in a table; None if no
+            settings can be built. Paths that are fields of the settings may be
+            relative.
         extend: Returns a platform with the addition.
     """
 
-    read: Callable[[ExtensionTable], tuple[SettingsT, Iterable[Diagnostic]]]
+    read: Callable[[ExtensionTable], tuple[SettingsT | None, Iterable[Diagnostic]]]
     extend: Callable[[Platform, SettingsT], Platform]
 
 

@@ -234,10 +234,12 @@ class _SettingsReader:
             },
         )
 
-    def _extension(self, extension: PlatformExtension[T], table: ExtensionTable) -> T:
+    def _extension(
+        self, extension: PlatformExtension[T], table: ExtensionTable
+    ) -> T | None:
         settings, diagnostics = extension.read(table)
         self.diagnostics += diagnostics
-        return settings
+        return None if settings is None else self._resolve_paths(table.path, settings)
 
     def _diagnose_kind(self, at: KeyPath, kind: object) -> None:
         kinds = " or ".join(f'"{known}"' for known in self._registry.kinds)

@@ -10,6 +10,7 @@ from typing import NoReturn
 import pytest
 
 from opendrs.config import Diagnostic, DiagnosticCode
+from opendrs.config.binding import TableBinder
 from opendrs.config.platform_kinds import (
     ExtensionTable,
     PlatformExtension,
@@ -30,6 +31,13 @@ class ToySettings:
     hosts: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSettings:
+    url: str
+    ca: Path | None = None
+    nodes: Collection[str] | None
+
+
 def create(name: str, settings: object, rules: object) -> NoReturn:
     raise AssertionError((name, settings, rules))
 
@@ -38,15 +46,15 @@ def toy_nodes(settings: ToySettings) -> Collection[str] | None:
     return settings.hosts or None
 
 
-def read_table(table: ExtensionTable) -> tuple[ExtensionTable, Iterable[Diagnostic]]:
-    if isinstance(table.value, dict):
-        return table, ()
-    return table, [
-        Diagnostic(table.path, "expected a table", code=DiagnosticCode.WRONG_TYPE)
-    ]
+def read_load(
+    table: ExtensionTable,
+) -> tuple[LoadSettings | None, Iterable[Diagnostic]]:
+    nodes = {"nodes": table.nodes}
+    binder = TableBinder(LoadSettings, table.value, table.path, preset=nodes)
+    return binder.partial_value, binder.diagnostics
 
 
-def extend(platform: Platform, settings: ExtensionTable) -> NoReturn:
+def extend(platform: Platform, settings: LoadSettings) -> NoReturn:
     raise AssertionError((platform, settings))
 
 
@@ -54,7 +62,7 @@ TOY = PlatformKind(settings_type=ToySettings, create=create, nodes=toy_nodes)
 SAVED = PlatformKind(settings_type=ToySettings, create=create, read_only=True)
 REGISTRY = PlatformRegistry(
     kinds={"toy": lambda: TOY, "saved": lambda: SAVED},
-    extensions={"load": lambda: PlatformExtension(read=read_table, extend=extend)},
+    extensions={"load": lambda: PlatformExtension(read=read_load, extend=extend)},
 )
 
 
@@ -95,25 +103,29 @@ def test_nodes_are_those_that_the_settings_list(read: Read) -> None:
     assert not_listed.connection("lab").nodes is None
 
 
-def test_extension_reads_its_table_with_nodes_and_directory(
+def test_extension_reads_its_table_with_the_nodes_of_the_platform(
     read: Read, tmp_path: Path
 ) -> None:
-    table = {"url": "https://prometheus"}
+    load = {"url": "https://prometheus", "ca": "ca.pem"}
 
     settings, diagnostics = read(
-        {"kind": "toy", "token_file": "t", "hosts": ["a"], "load": table}
+        {"kind": "toy", "token_file": "t", "hosts": ["a"], "load": load}
     )
 
     assert diagnostics == ()
     assert settings.connection("lab").extensions == {
-        "load": ExtensionTable(table, ("platform", "lab", "load"), ("a",), tmp_path)
+        "load": LoadSettings(
+            url="https://prometheus", ca=tmp_path / "ca.pem", nodes=("a",)
+        )
     }
 
 
 def test_errors_of_extension_are_reported(read: Read) -> None:
-    _, (diagnostic,) = read({"kind": "toy", "token_file": "t", "load": 3})
+    settings, (diagnostic,) = read({"kind": "toy", "token_file": "t", "load": {}})
 
-    assert diagnostic.path == ("platform", "lab", "load")
+    assert diagnostic.path == ("platform", "lab", "load", "url")
+    assert diagnostic.code is DiagnosticCode.MISSING_KEY
+    assert settings.connection("lab").extensions == {"load": None}
 
 
 def test_read_only_platform_has_no_extensions(read: Read) -> None:
