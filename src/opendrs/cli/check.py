@@ -16,6 +16,12 @@ from opendrs.cli.file_permissions import (
     find_exposures,
     inline_passwords,
 )
+from opendrs.cli.online_check import (
+    PlatformCheck,
+    check_online,
+    checks_document,
+    print_checks,
+)
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -67,13 +73,19 @@ MAX_VIOLATIONS = 3  # contradictions, and the same number of violations; --all: 
 @at_option
 @config_option
 @all_option
+@click.option(
+    "--online",
+    is_flag=True,
+    help="Connect to the platforms of a configuration and check what OpenDRS needs.",
+)
 @format_option
-def command(
+def command(  # noqa: PLR0913 - one for each option
     *,
     source: str,
     at: datetime | None,
     config: Path | None,
     show_all: bool,
+    online: bool,
     output_format: str,
 ) -> int:
     """Validate a file, or check a cluster for violated rules.
@@ -95,9 +107,10 @@ def command(
       opendrs check cluster.json --all           list all, not the first three
       opendrs check history.jsonl --at 2026-11-22T09:30
       opendrs check lab --config opendrs.toml
+      opendrs check opendrs.toml --online        connect to the platforms
 
-    Exit status: 0 no errors, also with warnings; 1 a contradiction or a violated
-    strict rule; 2 an error in the file.
+    Exit status: 0 no errors, also with warnings; 1 a contradiction, a violated
+    strict rule, or a failed check of a platform; 2 an error in the file.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     try:
         result = _validate_source(source, config, at)
@@ -117,7 +130,9 @@ def command(
         problems = compile_rules(snapshot).contradictions, violations(snapshot)
     contradictions, violated = problems
     strict = any(each.strict for each in violated)
-    status = INVALID if contradictions or strict else 0
+    checks = _online_checks(source, result) if online else None
+    failed = any(not each.check.ok for each in checks or ())
+    status = INVALID if contradictions or strict or failed else 0
     if not result.is_valid:
         status = BAD_INPUT
     if output_format == JSON:
@@ -129,12 +144,16 @@ def command(
             "valid": not status,
             "diagnostics": diagnostics,
         }
+        if checks is not None:
+            report["online"] = checks_document(checks)
         print_json({**report, **rule_problems_document(contradictions, violated)})
         return status
     _print_diagnostics(source, result.diagnostics)
     if result.is_valid:
         screen = console()
         limit = None if show_all else MAX_VIOLATIONS
+        if checks is not None:
+            print_checks(screen, checks)
         print_rule_problems(screen, contradictions, violated, limit)
         conclusion = _conclusion(result, contradictions, violated)
         screen.print(printable(f"{source}: {_describe_result(result)}: {conclusion}"))
@@ -161,6 +180,12 @@ def _validate_source(
     implausible_values = (*find_implausible(snapshot), *find_incomplete(snapshot))
     warnings = (replace(each, severity=Severity.WARNING) for each in implausible_values)
     return ValidationResult("a cluster", tuple(warnings), snapshot=snapshot)
+
+
+def _online_checks(source: str, result: ValidationResult) -> list[PlatformCheck] | None:
+    if result.settings is None:
+        raise ConfigurationError(f"--online: {source} is not a configuration")
+    return list(check_online(result.settings.platforms)) if result.is_valid else None
 
 
 def _exposure_warnings(path: Path, result: ValidationResult) -> Iterator[Diagnostic]:

@@ -42,6 +42,7 @@ COMMANDS = {
     "token": "Create a token for the agent of a node.",
     "record": "Write a snapshot or a history to a file.",
     "check": "Validate a file, or check a cluster for violated rules.",
+    "connect": "Ask for the settings of a platform, and write them.",
     "compile": "Compile the search of the policy optimize for this machine.",
     "simulate": "Simulate policies on recorded load: energy and overload.",
     "sweep": "Simulate combinations of policies, settings, traces and seeds.",

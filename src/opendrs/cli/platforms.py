@@ -32,8 +32,10 @@ PLATFORMS = PlatformRegistry(
     kinds={
         "file": _on_demand("opendrs.platforms.snapshot_file:KIND"),
         "libvirt": _on_demand("opendrs.platforms.libvirt:KIND"),
+        "command": _on_demand("opendrs.platforms.command:KIND"),
     },
     extensions={
+        "load": _on_demand("opendrs.platforms.prometheus:EXTENSION"),
         POWER: _on_demand("opendrs.power:EXTENSION"),
     },
 )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from opendrs.config.diagnostics import Diagnostic, KeyPath
-from opendrs.model import Rule
+from opendrs.model import Rule, format_count, format_list
 from opendrs.ports import Platform
 
 SettingsT = TypeVar("SettingsT")
@@ -33,6 +33,60 @@ def _require_nothing() -> None:
     """Return: no library is required."""
 
 
+@dataclass(frozen=True, slots=True)
+class OnlineCheck:
+    """Result of one check of a platform that answers.
+
+    Attributes:
+        subject: What was checked, such as connection, version, or a permission.
+        ok: True if OpenDRS can work with it.
+        detail: What was found, for the operator.
+        remedy: Command of the platform, or change, that corrects it; empty if none.
+    """
+
+    subject: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+class Questioner(Protocol):
+    """Dialog with the operator who connects a platform."""
+
+    def text(self, prompt: str, default: str = "") -> str:
+        """Return the answer to *prompt*."""
+
+    def secret(self, setting: str, prompt: str) -> Path:
+        """Ask for a secret and write it to a file for the owner alone.
+
+        Args:
+            setting: Name of the secret; part of the name of the file.
+            prompt: The question; the answer is not shown.
+
+        Returns:
+            Path of the file, relative to the directory of the configuration.
+        """
+
+    def confirm(self, prompt: str) -> bool:
+        """Return whether the operator answers yes."""
+
+
+def observe_once(platform: Platform) -> Iterator[OnlineCheck]:
+    """Yield whether the platform can be observed."""
+    snapshot = platform.observe()
+    unreachable = sorted(
+        name for name, node in snapshot.nodes.items() if not node.reachable
+    )
+    detail = (
+        f"{format_count(len(snapshot.nodes), 'node')}, "
+        f"{format_count(len(snapshot.guests), 'guest')}"
+    )
+    yield OnlineCheck("observation", ok=bool(snapshot.nodes), detail=detail)
+    if unreachable:
+        detail = f"unreachable: {format_list(unreachable)}"
+        yield OnlineCheck("nodes", ok=False, detail=detail)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformKind(Generic[SettingsT]):
     """One kind of platform.
@@ -48,6 +102,11 @@ class PlatformKind(Generic[SettingsT]):
         check: Yields the errors and warnings of settings at a path, without
             connecting to the platform.
         require_library: Raises `ConfigurationError` if a library is not installed.
+        check_online: Yields the results of checks that connect to the platform, given
+            its name and its settings. May raise `OpenDRSError`. None if an observation
+            is the only check.
+        ask: Returns the table of the platform from the answers of the operator; None
+            if its settings must be written by hand.
     """
 
     settings_type: type[SettingsT]
@@ -56,6 +115,8 @@ class PlatformKind(Generic[SettingsT]):
     nodes: Callable[[SettingsT], Collection[str] | None] = _nodes_not_listed
     check: Callable[[KeyPath, SettingsT], Iterator[Diagnostic]] = _check_nothing
     require_library: Callable[[], object] = _require_nothing
+    check_online: Callable[[str, SettingsT], Iterator[OnlineCheck]] | None = None
+    ask: Callable[[Questioner], dict[str, object]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

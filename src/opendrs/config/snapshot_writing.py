@@ -51,7 +51,7 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     """
     text = toml_text(snapshot) if path.suffix == ".toml" else json_text(snapshot)
     try:
-        _replace_file(path, text)
+        replace_file(path, text)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidFileError(
@@ -59,7 +59,12 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
         ) from error
 
 
-def _replace_file(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Write *text* to *path*, which is never incomplete.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
     target = path.resolve()
     if target.exists() and not target.is_file():  # such as /dev/stdout
         target.write_text(text, encoding="utf-8")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
-from opendrs.background import start_thread
 from opendrs.errors import OpenDRSError, PlatformError, PlatformUnavailableError
 from opendrs.model import NodeId, NodeState, PowerOn, Snapshot
 from opendrs.power.driver import PowerAction, PowerDriver, PowerState
+from opendrs.transport.threads import start_thread
 
 
 class PowerOperation:

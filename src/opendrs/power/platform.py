@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from threading import Lock
 
-from opendrs.background import start_thread
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import Action, NodeId, NodeState, PowerOff, PowerOn, Snapshot
 from opendrs.ports import MAX_POWER_OFF_DELAY, Platform, TaskId, TaskState, TaskStatus
@@ -29,6 +28,7 @@ from opendrs.power.settings import (
     PowerSettings,
     RedfishSettings,
 )
+from opendrs.transport.threads import start_thread
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,11 @@ follow sysexits(3) of BSD.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 
+from opendrs.config.platform_kinds import PlatformKind, Questioner
 from opendrs.errors import (
     PermissionDeniedError,
     PlatformError,
@@ -162,3 +164,17 @@ class CommandPlatform:
             error = _ERRORS.get(result.status, PlatformError)
             raise error(f"{description}: {result.problem}")
         return result
+
+
+def _ask(questioner: Questioner) -> dict[str, object]:
+    snapshot = questioner.text("Command that prints a snapshot")
+    action = questioner.text("Command for actions (empty: observe only)")
+    table: dict[str, object] = {"snapshot_command": shlex.split(snapshot)}
+    if action:
+        table["action_command"] = shlex.split(action)
+    return table
+
+
+KIND = PlatformKind(
+    settings_type=CommandPlatformSettings, create=CommandPlatform, ask=_ask
+)

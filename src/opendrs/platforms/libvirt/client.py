@@ -15,7 +15,6 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
-from opendrs.background import start_thread
 from opendrs.errors import ConfigurationError, PlatformError, PlatformUnavailableError
 from opendrs.model import NodeId
 from opendrs.platforms.libvirt.errors import (
@@ -24,6 +23,7 @@ from opendrs.platforms.libvirt.errors import (
     opening_error,
     platform_error,
 )
+from opendrs.transport.threads import start_thread
 
 T = TypeVar("T")
 

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from opendrs.background import start_thread
 from opendrs.errors import OpenDRSError, PlatformError
 from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.libvirt.client import (
@@ -24,6 +23,7 @@ from opendrs.platforms.libvirt.errors import migration_error_text
 from opendrs.platforms.libvirt.queries import start_post_copy
 from opendrs.platforms.libvirt.settings import MIB, LibvirtSettings
 from opendrs.ports import TaskId
+from opendrs.transport.threads import start_thread
 
 
 class StartedMigration:

@@ -7,7 +7,7 @@ from functools import partial
 from threading import Lock
 
 from opendrs.config import Diagnostic, KeyPath
-from opendrs.config.platform_kinds import PlatformKind
+from opendrs.config.platform_kinds import PlatformKind, Questioner
 from opendrs.config.plausibility import check_bandwidth
 from opendrs.errors import PlatformError, PlatformUnavailableError, UnsupportedError
 from opendrs.model import Action, LiveMigration, NodeId, Rule, Snapshot
@@ -243,10 +243,24 @@ def _check_settings(at: KeyPath, settings: LibvirtSettings) -> Iterator[Diagnost
         yield from check_bandwidth((*at, "bandwidth"), settings.bandwidth)
 
 
+def _ask(questioner: Questioner) -> dict[str, object]:
+    nodes: dict[str, str] = {}
+    while name := questioner.text("Name of a node (empty: no more)"):
+        nodes[name] = questioner.text(
+            f"URI of {name}", default=f"qemu+ssh://root@{name}/system"
+        )
+    table: dict[str, object] = {"nodes": nodes}
+    shared = questioner.text("Directory of disks that all nodes share (empty: none)")
+    if shared:
+        table["shared_storage"] = [shared]
+    return table
+
+
 KIND = PlatformKind(
     settings_type=LibvirtSettings,
     create=LibvirtPlatform,
     nodes=_nodes,
     check=_check_settings,
     require_library=load_library,
+    ask=_ask,
 )

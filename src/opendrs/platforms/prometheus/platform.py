@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from opendrs.config import Diagnostic
+from opendrs.config.binding import TableBinder
+from opendrs.config.platform_kinds import ExtensionTable, PlatformExtension
 from opendrs.errors import UnexpectedResponseError
 from opendrs.model import Action, Snapshot, format_list
 from opendrs.platforms.prometheus.client import PrometheusClient
@@ -85,3 +88,13 @@ def unmatched_queries(
                 f"query {measure}: no series is about a {measure.label} of the "
                 f"cluster; found {format_list(sorted(values))}"
             )
+
+
+def _read(
+    table: ExtensionTable,
+) -> tuple[PrometheusSettings | None, Iterable[Diagnostic]]:
+    bound = TableBinder(PrometheusSettings, table.value, table.path)
+    return bound.partial_value, bound.diagnostics
+
+
+EXTENSION = PlatformExtension(read=_read, extend=MeasuredPlatform)

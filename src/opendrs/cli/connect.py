@@ -1,0 +1,141 @@
+"""The command `opendrs connect`: configuration of a platform by questions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import click
+import tomli_w
+
+from opendrs.cli.console import console, printable
+from opendrs.cli.online_check import check_online, print_checks
+from opendrs.cli.platforms import PLATFORMS
+from opendrs.config import display_path, raise_diagnostics, read_text
+from opendrs.config.binding import unknown_name
+from opendrs.config.parsing import parse_toml
+from opendrs.config.platform_kinds import Questioner
+from opendrs.config.settings import Settings
+from opendrs.config.settings_reading import settings_and_diagnostics
+from opendrs.config.snapshot_writing import replace_file
+from opendrs.errors import ConfigurationError, UnknownPlatformError
+
+CHECK_FAILED = 1
+
+
+@click.command(name="connect")
+@click.argument("kind", metavar="KIND")
+@click.option("--name", metavar="NAME", help="Name of the platform (default: KIND).")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("opendrs.toml"),
+    metavar="FILE",
+    help="Configuration file to create or extend (default: opendrs.toml).",
+)
+def command(*, kind: str, name: str | None, output: Path) -> int:
+    """Ask for the settings of a platform, try them, and write them.
+
+    KIND is libvirt or command. Secrets are written to a file of their own that only
+    you can read. The settings are written even if the platform does not answer, after
+    a confirmation. Nothing on the platform is changed.
+
+    \b
+      opendrs connect libvirt --name lab
+      opendrs plan lab                     afterwards
+
+    Exit status: 0 connected, 1 a check failed, 2 invalid input.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    name = name or kind
+    ask = _questions(kind)
+    before = read_text(output) if output.exists() else ""
+    _require_new(name, before, output)
+    questioner = TerminalQuestioner(output.parent, name)
+    table = {"platform": {name: {"kind": kind, **ask(questioner)}}}
+    text = f"{before}\n{tomli_w.dumps(table)}".lstrip("\n")
+    settings = _validated(text, output)
+    checks = list(check_online({name: settings.connection(name)}))
+    print_checks(console(), checks)
+    failed = any(not each.check.ok for each in checks)
+    if failed and not questioner.confirm("Write the settings anyway?"):
+        return CHECK_FAILED
+    replace_file(output, text)
+    click.echo(printable(f"written: {display_path(output)}; next: opendrs plan {name}"))
+    return CHECK_FAILED if failed else 0
+
+
+def _questions(kind: str) -> Callable[[Questioner], dict[str, object]]:
+    if kind not in PLATFORMS.kinds:
+        raise UnknownPlatformError(unknown_name("kind", kind, PLATFORMS.kinds))
+    found = PLATFORMS.kinds[kind]()
+    found.require_library()
+    if found.ask is None:
+        raise ConfigurationError(
+            f"{kind}: has no questions; see docs/reference/configuration.md"
+        )
+    return found.ask
+
+
+def _require_new(name: str, text: str, output: Path) -> None:
+    platforms = parse_toml(text, display_path(output)).get("platform", {})
+    if isinstance(platforms, Mapping) and name in platforms:
+        raise ConfigurationError(
+            f"{display_path(output)}: platform.{name}: exists already; choose another "
+            "name with --name"
+        )
+
+
+def _validated(text: str, output: Path) -> Settings:
+    """Return the settings in *text*, which is to become the content of *output*."""
+    source = display_path(output)
+    settings, diagnostics = settings_and_diagnostics(
+        parse_toml(text, source), source, output.parent, PLATFORMS
+    )
+    raise_diagnostics(source, diagnostics)
+    return settings
+
+
+class TerminalQuestioner:
+    """Questions on the terminal, or from a pipe, one answer on each line.
+
+    Args:
+        directory: Directory of the configuration.
+        name: Name of the platform; part of the names of secret files.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._name = name
+
+    def text(self, prompt: str, default: str = "") -> str:
+        """Return the answer to *prompt*."""
+        answer: str = click.prompt(
+            prompt, default=default, show_default=bool(default), err=True
+        )
+        return answer.strip()
+
+    def secret(self, setting: str, prompt: str) -> Path:
+        """Ask for a secret and write it to a file for the owner alone.
+
+        Raises:
+            ConfigurationError: The file exists already, or cannot be written.
+        """
+        secret: str = click.prompt(prompt, hide_input=True, err=True)
+        path = Path(f"{self._name}-{setting}")
+        try:
+            descriptor = os.open(
+                self._directory / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"{path}: cannot be created: {error.strerror}"
+            ) from None
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(f"{secret}\n")
+        return path
+
+    def confirm(self, prompt: str) -> bool:
+        """Return whether the operator answers yes."""
+        return click.confirm(prompt, err=True)
