@@ -17,6 +17,10 @@ from typing import Any
 
 import pytest
 
+from opendrs.cli.online_check import check_online
+from opendrs.cli.platforms import PLATFORMS, connect_platform
+from opendrs.config.settings_reading import read_settings
+from opendrs.config.snapshot_writing import snapshot_document
 from opendrs.errors import (
     PlatformError,
     PlatformUnavailableError,
@@ -29,6 +33,7 @@ from opendrs.platforms.prometheus.reading import values_of
 from opendrs.platforms.prometheus.settings import EXPORTERS, Measure
 from opendrs.policies.balance import Balance
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
+from support import command_cluster
 from support.builders import cluster
 
 SCRAPE_INTERVAL = 0.2  # seconds
@@ -372,3 +377,23 @@ def test_unreachable_server_is_unavailable() -> None:
 
     with pytest.raises(PlatformUnavailableError, match="unreachable"):
         measured(settings).observe()
+
+
+def test_configured_load_source_is_checked_and_used(
+    server: Monitoring, tmp_path: Path
+) -> None:
+    state, config = tmp_path / "state.json", tmp_path / "opendrs.toml"
+    command_cluster.create(state, snapshot_document(origin()), {})
+    program = json.dumps([*command_cluster.command(state), "snapshot"])
+    config.write_text(
+        f'[platform.lab]\nkind = "command"\nsnapshot_command = {program}\n'
+        f'[platform.lab.load]\nurl = "{server.url}"\nexporters = ["pve"]\n'
+        f"window = {WINDOW}\n"
+    )
+    settings = read_settings(config, PLATFORMS)
+
+    snapshot = connect_platform(settings.connection("lab")).observe()
+    (check,) = check_online(settings.platforms)
+
+    assert snapshot.nodes[A].usage.cpu == pytest.approx(LOAD["pve1"], rel=0.2)
+    assert check.check.ok

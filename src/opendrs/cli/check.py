@@ -12,7 +12,6 @@ import click
 from opendrs.cli.cluster_tables import print_rule_problems, rule_problems_document
 from opendrs.cli.console import console, print_json, printable
 from opendrs.cli.file_permissions import (
-    INLINE_PASSWORD,
     find_exposures,
     inline_passwords,
 )
@@ -194,10 +193,8 @@ def _exposure_warnings(path: Path, result: ValidationResult) -> Iterator[Diagnos
         return
     for each in find_exposures(path, result.settings):
         yield Diagnostic.warning(each.at, each.message, DiagnosticCode.SECRET_EXPOSED)
-    for key_path in inline_passwords(result.settings):
-        yield Diagnostic.warning(
-            key_path, INLINE_PASSWORD, DiagnosticCode.SECRET_EXPOSED
-        )
+    for key_path, problem in inline_passwords(result.settings):
+        yield Diagnostic.warning(key_path, problem, DiagnosticCode.SECRET_EXPOSED)
 
 
 def _validate_history(path: Path, at: datetime | None) -> ValidationResult:

@@ -8,7 +8,7 @@ import re
 import shlex
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, auto
 from pathlib import Path
 
@@ -19,15 +19,21 @@ from opendrs.config.settings import Settings
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.power import PowerCommandSettings, PowerDriverSettings, RedfishSettings
 
-INLINE_PASSWORD = (
-    "seems to contain a password, which ps shows to all users while a command runs; "  # noqa: S105
+_IN_COMMAND = (
+    "seems to contain a password, which ps shows to all users while a command runs; "
     "use a file that the command reads"
+)
+_IN_CONFIGURATION = (
+    "secret in the configuration; put it into a file, which the setting with the "
+    "suffix _file names"
 )
 _STORE_SUFFIXES = ("", "-journal", ".lock")  # files of SQLite, and the lease
 _READ, _WRITE, _GROUP, _OTHERS = 0o044, 0o022, 0o070, 0o007
 _SECRET_NAME = re.compile(
     r"(?i)(?!.*(file|path|env))(.*_)?(pass|password|passwd|passphrase|pwd|pw|secret|token)"
 )
+_SECRET_FILE = re.compile(r"(.*_)?(token_file|password_file|key|key_file)")
+_TRUSTED_FILE = re.compile(r"(.*_)?(ca|certificate|cert|clouds_file)")
 _SECRET_OPTION = re.compile(r"(?i)--?(pass|password|passwd|pwd|secret|token)(=.+)?")
 _SECRET_FLAGS = {"ipmitool": "-P", "sshpass": "-p"}
 
@@ -96,9 +102,9 @@ def log_exposures(config: Path, settings: Settings) -> None:
             path=str(exposure.path),
             mode=f"{exposure.mode:04o}",
         )
-    for at in inline_passwords(settings):
+    for at, problem in inline_passwords(settings):
         setting = path_text(at)
-        message = f"{setting}: {INLINE_PASSWORD}"
+        message = f"{setting}: {problem}"
         log_event(
             LogEventCode.PASSWORD_INLINE,
             message,
@@ -107,12 +113,15 @@ def log_exposures(config: Path, settings: Settings) -> None:
         )
 
 
-def inline_passwords(settings: Settings) -> Iterator[KeyPath]:
-    """Yield the settings that seem to contain a password."""
+def inline_passwords(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the settings that seem to contain a secret, and what to do about it."""
     for connection in settings.platforms.values():
+        for at, name, value in _platform_settings(connection):
+            if isinstance(value, str) and _SECRET_NAME.fullmatch(name):
+                yield (*at, name), _IN_CONFIGURATION
         for node, driver in _drivers(connection):
             if isinstance(driver, PowerCommandSettings) and _holds_password(driver):
-                yield ("platform", connection.name, "power", *node)
+                yield ("platform", connection.name, "power", *node), _IN_COMMAND
 
 
 def _protected_files(
@@ -134,10 +143,31 @@ def _protected_files(
             yield ("agent", "ca"), agent.ca, FileProtection.TRUSTED
     for connection in settings.platforms.values():
         yield from _protected_power_files(connection)
+        for at, name, value in _platform_settings(connection):
+            if isinstance(value, Path) and _SECRET_FILE.fullmatch(name):
+                yield (*at, name), value, FileProtection.SECRET
+            elif isinstance(value, Path) and _TRUSTED_FILE.fullmatch(name):
+                yield (*at, name), value, FileProtection.TRUSTED
     for record in _store_paths(settings):
         for ending in _STORE_SUFFIXES:
             beside = record.parent / f"{record.name}{ending}"
             yield ("store", "path"), beside, FileProtection.RECORD
+
+
+def _platform_settings(
+    connection: PlatformConnection,
+) -> Iterator[tuple[KeyPath, str, object]]:
+    """Yield path, name and value of each setting of a platform and its extensions.
+
+    The settings of power drivers are nested; see `_drivers`.
+    """
+    at: KeyPath = ("platform", connection.name)
+    tables = {at: connection.settings}
+    tables |= {(*at, name): table for name, table in connection.extensions.items()}
+    for path, table in tables.items():
+        if is_dataclass(table):
+            for field in fields(table):
+                yield path, field.name, getattr(table, field.name)
 
 
 def _protected_power_files(

@@ -11,7 +11,9 @@ from opendrs.config import api_schema
 from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits
+from opendrs.platforms.command import CommandPlatformSettings
 from opendrs.platforms.libvirt import LibvirtSettings
+from opendrs.platforms.prometheus import PrometheusSettings
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
 from opendrs.policies import AutoRebalance, Balance
 from opendrs.policies.consolidation import Consolidate
@@ -79,15 +81,23 @@ def test_every_setting_is_in_the_reference_with_its_default(
     [
         (LibvirtSettings, "`[platform.NAME]` of kind `libvirt`"),
         (SnapshotFileSettings, "`[platform.NAME]` of kind `file`"),
+        (CommandPlatformSettings, "`[platform.NAME]` of kind `command`"),
+        (PrometheusSettings, "`[platform.NAME.load]`"),
     ],
 )
 def test_every_setting_of_a_platform_is_in_the_reference(
-    kind: type[LibvirtSettings | SnapshotFileSettings], title: str
+    kind: type[
+        LibvirtSettings
+        | SnapshotFileSettings
+        | CommandPlatformSettings
+        | PrometheusSettings
+    ],
+    title: str,
 ) -> None:
     for field in fields(kind):
         required = field.default is MISSING and field.default_factory is MISSING
-        assert f"| `{field.name}` |" in reference_section(title)
-        if required and kind is LibvirtSettings:
+        assert f"`{field.name}`" in reference_section(title)
+        if required and kind is not SnapshotFileSettings:
             assert f"| `{field.name}` | required |" in reference_section(title)
 
 

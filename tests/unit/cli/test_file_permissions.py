@@ -243,6 +243,31 @@ def test_a_password_in_the_configuration_makes_it_a_secret(
     config = place / "opendrs.toml"
     assert [each.path for each in exposed] == ([config] if holds else [])
     at = [("platform", "lab", "power", "nodes", "a")]
-    assert [*inline_passwords(load_settings(config))] == (at if holds else [])
+    inline = [path for path, _ in inline_passwords(load_settings(config))]
+    assert inline == (at if holds else [])
     config.chmod(0o600)
     assert found(place) == ()
+
+
+def test_token_file_of_load_source_is_a_secret(tmp_path: Path) -> None:
+    for name in ("token", "ca.pem"):
+        (tmp_path / name).touch(mode=0o644)
+        (tmp_path / name).chmod(0o666)
+    config = tmp_path / "opendrs.toml"
+    config.write_text(
+        '[platform.pool]\nkind = "command"\nsnapshot_command = ["x"]\n'
+        '[platform.pool.load]\nurl = "https://prometheus"\nexporters = ["pve"]\n'
+        'token_file = "token"\nca = "ca.pem"\n'
+    )
+    config.chmod(0o600)
+
+    exposed = {
+        each.at[-1]: each.danger
+        for each in find_exposures(config, load_settings(config))
+        if each.path.parent == tmp_path
+    }
+
+    assert exposed == {
+        "token_file": "others can read and change it",
+        "ca": "others can change it",
+    }
