@@ -152,11 +152,11 @@ def _collect_hashes(
     """Add the hashes of *document* to *hashes*, and yield the errors."""
     for node, value in document.items():
         if not _is_node_name(node):
-            yield Diagnostic((node,), _NAME)
+            yield Diagnostic((node,), _NAME, code=DiagnosticCode.INVALID_VALUE)
         values: Iterable[object] = value if isinstance(value, list) else [value]
         for each in values:
             if not isinstance(each, str) or not _HASH.fullmatch(each):
-                yield Diagnostic((node,), _EXPECTED)
+                yield Diagnostic((node,), _EXPECTED, code=DiagnosticCode.INVALID_VALUE)
             elif hashes.setdefault(each.lower(), NodeId(node)) != node:
                 other = hashes[each.lower()]
                 message = f"same token as {other}; create a new one"

@@ -80,10 +80,10 @@ def validate_document(
         directory: The directory that relative paths refer to.
     """
     file_format = detect_format(document)
-    if file_format in _READERS:
+    if file_format in (FileFormat.SCENARIO, FileFormat.SWEEP, FileFormat.DRILL):
         return ValidationResult(
             file_format.value.name,
-            tuple(_read_diagnostics(file_format, document, source, directory)),
+            _read_diagnostics(file_format, document, source, directory),
         )
     if file_format is FileFormat.SNAPSHOT or _looks_like_snapshot(document):
         snapshot, snapshot_diagnostics = snapshot_and_diagnostics(document, source)
@@ -112,39 +112,26 @@ def _looks_like_snapshot(document: object) -> bool:
 
 def _read_diagnostics(
     file_format: FileFormat, document: object, source: str, directory: Path
-) -> Iterator[Diagnostic]:
-    """Yield the errors of a file that only one command reads."""
-    try:
-        _READERS[file_format](document, source, directory)
-    except ConfigurationError as error:
-        for line in error.messages:
-            message = line.removeprefix(f"{source}: ")
-            yield Diagnostic((), message, code=DiagnosticCode.INVALID_VALUE)
+) -> tuple[Diagnostic, ...]:
+    """Return the errors of a file that only one command reads."""
+    # Imported here because these packages are slow to import.
+    if file_format is FileFormat.SCENARIO:
+        from opendrs.simulation.scenario.parsing import (  # noqa: PLC0415
+            scenario_and_diagnostics,
+        )
 
+        return scenario_and_diagnostics(document, directory)[1]
+    if file_format is FileFormat.SWEEP:
+        from opendrs.simulation.sweep.parsing import (  # noqa: PLC0415
+            sweep_and_diagnostics,
+        )
 
-def _read_scenario(document: object, source: str, directory: Path) -> None:
-    from opendrs.simulation.scenario.parsing import parse_scenario  # noqa: PLC0415 - slow
+        return sweep_and_diagnostics(document, directory)[1]
+    from opendrs.pve_ha.simulator.file_format import (  # noqa: PLC0415
+        drill_and_diagnostics,
+    )
 
-    parse_scenario(document, source, directory)
-
-
-def _read_sweep(document: object, source: str, directory: Path) -> None:
-    from opendrs.simulation.sweep.parsing import parse_sweep  # noqa: PLC0415 - slow
-
-    parse_sweep(document, source, directory)
-
-
-def _read_drill(document: object, source: str, directory: Path) -> None:
-    from opendrs.pve_ha.simulator.file_format import drill_from  # noqa: PLC0415 - slow
-
-    drill_from(document, source, directory)
-
-
-_READERS = {
-    FileFormat.SCENARIO: _read_scenario,
-    FileFormat.SWEEP: _read_sweep,
-    FileFormat.DRILL: _read_drill,
-}
+    return drill_and_diagnostics(document, source, directory)[1]
 
 
 def _settings_diagnostics(settings: Settings) -> Iterator[Diagnostic]:
@@ -344,9 +331,9 @@ def _unknown_node(
     return Diagnostic(
         path,
         f"unknown node {repr_value(node)} on {where}",
-        node,
-        tuple(known),
         code=DiagnosticCode.UNKNOWN_NAME,
+        unknown_name=node,
+        known_names=tuple(known),
     )
 
 

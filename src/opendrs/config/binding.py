@@ -115,7 +115,8 @@ class TableBinder(Generic[T]):
         except ValidationError as error:
             yield from pydantic_diagnostics(error, at, describe=self._format_value)
         except ValueError:
-            yield Diagnostic(at, f"cannot be {self._format_value(value)}")
+            message = f"cannot be {self._format_value(value)}"
+            yield Diagnostic(at, message, code=DiagnosticCode.INVALID_VALUE)
 
     def _build(self, invalid: set[str]) -> Iterator[Diagnostic]:
         """Build the dataclass, and yield errors in values of the right type.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from itertools import islice
 from typing import Self
@@ -126,20 +126,21 @@ class Diagnostic:
     Attributes:
         path: Keys and indexes from the top of the document to the value.
         message: Expected and found value.
+        code: Code of the diagnostic, for programs.
         unknown_name: Unknown name for which a suggestion is appended; None for none.
         known_names: Candidates for the suggestion.
         severity: Error or warning.
         subpath: Field below *path* that the message itself names.
-        code: Code of the diagnostic, for programs.
     """
 
     path: KeyPath
     message: str
+    _: KW_ONLY
+    code: DiagnosticCode
     unknown_name: str | None = None
     known_names: Collection[str] = field(default=(), compare=False, repr=False)
     severity: Severity = Severity.ERROR
     subpath: KeyPath = ()
-    code: DiagnosticCode = DiagnosticCode.INVALID_VALUE
 
     @classmethod
     def warning(cls, path: KeyPath, message: str, code: DiagnosticCode) -> Self:

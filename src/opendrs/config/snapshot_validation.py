@@ -221,7 +221,13 @@ def _unknown_name(
     # A suggestion from tens of thousands of names takes seconds.
     candidates = known_names if len(known_names) < 1000 else ()
     message = f"unknown {kind} {repr_value(name)}"
-    return Diagnostic(path, message, name, candidates, code=DiagnosticCode.UNKNOWN_NAME)
+    return Diagnostic(
+        path,
+        message,
+        code=DiagnosticCode.UNKNOWN_NAME,
+        unknown_name=name,
+        known_names=candidates,
+    )
 
 
 def _as_mapping(value: object) -> Mapping[str, object]:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from opendrs.errors import InvalidSettingError
+from opendrs.errors import InvalidSettingError, UnknownPolicyError
 from opendrs.policies.consolidation.detector import MAX_SAFETY
 from opendrs.policies.consolidation.settings import (
     DEFAULT_PARAMETERS,
@@ -111,7 +111,7 @@ def _neat(name: str, rest: str) -> BaselinePolicy:
     detector = NEAT_DETECTORS.get(word)
     if detector is None:
         known = ", ".join(NEAT_DETECTORS)
-        raise InvalidSettingError(
+        raise UnknownPolicyError(
             f"policy {name!r}: unknown; expected neat- with one of {known}"
         )
     bounded = detector in (DetectorKind.OTF, DetectorKind.MHOD)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from opendrs.config import write_snapshot
+from opendrs.config import DiagnosticCode, write_snapshot
 from opendrs.model import GIB
 from support.builders import cluster
 from support.terminal import RunOpendrs
@@ -264,39 +264,45 @@ def test_every_command_rejects_an_impossible_snapshot(
 
 
 @pytest.mark.parametrize(
-    ("text", "output"),
+    ("text", "code", "field"),
     [
         (
             SCENARIO + '[[policies]]\nname = "thr-mmt-8"\n',
-            "policies[0].name: thr-mmt-8: expected a parameter above 0 and at most 1",
+            DiagnosticCode.INVALID_VALUE,
+            "policies[0].name",
         ),
         (
             SCENARIO + '[[policies]]\nname = "neat-thr-80"\n',
-            "policies[0].name: neat-thr-80: expected a number above 0 and at most 1",
+            DiagnosticCode.INVALID_VALUE,
+            "policies[0].name",
         ),
         (
             SCENARIO + "[[hosts]]\ncount = 2\nmemory = 68719476736\n",
-            "hosts[0]: memory: expected at most 1e+09",
+            DiagnosticCode.OUT_OF_RANGE,
+            "hosts[0].memory",
         ),
         (
             SWEEP + '[[policies]]\nname = ["thr-mmt-0.8", "thr-mmt-8"]\n',
-            "policies[0].name[1]: thr-mmt-8",
+            DiagnosticCode.INVALID_VALUE,
+            "policies[0].name[1]",
         ),
         (
             DRILL + "[datacenter]\nthreshold = 15\n",
-            "datacenter.threshold: expected at most 10",
+            DiagnosticCode.OUT_OF_RANGE,
+            "datacenter.threshold",
         ),
     ],
 )
-def test_scenarios_sweeps_and_drills_are_checked_too(
-    opendrs: RunOpendrs, text: str, output: str
+def test_check_of_scenario_sweep_or_drill_reports_code_and_field(
+    opendrs: RunOpendrs, text: str, code: DiagnosticCode, field: str
 ) -> None:
     Path("it.toml").write_text(text)
 
-    answer = opendrs("check", "it.toml")
+    answer = opendrs("check", "it.toml", "--format", "json")
 
     assert answer.status == 2
-    assert f"it.toml: {output}" in answer.err
+    found = json.loads(answer.out)["diagnostics"]
+    assert (code, field) in [(each["code"], each["field"]) for each in found]
 
 
 def test_valid_scenario_succeeds(opendrs: RunOpendrs) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opendrs.config.policy_loading import build_policy
-from opendrs.errors import InvalidSettingError
+from opendrs.errors import InvalidSettingError, UnknownPolicyError
 from opendrs.model import Limits
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.settings import (
@@ -64,5 +64,5 @@ def test_otf_and_mhod_baselines_have_overload_fraction() -> None:
     ["neat", "neat-x", "neat-thr-x", "neat-thr-0", "npa", "lr", "lr-mmt-nan", ""],
 )
 def test_unknown_baselines_are_rejected(name: str) -> None:
-    with pytest.raises(InvalidSettingError):
+    with pytest.raises((InvalidSettingError, UnknownPolicyError)):
         baseline_policy(name)

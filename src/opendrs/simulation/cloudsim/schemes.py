@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from opendrs.errors import InvalidSettingError
+from opendrs.errors import InvalidSettingError, UnknownPolicyError
 from opendrs.policies.consolidation.detector import MAX_SAFETY
 
 
@@ -100,7 +100,7 @@ def parse_scheme(name: str, seed: int = 0) -> CloudSimScheme:
         value = float(parameter) if parameter else CLOUDSIM_PARAMETERS[kind]
         return MigrationScheme(kind, CloudSimSelector(selector), value, seed)
     except ValueError:
-        raise InvalidSettingError(
+        raise UnknownPolicyError(
             f"policy {name!r}: unknown; expected {', '.join(CloudSimBaseline)}, or one "
             f"of {', '.join(CloudSimDetector)} with one of "
             f"{', '.join(CloudSimSelector)}, as in lr-mmt-1.2"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
-from opendrs.config import Diagnostic, KeyPath
+from opendrs.config import Diagnostic, DiagnosticCode, KeyPath
 from opendrs.config.binding import TableBinder, unknown_name
 from opendrs.config.policy_loading import bind_policy
-from opendrs.errors import ConfigurationError, InvalidSettingError
+from opendrs.errors import ConfigurationError, UnknownPolicyError
 from opendrs.escapes import repr_value
 from opendrs.model import Limits
 from opendrs.policies.consolidation import Consolidate
@@ -62,17 +62,18 @@ class PolicyRunParser:
         if isinstance(entry, Mapping):
             self.policy_run = self._parse(entry)
         else:
-            self._diagnose(
-                (), f"expected a table of named values, found {repr_value(entry)}"
-            )
+            message = f"expected a table of named values, found {repr_value(entry)}"
+            self._diagnose((), message, DiagnosticCode.WRONG_TYPE)
 
-    def _diagnose(self, location: KeyPath, message: str) -> None:
-        self.diagnostics.append(Diagnostic((*self._location, *location), message))
+    def _diagnose(self, location: KeyPath, message: str, code: DiagnosticCode) -> None:
+        path = (*self._location, *location)
+        self.diagnostics.append(Diagnostic(path, message, code=code))
 
     def _parse(self, entry: Mapping[str, object]) -> PolicyRun | None:
         for key in entry:
             if key not in POLICY_FIELDS:
-                self._diagnose((key,), unknown_name("field", key, POLICY_FIELDS))
+                message = unknown_name("field", key, POLICY_FIELDS)
+                self._diagnose((key,), message, DiagnosticCode.UNKNOWN_KEY)
         name = self._text(entry, "name")
         label = self._text(entry, "label") if "label" in entry else None
         settings = self._table(entry, "settings")
@@ -91,17 +92,18 @@ class PolicyRunParser:
         value = entry.get(key)
         if isinstance(value, str) and value:
             return value
-        found = "which is missing" if key not in entry else f"found {repr_value(value)}"
-        self._diagnose((key,), f"expected a text, {found}")
+        found, code = f"found {repr_value(value)}", DiagnosticCode.WRONG_TYPE
+        if key not in entry:
+            found, code = "which is missing", DiagnosticCode.MISSING_KEY
+        self._diagnose((key,), f"expected a text, {found}", code)
         return None
 
     def _table(self, entry: Mapping[str, object], key: str) -> dict[str, object]:
         value = entry.get(key, {})
         if isinstance(value, Mapping):
             return dict(value)
-        self._diagnose(
-            (key,), f"expected a table of named values, found {repr_value(value)}"
-        )
+        message = f"expected a table of named values, found {repr_value(value)}"
+        self._diagnose((key,), message, DiagnosticCode.WRONG_TYPE)
         return {}
 
     def _with_policy(
@@ -114,7 +116,13 @@ class PolicyRunParser:
                 return self._run_without_policy(policy_run, limits)
             return self._consolidate_run(policy_run, limits)
         except ConfigurationError as error:
-            self._diagnose(("name",), str(error))
+            is_unknown = isinstance(error, UnknownPolicyError)
+            code = (
+                DiagnosticCode.UNKNOWN_NAME
+                if is_unknown
+                else DiagnosticCode.INVALID_VALUE
+            )
+            self._diagnose(("name",), str(error), code)
             return None
 
     def _cloudsim_run(
@@ -125,6 +133,7 @@ class PolicyRunParser:
                 (),
                 f"{SimulationModel.CLOUDSIM}: expected neither settings nor limits; "
                 "give parameters in the name, as in lr-mmt-1.2",
+                DiagnosticCode.INCONSISTENT,
             )
             return None
         chosen = parse_scheme(policy_run.name, self._seed)
@@ -135,7 +144,8 @@ class PolicyRunParser:
         self, policy_run: PolicyRun, limits: Mapping[str, object]
     ) -> PolicyRun | None:
         if policy_run.settings or limits:
-            self._diagnose((), f"{NO_POLICY}: expected neither settings nor limits")
+            message = f"{NO_POLICY}: expected neither settings nor limits"
+            self._diagnose((), message, DiagnosticCode.INCONSISTENT)
             return None
         return policy_run
 
@@ -170,10 +180,10 @@ class PolicyRunParser:
 def _baseline(name: str) -> BaselinePolicy:
     try:
         return baseline_policy(name)
-    except InvalidSettingError as error:
+    except UnknownPolicyError as error:
         if name.partition("-")[0] in FAMILIES:
             raise
-        raise InvalidSettingError(
+        raise UnknownPolicyError(
             f"expected {Consolidate.name}, {NO_POLICY}, or a policy of CloudSim or Neat"
             f" as in lr-mmt-1.2 or neat-mhod-0.1, found {repr_value(name)}"
         ) from error

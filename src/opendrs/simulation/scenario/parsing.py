@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from opendrs.config import (
     Diagnostic,
+    DiagnosticCode,
     FileFormat,
     KeyPath,
     display_path,
@@ -74,12 +75,24 @@ def parse_scenario(document: object, source: str, folder: Path) -> SimulationSce
         InvalidFileError: The document is invalid; with all errors.
     """
     require_format(document, source, FileFormat.SCENARIO)
-    reader = _ScenarioReader(folder)
-    scenario = reader.scenario(document)
-    diagnostics = [*duplicate_key_diagnostics(document), *reader.diagnostics]
+    scenario, diagnostics = scenario_and_diagnostics(document, folder)
     raise_diagnostics(source, diagnostics, InvalidFileError)
     assert scenario is not None  # noqa: S101 - else there are diagnostics
     return scenario
+
+
+def scenario_and_diagnostics(
+    document: object, folder: Path
+) -> tuple[SimulationScenario | None, tuple[Diagnostic, ...]]:
+    """Return the scenario in *document* and all errors.
+
+    Args:
+        document: Parsed plain values.
+        folder: Base of relative paths.
+    """
+    reader = _ScenarioReader(folder)
+    scenario = reader.scenario(document)
+    return scenario, (*duplicate_key_diagnostics(document), *reader.diagnostics)
 
 
 class ScenarioParser:
@@ -98,36 +111,46 @@ class ScenarioParser:
         self._folder = folder
         self.diagnostics: list[Diagnostic] = []
 
-    def diagnose(self, location: KeyPath, message: str) -> None:
+    def diagnose(self, location: KeyPath, message: str, code: DiagnosticCode) -> None:
         """Add an error."""
-        self.diagnostics.append(Diagnostic(location, message))
+        self.diagnostics.append(Diagnostic(location, message, code=code))
+
+    def diagnose_type(self, location: KeyPath, expected: str, value: object) -> None:
+        """Add an error about the type of *value*."""
+        message = f"expected {expected}, found {repr_value(value)}"
+        self.diagnose(location, message, DiagnosticCode.WRONG_TYPE)
 
     def check_format(self, tables: Mapping[str, object], expected: str) -> None:
         """Check the format, the title and the names of the top-level fields."""
         if tables.get("format") != expected:
-            found = repr_value(tables["format"]) if "format" in tables else "nothing"
-            self.diagnose(("format",), f'expected "{expected}", found {found}')
+            found, code = "nothing", DiagnosticCode.MISSING_KEY
+            if "format" in tables:
+                found = repr_value(tables["format"])
+                code = DiagnosticCode.UNKNOWN_VALUE
+            self.diagnose(("format",), f'expected "{expected}", found {found}', code)
         for name in tables:
             if name not in SCENARIO_FIELDS:
-                self.diagnose((name,), unknown_name("field", name, SCENARIO_FIELDS))
+                message = unknown_name("field", name, SCENARIO_FIELDS)
+                self.diagnose((name,), message, DiagnosticCode.UNKNOWN_KEY)
         title = tables.get("title", "")
         if not isinstance(title, str):
-            self.diagnose(("title",), f"expected a text, found {repr_value(title)}")
+            self.diagnose_type(("title",), "a text", title)
 
     def table(self, location: KeyPath, value: object) -> Mapping[str, object]:
         """Return *value* if it is a table, else an empty one and an error."""
         if isinstance(value, Mapping):
             return value
-        self.diagnose(
-            location, f"expected a table of named values, found {repr_value(value)}"
-        )
+        self.diagnose_type(location, "a table of named values", value)
         return {}
 
     def tables(self, location: KeyPath, value: object) -> list[tuple[KeyPath, object]]:
         """Return the entries of a non-empty list of tables with their key paths."""
         if isinstance(value, list) and value:
             return [((*location, index), each) for index, each in enumerate(value)]
-        self.diagnose(location, f"expected a list of tables, found {repr_value(value)}")
+        message = f"expected a list of tables, found {repr_value(value)}"
+        is_list = isinstance(value, list)
+        code = DiagnosticCode.OUT_OF_RANGE if is_list else DiagnosticCode.WRONG_TYPE
+        self.diagnose(location, message, code)
         return []
 
     def model(self, location: KeyPath, value: object) -> SimulationModel | None:
@@ -135,15 +158,16 @@ class ScenarioParser:
         if isinstance(value, str) and value in list(SimulationModel):
             return SimulationModel(value)
         known = " or ".join(f'"{each}"' for each in SimulationModel)
-        self.diagnose(location, f"expected {known}, found {repr_value(value)}")
+        message = f"expected {known}, found {repr_value(value)}"
+        self.diagnose(location, message, DiagnosticCode.UNKNOWN_VALUE)
         return None
 
     def seed(self, location: KeyPath, value: object) -> int | None:
         """Return *value* if it is a valid seed."""
         if type(value) is int and 0 <= value <= MAX_SEED:
             return value
-        expected = f"expected a whole number from 0 to {MAX_SEED}"
-        self.diagnose(location, f"{expected}, found {repr_value(value)}")
+        expected = f"a whole number from 0 to {MAX_SEED}"
+        self._diagnose_number(location, expected, value)
         return None
 
     def workload_source(
@@ -151,18 +175,16 @@ class ScenarioParser:
     ) -> WorkloadSource | None:
         """Return the source of the workload."""
         if not isinstance(value, Mapping):
-            self.diagnose(
-                location, f"expected a table of named values, found {repr_value(value)}"
-            )
+            self.diagnose_type(location, "a table of named values", value)
             return None
         table = dict(value)
         kind = table.pop("kind", None)
         if kind == SYNTHETIC:
             return self._synthetic_source(location, table, seed)
         if not isinstance(kind, str) or kind not in READERS:
-            found = "which is missing" if kind is None else f"found {repr_value(kind)}"
-            known = ", ".join(WORKLOAD_KINDS)
-            self.diagnose((*location, "kind"), f"expected one of {known}, {found}")
+            expected = f"one of {', '.join(WORKLOAD_KINDS)}"
+            code = DiagnosticCode.UNKNOWN_VALUE
+            self._diagnose_field((*location, "kind"), expected, kind, code)
             return None
         return self._recorded_source(location, kind, table)
 
@@ -175,9 +197,9 @@ class ScenarioParser:
         for name, maximum in (("guests", MAX_GUESTS), ("days", MAX_DAYS)):
             if getattr(settings, name) > maximum:
                 value = getattr(settings, name)
-                self.diagnose(
-                    (*location, name), f"expected at most {maximum}, found {value}"
-                )
+                message = f"expected at most {maximum}, found {value}"
+                code = DiagnosticCode.OUT_OF_RANGE
+                self.diagnose((*location, name), message, code)
         return settings
 
     def _recorded_source(
@@ -187,13 +209,15 @@ class ScenarioParser:
         window = self._value(WindowSettings, location, window_table)
         path = table.get("path")
         if not isinstance(path, str) or not path:
-            found = "which is missing" if path is None else f"found {repr_value(path)}"
-            self.diagnose((*location, "path"), f"expected a file or directory, {found}")
+            code = DiagnosticCode.WRONG_TYPE
+            self._diagnose_field((*location, "path"), "a file or directory", path, code)
             return None
         try:
             resolved = self._folder / Path(path).expanduser()
         except RuntimeError as error:  # the home directory of an unknown user
-            self.diagnose((*location, "path"), f"{repr_value(path)}: {error}")
+            message = f"{repr_value(path)}: {error}"
+            code = DiagnosticCode.UNUSABLE_FILE
+            self.diagnose((*location, "path"), message, code)
             return None
         return RecordedWorkload(kind=kind, path=resolved, window=window or WHOLE_TRACE)
 
@@ -205,11 +229,10 @@ class ScenarioParser:
         """Return the options of the guests."""
         table = self.table(location, value)
         for name in table:
-            if name not in ("anti_affinity_groups", "kinds"):
-                self.diagnose(
-                    (*location, name),
-                    unknown_name("field", name, ("anti_affinity_groups", "kinds")),
-                )
+            if name not in GUEST_FIELDS:
+                message = unknown_name("field", name, GUEST_FIELDS)
+                code = DiagnosticCode.UNKNOWN_KEY
+                self.diagnose((*location, name), message, code)
         options = GuestOptions(
             anti_affinity_groups=self._anti_affinity_groups(
                 (*location, "anti_affinity_groups"),
@@ -234,12 +257,11 @@ class ScenarioParser:
             names = [name for group in value for name in group]
             duplicates = sorted({name for name in names if names.count(name) > 1})
             for name in duplicates:
-                self.diagnose(
-                    location, f"{repr_value(name)}: duplicate; expected one group each"
-                )
+                message = f"{repr_value(name)}: duplicate; expected one group each"
+                self.diagnose(location, message, DiagnosticCode.DUPLICATE_NAME)
             return tuple(tuple(group) for group in value)
-        expected = "expected a whole number of 0 or more, or lists of two or more names"
-        self.diagnose(location, f"{expected}, found {repr_value(value)}")
+        expected = "a whole number of 0 or more, or lists of two or more names"
+        self._diagnose_number(location, expected, value)
         return 0
 
     def behavior(self, location: KeyPath, value: object) -> SimulationBehavior | None:
@@ -286,23 +308,38 @@ class ScenarioParser:
             or environment.source.kind != PLANETLAB
         ):
             location = (*locations.get("workload", ("workload",)), "kind")
-            self.diagnose(
-                location, f'{environment.model}: only "{PLANETLAB}" is supported'
-            )
+            message = f'{environment.model}: only "{PLANETLAB}" is supported'
+            self.diagnose(location, message, DiagnosticCode.INCONSISTENT)
         elif environment.source.window != WHOLE_TRACE:
             location = locations.get("workload", ("workload",))
-            self.diagnose(
-                location, f"{environment.model}: only a whole day is supported"
-            )
+            message = f"{environment.model}: only a whole day is supported"
+            self.diagnose(location, message, DiagnosticCode.INCONSISTENT)
         if len(environment.pools) != 1 or not environment.pools[0].is_default:
             self.diagnose(
                 locations.get("hosts", ("hosts",)),
                 f"{environment.model}: only HP ML110 G4 and G5 are supported; "
                 "give their count only",
+                DiagnosticCode.INCONSISTENT,
             )
         for name in UNSUPPORTED_IN_CLOUDSIM:
             if name in tables:
-                self.diagnose((name,), f"{environment.model}: not supported; remove it")
+                message = f"{environment.model}: not supported; remove it"
+                self.diagnose((name,), message, DiagnosticCode.INCONSISTENT)
+
+    def _diagnose_number(self, location: KeyPath, expected: str, value: object) -> None:
+        """Add an error about the range of a whole number, or about the type."""
+        is_whole = type(value) is int
+        code = DiagnosticCode.OUT_OF_RANGE if is_whole else DiagnosticCode.WRONG_TYPE
+        self.diagnose(location, f"expected {expected}, found {repr_value(value)}", code)
+
+    def _diagnose_field(
+        self, location: KeyPath, expected: str, value: object, code: DiagnosticCode
+    ) -> None:
+        """Add an error with *code*; if *value* is None, that the field is missing."""
+        found = f"found {repr_value(value)}"
+        if value is None:
+            found, code = "which is missing", DiagnosticCode.MISSING_KEY
+        self.diagnose(location, f"expected {expected}, {found}", code)
 
     def _value(
         self,
@@ -339,7 +376,8 @@ class _ScenarioReader(ScenarioParser):
         self, tables: Mapping[str, object], model: SimulationModel, seed: int
     ) -> SimulationEnvironment | None:
         if "workload" not in tables:
-            self.diagnose(("workload",), "is missing")
+            code = DiagnosticCode.MISSING_KEY
+            self.diagnose(("workload",), "is missing", code)
             return None
         source = self.workload_source(("workload",), tables["workload"], seed)
         located = self.tables(("hosts",), tables["hosts"]) if "hosts" in tables else []
@@ -373,10 +411,10 @@ class _ScenarioReader(ScenarioParser):
         labels = Counter(each.label for _, each in valid)
         for location, each in valid:
             if labels[each.label] > 1:
-                detail = f"duplicate: {repr_value(each.label)}"
-                self.diagnose(
-                    (*location, "label"), f"{detail}; give each policy its own"
-                )
+                message = f"duplicate: {repr_value(each.label)}"
+                message += "; give each policy its own"
+                code = DiagnosticCode.DUPLICATE_NAME
+                self.diagnose((*location, "label"), message, code)
         return [each for _, each in valid]
 
 
@@ -392,6 +430,7 @@ MAX_SEED = 2**32 - 1
 MAX_GUESTS = 10**6
 MAX_DAYS = 366
 DEFAULT_SEED = 1
+GUEST_FIELDS = ("anti_affinity_groups", "kinds")
 UNSUPPORTED_IN_CLOUDSIM = ("guests", "behavior", "limits")
 T = TypeVar("T")
 

@@ -13,6 +13,8 @@ from itertools import product
 from pathlib import Path
 
 from opendrs.config import (
+    Diagnostic,
+    DiagnosticCode,
     FileFormat,
     KeyPath,
     display_path,
@@ -76,15 +78,28 @@ def parse_sweep(document: object, source: str, folder: Path) -> SweepGrid:
         InvalidFileError: The document is invalid; with all errors.
     """
     require_format(document, source, FileFormat.SWEEP)
+    grid, diagnostics = sweep_and_diagnostics(document, folder)
+    raise_diagnostics(source, diagnostics, InvalidFileError)
+    return grid
+
+
+def sweep_and_diagnostics(
+    document: object, folder: Path
+) -> tuple[SweepGrid, tuple[Diagnostic, ...]]:
+    """Return the grid in *document* and all errors.
+
+    Args:
+        document: Parsed plain values.
+        folder: Base of relative paths.
+    """
     reader = _SweepReader(folder)
     trials = reader.trials(document)
     # An error in one value occurs in all its combinations.
     diagnostics = dict.fromkeys(
         [*duplicate_key_diagnostics(document), *reader.diagnostics]
     )
-    raise_diagnostics(source, diagnostics, InvalidFileError)
-    assert isinstance(document, Mapping)  # noqa: S101 - else there are diagnostics
-    return SweepGrid(title=str(document.get("title", "")), trials=tuple(trials))
+    title = document.get("title", "") if isinstance(document, Mapping) else ""
+    return SweepGrid(title=str(title), trials=tuple(trials)), tuple(diagnostics)
 
 
 class _SweepReader(GridParser):
@@ -120,7 +135,8 @@ class _SweepReader(GridParser):
             total *= count_alternatives(pool)
         total *= _count_choices(tables.get("policies"), POLICY_TABLES)
         if total > MAX_RUNS:
-            self.diagnose((), f"too many runs: {total}; at most {MAX_RUNS} are allowed")
+            message = f"too many runs: {total}; at most {MAX_RUNS} are allowed"
+            self.diagnose((), message, DiagnosticCode.OUT_OF_RANGE)
         return total > MAX_RUNS
 
     def _check_distinct(self, trials: Sequence[Trial]) -> None:
@@ -135,6 +151,7 @@ class _SweepReader(GridParser):
                     (),
                     f"{description}, seed {seed}: {count} equal runs; remove duplicate "
                     "values and give each policy its own label",
+                    DiagnosticCode.DUPLICATE_NAME,
                 )
 
     # Environments
@@ -171,7 +188,8 @@ class _SweepReader(GridParser):
         self, tables: Mapping[str, object]
     ) -> list[ParsedChoice[WorkloadSource]]:
         if "workload" not in tables:
-            self.diagnose(("workload",), "is missing")
+            code = DiagnosticCode.MISSING_KEY
+            self.diagnose(("workload",), "is missing", code)
             return []
         value = tables["workload"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import tomli_w
 
+from opendrs.config import DiagnosticCode, path_text
 from opendrs.errors import InvalidFileError
 from opendrs.model import Limits
 from opendrs.policies.consolidation import Consolidate
@@ -24,6 +25,7 @@ from opendrs.simulation.scenario.parsing import (
     SCENARIO_FORMAT,
     parse_scenario,
     read_scenario,
+    scenario_and_diagnostics,
 )
 from opendrs.simulation.workload import SyntheticSettings
 
@@ -35,10 +37,10 @@ def read(**tables: Any) -> SimulationScenario:  # noqa: ANN401 - a document
     return parse_scenario(document, "x.toml", Path("folder"))
 
 
-def diagnostics(**tables: Any) -> str:  # noqa: ANN401 - a document
+def error_lines(**tables: Any) -> tuple[str, ...]:  # noqa: ANN401 - a document
     with pytest.raises(InvalidFileError) as caught:
         read(**tables)
-    return str(caught.value)
+    return caught.value.messages
 
 
 def test_minimal_scenario_has_defaults() -> None:
@@ -130,162 +132,248 @@ def test_cloudsim_has_its_own_policies() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "expected"),
+    ("tables", "code", "field"),
     [
-        ({"format": "opendrs-x/1"}, 'format: expected "opendrs-scenario/1"'),
-        ({"format": "opendrs-drill/1"}, "expected a scenario, found a drill"),
-        ({"worklod": {}}, "worklod: unknown field; did you mean workload?"),
-        ({"title": 3}, "title: expected a text, found 3"),
-        ({"model": "x"}, 'model: expected "opendrs" or "cloudsim-3.0.3", found "x"'),
-        ({"seed": -1}, "seed: expected a whole number from 0 to 4294967295, found -1"),
-        ({"seed": True}, "seed: expected a whole number"),
-        ({"workload": 3}, "workload: expected a table of named values, found 3"),
-        ({"workload": {}}, "workload.kind: expected one of planetlab"),
-        ({"workload": {"kind": "tarot"}}, 'synthetic, found "tarot"'),
-        ({"workload": {"kind": "csv"}}, "workload.path: expected a file or directory"),
-        ({"workload": {"kind": "csv", "path": 3}}, "workload.path: expected a file"),
+        ({"format": "opendrs-x/1"}, DiagnosticCode.UNKNOWN_VALUE, "format"),
+        ({"worklod": {}}, DiagnosticCode.UNKNOWN_KEY, "worklod"),
+        ({"title": 3}, DiagnosticCode.WRONG_TYPE, "title"),
+        ({"model": "x"}, DiagnosticCode.UNKNOWN_VALUE, "model"),
+        ({"seed": -1}, DiagnosticCode.OUT_OF_RANGE, "seed"),
+        ({"seed": True}, DiagnosticCode.WRONG_TYPE, "seed"),
+        ({"workload": 3}, DiagnosticCode.WRONG_TYPE, "workload"),
+        ({"workload": {}}, DiagnosticCode.MISSING_KEY, "workload.kind"),
+        (
+            {"workload": {"kind": "tarot"}},
+            DiagnosticCode.UNKNOWN_VALUE,
+            "workload.kind",
+        ),
+        ({"workload": {"kind": "csv"}}, DiagnosticCode.MISSING_KEY, "workload.path"),
+        (
+            {"workload": {"kind": "csv", "path": 3}},
+            DiagnosticCode.WRONG_TYPE,
+            "workload.path",
+        ),
         (
             {"workload": {"kind": "csv", "path": "x", "guests": 3}},
-            "workload.guests: unknown setting; did you mean max_guests?",
+            DiagnosticCode.UNKNOWN_KEY,
+            "workload.guests",
         ),
         (
             {"workload": {"kind": "csv", "path": "x", "length": -3.0}},
-            "workload: length: expected more than 0 s, got -3.0",
+            DiagnosticCode.OUT_OF_RANGE,
+            "workload.length",
         ),
         (
             {
                 "model": "cloudsim-3.0.3",
                 "workload": {"kind": "planetlab", "path": "x", "max_guests": 3},
             },
-            "workload: cloudsim-3.0.3: only a whole day",
+            DiagnosticCode.INCONSISTENT,
+            "workload",
         ),
-        ({"workload": {**SMALL, "days": 0.5}}, "workload.days: expected a whole num"),
-        ({"workload": {**SMALL, "days": 10**9}}, "workload.days: expected at most 366"),
+        (
+            {"workload": {**SMALL, "days": 0.5}},
+            DiagnosticCode.WRONG_TYPE,
+            "workload.days",
+        ),
+        (
+            {"workload": {**SMALL, "days": 10**9}},
+            DiagnosticCode.OUT_OF_RANGE,
+            "workload.days",
+        ),
         (
             {"workload": {**SMALL, "load": 7.0}},
-            "workload: load: expected a number in (0, 1]",
+            DiagnosticCode.OUT_OF_RANGE,
+            "workload.load",
         ),
-        ({"workload": {**SMALL, "seed": 7}}, "workload.seed: unknown setting"),
-        ({"hosts": []}, "hosts: expected a list of tables, found []"),
-        ({"hosts": [3]}, "hosts[0]: expected a table, found 3"),
-        ({"hosts": [{}]}, "hosts[0].count: is missing"),
+        (
+            {"workload": {**SMALL, "seed": 7}},
+            DiagnosticCode.UNKNOWN_KEY,
+            "workload.seed",
+        ),
+        ({"hosts": []}, DiagnosticCode.OUT_OF_RANGE, "hosts"),
+        ({"hosts": [3]}, DiagnosticCode.WRONG_TYPE, "hosts[0]"),
+        ({"hosts": [{}]}, DiagnosticCode.MISSING_KEY, "hosts[0].count"),
         (
             {"hosts": [{"count": 0}]},
-            "hosts[0]: count: expected a number in [1, 1000000], got 0",
+            DiagnosticCode.OUT_OF_RANGE,
+            "hosts[0].count",
         ),
         (
             {"hosts": [{"count": 1, "power": "x"}]},
-            "power: unknown: 'x'; expected one of hp-",
+            DiagnosticCode.INVALID_VALUE,
+            "hosts[0].power",
         ),
         (
             {"hosts": [{"count": 1, "mips": 9}]},
-            "cores, mips: given without power or watts",
+            DiagnosticCode.INVALID_VALUE,
+            "hosts[0].cores",
         ),
         (
             {"hosts": [{"count": 1, "watts": [1, 2]}]},
-            "watts: given without cores and mips",
+            DiagnosticCode.INVALID_VALUE,
+            "hosts[0].watts",
         ),
-        ({"hosts": [{"count": 1, "watts": [1, 2]}]}, "expected 11 values, found 2"),
-        ({"hosts": [{"count": 1, "memory": 0}]}, "memory: expected more than 0, got 0"),
+        (
+            {"hosts": [{"count": 1, "memory": 0}]},
+            DiagnosticCode.OUT_OF_RANGE,
+            "hosts[0].memory",
+        ),
         (
             {"guests": {"anti_affinity_groups": -1}},
-            "guests.anti_affinity_groups: expected a whole number of 0",
+            DiagnosticCode.OUT_OF_RANGE,
+            "guests.anti_affinity_groups",
         ),
         (
             {"guests": {"anti_affinity_groups": [["a"]]}},
-            "guests.anti_affinity_groups: expected a whole number of 0",
+            DiagnosticCode.WRONG_TYPE,
+            "guests.anti_affinity_groups",
         ),
         (
             {"guests": {"anti_affinity_groups": [["a", "b"], ["b", "c"]]}},
-            '"b": duplicate',
+            DiagnosticCode.DUPLICATE_NAME,
+            "guests.anti_affinity_groups",
         ),
-        ({"guests": {"kind": 3}}, "guests.kind: unknown field"),
-        ({"guests": {"kinds": [{"mips": 3}]}}, "guests.kinds[0].memory: is missing"),
+        ({"guests": {"kind": 3}}, DiagnosticCode.UNKNOWN_KEY, "guests.kind"),
+        (
+            {"guests": {"kinds": [{"mips": 3}]}},
+            DiagnosticCode.MISSING_KEY,
+            "guests.kinds[0].memory",
+        ),
         (
             {"guests": {"kinds": [{"mips": -3, "memory": 9}]}},
-            "guests.kinds[0]: mips: expected more than 0, got -3",
+            DiagnosticCode.OUT_OF_RANGE,
+            "guests.kinds[0].mips",
         ),
         (
             {"behavior": {"power_on_time": -1.0}},
-            "behavior: power_on_time: expected at least 0",
+            DiagnosticCode.OUT_OF_RANGE,
+            "behavior.power_on_time",
         ),
-        ({"behavior": {"power_on": 1.0}}, "behavior.power_on: unknown setting"),
-        ({"limits": {"cooldown": "x"}}, "limits.cooldown: expected a number"),
+        (
+            {"behavior": {"power_on": 1.0}},
+            DiagnosticCode.UNKNOWN_KEY,
+            "behavior.power_on",
+        ),
+        (
+            {"limits": {"cooldown": "x"}},
+            DiagnosticCode.INVALID_VALUE,
+            "limits.cooldown",
+        ),
         (
             {"limits": {"memory_headroom": 2}},
-            "limits: memory_headroom: expected a fraction in [0",
+            DiagnosticCode.OUT_OF_RANGE,
+            "limits.memory_headroom",
         ),
-        ({"policies": []}, "policies: expected a list of tables, found []"),
-        ({"policies": ["none"]}, "policies[0]: expected a table of named values"),
-        ({"policies": [{}]}, "policies[0].name: expected a text, which is missing"),
-        ({"policies": [{"name": "x"}]}, "policies[0].name: expected consolidate, none"),
+        ({"policies": []}, DiagnosticCode.OUT_OF_RANGE, "policies"),
+        ({"policies": ["none"]}, DiagnosticCode.WRONG_TYPE, "policies[0]"),
+        ({"policies": [{}]}, DiagnosticCode.MISSING_KEY, "policies[0].name"),
+        (
+            {"policies": [{"name": "x"}]},
+            DiagnosticCode.UNKNOWN_NAME,
+            "policies[0].name",
+        ),
         (
             {"policies": [{"name": "npa"}]},
-            "policies[0].name: npa: only available in model cloudsim-3.0.3",
+            DiagnosticCode.INVALID_VALUE,
+            "policies[0].name",
         ),
-        ({"policies": [{"name": "lr-x"}]}, "policies[0].name: policy 'lr-x': unknown"),
-        ({"policies": [{"name": "none", "x": 1}]}, "policies[0].x: unknown field"),
+        (
+            {"policies": [{"name": "lr-x"}]},
+            DiagnosticCode.UNKNOWN_NAME,
+            "policies[0].name",
+        ),
+        (
+            {"policies": [{"name": "none", "x": 1}]},
+            DiagnosticCode.UNKNOWN_KEY,
+            "policies[0].x",
+        ),
         (
             {"policies": [{"name": "none", "limits": {"cooldown": 1}}]},
-            "policies[0]: none: expected neither settings nor limits",
+            DiagnosticCode.INCONSISTENT,
+            "policies[0]",
         ),
         (
             {"policies": [{"name": "consolidate", "settings": {"fill_targt": 1}}]},
-            "policies[0].settings.fill_targt: unknown setting; did you mean fill_t",
+            DiagnosticCode.UNKNOWN_KEY,
+            "policies[0].settings.fill_targt",
         ),
         (
             {"policies": [{"name": "consolidate", "settings": 3}]},
-            "policies[0].settings: expected a table of named values, found 3",
+            DiagnosticCode.WRONG_TYPE,
+            "policies[0].settings",
         ),
         (
             {"policies": [{"name": "none"}, {"name": "none"}]},
-            'policies[1].label: duplicate: "none"',
+            DiagnosticCode.DUPLICATE_NAME,
+            "policies[1].label",
         ),
         (
             {"model": "cloudsim-3.0.3"},
-            'workload.kind: cloudsim-3.0.3: only "planetlab"',
+            DiagnosticCode.INCONSISTENT,
+            "workload.kind",
         ),
         (
             {"model": "cloudsim-3.0.3", "hosts": [{"count": 3, "memory": 9}]},
-            "hosts: cloudsim-3.0.3: only HP ML110 G4 and G5",
+            DiagnosticCode.INCONSISTENT,
+            "hosts",
         ),
         (
             {"model": "cloudsim-3.0.3", "behavior": {"power_on_time": 9}},
-            "behavior: cloudsim-3.0.3: not supported",
+            DiagnosticCode.INCONSISTENT,
+            "behavior",
         ),
         (
             {
                 "model": "cloudsim-3.0.3",
                 "policies": [{"name": "lr-mmt", "settings": {"fill_target": 1}}],
             },
-            "policies[0]: cloudsim-3.0.3: expected neither settings nor limits",
+            DiagnosticCode.INCONSISTENT,
+            "policies[0]",
         ),
     ],
 )
 def test_error_is_reported_with_its_path(
-    tables: dict[str, object], expected: str
+    tables: dict[str, object], code: DiagnosticCode, field: str
 ) -> None:
-    assert f"x.toml: {expected}" in diagnostics(**tables) or expected in diagnostics(
-        **tables
-    )
+    document = {"format": SCENARIO_FORMAT, "workload": SMALL, **tables}
+
+    _, diagnostics = scenario_and_diagnostics(document, Path("folder"))
+
+    found = [(each.code, path_text(each.path + each.subpath)) for each in diagnostics]
+    assert (code, field) in found
 
 
 def test_all_errors_are_reported_at_once() -> None:
-    messages = diagnostics(
+    lines = error_lines(
         title=3,
         seed="x",
         workload={"kind": "tarot"},
         hosts=[{"count": 0}],
         behavior={"power_on_time": -1.0},
         policies=[{"name": "consolidate", "settings": {"fill_target": 2.0}}],
-    ).splitlines()
+    )
 
-    assert [line.split(":")[1].strip() for line in messages] == [
+    assert [line.split(":")[1].strip() for line in lines] == [
         *("title", "seed", "workload.kind", "hosts[0]", "behavior"),
         "policies[0].settings",
     ]
 
 
+def test_message_has_file_field_and_suggestion() -> None:
+    (line,) = error_lines(worklod={})
+
+    assert line.startswith("x.toml: worklod: unknown field; did you mean workload?")
+
+
+def test_other_format_is_rejected() -> None:
+    with pytest.raises(InvalidFileError, match="drill"):
+        read(format="opendrs-drill/1")
+
+
 def test_document_without_table_is_reported() -> None:
-    with pytest.raises(InvalidFileError, match="expected a table of named values"):
-        parse_scenario([], "x", Path())
+    scenario, diagnostics = scenario_and_diagnostics([], Path())
+
+    assert scenario is None
+    first = diagnostics[0]
+    assert (first.code, first.path) == (DiagnosticCode.WRONG_TYPE, ())

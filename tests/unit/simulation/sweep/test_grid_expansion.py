@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opendrs.config import Diagnostic
+from opendrs.config import Diagnostic, DiagnosticCode, KeyPath
 from opendrs.simulation.sweep.grid_expansion import count_alternatives, expand_table
 
 
@@ -67,14 +67,15 @@ def test_diagnostic_has_index_of_value() -> None:
     second = list(expand_table(table, ["settings"]))[1]
     location = ("policies", 0)
 
-    def path_of(*keys: str) -> object:
-        return second.with_list_index(
-            Diagnostic((*location, *keys), "wrong"), location
-        ).path
+    def diagnostic(path: KeyPath) -> Diagnostic:
+        return Diagnostic(path, "wrong", code=DiagnosticCode.OUT_OF_RANGE)
+
+    def path_of(*keys: str) -> KeyPath:
+        return second.with_list_index(diagnostic((*location, *keys)), location).path
 
     assert path_of("settings", "target") == (*location, "settings", "target", 1)
     assert path_of("name") == (*location, "name")
-    elsewhere = Diagnostic(("hosts",), "wrong")
+    elsewhere = diagnostic(("hosts",))
     assert second.with_list_index(elsewhere, location) == elsewhere
 
 

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 import tomli_w
 
+from opendrs.config import DiagnosticCode, path_text
 from opendrs.errors import InvalidFileError
 from opendrs.model import Limits
 from opendrs.policies.consolidation import Consolidate
 from opendrs.simulation.cloudsim import parse_scheme
 from opendrs.simulation.scenario.definition import RecordedWorkload, SimulationModel
 from opendrs.simulation.scenario.hosts import HostPool
-from opendrs.simulation.sweep.parsing import parse_sweep, read_sweep
+from opendrs.simulation.sweep.parsing import read_sweep, sweep_and_diagnostics
 from opendrs.simulation.workload import SyntheticSettings
 from support.sweeps import SMALL_SWEEP, sweep_grid
 
 
-def diagnostics(**tables: Any) -> list[str]:  # noqa: ANN401 - a document
-    with pytest.raises(InvalidFileError) as caught:
-        sweep_grid(**tables)
-    return [line.removeprefix("x.toml: ") for line in caught.value.messages]
+def found(**tables: Any) -> list[tuple[DiagnosticCode, str]]:  # noqa: ANN401 - a document
+    _, diagnostics = sweep_and_diagnostics({**SMALL_SWEEP, **tables}, Path())
+    return [(each.code, path_text(each.path + each.subpath)) for each in diagnostics]
 
 
 def test_a_scenario_without_lists_is_a_sweep_of_one_run() -> None:
@@ -174,85 +174,117 @@ def test_a_file_is_read_and_paths_begin_from_its_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "expected"),
+    ("tables", "code", "field"),
     [
-        ({"format": "opendrs-x/1"}, 'format: expected "opendrs-sweep/1", found'),
-        ({"format": "opendrs-scenario/1"}, "expected a sweep, found a scenario"),
-        ({"title": 3}, "title: expected a text, found 3"),
-        ({"tarot": 3}, "tarot: unknown field"),
-        ({"model": "x"}, 'model: expected "opendrs" or "cloudsim-3.0.3", found "x"'),
-        ({"model": ["opendrs", 3]}, "model[1]: expected"),
-        ({"seed": [1, -1]}, "seed[1]: expected a whole number from 0 to"),
-        ({"seed": []}, "seed: expected a whole number from 0 to"),
+        ({"format": "opendrs-x/1"}, DiagnosticCode.UNKNOWN_VALUE, "format"),
+        ({"title": 3}, DiagnosticCode.WRONG_TYPE, "title"),
+        ({"tarot": 3}, DiagnosticCode.UNKNOWN_KEY, "tarot"),
+        ({"model": "x"}, DiagnosticCode.UNKNOWN_VALUE, "model"),
+        ({"model": ["opendrs", 3]}, DiagnosticCode.UNKNOWN_VALUE, "model[1]"),
+        ({"seed": [1, -1]}, DiagnosticCode.OUT_OF_RANGE, "seed[1]"),
+        ({"seed": []}, DiagnosticCode.WRONG_TYPE, "seed"),
         (
             {"seed": [1, 1]},
-            "on synthetic, 8 guests, 1 day, seed 1 in opendrs, seed 1: ",
+            DiagnosticCode.DUPLICATE_NAME,
+            "",
         ),
-        ({"workload": 3}, "workload: expected a table of named values, found 3"),
-        ({"workload": []}, "workload: expected a list of tables, found []"),
-        ({"workload": [3]}, "workload[0]: expected a table of named values, found 3"),
+        ({"workload": 3}, DiagnosticCode.WRONG_TYPE, "workload"),
+        ({"workload": []}, DiagnosticCode.OUT_OF_RANGE, "workload"),
+        ({"workload": [3]}, DiagnosticCode.WRONG_TYPE, "workload[0]"),
         (
             {"workload": {"kind": "synthetic", "guests": [8, "x"]}},
-            "workload.guests[1]: expected",
+            DiagnosticCode.WRONG_TYPE,
+            "workload.guests[1]",
         ),
-        ({"workload": {"kind": "csv"}}, "workload.path: expected a file or directory"),
-        ({"hosts": []}, "hosts: expected a list of tables, found []"),
-        ({"hosts": [{"count": [1, 0]}]}, "hosts[0]"),
+        ({"workload": {"kind": "csv"}}, DiagnosticCode.MISSING_KEY, "workload.path"),
+        ({"hosts": []}, DiagnosticCode.OUT_OF_RANGE, "hosts"),
+        ({"hosts": [{"count": [1, 0]}]}, DiagnosticCode.OUT_OF_RANGE, "hosts[0].count"),
         (
             {"guests": {"anti_affinity_groups": [1, -1]}},
-            "guests.anti_affinity_groups[1]: expected a whole number",
+            DiagnosticCode.OUT_OF_RANGE,
+            "guests.anti_affinity_groups[1]",
         ),
         (
             {"behavior": {"power_on_time": [1, "x"]}},
-            "behavior.power_on_time[1]: expected",
+            DiagnosticCode.INVALID_VALUE,
+            "behavior.power_on_time[1]",
         ),
-        ({"limits": {"cooldown": [1, "x"]}}, "limits.cooldown[1]: expected"),
-        ({"policies": {"name": "none"}}, "policies: expected a list of tables"),
-        ({"policies": [{"name": ["none", "x"]}]}, "policies[0].name[1]: expected cons"),
-        ({"policies": [{"name": []}]}, "policies[0].name: expected a text, found []"),
+        (
+            {"limits": {"cooldown": [1, "x"]}},
+            DiagnosticCode.INVALID_VALUE,
+            "limits.cooldown[1]",
+        ),
+        ({"policies": {"name": "none"}}, DiagnosticCode.WRONG_TYPE, "policies"),
+        (
+            {"policies": [{"name": ["none", "x"]}]},
+            DiagnosticCode.UNKNOWN_NAME,
+            "policies[0].name[1]",
+        ),
+        ({"policies": [{"name": []}]}, DiagnosticCode.WRONG_TYPE, "policies[0].name"),
         (
             {
                 "policies": [
                     {"name": "consolidate", "settings": {"fill_target": [0.5, 9]}}
                 ]
             },
-            "policies[0].settings",
+            DiagnosticCode.OUT_OF_RANGE,
+            "policies[0].settings.fill_target",
         ),
         (
             {"policies": [{"name": "consolidate", "settings": {"tarot": [1, 2]}}]},
-            "policies[0].settings.tarot",
+            DiagnosticCode.UNKNOWN_KEY,
+            "policies[0].settings.tarot[0]",
         ),
-        ({"policies": [{"name": "none"}] * 2}, '"none" on synthetic, 8 guests'),
+        ({"policies": [{"name": "none"}] * 2}, DiagnosticCode.DUPLICATE_NAME, ""),
         (
             {"model": "cloudsim-3.0.3"},
-            'workload.kind: cloudsim-3.0.3: only "planetlab"',
+            DiagnosticCode.INCONSISTENT,
+            "workload.kind",
         ),
         (
             {"seed": list(range(50_001)), "workload": [{"kind": "synthetic"}] * 2},
-            "too many runs: 100002; at most 100000",
+            DiagnosticCode.OUT_OF_RANGE,
+            "",
         ),
     ],
 )
-def test_error_is_reported_with_its_path(tables: dict[str, Any], expected: str) -> None:
-    assert expected in diagnostics(**tables)[0]
+def test_error_is_reported_with_its_path(
+    tables: dict[str, Any], code: DiagnosticCode, field: str
+) -> None:
+    assert found(**tables)[0] == (code, field)
+
+
+def test_message_has_number_of_runs() -> None:
+    seeds, workloads = list(range(50_001)), [{"kind": "synthetic"}] * 2
+
+    with pytest.raises(InvalidFileError, match=r"x\.toml: .*100002"):
+        sweep_grid(seed=seeds, workload=workloads)
+
+
+def test_other_format_is_rejected() -> None:
+    with pytest.raises(InvalidFileError, match="scenario"):
+        sweep_grid(format="opendrs-scenario/1")
 
 
 def test_missing_workload_is_reported() -> None:
     document = {key: value for key, value in SMALL_SWEEP.items() if key != "workload"}
 
-    with pytest.raises(InvalidFileError, match="workload: is missing"):
-        parse_sweep(document, "x.toml", Path())
+    _, diagnostics = sweep_and_diagnostics(document, Path())
+
+    assert [(each.code, each.path) for each in diagnostics] == [
+        (DiagnosticCode.MISSING_KEY, ("workload",))
+    ]
 
 
 def test_all_errors_are_reported_once() -> None:
-    found = diagnostics(
+    reported = found(
         seed=["x", 2],
         behavior={"power_on_time": ["y", 1], "power_off_time": [1, 2]},
         policies=[{"name": "z"}],
     )
 
-    assert [line.partition(":")[0] for line in found] == [
-        "seed[0]",
-        "behavior.power_on_time[0]",
-        "policies[0].name",
+    assert reported == [
+        (DiagnosticCode.WRONG_TYPE, "seed[0]"),
+        (DiagnosticCode.INVALID_VALUE, "behavior.power_on_time[0]"),
+        (DiagnosticCode.UNKNOWN_NAME, "policies[0].name"),
     ]

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from opendrs.config import (
     Diagnostic,
+    DiagnosticCode,
     FileFormat,
     display_path,
     duplicate_key_diagnostics,
@@ -19,7 +20,7 @@ from opendrs.config import (
     read_snapshot,
     read_text,
     require_format,
-    snapshot_from,
+    snapshot_and_diagnostics,
 )
 from opendrs.config.snapshot_schema import FORMAT
 from opendrs.errors import InvalidFileError, ModelError
@@ -124,47 +125,68 @@ def drill_from(document: object, source: str, folder: Path) -> DrillFile:
         InvalidFileError: The document is invalid; contains all errors.
     """
     require_format(document, source, FileFormat.DRILL)
+    drill, diagnostics = drill_and_diagnostics(document, source, folder)
+    raise_diagnostics(source, diagnostics, InvalidFileError)
+    assert drill is not None  # noqa: S101 - else there are diagnostics
+    return drill
+
+
+def drill_and_diagnostics(
+    document: object, source: str, folder: Path
+) -> tuple[DrillFile | None, tuple[Diagnostic, ...]]:
+    """Return the drill in *document*, or None with the errors.
+
+    Args:
+        document: Plain values, as parsed.
+        source: Name of their source, for error messages.
+        folder: Directory of the files that it refers to.
+    """
     diagnostics: list[Diagnostic] = []
     try:
         entry = DRILL_ADAPTER.validate_python(document)
     except ValidationError as error:
         diagnostics += pydantic_diagnostics(error, known_keys=FIELDS)
     table = document if isinstance(document, Mapping) else {}
-    snapshot = _snapshot(table, source, folder, diagnostics)
+    snapshot, snapshot_diagnostics = _snapshot(table, source, folder)
+    diagnostics += snapshot_diagnostics
     diagnostics += duplicate_key_diagnostics({**table, "snapshot": None})
     if snapshot is not None:
         diagnostics += reference_diagnostics(table, _known(table, snapshot))
-    raise_diagnostics(source, diagnostics, InvalidFileError)
-    if snapshot is None:  # reported above
-        raise InvalidFileError(f"{source}: snapshot: is missing")
+    if diagnostics or snapshot is None:
+        return None, tuple(diagnostics)
     try:
-        return _drill(entry, snapshot, source, folder)
+        return _drill(entry, snapshot, source, folder), ()
     except ModelError as error:
-        raise InvalidFileError(f"{source}: {error}") from error
+        return None, (Diagnostic((), str(error), code=DiagnosticCode.INCONSISTENT),)
+    except InvalidFileError as error:
+        return None, _unusable_file("log", error)
 
 
 def _snapshot(
-    table: Mapping[str, object],
-    source: str,
-    folder: Path,
-    diagnostics: list[Diagnostic],
-) -> Snapshot | None:
-    """Return the snapshot of a drill; None, with a diagnostic, if it is invalid."""
-    result = table.get("snapshot")
-    if result is None:
-        return None
+    table: Mapping[str, object], source: str, folder: Path
+) -> tuple[Snapshot | None, tuple[Diagnostic, ...]]:
+    """Return the snapshot of a drill, or None with the errors."""
+    value, path = table.get("snapshot"), ("snapshot",)
     try:
-        if isinstance(result, str):
-            return read_snapshot(folder / result)
-        if isinstance(result, Mapping):
-            document = {"format": FORMAT, "taken_at": DEFAULT_TIME, **result}
-            return snapshot_from(document, f"{source}: snapshot")
+        if isinstance(value, str):
+            return read_snapshot(folder / value), ()
+        if isinstance(value, Mapping):
+            document = {"format": FORMAT, "taken_at": DEFAULT_TIME, **value}
+            snapshot, diagnostics = snapshot_and_diagnostics(document, source)
+            located = (replace(each, path=path + each.path) for each in diagnostics)
+            return snapshot, tuple(located)
     except InvalidFileError as error:
-        messages = [f"{source}: {diagnostic}" for diagnostic in diagnostics]
-        raise InvalidFileError(*messages, *error.messages) from error
-    message = f"expected a file name or a table, got {repr_value(result)}"
-    diagnostics.append(Diagnostic(("snapshot",), message))
-    return None
+        return None, _unusable_file("snapshot", error)
+    if path[0] not in table:
+        return None, ()  # reported by the schema
+    message = f"expected a file name or a table, got {repr_value(value)}"
+    return None, (Diagnostic(path, message, code=DiagnosticCode.WRONG_TYPE),)
+
+
+def _unusable_file(field: str, error: InvalidFileError) -> tuple[Diagnostic, ...]:
+    """Return the errors of the file that *field* names."""
+    code = DiagnosticCode.UNUSABLE_FILE
+    return tuple(Diagnostic((field,), each, code=code) for each in error.messages)
 
 
 def _known(table: Mapping[str, object], snapshot: Snapshot) -> KnownNames:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from opendrs.config import Diagnostic, KeyPath, suggestion
+from opendrs.config import Diagnostic, DiagnosticCode, KeyPath, suggestion
 from opendrs.escapes import repr_value
 from opendrs.pve_ha.simulator.file_format.assertions import (
     GLOBAL_ASSERTIONS,
@@ -74,13 +74,16 @@ def _event_diagnostics(
     verbs = sorted(EVENT_KINDS & event.keys())
     if len(verbs) > 1:
         message = f"expected one kind of event, got {', '.join(verbs)}"
-        yield Diagnostic(at, f"{message}; use one event each")
+        message += "; use one event each"
+        yield Diagnostic(at, message, code=DiagnosticCode.INCONSISTENT)
     if not verbs and not event.keys() - {"at"}:
-        yield Diagnostic(at, "expected a kind of event, such as power or crash")
+        message = "expected a kind of event, such as power or crash"
+        yield Diagnostic(at, message, code=DiagnosticCode.MISSING_KEY)
     for verb in verbs:
         fields = _table(event[verb])
         if verb in _ONE_OF and not fields.keys() & set(_ONE_OF[verb]):
-            yield Diagnostic((*at, verb), f"expected {' or '.join(_ONE_OF[verb])}")
+            message = f"expected {' or '.join(_ONE_OF[verb])}"
+            yield Diagnostic((*at, verb), message, code=DiagnosticCode.MISSING_KEY)
         places = ("node",) if verb == "version" else ("node", "to")
         yield from _node_diagnostics((*at, verb), fields, places, known)
         if verb == "add":
@@ -97,7 +100,8 @@ def _addition_diagnostics(
 ) -> Iterator[Diagnostic]:
     for name in _names(fields.get("guest")):
         if not name.startswith(_PREFIXES):
-            yield Diagnostic(at, f"expected vm:NAME or ct:NAME, got {repr_value(name)}")
+            message = f"expected vm:NAME or ct:NAME, got {repr_value(name)}"
+            yield Diagnostic(at, message, code=DiagnosticCode.INVALID_VALUE)
 
 
 def _rule_diagnostics(
@@ -119,7 +123,8 @@ def _expectation_diagnostics(
     for field in ("guest", "together", "apart"):
         yield from _service_diagnostics((*at, field), entry.get(field), known)
     if "guest" in entry and "node" in entry:
-        yield Diagnostic(at, "expected a guest or a node, got both")
+        message = "expected a guest or a node, got both"
+        yield Diagnostic(at, message, code=DiagnosticCode.INCONSISTENT)
         return
     subject = "guest" if "guest" in entry else "node" if "node" in entry else None
     assertions = {
@@ -130,10 +135,12 @@ def _expectation_diagnostics(
     known_assertions = {*GUEST_ASSERTIONS, *NODE_ASSERTIONS, *GLOBAL_ASSERTIONS}
     named = assertion_names(entry) & known_assertions
     if not named and not assertion_names(entry):
-        yield Diagnostic(at, f"expected one of {', '.join(sorted(assertions))}")
+        message = f"expected one of {', '.join(sorted(assertions))}"
+        yield Diagnostic(at, message, code=DiagnosticCode.MISSING_KEY)
     for field in sorted(named - assertions.keys()):
         scope = f"for a {subject}" if subject else "without a guest or a node"
-        yield Diagnostic((*at, field), f"not allowed {scope}")
+        message = f"not allowed {scope}"
+        yield Diagnostic((*at, field), message, code=DiagnosticCode.INCONSISTENT)
     yield from _state_diagnostics(at, entry, subject)
 
 
@@ -149,6 +156,7 @@ def _state_diagnostics(
         yield Diagnostic(
             (*at, "state"),
             f"expected one of {', '.join(known)}, got {repr_value(state)}",
+            code=DiagnosticCode.UNKNOWN_VALUE,
         )
 
 
@@ -160,7 +168,7 @@ def _service_diagnostics(
             continue
         if name in known.guests:
             message = f"{repr_value(name)} is not HA-managed; list it under services"
-            yield Diagnostic(at, message)
+            yield Diagnostic(at, message, code=DiagnosticCode.INCONSISTENT)
         else:
             yield _unknown_name(at, "guest", name, known.services)
 
@@ -179,7 +187,8 @@ def _unknown_name(
 ) -> Diagnostic:
     # The search for a similar name takes seconds for tens of thousands of names.
     guess = suggestion(name, known) if len(known) < 1000 else ""
-    return Diagnostic(at, f"unknown {what} {repr_value(name)}{guess}")
+    message = f"unknown {what} {repr_value(name)}{guess}"
+    return Diagnostic(at, message, code=DiagnosticCode.UNKNOWN_NAME)
 
 
 def _names(value: object) -> list[str]:

@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opendrs.config import DiagnosticCode, path_text
 from opendrs.errors import InvalidFileError
 from opendrs.pve_ha import log_events
-from opendrs.pve_ha.simulator.file_format import DrillFile, drill_from, read_drill
+from opendrs.pve_ha.simulator.file_format import (
+    DrillFile,
+    drill_and_diagnostics,
+    drill_from,
+    read_drill,
+)
 from opendrs.pve_ha.simulator.file_format.assertions import (
     GLOBAL_ASSERTIONS,
     GUEST_ASSERTIONS,
@@ -23,6 +29,7 @@ from opendrs.pve_ha.simulator.file_format.schema import FIELDS
 
 REFERENCE = Path(__file__).parents[5] / "docs/reference/drill-file.md"
 GUIDE = Path(__file__).parents[5] / "docs/how-to/drill.md"
+FORMAT = "opendrs-drill/1"
 CLUSTER = """
 format = "opendrs-drill/1"
 [snapshot.nodes]
@@ -56,10 +63,10 @@ def failed_expectations(text: str) -> list[str]:
     ]
 
 
-def diagnostics(text: str) -> list[str]:
-    with pytest.raises(InvalidFileError) as caught:
-        drill(text)
-    return [line.removeprefix("drill.toml: ") for line in caught.value.messages]
+def diagnostics(text: str) -> list[tuple[DiagnosticCode, str]]:
+    document = tomllib.loads(CLUSTER + text)
+    _, found = drill_and_diagnostics(document, "drill.toml", Path())
+    return [(each.code, path_text(each.path)) for each in found]
 
 
 FAILED_NODE = event('power = { node = "node3", state = "off" }')
@@ -216,76 +223,144 @@ def test_failed_expectation_is_reported_with_actual_value(
 
 
 @pytest.mark.parametrize(
-    ("text", "diagnostic"),
+    ("text", "code", "field"),
     [
         (
             event('powr = { node = "node3", state = "off" }'),
-            "events[0].powr: unknown f",
+            DiagnosticCode.UNKNOWN_KEY,
+            "events[0].powr",
         ),
-        (event('power = { node = "nod3", state = "off" }'), "did you mean node3?"),
+        (
+            event('power = { node = "nod3", state = "off" }'),
+            DiagnosticCode.UNKNOWN_NAME,
+            "events[0].power.node",
+        ),
         (
             event('power = { node = "node3", state = "of" }'),
-            "expected 'on' or 'off', f",
+            DiagnosticCode.UNKNOWN_VALUE,
+            "events[0].power.state",
         ),
-        (event('crash = { guest = "wep" }'), 'unknown guest "wep"; did you mean web?'),
-        (event("crash = { guest = [] }"), "events[0].crash.guest: expected at least 1"),
-        (event("", at=-1), "events[0].at: expected 0 or more, found -1"),
-        (event(""), "events[0]: expected a kind of event, such as power"),
+        (
+            event('crash = { guest = "wep" }'),
+            DiagnosticCode.UNKNOWN_NAME,
+            "events[0].crash.guest",
+        ),
+        (
+            event("crash = { guest = [] }"),
+            DiagnosticCode.OUT_OF_RANGE,
+            "events[0].crash.guest",
+        ),
+        (event("", at=-1), DiagnosticCode.OUT_OF_RANGE, "events[0].at"),
+        (event(""), DiagnosticCode.MISSING_KEY, "events[0]"),
         (
             FAILED_NODE + 'crash = { guest = "web" }',
-            "expected one kind of event, got crash, power",
+            DiagnosticCode.INCONSISTENT,
+            "events[0]",
         ),
-        (event('files = { node = "node1" }'), "expected readable or consistent"),
-        (event('usage = { guest = "web" }'), "events[0].usage: expected cpu or memory"),
+        (
+            event('files = { node = "node1" }'),
+            DiagnosticCode.MISSING_KEY,
+            "events[0].files",
+        ),
+        (
+            event('usage = { guest = "web" }'),
+            DiagnosticCode.MISSING_KEY,
+            "events[0].usage",
+        ),
         (
             event('add = { guest = "x", node = "node1" }'),
-            'vm:NAME or ct:NAME, got "x',
+            DiagnosticCode.INVALID_VALUE,
+            "events[0].add.guest",
         ),
         (
             event('migrate = { guest = "web", to = "x" }'),
-            "migrate.to: unknown node",
+            DiagnosticCode.UNKNOWN_NAME,
+            "events[0].migrate.to",
         ),
         (
             event('rules = [{ kind = "pin", guests = ["x"] }]'),
-            'events[0].rules[0].guests: unknown guest "x"',
+            DiagnosticCode.UNKNOWN_NAME,
+            "events[0].rules[0].guests",
         ),
         (
             event(
                 'rules = [{ kind = "node-affinity", guests = ["web"], nodes = {x=1}}]'
             ),
-            'events[0].rules[0].nodes: unknown node "x"',
+            DiagnosticCode.UNKNOWN_NAME,
+            "events[0].rules[0].nodes",
         ),
-        (event('rules = [{ kind = "friends" }]'), "events[0].rules[0].kind: expected"),
-        (expect('guest = "web"', "fenced = true"), "fenced: not allowed for a guest"),
-        (expect('node = "node1"', 'log = "x"'), "log: not allowed for a node"),
-        (expect("running = true"), "running: not allowed without a guest"),
-        (expect('guest = "web"', 'node = "node1"'), "a guest or a node, got both"),
+        (
+            event('rules = [{ kind = "friends" }]'),
+            DiagnosticCode.UNKNOWN_VALUE,
+            "events[0].rules[0].kind",
+        ),
+        (
+            expect('guest = "web"', "fenced = true"),
+            DiagnosticCode.INCONSISTENT,
+            "expect[0].fenced",
+        ),
+        (
+            expect('node = "node1"', 'log = "x"'),
+            DiagnosticCode.INCONSISTENT,
+            "expect[0].log",
+        ),
+        (expect("running = true"), DiagnosticCode.INCONSISTENT, "expect[0].running"),
+        (
+            expect('guest = "web"', 'node = "node1"'),
+            DiagnosticCode.INCONSISTENT,
+            "expect[0]",
+        ),
         (
             expect('guest = "web"', 'state = "online"'),
-            "expect[0].state: expected one of",
+            DiagnosticCode.UNKNOWN_VALUE,
+            "expect[0].state",
         ),
         (
             expect('guest = "web"', 'runs_on = "x"'),
-            "expect[0].runs_on: unknown node",
+            DiagnosticCode.UNKNOWN_NAME,
+            "expect[0].runs_on",
         ),
-        (expect("at = 3"), "expect[0]: expected one of apart, fenced, log"),
-        ('[services.wep]\nstate = "stopped"', "services.wep: unknown guest"),
-        ('[services.web]\nstate = "x"', "services.web.state: expected 'started'"),
+        (expect("at = 3"), DiagnosticCode.MISSING_KEY, "expect[0]"),
+        (
+            '[services.wep]\nstate = "stopped"',
+            DiagnosticCode.UNKNOWN_NAME,
+            "services.wep",
+        ),
+        (
+            '[services.web]\nstate = "x"',
+            DiagnosticCode.UNKNOWN_VALUE,
+            "services.web.state",
+        ),
         (
             '[services.web]\nfails = { node = "x" }',
-            "services.web.fails.node: unknown",
+            DiagnosticCode.UNKNOWN_NAME,
+            "services.web.fails.node",
         ),
-        ('[datacenter]\nscheduler = "x"', "datacenter.scheduler: expected 'basic'"),
+        (
+            '[datacenter]\nscheduler = "x"',
+            DiagnosticCode.UNKNOWN_VALUE,
+            "datacenter.scheduler",
+        ),
         (
             "[snapshot.nodes.node9]\nstat = 1",
-            "snapshot: nodes.node9.stat: unknown fiel",
+            DiagnosticCode.UNKNOWN_KEY,
+            "snapshot.nodes.node9.stat",
         ),
     ],
 )
 def test_invalid_drill_file_is_reported_with_location(
-    text: str, diagnostic: str
+    text: str, code: DiagnosticCode, field: str
 ) -> None:
-    assert any(diagnostic in line for line in diagnostics(text)), diagnostics(text)
+    assert (code, field) in diagnostics(text)
+
+
+def test_message_has_file_field_and_suggestion() -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        drill(event('crash = { guest = "wep" }'))
+
+    (line,) = caught.value.messages
+    assert line.startswith("drill.toml: events[0].crash.guest: ")
+    assert line.endswith('"wep"; did you mean web?')
 
 
 def test_all_errors_are_reported() -> None:
@@ -302,12 +377,10 @@ def test_impossible_event_is_reported_with_location() -> None:
 
 
 def test_only_managed_guests_are_services_if_management_is_known() -> None:
-    (wrong,) = diagnostics(
+    assert diagnostics(
         '[snapshot.guests.x]\nnode = "node1"\nkind = "vm"\nha_managed = true\n'
         + event('crash = { guest = "web" }')
-    )
-
-    assert wrong.startswith('events[0].crash.guest: "web" is not HA-managed; list')
+    ) == [(DiagnosticCode.INCONSISTENT, "events[0].crash.guest")]
 
 
 def test_guest_listed_under_services_is_a_service() -> None:
@@ -343,25 +416,41 @@ def test_snapshot_and_log_may_be_separate_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "diagnostic"),
+    ("document", "code", "field"),
     [
-        ("", "format: is missing"),
-        ('format = "opendrs-drill/1"', "snapshot: is missing"),
         (
-            'format = "opendrs-drill/1"\nsnapshot = 3',
-            "a file name or a table",
+            {"snapshot": {"nodes": {}, "guests": {}}},
+            DiagnosticCode.MISSING_KEY,
+            "format",
         ),
-        ('format = "opendrs-drill/1"\nsnapshot = "x.json"', "cannot read"),
-        ("format = ", "drill.toml: not TOML: "),
+        ({"format": FORMAT}, DiagnosticCode.MISSING_KEY, "snapshot"),
+        ({"format": FORMAT, "snapshot": 3}, DiagnosticCode.WRONG_TYPE, "snapshot"),
+        (
+            {"format": FORMAT, "snapshot": "x.json"},
+            DiagnosticCode.UNUSABLE_FILE,
+            "snapshot",
+        ),
+        (
+            {**tomllib.loads(CLUSTER), "log": "x.expect"},
+            DiagnosticCode.UNUSABLE_FILE,
+            "log",
+        ),
     ],
 )
-def test_invalid_drill_file_is_rejected(
-    tmp_path: Path, text: str, diagnostic: str
+def test_incomplete_drill_is_rejected(
+    document: dict[str, object], code: DiagnosticCode, field: str
 ) -> None:
-    file = tmp_path / "drill.toml"
-    file.write_text(text)
+    read, found = drill_and_diagnostics(document, "drill.toml", Path("/nowhere"))
 
-    with pytest.raises(InvalidFileError, match=diagnostic):
+    assert read is None
+    assert [(each.code, each.path) for each in found] == [(code, (field,))]
+
+
+def test_file_that_is_not_toml_is_rejected(tmp_path: Path) -> None:
+    file = tmp_path / "drill.toml"
+    file.write_text("format = ")
+
+    with pytest.raises(InvalidFileError, match="TOML"):
         read_drill(file)
 
 
