@@ -62,7 +62,7 @@ def test_a_file_may_be_as_large_as_allowed_and_no_larger(tmp_path: Path) -> None
     assert read_regular(path, 10) == b"0123456789"
     with pytest.raises(OSError) as caught:  # noqa: PT011 - its reason is below
         read_regular(path, 9)
-    assert caught.value.strerror == "larger than 9 bytes"
+    assert "9 bytes" in str(caught.value.strerror)
 
 
 READ = """

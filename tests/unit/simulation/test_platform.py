@@ -296,7 +296,7 @@ def test_cut_link_fails_migrations() -> None:
     restored = platform.status(platform.start(MOVE))
 
     assert broken.state is TaskState.FAILED
-    assert broken.detail == "the connection to b broke"
+    assert " b " in broken.detail
     assert again.state is TaskState.FAILED
     assert restored.state is TaskState.RUNNING
 

@@ -99,7 +99,8 @@ def test_dropped_move_keeps_guest_and_node_running() -> None:
 
     assert actions(decision) == [LiveMigration(GuestId("w"), A, C)]
     assert decision.after["hosts_on"] == decision.after["active_hosts"] == 3
-    assert decision.notes == ("dropped, because there is no safe sequence: x",)
+    (note,) = decision.notes
+    assert note.endswith(": x")
 
 
 def test_dropped_move_powers_on_no_node() -> None:

@@ -272,7 +272,9 @@ def test_hosts_that_are_not_online_are_left_out_even_unmeasured(
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_one_host_without_measurements_stops_it(compatibility: IncusVersion) -> None:
+def test_one_host_without_measurements_stops_it(
+    compatibility: IncusVersion,
+) -> None:
     cluster = incus_cluster(EXAMPLE, [vm("vm", "n3", 1, SMALL)])
     silent = replace(cluster.nodes[N2], usage=Usage())
 

@@ -114,9 +114,8 @@ def test_guest_without_capacity_is_absent(tmp_path: Path) -> None:
     work = read_bitbrains(tmp_path, WindowSettings(max_gap=0))
 
     assert work.names == ("1",)
-    assert work.notes == (
-        "guests skipped, without samples in the whole window: 1 of 2",
-    )
+    (note,) = work.notes
+    assert note.endswith(": 1 of 2")
 
 
 def test_samples_with_the_same_time_count_as_their_mean(tmp_path: Path) -> None:
@@ -125,9 +124,8 @@ def test_samples_with_the_same_time_count_as_their_mean(tmp_path: Path) -> None:
     work = read_bitbrains(tmp_path)
 
     assert work.cpu.tolist() == [[0.375] * 4]
-    assert work.notes == (
-        "samples of a guest with the same time count as their mean: 4",
-    )
+    (note,) = work.notes
+    assert note.endswith(": 4")
 
 
 def test_samples_may_be_in_any_order(tmp_path: Path) -> None:
