@@ -441,7 +441,7 @@ def test_permission_denied_for_observe_starts_nothing() -> None:
         (PlatformError("no"), [("1", "could not be aborted: no")]),
     ],
 )
-def test_an_abort_that_fails_does_not_lose_the_step(
+def test_unavailable_abort_is_repeated_and_failed_abort_loses_step(
     error: PlatformError, detail: list[tuple[str, str]]
 ) -> None:
     simulation = SimulatedCluster(

@@ -205,7 +205,7 @@ def test_migration_in_progress_postpones_decision(memory: int) -> None:
     assert decision.detail.endswith(": small")
 
 
-def test_does_not_decide_about_a_node_it_cannot_see() -> None:
+def test_node_without_metrics_gives_metrics_missing() -> None:
     blind = cluster({"a": 0.8, "b": None, "c": 0.2}, {"vm": ("a", 0.3)})
 
     decision = AT_ONCE.decide(blind, 2)
@@ -233,7 +233,7 @@ def test_nodes_that_are_not_online_do_not_count_and_receive_nothing() -> None:
     assert actions(decision) == [migration("big", "a", "b")]
 
 
-def test_a_node_that_cannot_be_reached_is_mentioned() -> None:
+def test_unreachable_node_is_noted() -> None:
     lost = replace(
         LOPSIDED, nodes={**LOPSIDED.nodes, C: node("c", None, state=NodeState.UNKNOWN)}
     )
@@ -299,7 +299,7 @@ def test_the_raw_form_is_larger_by_the_root_of_n_less_1() -> None:
     assert raw.before["imbalance"] == pytest.approx(normalized * math.sqrt(2))
 
 
-def test_guests_that_stay_together_move_as_one() -> None:
+def test_affinity_group_is_moved_together() -> None:
     rule = Affinity(guests=guest_ids("big", "small"))
 
     decision = AT_ONCE.decide(replace(LOPSIDED, rules=(rule,)), 0)
@@ -320,7 +320,7 @@ def test_a_container_is_relocated() -> None:
     assert actions(AT_ONCE.decide(snapshot, 0)) == [ColdMigration(GuestId("big"), A, B)]
 
 
-def test_a_guest_that_no_ha_manager_knows_stays() -> None:
+def test_guest_without_ha_is_not_moved() -> None:
     snapshot = with_guest(LOPSIDED, "big", ha_managed=False)
 
     assert actions(AT_ONCE.decide(snapshot, 0)) == [migration("small", "a", "b")]
@@ -389,7 +389,7 @@ def test_step_detail_explains_guest_and_node() -> None:
     )
 
 
-def test_says_which_nearer_choices_a_rule_excluded() -> None:
+def test_step_detail_names_better_infeasible_nodes() -> None:
     apart = AntiAffinity(guests=guest_ids("vm", "other"))
     snapshot = cluster(
         {"a": 0.8, "b": 0.1, "c": 0.2, "d": 0.3},

@@ -55,7 +55,7 @@ def test_the_defaults_mean_the_same_at_any_size() -> None:
     assert (policy.threshold, policy.min_improvement) == (0.1, 0.1)
 
 
-def test_makes_as_many_moves_as_it_takes() -> None:
+def test_balance_plans_all_moves_to_threshold() -> None:
     decision = Balance().decide(PILED, None)
 
     assert decision.reason is DecisionReason.IMPROVES_BALANCE
@@ -68,7 +68,7 @@ def test_makes_as_many_moves_as_it_takes() -> None:
     assert decision.before["imbalance"] == pytest.approx(math.sqrt(3))
 
 
-def test_leaves_a_balanced_cluster_alone() -> None:
+def test_imbalance_at_threshold_gives_empty_plan() -> None:
     # By hand: loads 0.55 and 0.45 have a coefficient of variation of 0.1.
     level = cluster({"a": 0.5625, "b": 0.4375}, {"vm": ("a", 0.05)})
 
@@ -114,7 +114,7 @@ def test_a_margin_of_0_still_wants_a_gain() -> None:
 
 
 @pytest.mark.parametrize(("moves", "expected"), [(0, 0), (1, 1), (2, 2), (3, 3)])
-def test_moves_no_more_guests_than_the_limit(moves: int, expected: int) -> None:
+def test_max_migrations_limits_plan(moves: int, expected: int) -> None:
     decision = Balance(max_migrations=moves).decide(PILED, None)
 
     assert len(decision.plan.steps) == expected
@@ -148,7 +148,7 @@ def test_no_movable_guest_gives_no_candidate() -> None:
         ),
     ],
 )
-def test_waits_for_a_cluster_that_can_be_judged(
+def test_incomplete_snapshot_gives_empty_plan(
     snapshot: Snapshot, reason: DecisionReason
 ) -> None:
     decision = Balance().decide(snapshot, None)
@@ -222,7 +222,7 @@ def test_topsis_prefers_what_evens_memory() -> None:
     assert actions(topsis) == [migration("memory", "a", "b")]
 
 
-def test_static_mode_does_not_count_on_a_guest_without_cpu_limit() -> None:
+def test_static_load_model_skips_guest_without_cpu_limit() -> None:
     # Such a guest weighs a whole node wherever it is, so that moving it changes
     # nothing: taken to be light, it would go to and fro for ever.
     plain = cluster({"a": 0.5, "b": 0.0}, {"free": ("a", 0.4)})

@@ -71,7 +71,7 @@ def later(snapshot: Snapshot, seconds: float) -> Snapshot:
 # One guest.
 
 
-def test_the_guest_that_waits_for_cpu_goes_where_it_would_best_start() -> None:
+def test_guest_above_cpu_pressure_is_moved_to_best_start_node() -> None:
     decision = decide(WAITING)
 
     assert targets_of(decision) == {"x": "b"}
@@ -111,7 +111,7 @@ def test_no_starved_guest_gives_empty_plan() -> None:
     assert decision.before == decision.after
 
 
-def test_the_guest_that_just_relieves_a_crowded_node_is_moved() -> None:
+def test_smallest_guest_relieving_memory_is_moved() -> None:
     # 90 GiB where 85 may be: 4 GiB are too few, 6 suffice, 40 are too many.
     crowded = starved_cluster(
         [host("a", 90), host("b", 10)],
@@ -154,12 +154,12 @@ def test_immovable_starved_guest_is_skipped(
 
 
 @pytest.mark.parametrize("uptime", [300.0, 301.0])
-def test_a_guest_must_have_run_for_five_minutes(uptime: float) -> None:
+def test_guest_with_minimum_uptime_is_moved(uptime: float) -> None:
     assert targets_of(decide(with_guest(WAITING, "x", uptime=uptime))) == {"x": "b"}
 
 
 @pytest.mark.parametrize("uptime", [None, 0.0])
-def test_how_long_a_guest_has_run_need_not_count(uptime: float | None) -> None:
+def test_zero_min_uptime_ignores_uptime(uptime: float | None) -> None:
     regardless = PressureRelief(
         interval=0, settle_time=0, min_uptime=0, limits=replace(FREE, min_uptime=0)
     )
@@ -169,7 +169,7 @@ def test_how_long_a_guest_has_run_need_not_count(uptime: float | None) -> None:
     assert targets_of(found) == {"x": "b"}
 
 
-def test_guests_on_nodes_without_statistics_are_not_judged() -> None:
+def test_guests_of_node_without_metrics_are_ignored_with_note() -> None:
     dark = replace(WAITING.nodes[A], usage=Usage())
 
     decision = decide(replace(WAITING, nodes={**WAITING.nodes, A: dark}))
@@ -187,7 +187,7 @@ def test_node_without_metrics_is_no_target() -> None:
     }
 
 
-def test_a_cluster_of_which_nothing_is_known_is_not_judged() -> None:
+def test_cluster_without_metrics_gives_metrics_missing() -> None:
     dark = {name: replace(n, usage=Usage()) for name, n in WAITING.nodes.items()}
 
     decision = decide(replace(WAITING, nodes=dark))
@@ -206,7 +206,7 @@ def test_missing_pressure_metrics_are_noted() -> None:
     assert node_note.startswith("a: ")
 
 
-def test_a_pinned_guest_stays_and_the_next_is_helped() -> None:
+def test_pinned_guest_is_skipped_and_next_is_moved() -> None:
     pinned = replace(
         with_guest(WAITING, "y", pressure=WAITING.guests["x"].pressure),  # type: ignore[index]
         rules=(Pin(guests=guest_ids("x"), name="stay"),),
@@ -218,7 +218,7 @@ def test_a_pinned_guest_stays_and_the_next_is_helped() -> None:
     assert decision.skipped[GuestId("x")].reason is SkipReason.PINNED
 
 
-def test_guests_that_stay_together_move_as_one() -> None:
+def test_affinity_group_is_moved_together() -> None:
     bound = replace(WAITING, rules=(Affinity(guests=guest_ids("x", "y")),))
 
     decision = decide(bound)
@@ -229,7 +229,7 @@ def test_guests_that_stay_together_move_as_one() -> None:
 # Who is taken first.
 
 
-def test_the_first_in_rank_that_finds_a_place_is_helped() -> None:
+def test_first_ranked_guest_with_feasible_node_is_moved() -> None:
     # x waits longest and is too large for any node; y waits less.
     cluster = starved_cluster(
         [host("a", 60), host("b", 80), host("c", 80)],
@@ -242,7 +242,7 @@ def test_the_first_in_rank_that_finds_a_place_is_helped() -> None:
     assert ": x: b, c: " in decision.notes[0]
 
 
-def test_the_weights_may_come_from_the_eigenvector() -> None:
+def test_eigenvector_weights_give_same_target() -> None:
     other = replace(AT_ONCE, weights=AhpMethod.EIGENVECTOR)
 
     assert targets_of(decide(WAITING, other)) == {"x": "b"}
@@ -257,7 +257,7 @@ def after(snapshot: Snapshot, guest: str, where: str, seconds: float) -> Snapsho
     return later(moved, seconds)
 
 
-def test_the_guest_that_was_moved_last_stays_until_another_was_moved() -> None:
+def test_last_migrated_guest_is_skipped_until_another_is_moved() -> None:
     first = decide(WAITING)
     stays = AT_ONCE.decide(after(WAITING, "x", "b", 600), first.memory)
     both = with_guest(
@@ -278,7 +278,7 @@ def test_the_guest_that_was_moved_last_stays_until_another_was_moved() -> None:
     assert list(targets_of(again)) == ["x"]
 
 
-def test_the_guest_that_was_moved_last_may_be_forgotten_after_some_time() -> None:
+def test_last_migrated_guest_is_moved_after_remigration_delay() -> None:
     forgetful = replace(AT_ONCE, remigration_delay=900.0)
     first = decide(WAITING, forgetful)
 
@@ -289,7 +289,7 @@ def test_the_guest_that_was_moved_last_may_be_forgotten_after_some_time() -> Non
     assert list(targets_of(then)) == ["x"]
 
 
-def test_guests_that_move_as_one_are_the_last_as_one() -> None:
+def test_last_migrated_group_is_skipped_as_a_whole() -> None:
     rule = Affinity(guests=guest_ids("x", "y"))
     first = decide(replace(WAITING, rules=(rule,)))
     together = replace(WAITING, rules=(rule,))
@@ -307,7 +307,7 @@ def test_guests_that_move_as_one_are_the_last_as_one() -> None:
 # Where to.
 
 
-def test_nodes_that_rules_prefer_are_preferred() -> None:
+def test_soft_node_affinity_determines_target() -> None:
     rule = NodeAffinity(guests=guest_ids("x"), nodes={A: 1, C: 2}, strict=False)
 
     decision = decide(replace(WAITING, rules=(rule,)))
@@ -316,7 +316,7 @@ def test_nodes_that_rules_prefer_are_preferred() -> None:
     assert "infeasible: b: " in decision.plan.steps[0].detail
 
 
-def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
+def test_node_with_anti_affine_guest_is_no_target() -> None:
     apart = replace(
         WAITING,
         guests={
@@ -334,7 +334,7 @@ def test_nodes_with_guests_it_must_be_apart_from_are_no_place() -> None:
 
 
 @pytest.mark.parametrize("state", [NodeState.OFFLINE, NodeState.MAINTENANCE])
-def test_nodes_that_are_not_online_are_no_place(state: NodeState) -> None:
+def test_node_not_online_is_no_target(state: NodeState) -> None:
     away = replace(WAITING.nodes[B], state=state)
 
     assert targets_of(decide(replace(WAITING, nodes={**WAITING.nodes, B: away}))) == {
@@ -364,7 +364,7 @@ def test_where_much_is_merged_or_it_is_not_known_the_target_is_filled_less(
 
 
 @pytest.mark.parametrize(("cores", "fits"), [(10, True), (12, False)])
-def test_the_target_must_have_as_many_cores_as_the_guest(
+def test_target_with_fewer_cores_than_guest_is_infeasible(
     cores: float, *, fits: bool
 ) -> None:
     cluster = with_guest(single_target(), "x", limit=Resources(cores, 4 * GIB))
@@ -386,7 +386,7 @@ def test_a_guest_without_a_known_limit_asks_for_no_number_of_cores(
 
 
 @pytest.mark.parametrize(("busy", "fits"), [(9, True), (9.1, False)])
-def test_the_target_must_have_the_processor_time(busy: float, *, fits: bool) -> None:
+def test_target_without_free_cpu_is_infeasible(busy: float, *, fits: bool) -> None:
     decision = decide(single_target(cpu=busy))
 
     assert bool(targets_of(decision)) is fits
@@ -394,7 +394,7 @@ def test_the_target_must_have_the_processor_time(busy: float, *, fits: bool) -> 
         assert ": x: b: " in decision.notes[0]
 
 
-def test_the_headroom_of_the_operator_binds_as_well() -> None:
+def test_target_below_memory_headroom_is_infeasible() -> None:
     roomy = PressureRelief(
         interval=0,
         settle_time=0,
@@ -444,7 +444,7 @@ def test_infeasible_nodes_are_noted_with_rule() -> None:
     assert note.endswith(": home")
 
 
-def test_with_no_other_node_there_is_nowhere_to_go() -> None:
+def test_single_node_gives_no_candidate() -> None:
     alone = starved_cluster([host("a", 50)], [vm("x", "a", cpu_stall=0.9)])
 
     decision = decide(alone)
@@ -554,7 +554,7 @@ def test_a_change_of_load_is_no_change() -> None:
         ({"migrated_at": NOON + timedelta(seconds=30)}, 0),
     ],
 )
-def test_a_change_between_two_looks_is_seen_as_well(
+def test_change_between_cycles_waits_for_settle_time(
     changes: Mapping[str, object], quiet: float
 ) -> None:
     policy = replace(USUAL, interval=0.0)
@@ -576,7 +576,7 @@ def test_how_long_a_stopped_guest_has_not_run_is_no_change() -> None:
     assert policy.decide(stopped, decide(before, policy).memory).reason is RELIEF
 
 
-def test_it_waits_while_a_guest_is_on_the_move() -> None:
+def test_migration_in_progress_gives_empty_plan() -> None:
     moving = with_guest(WAITING, "y", migrating_to=C)
     memory = decide(moving, AT_ONCE).memory
 

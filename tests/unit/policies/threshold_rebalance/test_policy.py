@@ -272,7 +272,7 @@ def test_hosts_that_are_not_online_are_left_out_even_unmeasured(
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_one_host_without_measurements_stops_it(
+def test_host_without_metrics_gives_metrics_missing(
     compatibility: IncusVersion,
 ) -> None:
     cluster = incus_cluster(EXAMPLE, [vm("vm", "n3", 1, SMALL)])
@@ -367,7 +367,7 @@ def test_only_guests_that_can_move_live_are_moved(
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_containers_are_never_moved_not_even_live(compatibility: IncusVersion) -> None:
+def test_container_is_not_moved(compatibility: IncusVersion) -> None:
     container = vm("ct", "n3", 1, SMALL, kind=GuestKind.CONTAINER)
 
     decision = decide(policy(compatibility), incus_cluster(EXAMPLE, [container]))
@@ -392,7 +392,7 @@ def test_pinned_guests_stay_and_the_next_is_taken(compatibility: IncusVersion) -
 
 
 @pytest.mark.parametrize("compatibility", ORIGINAL)
-def test_incus_takes_a_guest_without_limits_to_need_a_core_and_a_gib(
+def test_incus_guest_without_limits_counts_one_core_and_one_gib(
     compatibility: IncusVersion,
 ) -> None:
     cluster = incus_cluster(EXAMPLE, [vm("vm", "n3", 0, 0)])
@@ -403,7 +403,7 @@ def test_incus_takes_a_guest_without_limits_to_need_a_core_and_a_gib(
     assert "1.00 GiB" in step.detail
 
 
-def test_in_the_corrected_form_a_guest_without_cpu_limit_stays() -> None:
+def test_corrected_form_skips_guest_without_cpu_limit() -> None:
     decision = decide(policy(), incus_cluster(EXAMPLE, [vm("vm", "n3", 0, GIB)]))
 
     assert decision.notes == ("skipped: vm: no CPU limit",)
@@ -485,7 +485,7 @@ def bound(name: str, *nodes: NodeId) -> NodeAffinity:
     "compatibility",
     [IncusVersion.CORRECTED, IncusVersion.INCUS_7_3, IncusVersion.INCUS_7_0_2],
 )
-def test_a_restricted_guest_goes_to_the_host_it_may_and_not_to_the_idlest(
+def test_node_affinity_selects_allowed_host_over_least_loaded(
     compatibility: IncusVersion,
 ) -> None:
     rule = bound("vm", N2, N3)
@@ -633,7 +633,7 @@ def later(cluster: Snapshot, hours: float) -> Snapshot:
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_a_guest_that_was_moved_rests_for_six_hours(
+def test_migrated_guest_is_not_moved_for_six_hours(
     compatibility: IncusVersion,
 ) -> None:
     first = decide(
