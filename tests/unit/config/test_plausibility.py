@@ -1,4 +1,4 @@
-"""Numbers that cannot be are errors, improbable ones warnings; a unit is guessed."""
+"""Impossible numbers are errors, improbable ones warnings with a likely unit."""
 
 from __future__ import annotations
 

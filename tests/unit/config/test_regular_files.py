@@ -1,4 +1,4 @@
-"""Only ordinary files are read, of a limited size; nothing is waited for."""
+"""Regular files of limited size are read without blocking."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_irregular_file_is_rejected_at_once(
         assert caught.value.strerror == message
 
 
-def test_a_file_may_be_as_large_as_allowed_and_no_larger(tmp_path: Path) -> None:
+def test_file_above_size_limit_raises_error(tmp_path: Path) -> None:
     path = tmp_path / "it"
     path.write_bytes(b"0123456789")
 

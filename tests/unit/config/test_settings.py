@@ -1,4 +1,4 @@
-"""A configuration file becomes settings, or everything wrong is said at once."""
+"""Configuration files are read completely, or all errors are reported."""
 
 import re
 from collections.abc import Callable

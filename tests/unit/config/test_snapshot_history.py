@@ -1,4 +1,4 @@
-"""A history: the newest snapshot, that of a time, and an end that was cut off."""
+"""Snapshot histories: newest snapshot, snapshot at a time, truncated last line."""
 
 from __future__ import annotations
 
@@ -212,9 +212,7 @@ def test_appending_removes_a_truncated_line(path: Path) -> None:
         "[1, 2]",
     ],
 )
-def test_a_file_that_is_no_history_is_neither_cut_nor_added_to(
-    tmp_path: Path, content: str
-) -> None:
+def test_append_to_other_file_leaves_it_unchanged(tmp_path: Path, content: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(content)
 

@@ -1,4 +1,4 @@
-"""A snapshot file is read whole, or everything wrong with it is said at once."""
+"""Snapshot files are read completely, or all errors are reported."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whatever is sent, repeated, lost or late: nothing twice, and nothing stale."""
+"""Repeated, lost and late requests: none is executed twice or when stale."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_damaged_code_is_replaced_by_what_another_directory_holds(
 
 
 @pytest.mark.parametrize("part", ["opendrs", "numba", "python", "processor"])
-def test_code_of_another_version_is_not_loaded_and_its_difference_is_named(
+def test_code_of_other_version_is_not_loaded_and_difference_is_reported(
     directory: Path, part: str
 ) -> None:
     folder = folder_in(directory)
@@ -123,7 +123,7 @@ def test_code_of_another_version_is_not_loaded_and_its_difference_is_named(
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
-def test_code_that_others_can_write_is_not_loaded(directory: Path, mode: int) -> None:
+def test_code_writable_by_others_is_not_loaded(directory: Path, mode: int) -> None:
     folder = folder_in(directory)
     folder.chmod(mode)
     lines: list[str] = []
@@ -132,9 +132,7 @@ def test_code_that_others_can_write_is_not_loaded(directory: Path, mode: int) ->
     assert len(lines) == 1
 
 
-def test_code_behind_a_link_that_another_user_could_turn_is_not_loaded(
-    directory: Path, tmp_path: Path
-) -> None:
+def test_code_behind_symlink_is_not_loaded(directory: Path, tmp_path: Path) -> None:
     folder = folder_in(directory)
     folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(tmp_path / "elsewhere")

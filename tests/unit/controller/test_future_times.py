@@ -97,7 +97,7 @@ def test_future_migration_time_cools_down_from_now(
     assert len(warnings(caplog)) == 1
 
 
-def test_a_node_that_was_powered_on_in_the_future_may_be_powered_off_later() -> None:
+def test_future_power_on_time_delays_power_off() -> None:
     simulation = SimulatedCluster(sample_cluster(), limits=COOL)
     simulation.store.write(
         StepRecord(
@@ -120,7 +120,7 @@ def test_a_node_that_was_powered_on_in_the_future_may_be_powered_off_later() -> 
     assert outcomes(late) == [Outcome.DONE]
 
 
-def test_a_node_that_did_not_power_on_in_the_future_is_tried_again_later() -> None:
+def test_future_failed_power_on_delays_retry() -> None:
     powered_off = replace(sample_cluster().nodes[C], state=NodeState.OFFLINE)
     origin = replace(sample_cluster(), nodes={**sample_cluster().nodes, C: powered_off})
     simulation = SimulatedCluster(origin, limits=COOL)

@@ -1,4 +1,4 @@
-"""Of a node that sleeps the record remembers what it is."""
+"""The record keeps capacity and labels of powered-off nodes."""
 
 from __future__ import annotations
 

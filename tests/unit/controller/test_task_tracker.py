@@ -1,4 +1,4 @@
-"""Details of task outcomes in plain words."""
+"""Details of task outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host that stops answering does not stop its migrations: they go on to count."""
+"""Migrations of unreachable nodes are counted until their outcome is known."""
 
 from __future__ import annotations
 
@@ -144,9 +144,7 @@ def test_network_limit_holds_while_migration_unobserved() -> None:
 
 
 @pytest.mark.parametrize("shown", [False, True])
-def test_a_node_is_not_powered_off_while_a_guest_may_be_arriving(
-    *, shown: bool
-) -> None:
+def test_power_off_with_possibly_arriving_guest_is_rejected(*, shown: bool) -> None:
     simulation = cluster_of(four_nodes())
     simulation.simulated_platform.shows_arrivals = shown
     disconnect_soon(simulation, A, until=100)
@@ -157,7 +155,7 @@ def test_a_node_is_not_powered_off_while_a_guest_may_be_arriving(
     assert report.records[2].detail.endswith(": vm1")
 
 
-def test_a_node_that_is_being_powered_off_receives_no_guest() -> None:
+def test_node_being_powered_off_is_no_target() -> None:
     simulation = cluster_of(four_nodes())
 
     report = simulation.execute(
@@ -172,7 +170,7 @@ def test_a_node_that_is_being_powered_off_receives_no_guest() -> None:
 
 
 @pytest.mark.parametrize("host", [A, B])
-def test_a_lost_migration_counts_in_later_executions(host: NodeId) -> None:
+def test_lost_migration_counts_in_later_runs(host: NodeId) -> None:
     simulation = cluster_with_lost_migration(
         host, max_migrations_per_node=1, memory_overcommit=10
     )

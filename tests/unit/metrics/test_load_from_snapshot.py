@@ -94,13 +94,13 @@ def test_a_node_measured_in_part_is_not_measured(usage: Usage, missing: str) -> 
 
 
 @pytest.mark.parametrize("mode", LoadModel)
-def test_a_node_without_capacity_is_not_measured(mode: LoadModel) -> None:
+def test_node_without_capacity_has_missing_metrics(mode: LoadModel) -> None:
     assert missing_metrics(changed_node(PLAIN, "b", capacity=None), mode) == (
         "node b has no capacity (nodes.b.capacity: cpu, memory)"
     )
 
 
-def test_a_guest_without_limit_matters_only_where_limits_count() -> None:
+def test_guest_without_limit_is_missing_in_static_model_only() -> None:
     unlimited = with_guest(PLAIN, "a", limit=None)
 
     assert missing_metrics(unlimited, LoadModel.STATIC) == (
@@ -115,7 +115,7 @@ def test_a_stopped_guest_needs_no_limit() -> None:
     assert missing_metrics(stopped, LoadModel.STATIC) == ""
 
 
-def test_what_is_not_measured_is_named_in_order_nodes_first() -> None:
+def test_missing_metrics_lists_nodes_before_guests() -> None:
     blind = cluster({"b": None, "a": None, "c": 0.1}, {"a-vm": ("c", None)})
 
     assert missing_metrics(blind, LoadModel.DYNAMIC) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opendrs.policies.load_metrics import describe_infeasible_nodes
 
 
-def test_nodes_that_one_reason_closes_are_named_in_one_sentence() -> None:
+def test_infeasible_nodes_with_same_reason_share_a_note() -> None:
     choices = [
         ("a", "node state offline"),
         ("b", "forbidden by rule: r"),

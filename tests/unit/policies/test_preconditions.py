@@ -20,7 +20,7 @@ def test_group_by_detail_names_most_frequent_reasons() -> None:
     )
 
 
-def test_of_many_nodes_that_are_not_measured_three_are_named() -> None:
+def test_detail_names_three_of_many_nodes_without_metrics() -> None:
     blind = cluster(nodes={f"n{number}": None for number in range(9)}, guests={})
 
     waiting = unmet_precondition(blind, LoadModel.DYNAMIC)

@@ -178,7 +178,7 @@ def test_pinned_and_excluded_guests_are_fixed_by_their_rule() -> None:
     assert rules.immovable == {V: "rule: licence", W: "rule: not these"}
 
 
-def test_guests_together_and_apart_contradict_each_other() -> None:
+def test_affinity_and_anti_affinity_of_same_guests_is_a_contradiction() -> None:
     chain = (together("v", "w"), together("w", "x"))
     far = apart("x", "v", "z")
 
@@ -231,7 +231,7 @@ def test_anti_affinity_of_more_guests_than_nodes_is_a_contradiction() -> None:
     )
 
 
-def test_as_many_guests_apart_as_nodes_are_none() -> None:
+def test_anti_affinity_of_as_many_guests_as_nodes_is_no_contradiction() -> None:
     assert contradictions(apart("v", "w", "x")) == []
 
 
@@ -307,7 +307,7 @@ def test_affinity_group_with_immovable_members_on_two_nodes_is_a_contradiction()
     )
 
 
-def test_members_that_cannot_leave_the_same_node_contradict_nothing() -> None:
+def test_affinity_group_immovable_on_one_node_is_no_contradiction() -> None:
     assert (
         contradictions(together("v", "w", "x"), Pin(guests=guest_ids("v", "w"))) == []
     )

@@ -86,13 +86,13 @@ def test_without_rules_every_other_node_is_open_in_order_of_name() -> None:
 
 
 @pytest.mark.parametrize("state", set(NodeState) - {NodeState.ONLINE})
-def test_a_node_that_is_not_online_is_closed(state: NodeState) -> None:
+def test_node_not_online_is_infeasible(state: NodeState) -> None:
     assert infeasible(with_node(snapshot_of(), B, state=state)) == {
         B: f"node state {state}"
     }
 
 
-def test_another_architecture_is_closed_where_both_are_known() -> None:
+def test_node_of_other_known_architecture_is_infeasible() -> None:
     arm = with_node(snapshot_of(), B, architecture="aarch64")
 
     assert infeasible(arm) == {}
@@ -101,7 +101,7 @@ def test_another_architecture_is_closed_where_both_are_known() -> None:
     }
 
 
-def test_a_guest_that_needs_a_processor_goes_only_where_it_is_known_to_be() -> None:
+def test_node_without_required_cpu_model_is_infeasible() -> None:
     picky = with_guest(snapshot_of(), X, cpu_model="EPYC")
 
     there = with_node(picky, C, cpu_model="EPYC")
@@ -109,25 +109,25 @@ def test_a_guest_that_needs_a_processor_goes_only_where_it_is_known_to_be() -> N
     assert infeasible(there) == {B: "node CPU model is not EPYC"}
 
 
-def test_nodes_that_a_strict_rule_does_not_list_are_closed() -> None:
+def test_node_outside_strict_node_affinity_is_infeasible() -> None:
     rule = belong(a=0, b=0)
 
     assert infeasible(snapshot_of(rule)) == {C: f"forbidden by rule: {rule}"}
 
 
-def test_of_ranked_nodes_only_the_highest_are_open() -> None:
+def test_node_below_highest_priority_is_infeasible() -> None:
     rule = belong(a=0, b=1, c=2)
 
     assert infeasible(snapshot_of(rule)) == {B: f"other nodes are preferred: {rule}"}
 
 
-def test_a_soft_rule_prefers_its_nodes_to_all_others() -> None:
+def test_node_outside_soft_node_affinity_is_infeasible() -> None:
     rule = belong(strict=False, b=0)
 
     assert infeasible(snapshot_of(rule)) == {C: f"other nodes are preferred: {rule}"}
 
 
-def test_where_no_preferred_node_is_online_the_next_best_are_open() -> None:
+def test_next_priority_is_feasible_if_preferred_node_is_not_online() -> None:
     down = with_node(snapshot_of(belong(a=1, b=3, c=2)), B, state=NodeState.MAINTENANCE)
 
     assert set(infeasible(down)) == {B}
@@ -139,7 +139,7 @@ def test_soft_node_affinity_without_online_nodes_prefers_nothing() -> None:
     assert set(infeasible(down)) == {B}
 
 
-def test_what_several_rules_say_of_a_node_adds_up() -> None:
+def test_priorities_of_several_rules_are_added() -> None:
     # b: 3 - 1 = 2, c: 2 + 1 = 3; a is in neither: -2.
     rules = belong(strict=False, b=3, c=2), belong(strict=False, c=1)
 
@@ -153,7 +153,7 @@ def test_node_with_anti_affine_guest_is_infeasible() -> None:
     assert infeasible(snapshot) == {B: "anti-affinity of x to y and z"}
 
 
-def test_the_source_and_the_target_of_a_moving_guest_are_closed() -> None:
+def test_source_and_target_of_migrating_anti_affine_guest_are_infeasible() -> None:
     spread = AntiAffinity(guests=guest_ids("x", "y"))
     snapshot = snapshot_of(spread, places={"x": "a", "y": "b"}, moving={"y": "c"})
 
@@ -177,7 +177,7 @@ def test_anti_affinity_of_member_applies_to_whole_group() -> None:
     assert infeasible(snapshot, X, Y) == {C: "anti-affinity of x to z"}
 
 
-def test_a_soft_rule_is_not_kept_worse_than_it_is() -> None:
+def test_soft_anti_affinity_may_not_get_more_violations() -> None:
     spread = AntiAffinity(guests=guest_ids("x", "y", "z"), strict=False)
     kept = snapshot_of(spread, places={"x": "a", "y": "b", "z": "c"})
     broken = snapshot_of(spread, places={"x": "a", "y": "a", "z": "c"})
@@ -189,7 +189,7 @@ def test_a_soft_rule_is_not_kept_worse_than_it_is() -> None:
     assert infeasible(broken) == {}
 
 
-def test_guests_that_would_better_stay_together_are_not_parted() -> None:
+def test_soft_affinity_together_is_not_separated() -> None:
     pair = Affinity(guests=guest_ids("x", "y"), strict=False)
 
     assert infeasible(snapshot_of(pair, places={"x": "a", "y": "a"})) == {
@@ -210,7 +210,7 @@ def test_soft_affinity_within_group_is_ignored() -> None:
     assert infeasible(snapshot, X, Y) == {}
 
 
-def test_a_node_that_would_run_out_of_memory_is_closed() -> None:
+def test_node_over_memory_headroom_is_infeasible() -> None:
     # By hand: of 100 GiB 95 may be used; x uses 10.
     tight = with_node(snapshot_of(), B, usage=Usage(1.0, 85 * GIB))
     full = with_node(snapshot_of(), B, usage=Usage(1.0, 86 * GIB))

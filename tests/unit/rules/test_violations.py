@@ -163,7 +163,7 @@ def test_a_violation_says_whether_the_rule_had_to_be_kept(
     assert all(each.strict is strict for each in broken)
 
 
-def test_a_violation_reads_as_a_sentence() -> None:
+def test_violation_as_text_names_rule_guests_and_node() -> None:
     named = AntiAffinity(guests=guest_ids("x", "y"), name="spread")
 
     (broken,) = violations(snapshot_of(named, x="a", y="a"))

@@ -310,7 +310,7 @@ def with_guests(
         (IncusVersion.CORRECTED, "n1"),
     ],
 )
-def test_of_equally_idle_hosts_incus_fills_the_one_with_more_guests(
+def test_incus_target_among_equal_hosts_has_most_guests(
     compatibility: IncusVersion, target: str
 ) -> None:
     cluster = with_guests(
@@ -327,7 +327,7 @@ def test_of_equally_idle_hosts_incus_fills_the_one_with_more_guests(
         (IncusVersion.CORRECTED, "n2-0"),
     ],
 )
-def test_of_equally_busy_hosts_incus_empties_the_one_with_fewer_guests(
+def test_incus_source_among_equal_hosts_has_fewest_guests(
     compatibility: IncusVersion, mover: str
 ) -> None:
     cluster = with_guests(
@@ -409,7 +409,7 @@ def test_corrected_form_skips_guest_without_cpu_limit() -> None:
     assert decision.notes == ("skipped: vm: no CPU limit",)
 
 
-def test_a_limit_that_is_exceeded_counts_as_what_is_used() -> None:
+def test_usage_above_limit_counts_as_demand() -> None:
     greedy = vm("vm", "n3", 1, SMALL, usage=Usage(7.0, 1 * GIB))
 
     (step,) = decide(policy(), incus_cluster(EXAMPLE, [greedy])).plan.steps
@@ -418,7 +418,7 @@ def test_a_limit_that_is_exceeded_counts_as_what_is_used() -> None:
     assert "1.00 GiB" in step.detail
 
 
-def test_guests_may_count_for_what_they_use_instead_of_their_limits() -> None:
+def test_dynamic_load_model_counts_usage_instead_of_limits() -> None:
     idle = vm("vm", "n3", 16, 12 * GIB, usage=Usage(0.5, 1 * GIB))
     cluster = incus_cluster(EXAMPLE, [idle])
     nodes = {
@@ -536,7 +536,7 @@ def test_a_guest_must_be_apart_on_its_target_too(compatibility: IncusVersion) ->
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_guests_that_stay_together_move_as_one_and_count_as_one(
+def test_affinity_group_is_moved_and_counted_as_one(
     compatibility: IncusVersion,
 ) -> None:
     guests = [vm("a", "n3", 1, SMALL), vm("b", "n3", 1, SMALL)]
