@@ -21,7 +21,7 @@ from opendrs.config.api_schema import (
     UsageSamples,
 )
 from opendrs.controller import SystemClock
-from opendrs.ports import LoadState
+from opendrs.model import LoadState
 from support import external_cluster
 from support.certificates import NODES, CertificateFiles, node_token
 from support.external_cluster import CallMoment, ExternalCluster

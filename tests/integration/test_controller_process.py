@@ -15,8 +15,8 @@ import pytest
 
 from integration.controller_process import PROMPT, ControllerProcess
 from integration.libvirt_lab import eventually
-from opendrs.model import GIB
-from opendrs.ports import LoadState, RequestState
+from opendrs.model import GIB, LoadState
+from opendrs.ports import RequestState
 from support.builders import cluster
 from support.external_cluster import AFTER, BEFORE, CallMoment, ExternalCluster
 

@@ -16,10 +16,10 @@ from opendrs.config.settings import StalenessLimits
 from opendrs.controller import ExecutionReport
 from opendrs.controller.agent_requests import RequestBatch
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
-from opendrs.model import GuestId, NodeId, Snapshot
+from opendrs.model import GuestId, LoadState, NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.settings import DetectorKind
-from opendrs.ports import LoadState, RequestRecord
+from opendrs.ports import RequestRecord
 from opendrs.store import SqliteRequestStore, SqliteStore
 from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster
 

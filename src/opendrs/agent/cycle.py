@@ -23,11 +23,11 @@ from opendrs.config.settings import AgentSettings
 from opendrs.controller.clock import POLL_INTERVAL, IntervalTimer
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.errors import ConfigurationError, PermissionDeniedError, PlatformError
-from opendrs.model import NodeId, Snapshot
+from opendrs.model import LoadState, NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.agent_requests import AgentRequest
 from opendrs.policies.consolidation.memory import ConsolidationMemory
-from opendrs.ports import Clock, LoadState, Platform
+from opendrs.ports import Clock, Platform
 
 SEND_FRACTION = 0.8  # of an interval, for all attempts to send a request
 

@@ -20,8 +20,9 @@ from opendrs.config.api_schema import ProblemCode
 from opendrs.config.diagnostics import Severity
 from opendrs.controller.events import LogEventCode
 from opendrs.guard import RejectionReason
+from opendrs.model import LoadState
 from opendrs.policies import DecisionReason
-from opendrs.ports import LoadState, Outcome, RequestState, TaskState
+from opendrs.ports import Outcome, RequestState, TaskState
 
 _INTRODUCTION = """\
 # Codes

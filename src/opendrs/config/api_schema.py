@@ -26,7 +26,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from opendrs.ports import LoadState, Outcome
+from opendrs.config.snapshot_schema import require_unique
+from opendrs.model import LoadState
+from opendrs.ports import Outcome
 from opendrs.ports import RequestState as RequestState
 
 REQUESTS_PATH = "/v1/requests"
@@ -49,12 +51,6 @@ def _to_utc(time: datetime) -> datetime:
         return time.astimezone(UTC)
     except OverflowError:
         raise PydanticCustomError("moment", "expected a time in UTC range") from None
-
-
-def _require_distinct(names: list[str]) -> list[str]:
-    if len(set(names)) < len(names):
-        raise PydanticCustomError("distinct", "expected each name only once")
-    return names
 
 
 UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
@@ -142,7 +138,7 @@ class RequestBody(_RequestModel):
     load_state: Annotated[LoadState, Field(description="Load state of the node.")]
     evict: Annotated[
         list[Name],
-        AfterValidator(_require_distinct),
+        AfterValidator(require_unique),
         Field(
             max_length=MAX_GUESTS,
             description="Guests to evict from an overloaded node, in order of "

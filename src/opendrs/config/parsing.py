@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from opendrs.config.diagnostics import Diagnostic, DiagnosticCode, KeyPath
@@ -160,3 +160,8 @@ def duplicate_key_diagnostics(
     elif isinstance(value, list):
         for index, part in enumerate(value):
             yield from duplicate_key_diagnostics(part, (*path, index))
+
+
+def as_mapping(value: object) -> Mapping[str, object]:
+    """Return *value* if it is a table, otherwise an empty one."""
+    return value if isinstance(value, Mapping) else {}

@@ -52,7 +52,8 @@ def format_timestamp(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _require_unique(names: list[str]) -> list[str]:
+def require_unique(names: list[str]) -> list[str]:
+    """Return *names*; reject a name that occurs twice."""
     if len(set(names)) < len(names):
         raise PydanticCustomError("distinct", "expected each name only once")
     return names
@@ -66,19 +67,19 @@ Timestamp = Annotated[
 ]
 Name = Annotated[str, Field(min_length=1)]
 _FAIL_FAST = Field(fail_fast=True)  # one error instead of one for each of many members
-NameSet = Annotated[list[str], _FAIL_FAST, AfterValidator(_require_unique), _UNIQUE]
+NameSet = Annotated[list[str], _FAIL_FAST, AfterValidator(require_unique), _UNIQUE]
 NonEmptyNames = Annotated[
     list[Name],
     Field(min_length=1),
     _FAIL_FAST,
-    AfterValidator(_require_unique),
+    AfterValidator(require_unique),
     _UNIQUE,
 ]
 TwoOrMoreNames = Annotated[
     list[Name],
     Field(min_length=2),
     _FAIL_FAST,
-    AfterValidator(_require_unique),
+    AfterValidator(require_unique),
     _UNIQUE,
 ]
 Amount = Annotated[float, Field(ge=0, le=MAX_AMOUNT)]

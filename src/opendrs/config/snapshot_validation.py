@@ -15,6 +15,7 @@ from opendrs.config.diagnostics import (
     KeyPath,
     pydantic_diagnostics,
 )
+from opendrs.config.parsing import as_mapping
 from opendrs.config.snapshot_schema import (
     FIELDS,
     SNAPSHOT,
@@ -174,15 +175,15 @@ def _too_many_fields(
 
 def dangling_references(document: object) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each reference to an unknown guest or node."""
-    root = _as_mapping(document)
+    root = as_mapping(document)
     nodes, guests = root.get("nodes"), root.get("guests")
     if not isinstance(nodes, Mapping) or not isinstance(guests, Mapping):
         return
     for name, guest in guests.items():
-        yield from _guest_references(name, _as_mapping(guest), nodes)
+        yield from _guest_references(name, as_mapping(guest), nodes)
     rules = root.get("rules")
     for index, rule in enumerate(rules if isinstance(rules, list) else []):
-        yield from _rule_references(index, _as_mapping(rule), nodes, guests)
+        yield from _rule_references(index, as_mapping(rule), nodes, guests)
 
 
 def _guest_references(
@@ -210,7 +211,7 @@ def _rule_references(
     for guest in rule_guests if isinstance(rule_guests, list) else []:
         if isinstance(guest, str) and guest not in guests:
             yield _unknown_name(("rules", index, "guests"), "guest", guest, guests)
-    for node in _as_mapping(rule.get("nodes")):
+    for node in as_mapping(rule.get("nodes")):
         if node not in nodes:
             yield _unknown_name(("rules", index, "nodes"), "node", node, nodes)
 
@@ -228,7 +229,3 @@ def _unknown_name(
         unknown_name=name,
         known_names=candidates,
     )
-
-
-def _as_mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

@@ -17,6 +17,7 @@ from opendrs.model import (
     ColdMigration,
     GuestId,
     LiveMigration,
+    LoadState,
     NodeId,
     PowerOff,
     PowerOn,
@@ -30,7 +31,6 @@ from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.agent_requests import AgentInput, AgentRequest
 from opendrs.ports import (
     Clock,
-    LoadState,
     Outcome,
     RequestRecord,
     RequestState,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from opendrs.metrics.imbalance import sum_of_rows
 from opendrs.metrics.load import WEIGHTS, NodeLoad, criteria
 from opendrs.metrics.topsis import topsis, topsis_array
-from opendrs.model import Resources
+from opendrs.model import Resources, resource_pair
 
 CHUNK_ELEMENTS = 1 << 20  # loads per chunk: 8 MiB
 DIGITS = 12  # decimals of a criterion; removes rounding differences
@@ -56,12 +56,12 @@ class StartScorer:
     """
 
     def __init__(self, loads: Sequence[NodeLoad]) -> None:
-        self._capacity = np.array([_pair(load.capacity) for load in loads])
-        self._usage = np.array([_pair(load.usage) for load in loads])
+        self._capacity = np.array([resource_pair(load.capacity) for load in loads])
+        self._usage = np.array([resource_pair(load.usage) for load in loads])
 
     def update(self, index: int, load: NodeLoad) -> None:
         """Set the load of the node at *index* to *load*."""
-        self._usage[index] = _pair(load.usage)
+        self._usage[index] = resource_pair(load.usage)
 
     def scores(self, limit: Resources) -> list[float]:
         """Return the score of each node for the start of a guest with *limit*.
@@ -83,10 +83,6 @@ class StartScorer:
         criteria = np.stack((average, highest), axis=2).reshape(len(before), -1)
         scores: list[float] = topsis_array(np.round(criteria, DIGITS), WEIGHTS).tolist()
         return scores
-
-
-def _pair(amount: Resources) -> tuple[float, float]:
-    return amount.cpu, float(amount.memory)
 
 
 def _criteria_after_start(

@@ -16,6 +16,7 @@ from opendrs.model.limits import MAX_DURATION as MAX_DURATION
 from opendrs.model.limits import Limits as Limits
 from opendrs.model.limits import Network as Network
 from opendrs.model.node import MIN_CPU as MIN_CPU
+from opendrs.model.node import LoadState as LoadState
 from opendrs.model.node import Node as Node
 from opendrs.model.node import NodeState as NodeState
 from opendrs.model.plan import EMPTY_PLAN as EMPTY_PLAN
@@ -53,6 +54,7 @@ from opendrs.model.resources import Stall as Stall
 from opendrs.model.resources import Usage as Usage
 from opendrs.model.resources import max_plausible_cpu as max_plausible_cpu
 from opendrs.model.resources import max_plausible_memory as max_plausible_memory
+from opendrs.model.resources import resource_pair as resource_pair
 from opendrs.model.rule import Affinity as Affinity
 from opendrs.model.rule import AntiAffinity as AntiAffinity
 from opendrs.model.rule import NodeAffinity as NodeAffinity

@@ -32,6 +32,17 @@ class NodeState(StrEnum):
     UNKNOWN = "unknown"
 
 
+class LoadState(StrEnum):
+    """Load state of a node, as determined by its agent."""
+
+    NORMAL = "normal"
+    """No change is required."""
+    UNDERLOADED = "underloaded"
+    """The node could be drained."""
+    OVERLOADED = "overloaded"
+    """Guests should be evicted from the node."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """Hypervisor host.

@@ -65,6 +65,11 @@ class Resources:
 NO_RESOURCES = Resources(0.0, 0)
 
 
+def resource_pair(amount: Resources) -> tuple[float, float]:
+    """Return cores and bytes of *amount*, as a row of an array."""
+    return amount.cpu, float(amount.memory)
+
+
 def max_plausible_cpu(capacity: Resources) -> float:
     """Return the most busy cores that can be measured on a node with *capacity*.
 

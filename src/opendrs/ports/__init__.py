@@ -7,7 +7,6 @@ from opendrs.ports.platform import Progress as Progress
 from opendrs.ports.platform import TaskId as TaskId
 from opendrs.ports.platform import TaskState as TaskState
 from opendrs.ports.platform import TaskStatus as TaskStatus
-from opendrs.ports.request_store import LoadState as LoadState
 from opendrs.ports.request_store import RequestRecord as RequestRecord
 from opendrs.ports.request_store import RequestState as RequestState
 from opendrs.ports.request_store import RequestStore as RequestStore

@@ -35,17 +35,6 @@ class RequestState(StrEnum):
         return self not in OPEN_STATES
 
 
-class LoadState(StrEnum):
-    """Load state of a node, as determined by its agent."""
-
-    NORMAL = "normal"
-    """No change is required."""
-    UNDERLOADED = "underloaded"
-    """The node could be drained."""
-    OVERLOADED = "overloaded"
-    """Guests should be evicted from the node."""
-
-
 OPEN_STATES = (RequestState.QUEUED, RequestState.EVALUATING, RequestState.EXECUTING)
 
 

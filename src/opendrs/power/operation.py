@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 
-from opendrs.errors import OpenDRSError, PlatformError, PlatformUnavailableError
+from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.model import NodeId, NodeState, PowerOn, Snapshot
 from opendrs.power.driver import PowerAction, PowerDriver, PowerState
-from opendrs.transport.threads import start_thread
+from opendrs.transport.threads import error_text, start_thread
 
 
 class PowerOperation:
@@ -28,7 +28,7 @@ class PowerOperation:
         self._lock = Lock()
         self._cancelled = self._sent = False
         request = self._power_on if isinstance(action, PowerOn) else self._power_off
-        self._future = start_thread(lambda: _error_text(request))
+        self._future = start_thread(lambda: error_text(request))
 
     @property
     def is_pending(self) -> bool:
@@ -107,15 +107,6 @@ def _power_state(driver: PowerDriver) -> PowerState:
         return driver.state()
     except PlatformError:
         return PowerState.UNKNOWN
-
-
-def _error_text(work: Callable[[], None]) -> str | None:
-    """Run *work* and return its error message; None if it succeeds."""
-    try:
-        work()
-    except OpenDRSError as error:
-        return str(error)
-    return None
 
 
 @dataclass(slots=True)

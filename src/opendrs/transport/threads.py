@@ -7,6 +7,8 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import TypeVar
 
+from opendrs.errors import OpenDRSError
+
 T = TypeVar("T")
 
 
@@ -22,3 +24,12 @@ def start_thread(work: Callable[[], T]) -> Future[T]:
 
     Thread(target=run, daemon=True).start()
     return future
+
+
+def error_text(work: Callable[[], None]) -> str | None:
+    """Run *work* and return its error message; None if it succeeds."""
+    try:
+        work()
+    except OpenDRSError as error:
+        return str(error)
+    return None

@@ -35,10 +35,10 @@ from opendrs.errors import (
     PlatformUnavailableError,
     StoreError,
 )
-from opendrs.model import Action, Snapshot
+from opendrs.model import Action, LoadState, Snapshot
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.settings import DetectorKind
-from opendrs.ports import LoadState, RequestState, TaskId, TaskStatus
+from opendrs.ports import RequestState, TaskId, TaskStatus
 from opendrs.simulation import SimulatedClock
 from opendrs.store import MemoryStore
 from support.builders import NOON, cluster

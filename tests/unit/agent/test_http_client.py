@@ -28,7 +28,8 @@ from opendrs.errors import (
     PlatformUnavailableError,
     UnexpectedResponseError,
 )
-from opendrs.ports import LoadState, RequestState
+from opendrs.model import LoadState
+from opendrs.ports import RequestState
 from support.builders import NOON
 
 TOKEN = "7f2a-s3cret"  # noqa: S105 - opens nothing

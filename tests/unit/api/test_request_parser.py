@@ -20,7 +20,7 @@ from opendrs.config.api_schema import (
     MAX_TOTAL_SAMPLES,
     RequestBody,
 )
-from opendrs.ports import LoadState
+from opendrs.model import LoadState
 
 FIELDS = ("interval", "guests", "host_overhead")
 VALID = {

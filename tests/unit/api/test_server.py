@@ -32,9 +32,8 @@ from opendrs.config.api_schema import (
     RequestBody,
 )
 from opendrs.errors import ConfigurationError, OpenDRSError
-from opendrs.model import GuestId, NodeId
+from opendrs.model import GuestId, LoadState, NodeId
 from opendrs.policies.consolidation import Consolidate
-from opendrs.ports import LoadState
 from support.agent_cluster import AgentCluster
 from support.builders import cluster
 from support.certificates import CertificateFiles, node_token

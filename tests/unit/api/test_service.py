@@ -18,8 +18,8 @@ from opendrs.config.api_schema import (
     RequestStatus,
 )
 from opendrs.errors import StoreError
-from opendrs.model import GuestId, NodeId
-from opendrs.ports import LoadState, RequestState
+from opendrs.model import GuestId, LoadState, NodeId
+from opendrs.ports import RequestState
 from support.agent_cluster import AgentCluster
 from support.builders import NOON, cluster
 

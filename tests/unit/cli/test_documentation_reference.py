@@ -10,7 +10,7 @@ from opendrs.api.openapi import STATUS_RESPONSES, SUBMIT_RESPONSES
 from opendrs.config import api_schema
 from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettings
 from opendrs.config.snapshot_schema import FIELDS
-from opendrs.model import Limits
+from opendrs.model import Limits, LoadState
 from opendrs.platforms.command import CommandPlatformSettings
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.platforms.prometheus import PrometheusSettings
@@ -20,7 +20,7 @@ from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.pressure import PressureRelief
 from opendrs.policies.threshold_rebalance import ThresholdRebalance
-from opendrs.ports import LoadState, Outcome, RequestState
+from opendrs.ports import Outcome, RequestState
 
 REFERENCE = Path(__file__).parents[3] / "docs/reference"
 CONFIGURATION = (REFERENCE / "configuration.md").read_text()

@@ -20,8 +20,8 @@ from hypothesis.stateful import (
 )
 
 from opendrs.config.api_schema import RequestBody, RequestStatus
-from opendrs.model import LiveMigration
-from opendrs.ports import LoadState, RequestRecord, RequestState
+from opendrs.model import LiveMigration, LoadState
+from opendrs.ports import RequestRecord, RequestState
 from support.agent_cluster import STALENESS_LIMITS, AgentCluster
 from support.builders import cluster
 

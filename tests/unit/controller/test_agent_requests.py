@@ -14,8 +14,16 @@ import pytest
 from opendrs.api.service import MAX_KEPT_REQUESTS
 from opendrs.config import snapshot_from
 from opendrs.controller.events import LogEventCode
-from opendrs.model import GuestId, LiveMigration, NodeId, NodeState, PowerOff, Snapshot
-from opendrs.ports import LoadState, Outcome, RequestState
+from opendrs.model import (
+    GuestId,
+    LiveMigration,
+    LoadState,
+    NodeId,
+    NodeState,
+    PowerOff,
+    Snapshot,
+)
+from opendrs.ports import Outcome, RequestState
 from support.agent_cluster import AGENT_POLICY, AgentCluster
 from support.builders import cluster
 

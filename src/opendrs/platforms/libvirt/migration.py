@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from opendrs.errors import OpenDRSError, PlatformError
+from opendrs.errors import PlatformError
 from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.libvirt.client import (
     LibvirtConnection,
@@ -23,7 +22,7 @@ from opendrs.platforms.libvirt.errors import migration_error_text
 from opendrs.platforms.libvirt.queries import start_post_copy
 from opendrs.platforms.libvirt.settings import MIB, LibvirtSettings
 from opendrs.ports import TaskId
-from opendrs.transport.threads import start_thread
+from opendrs.transport.threads import error_text, start_thread
 
 
 class StartedMigration:
@@ -36,7 +35,7 @@ class StartedMigration:
         self, task: LibvirtTask, source: LibvirtConnection, settings: LibvirtSettings
     ) -> None:
         migrate = partial(_migrate, task, source, settings)
-        self._future = start_thread(lambda: _error_text(migrate))
+        self._future = start_thread(lambda: error_text(migrate))
         if settings.post_copy:
             start_thread(
                 lambda: self._start_post_copy_later(
@@ -65,15 +64,6 @@ class StartedMigration:
         with suppress(PlatformError):
             if not self.wait_for_end(delay):
                 source.query(partial(start_post_copy, uuid=task.uuid))
-
-
-def _error_text(work: Callable[[], None]) -> str | None:
-    """Run *work* and return its error message; None if it succeeds."""
-    try:
-        work()
-    except OpenDRSError as error:
-        return str(error)
-    return None
 
 
 def _migrate(

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from enum import StrEnum
 from typing import TypedDict
 
 import numpy as np
 
-from opendrs.model import GuestId, NodeId, NodeState, Snapshot
+from opendrs.model import GuestId, LoadState, NodeId, NodeState, Snapshot
 from opendrs.policies.consolidation.input import AgentReports, ConsolidationInput
 from opendrs.policies.consolidation.memory import (
     ConsolidationMemory,
@@ -24,19 +23,11 @@ from opendrs.policies.consolidation.memory import (
 )
 
 
-class HostLoadState(StrEnum):
-    """Load state that an agent reports for its own node."""
-
-    NORMAL = "normal"
-    UNDERLOADED = "underloaded"
-    OVERLOADED = "overloaded"
-
-
 class AgentRequest(TypedDict):
     """Request of one agent; JSON-able.
 
     Attributes:
-        load_state: Value of a `HostLoadState`.
+        load_state: Value of a `LoadState`.
         evict: Ids of the guests to evict, in order of preference.
     """
 
@@ -110,10 +101,10 @@ def agent_reports(
     }
     return AgentReports(
         overloaded=np.array(
-            [each is HostLoadState.OVERLOADED for each in load_states], bool
+            [each is LoadState.OVERLOADED for each in load_states], bool
         ),
         underloaded=np.array(
-            [each is HostLoadState.UNDERLOADED for each in load_states], bool
+            [each is LoadState.UNDERLOADED for each in load_states], bool
         ),
         evictions={
             inputs.node_index[NodeId(name)]: _eviction_rows(
@@ -125,13 +116,9 @@ def agent_reports(
     )
 
 
-def _load_state(requests: Mapping[str, AgentRequest], node: NodeId) -> HostLoadState:
+def _load_state(requests: Mapping[str, AgentRequest], node: NodeId) -> LoadState:
     request = requests.get(node)
-    return (
-        HostLoadState.NORMAL
-        if request is None
-        else HostLoadState(request["load_state"])
-    )
+    return LoadState.NORMAL if request is None else LoadState(request["load_state"])
 
 
 def _eviction_rows(
@@ -156,11 +143,11 @@ def agent_request(
     """Return the request of *node*, with the ids of the guests to evict."""
     node_row = inputs.node_index[node]
     if reports.overloaded[node_row]:
-        load_state = HostLoadState.OVERLOADED
+        load_state = LoadState.OVERLOADED
     elif reports.underloaded[node_row]:
-        load_state = HostLoadState.UNDERLOADED
+        load_state = LoadState.UNDERLOADED
     else:
-        load_state = HostLoadState.NORMAL
+        load_state = LoadState.NORMAL
     evict = [
         g.id for row in reports.evictions.get(node_row, ()) for g in inputs.groups[row]
     ]

@@ -20,7 +20,7 @@ from opendrs.metrics import (
     rank_by_imbalance,
     rank_by_topsis,
 )
-from opendrs.model import NodeId, Resources
+from opendrs.model import NodeId, resource_pair
 from opendrs.pve_ha.manager.node_usage import LoadUsage
 from opendrs.pve_ha.states import ServiceId
 
@@ -138,8 +138,8 @@ def _cluster_arrays(
         if not allowed[number].any():
             allowed[number] = _allowed_row(bundle, index)
     return ClusterArrays(
-        capacity=np.array([_resource_pair(load.capacity) for load in loads]),
-        usage=np.array([_resource_pair(load.usage) for load in loads]),
+        capacity=np.array([resource_pair(load.capacity) for load in loads]),
+        usage=np.array([resource_pair(load.usage) for load in loads]),
         demand=np.array([_demand(usage, bundle) for bundle in bundles]),
         node_of=np.array([index[bundle.source] for bundle in bundles], np.intp),
         class_of=np.array(class_of, np.intp),
@@ -154,10 +154,6 @@ def _allowed_row(bundle: MovableBundle, index: Mapping[NodeId, int]) -> list[boo
         node in bundle.preferred and node not in bundle.anti_affinity_nodes
         for node in index
     ]
-
-
-def _resource_pair(amount: Resources) -> tuple[float, float]:
-    return amount.cpu, float(amount.memory)
 
 
 def _demand(usage: LoadUsage, bundle: MovableBundle) -> tuple[float, float]:

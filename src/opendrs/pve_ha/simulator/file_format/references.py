@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from opendrs.config import Diagnostic, DiagnosticCode, KeyPath, suggestion
+from opendrs.config.parsing import as_mapping
 from opendrs.escapes import repr_value
 from opendrs.pve_ha.simulator.file_format.assertions import (
     GLOBAL_ASSERTIONS,
@@ -52,18 +53,18 @@ def reference_diagnostics(
         yield from _event_diagnostics(("events", index), event, known)
     for index, entry in enumerate(_tables(document.get("expect"))):
         yield from _expectation_diagnostics(("expect", index), entry, known)
-    for name, service in _table(document.get("services")).items():
+    for name, service in as_mapping(document.get("services")).items():
         at = ("services", name)
         if name not in known.guests:
             yield _unknown_name(at, "guest", name, known.guests)
-        fails = _table(_table(service).get("fails"))
+        fails = as_mapping(as_mapping(service).get("fails"))
         yield from _node_diagnostics((*at, "fails"), fails, ("node",), known)
 
 
 def added_guests(document: Mapping[str, object]) -> Iterator[str]:
     """Yield the guests that the events of *document* add."""
     for event in _tables(document.get("events")):
-        for name in _names(_table(event.get("add")).get("guest")):
+        for name in _names(as_mapping(event.get("add")).get("guest")):
             if name.startswith(_PREFIXES):
                 yield name
 
@@ -80,7 +81,7 @@ def _event_diagnostics(
         message = "expected a kind of event, such as power or crash"
         yield Diagnostic(at, message, code=DiagnosticCode.MISSING_KEY)
     for verb in verbs:
-        fields = _table(event[verb])
+        fields = as_mapping(event[verb])
         if verb in _ONE_OF and not fields.keys() & set(_ONE_OF[verb]):
             message = f"expected {' or '.join(_ONE_OF[verb])}"
             yield Diagnostic((*at, verb), message, code=DiagnosticCode.MISSING_KEY)
@@ -111,7 +112,7 @@ def _rule_diagnostics(
     for name in _names(rule.get("guests")):
         if name not in guests:
             yield _unknown_name((*at, "guests"), "guest", name, guests)
-    for name in _table(rule.get("nodes")):
+    for name in as_mapping(rule.get("nodes")):
         if name not in known.nodes:
             yield _unknown_name((*at, "nodes"), "node", name, known.nodes)
 
@@ -196,9 +197,5 @@ def _names(value: object) -> list[str]:
     return [name for name in values if isinstance(name, str)]
 
 
-def _table(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _tables(value: object) -> list[Mapping[str, object]]:
-    return [_table(part) for part in value] if isinstance(value, list) else []
+    return [as_mapping(part) for part in value] if isinstance(value, list) else []
