@@ -210,7 +210,7 @@ def test_lost_migration_counts_until_its_host_is_reachable(
 
     assert lost.outcome is Outcome.LOST
     assert denied.outcome is Outcome.REJECTED
-    assert denied.detail == "h2: 1 migrations in progress, limit is 1"
+    assert denied.detail == "h2: 1 migration in progress, limit is 1"
     assert done.outcome is Outcome.DONE
     lab.require_alive("vm")
 

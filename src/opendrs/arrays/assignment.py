@@ -136,7 +136,7 @@ class AssignmentState:
         )
         for name, future in sorted(zip(known, futures, strict=True), key=_by_imbalance):
             if future < best.imbalance:
-                yield f"{name} ({future:.3f})", infeasible[name]
+                yield f"{name} (imbalance {future:.3f})", infeasible[name]
 
     def unplaceable_groups(self) -> Iterator[tuple[MoveGroup, dict[NodeId, str]]]:
         """Yield each group without a feasible node, and why each node is infeasible."""

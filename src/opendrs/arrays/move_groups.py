@@ -23,6 +23,7 @@ from opendrs.model import (
     Snapshot,
     TagExclusion,
     format_list,
+    pluralize,
 )
 from opendrs.rules import CompiledRules
 
@@ -186,7 +187,8 @@ def describe_skipped(skipped: Mapping[GuestId, SkippedGuest]) -> tuple[str, ...]
     for guest in sorted(skipped):
         guests_by_reason[skipped[guest]].append(guest)
     return tuple(
-        f"skipped: {format_list(guests)}: {reason.detail}"
+        f"{pluralize(len(guests), 'guest')} skipped: {format_list(guests)}: "
+        f"{reason.detail}"
         for reason, guests in guests_by_reason.items()
     )
 

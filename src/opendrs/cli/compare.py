@@ -21,7 +21,6 @@ from opendrs.cli.comparison import (
 )
 from opendrs.cli.comparison_plot import draw_comparison, require_plot_path
 from opendrs.cli.console import add_row, console, create_table, print_json, printable
-from opendrs.cli.formatting import reason_text
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -42,9 +41,17 @@ from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.controller.serialization import violation_documents
 from opendrs.errors import ConfigurationError
 from opendrs.model import EMPTY_PLAN
+from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
 
-COLUMNS = ("cpu cv", "memory cv", "violations", "migrations", "GiB", "cpu s")
+COLUMNS = (
+    "CPU CV",
+    "memory CV",
+    "strict violations",
+    "migrations",
+    "GiB moved",
+    "planning CPU s",
+)
 
 
 @click.command(name="compare")
@@ -80,14 +87,16 @@ def command(  # noqa: PLR0913 - one for each option
     """Compare the plans of all policies for one cluster. Changes nothing.
 
     Each policy decides once and immediately, also a policy that normally waits for
-    several cycles. The table shows the cluster after each plan: the coefficients of
-    variation (cv) of cpu load and memory load, and the violations of strict rules. It
-    also shows the cost: migrations, transferred GiB, and cpu seconds of the policy.
+    several cycles. The table shows the cluster after each plan: the imbalance of CPU
+    load and of memory load, and the violations of strict rules. Imbalance is the
+    coefficient of variation (CV) of the node loads: their standard deviation divided
+    by their mean; 0 is balanced. The table also shows the cost: migrations, memory to
+    transfer, and the CPU time that the policy took to plan.
 
     optimize is also run with budgets, from a twentieth of what it would migrate up to
     an unlimited amount. Below the table are the policies that migrate nothing, with
-    the reason, and the number of violated strict rules that each plan leaves, with
-    the command that repairs them.
+    the reason, and the violations of strict rules that each plan leaves, with the
+    command that repairs them.
 
     \b
       opendrs compare cluster.json
@@ -156,7 +165,7 @@ def _print_table(
     screen: Console, before: ClusterScore, all_rows: Sequence[ComparisonRow]
 ) -> None:
     listing = create_table("policy", *COLUMNS, right=COLUMNS, no_wrap=["policy"])
-    add_row(listing, "now", *_cells(before), "")
+    add_row(listing, "(current cluster)", *_cells(before), "")
     for row in all_rows:
         cells = _cells(row.after)
         add_row(listing, printable(row.name), *cells, f"{row.seconds:.2f}")
@@ -166,7 +175,7 @@ def _print_table(
         screen.print()
     for row in without_migrations:
         reason = reason_text(row.reason)
-        message = f"{row.name}: no migrations: {reason} - {row.detail}"
+        message = f"{row.name}: no migrations: {reason}: {row.detail}"
         screen.print(printable(message))
 
 
@@ -186,7 +195,7 @@ def _print_rules(
     for row in policies:
         by_count[len(row.rules.strict_after)].append(row.name)
     for left, names in sorted(by_count.items()):
-        remain = f"violated strict rules: {left} of {total} remain after"
+        remain = f"strict-rule violations: {left} of {total} remain after"
         screen.print(printable(f"{remain} {', '.join(names)}"))
     print_unresolved(
         screen, report, None if show_all else MAX_RULES_LISTED, label="violated"

@@ -71,13 +71,16 @@ def _restart_text(guest: AffectedGuest) -> str:
         return printable(guest.target)
     if not guest.managed:
         return "not HA-managed"
-    return "cannot restart" if guest.blocker else "no node"
+    return "cannot restart" if guest.blocker else "no feasible node"
 
 
 def _target_table(targets: Sequence[RecoveryTarget]) -> TextTable:
-    listing = create_table("node", "memory free", "uncommitted", "", right=[])
+    headings = ("target node", "unused memory", "uncommitted memory", "result")
+    listing = create_table(*headings, right=[])
     for one in targets:
-        conclusion = {True: "fits", False: "does not fit", None: "unknown"}[one.fits]
+        conclusion = {True: "sufficient", False: "insufficient", None: "unknown"}[
+            one.fits
+        ]
         add_row(
             listing,
             one.node.id,
@@ -144,17 +147,22 @@ def _unmanaged_note(count: int) -> str:
 
 def _conclusion(impact: FailureImpact, node_names: str) -> str:
     if impact.survived:
-        return f"{_survivor_text([impact])} the loss of {node_names}."
+        return _survivor_text([impact], f"{node_names} fails")
     reasons = _failure_reasons(impact)
-    return f"The cluster does not survive the loss of {node_names}: {reasons}."
+    return f"The cluster does not survive the failure of {node_names}: {reasons}."
 
 
-def _survivor_text(impacts: Sequence[FailureImpact]) -> str:
-    """Return subject and verb of the conclusion, without unmanaged guests."""
+def _survivor_text(impacts: Sequence[FailureImpact], condition: str) -> str:
+    """Return the conclusion; unmanaged guests are excluded by name."""
     managed = " HA-managed" if any(impact.unprotected for impact in impacts) else ""
-    if any(impact.unrestartable for impact in impacts):
-        return f"All{managed} guests that can be restarted on another node survive"
-    return f"All{managed} guests survive" if managed else "The cluster survives"
+    left = {one.guest.id for impact in impacts for one in impact.unrestartable}
+    subject = f"all other{managed} guests" if left else f"all{managed} guests"
+    sentence = f"If {condition}, {subject} restart on another node."
+    if left:
+        verb = "stays" if len(left) == 1 else "stay"
+        count = format_count(len(left), "guest")
+        sentence += f" {count} cannot, and {verb} down until that node is back."
+    return sentence
 
 
 def _failure_reasons(impact: FailureImpact) -> str:
@@ -193,9 +201,10 @@ def print_failure_impacts(screen: Console, impacts: Sequence[FailureImpact]) -> 
         screen.print(f"Note: {_unmanaged_note(unprotected)}.")
     fatal = [impact.nodes[0] for impact in impacts if not impact.survived]
     if fatal:
-        conclusion = f"The cluster does not survive the loss of {format_list(fatal)}."
+        names = format_list(fatal, separator=" or ")
+        conclusion = f"The cluster does not survive the failure of {names}."
     elif impacts:
-        conclusion = f"{_survivor_text(impacts)} the loss of any one node."
+        conclusion = _survivor_text(impacts, "any one node fails")
     else:
         conclusion = "No node is online."
     screen.print(
@@ -209,10 +218,10 @@ def _failure_table(impacts: Sequence[FailureImpact]) -> TextTable:
         "guests",
         "restarted",
         "cannot restart",
-        "unmanaged",
-        "max downtime",
-        "",
-        right=["guests", "restarted", "cannot restart", "unmanaged"],
+        "not HA-managed",
+        "longest downtime",
+        "result",
+        right=["guests", "restarted", "cannot restart", "not HA-managed"],
     )
     for impact in impacts:
         downtimes = [

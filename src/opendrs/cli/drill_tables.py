@@ -92,7 +92,7 @@ def _is_affected(figures: GuestSummary) -> bool:
 
 
 def _guest_table(figures: Sequence[GuestSummary]) -> TextTable:
-    headings = ("guest", "node", "moves", "downtime", "")
+    headings = ("guest", "node", "moves", "downtime", "state at the end")
     listing = create_table(*headings, right=["moves", "downtime"])
     for one in figures:
         add_row(
@@ -101,7 +101,7 @@ def _guest_table(figures: Sequence[GuestSummary]) -> TextTable:
             _node_path(one.first, one.last),
             str(one.moves),
             format_duration(one.downtime) if one.downtime else "-",
-            Text("does not run" if one.is_down else "", style="red"),
+            Text("does not run", style="red") if one.is_down else Text("as requested"),
         )
     return listing
 
@@ -122,7 +122,7 @@ def _guest_line(summary: DrillSummary) -> str:
         text += f" for up to {format_duration(longest)}"
     still = f"; {lasting} do not run at the end" if lasting else ""
     moves = (
-        f"{format_count(len(summary.moves), 'move')}, {summary.recoveries} to recover"
+        f"{format_count(len(summary.moves), 'move')}, {summary.recoveries} by recovery"
     )
     return f"{text}{still}. {moves}."
 

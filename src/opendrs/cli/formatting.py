@@ -1,4 +1,4 @@
-"""Text form of amounts, times, loads, actions and reasons."""
+"""Text form of amounts, times, loads and actions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from rich.text import Text
 
 from opendrs.cli.console import TextCell, printable, supports_unicode
 from opendrs.model import Action, PowerOff, PowerOn
-from opendrs.policies import DecisionReason
 
 UNKNOWN = "?"
 
@@ -95,14 +94,3 @@ def describe_action(action: Action) -> str:
         return f"power off {printable(action.node)}"
     path = f"{printable(action.source)} {arrow()} {printable(action.target)}"
     return f"{printable(action.guest)} {path}"
-
-
-_TEXTS = {
-    DecisionReason.NO_CANDIDATE: "no feasible move",
-    DecisionReason.ALREADY_CONSOLIDATED: "already consolidated",
-}
-
-
-def reason_text(reason: DecisionReason) -> str:
-    """Return *reason* as text."""
-    return _TEXTS.get(reason, reason.value)

@@ -114,22 +114,23 @@ summary_option = click.option(
     "--summary",
     "summary_only",
     is_flag=True,
-    help="Show only the summary: cost, highest loads, imbalance, violated rules.",
+    help="Show only the summary: cost of the plan, highest loads, imbalance and rule "
+    "violations.",
 )
 at_option = click.option(
     "--at",
     type=TimeParameter(),
     metavar="TIME",
-    help="Use the newest snapshot of a history (record --every) taken at TIME or "
-    "before, such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00 (default: the "
-    "newest).",
+    help="If SOURCE is a history (record --every): use the last snapshot taken at or "
+    "before TIME, such as 2026-11-22T09:30 (UTC) or 2026-11-22T10:30+01:00 (default: "
+    "the last one).",
 )
 policy_option = click.option(
     "--policy",
     metavar="NAME",
     help="The policy: balance, auto-rebalance, threshold-rebalance, optimize, "
-    "pressure, consolidate, or one of a plugin (default: the configured policy, "
-    "otherwise balance).",
+    "pressure, consolidate, or the name of a plugin (default: the configured policy; "
+    "without a configuration, balance).",
 )
 set_option = click.option(
     "--set",
@@ -142,8 +143,9 @@ set_option = click.option(
 budget_option = click.option(
     "--budget",
     metavar="AMOUNT",
-    help="How much optimize may migrate: knee, unlimited, or an amount such as "
-    "'500 GiB', '40 migrations' or '30 min'.",
+    help="Most that a plan of the policy optimize may cost: an amount such as "
+    "'500 GiB', '40 migrations' or '30 min', unlimited, or knee: as long as further "
+    "migrations improve the plan much.",
 )
 time_limit_option = click.option(
     "--time-limit",
@@ -151,8 +153,8 @@ time_limit_option = click.option(
     type=QuantityRange(TIME, 0, 86400, exclusive_minimum=True),
     callback=reject_nan,
     metavar="SECONDS",
-    help="How long optimize searches, also '10 min'; Ctrl-C ends the search with the "
-    "best plan so far.",
+    help="Duration of the search of the policy optimize, in seconds or with a unit "
+    "such as '10 min'. Ctrl-C ends the search with the best plan so far.",
 )
 seed_option = click.option(
     "--seed",

@@ -118,7 +118,8 @@ class TableOutput:
         if not self._summary_only:
             print_loads(screen, before, after, show_all=self._show_all)
         if self._show_all:
-            print_metrics(screen, result.decision.before, result.metrics)
+            assert self._summary is not None  # noqa: S101 - shown before the result
+            print_metrics(screen, self._summary, result.metrics)
         if not self._summary_only:
             screen.print()
         rules = violation_change(before, after)
@@ -143,7 +144,7 @@ def _summarize_result(result: ApplyResult, repair: RepairCommand) -> PlanSummary
     before = result.before
     rules = rule_report(before, decision.plan, policy, repair)
     plan_schedule = estimate_schedule(decision.plan, before, policy.limits)
-    return summarize(decision, before, plan_schedule, rules)
+    return summarize(policy, decision, before, plan_schedule, rules)
 
 
 class JsonOutput:

@@ -69,12 +69,16 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Plan migrations and show the reason of each. Changes nothing.
 
-    Prints a summary first: the cost of the plan, the highest loads and the violated
-    strict rules before and after and, if strict rules remain violated, a command whose
-    plan repairs them. Below it are the steps in a safe order with their reasons, the
-    load of each node before and after, the skipped guests with the reason, and the
-    assumptions of the estimated duration. The bandwidth is that of [limits] in the
-    configuration file, otherwise 1 Gbit/s.
+    Prints a summary first: the cost of the plan, and the highest loads, the imbalance
+    and the violations of strict rules before and after. Imbalance (CV) is the
+    coefficient of variation of the node loads: their standard deviation divided by
+    their mean; 0 is balanced. The load of a node is the mean of its CPU and memory
+    load. If strict rules remain violated, a command that repairs them follows.
+
+    Below are the steps in a safe order with their reasons, the load of each node
+    before and after, the skipped guests with the reason, and the assumptions of the
+    estimated duration. The bandwidth is that of [limits] in the configuration file,
+    otherwise 1 Gbit/s.
 
     Of more than ten steps, the ten most valuable are shown: those that repair a
     violated strict rule, then those that move the largest share of the capacity of
@@ -101,7 +105,7 @@ def command(  # noqa: PLR0913 - one for each option
     plan_schedule = estimate_schedule(decision.plan, snapshot, chosen.limits)
     repair = repair_command(["plan", source], config, settings)
     rules = rule_report(snapshot, decision.plan, chosen, repair)
-    summary = summarize(decision, snapshot, plan_schedule, rules)
+    summary = summarize(chosen, decision, snapshot, plan_schedule, rules)
     if output_format == JSON:
         document = decision_document(summary, snapshot)
         if summary_only:

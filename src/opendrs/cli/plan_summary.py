@@ -18,14 +18,13 @@ from opendrs.cli.formatting import (
     format_bytes,
     format_duration,
     format_percent,
-    reason_text,
 )
 from opendrs.config.settings import Settings
 from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import GIB, NodeId, Plan, PowerOff, PowerOn, Snapshot, format_count
 from opendrs.planning import Schedule
-from opendrs.policies import Decision
+from opendrs.policies import Decision, Policy, reason_text
 from opendrs.policies.load_metrics import load_metrics
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.objective import Goal
@@ -79,6 +78,7 @@ class PlanSummary:
 
     Attributes:
         policy: The name of the policy.
+        imbalance_metric: The imbalance among the metrics of the policy.
         decision: The decision with the plan.
         migrations: The number of migrations.
         power_on: The number of nodes that are powered on.
@@ -91,6 +91,7 @@ class PlanSummary:
     """
 
     policy: str
+    imbalance_metric: ImbalanceMetric
     decision: Decision[Any]
     migrations: int
     power_on: int
@@ -103,14 +104,19 @@ class PlanSummary:
 
 
 def summarize(
-    decision: Decision[Any], snapshot: Snapshot, schedule: Schedule, rules: RuleReport
+    policy: Policy[Any],
+    decision: Decision[Any],
+    snapshot: Snapshot,
+    schedule: Schedule,
+    rules: RuleReport,
 ) -> PlanSummary:
-    """Return the summary of *decision*, which was made for *snapshot*."""
+    """Return the summary of *decision*, which *policy* made for *snapshot*."""
     actions = [step.action for step in decision.plan.steps]
     migrations = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
     sizes = (snapshot.guests[each.guest].usage.memory or 0 for each in migrations)
     return PlanSummary(
-        policy=rules.policy,
+        policy=policy.name,
+        imbalance_metric=getattr(policy, "imbalance_metric", ImbalanceMetric.CV),
         decision=decision,
         migrations=len(migrations),
         power_on=sum(isinstance(each, PowerOn) for each in actions),
@@ -152,7 +158,7 @@ def print_summary(
     """
     decision = summary.decision
     reason = Text(f"{summary.policy}: {reason_text(decision.reason)}", style="bold")
-    screen.print(reason.append(f" - {printable(decision.detail)}", style="not bold"))
+    screen.print(reason.append(f": {printable(decision.detail)}", style="not bold"))
     if decision.plan.steps:
         screen.print(f"plan: {', '.join(_plan_costs(summary))}")
         screen.print()
@@ -165,7 +171,7 @@ def print_summary(
 def _plan_costs(summary: PlanSummary) -> Iterator[str]:
     if summary.migrations:
         migrations = format_count(summary.migrations, "migration")
-        yield f"{migrations} of {format_bytes(summary.memory)}"
+        yield f"{migrations}, {format_bytes(summary.memory)} to transfer"
     if summary.power_on:
         yield f"{format_count(summary.power_on, 'node')} powered on"
     if summary.power_off:
@@ -181,12 +187,12 @@ def print_change(
 ) -> None:
     """Print the highest loads, imbalance and violated rules, before and after."""
     listing = create_table("metric", "before", "on node", "after", "on node")
-    _add_peak_row(listing, "highest cpu load", before.cpu, after.cpu)
+    _add_peak_row(listing, "highest CPU load", before.cpu, after.cpu)
     _add_peak_row(listing, "highest memory load", before.memory, after.memory)
     imbalance = [_ratio_text(load.imbalance) for load in (before, after)]
-    add_row(listing, "imbalance", imbalance[0], "", imbalance[1], "")
+    add_row(listing, "imbalance (CV)", imbalance[0], "", imbalance[1], "")
     violated = [str(len(each)) for each in (rules.strict_before, rules.strict_after)]
-    add_row(listing, "violated strict rules", violated[0], "", violated[1], "")
+    add_row(listing, "strict-rule violations", violated[0], "", violated[1], "")
     screen.print(listing)
 
 
@@ -335,7 +341,7 @@ def print_rules(
         return
     total = len(report.change.strict_before)
     detail = "" if report.repairs_rules else f"; {report.policy} does not repair rules"
-    summary = f"violated strict rules: {len(report.unresolved)} of {total} remain"
+    summary = f"strict-rule violations: {len(report.unresolved)} of {total} remain"
     screen.print(Text(f"{summary}{printable(detail)}", style="red"))
     print_unresolved(screen, report, limit, label="remains violated")
 

@@ -52,6 +52,28 @@ MAX_NODES_LISTED = 5  # without --all: the most loaded
 MAX_NOTES_LISTED = 5
 MAX_DEPENDENCIES_LISTED = 3  # names of steps that one step depends on
 POWER_ACTION_VALUE = 1.0  # the value of a step that powers a node on or off
+IMBALANCES = ("imbalance", "cpu_imbalance", "memory_imbalance")
+METRIC_LABELS: Mapping[str, str] = {
+    "cpu_imbalance": "imbalance of CPU load",
+    "memory_imbalance": "imbalance of memory load",
+    "highest_cpu": "highest CPU load",
+    "highest_memory": "highest memory load",
+    "broken_rules": "strict-rule violations",
+    "overfull_gib": "memory above the limit (GiB)",
+    "waiting_cores": "unmet CPU demand (cores)",
+    "waiting_gib": "unmet memory demand (GiB)",
+    "used_nodes": "nodes with guests",
+    "difference": "difference in points (fraction)",
+    "highest_score": "highest load (points / 100)",
+    "lowest_score": "lowest load (points / 100)",
+    "active_hosts": "nodes with guests",
+    "hosts_on": "nodes powered on",
+    "power_watts": "power (W, estimated)",
+    "waiting_guests": "guests stalled for CPU",
+    "crowded_guests": "guests on nodes short of memory",
+    "highest_cpu_pressure": "highest CPU pressure of a guest",
+}
+"""Labels of the metrics of the policies; others are their names in words."""
 
 
 def print_decision(
@@ -74,7 +96,7 @@ def print_decision(
         after = snapshot_after(snapshot, decision.plan)
         print_loads(screen, snapshot, after, show_all=show_all)
         if show_all:
-            print_metrics(screen, decision.before, decision.after)
+            print_metrics(screen, summary, decision.after)
     reported = {*infeasible_lines(summary.rules)}
     notes = [note for note in decision.notes if note not in reported]
     if notes:
@@ -158,7 +180,7 @@ def _short_detail(step: Step, snapshot: Snapshot, *, repairs: bool) -> str:
         format_percent(_mean_load(snapshot, name)).strip()
         for name in (action.source, action.target)
     )
-    return f"{source} loaded, target {target}"
+    return f"source load {source}, target {target}"
 
 
 def _mean_load(snapshot: Snapshot, name: NodeId) -> float | None:
@@ -241,15 +263,20 @@ def _load_cell(
 
 
 def print_metrics(
-    screen: Console, before: Mapping[str, float], after: Mapping[str, float]
+    screen: Console, summary: PlanSummary, after: Mapping[str, float]
 ) -> None:
-    """Print the policy's own metrics before and after, if it has any."""
+    """Print the metrics of the policy before and *after*, if it has any."""
+    before = summary.decision.before
     if not before:
         return
-    listing = create_table("metric", "before", "after", right=["before", "after"])
+    heading = f"metric of {printable(summary.policy)}"
+    listing = create_table(heading, "before", "after", right=["before", "after"])
     for name, value in before.items():
         then = f"{after[name]:.3f}" if name in after else UNKNOWN
-        add_row(listing, name.replace("_", " "), f"{value:.3f}", then)
+        label = METRIC_LABELS.get(name, name.replace("_", " "))
+        if name in IMBALANCES:
+            label += f" ({summary.imbalance_metric.label})"
+        add_row(listing, label, f"{value:.3f}", then)
     screen.print()
     screen.print(listing)
 

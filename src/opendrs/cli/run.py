@@ -11,6 +11,7 @@ from opendrs.cli.apply_cycle import exit_status
 from opendrs.cli.file_permissions import log_exposures
 from opendrs.cli.logs import level_option, log_to_stderr
 from opendrs.cli.options import format_option
+from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.sources import load_settings, open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.config import display_path
@@ -68,7 +69,8 @@ def command(
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
         parts = ControllerFactory(settings, source, cancellation, stack)
-        controller = parts.create(serving=not once)
+        repair = repair_command(["apply", name], config, settings)
+        controller = parts.create(serving=not once, repair_command=repair.line)
         if once:
             return exit_status(controller.run_once(), cancellation)
         controller.run_forever()

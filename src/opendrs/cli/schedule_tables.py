@@ -28,10 +28,10 @@ def print_schedule(screen: Console, schedule: Schedule, limits: Limits) -> None:
             path_text = (
                 f"{len(schedule.critical_path)} steps, from step {first} to step {last}"
             )
-        screen.print(Text(printable(f"critical path: {path_text}; {duration}")))
+        screen.print(Text(printable(f"critical path: {path_text}: {duration}")))
     assumptions = "; ".join(_assumptions(schedule))
     if assumptions:
-        screen.print(Text(f"assumed: {assumptions}", style="dim"))
+        screen.print(Text(f"duration estimated with: {assumptions}", style="dim"))
     for line in _timeout_warnings(schedule.steps, limits):
         screen.print(Text(printable(line), style="red"))
     for line in _convergence_warnings(schedule.steps, limits):
@@ -71,7 +71,7 @@ def _assumptions(schedule: Schedule) -> Iterator[str]:
         gigabits = schedule.bandwidth * 8 / 1e9
         yield f"bandwidth {gigabits:g} Gbit/s per link ([limits] sets none)"
     explanations = {
-        Certainty.AT_LEAST: "a dirty rate of 0 for {} (not measured)",
+        Certainty.AT_LEAST: "dirty rate 0 for {} (not measured; may take longer)",
         Certainty.UNKNOWN: "0 s for {} (duration unknown)",
     }
     for certainty, explanation in explanations.items():

@@ -57,11 +57,12 @@ class ControllerFactory:
             check_credentials(settings.api)
         self._store = stack.enter_context(open_store(source, settings))
 
-    def create(self, *, serving: bool) -> Controller:
+    def create(self, *, serving: bool, repair_command: str) -> Controller:
         """Return the controller.
 
         Args:
             serving: Start the API server. Recorded requests are decided on anyway.
+            repair_command: Command that repairs violated rules, for the log.
 
         Raises:
             ConfigurationError: The configured address cannot be listened on.
@@ -84,6 +85,7 @@ class ControllerFactory:
             batch_window=0.0 if requests is None else requests.batch_window,
             observe=ClusterObserver(self._source).observe,
             require_alive=require_alive,
+            repair_command=repair_command,
         )
         return Controller(
             loop_settings,

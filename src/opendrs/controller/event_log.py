@@ -19,7 +19,7 @@ from opendrs.model import (
     StepId,
     format_count,
 )
-from opendrs.policies import Decision, Policy
+from opendrs.policies import Decision, Policy, reason_text
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.repairs import INFEASIBLE, unresolved_violations
 from opendrs.ports import Outcome, StepRecord, TaskStatus
@@ -123,11 +123,12 @@ class CycleLogger:
     A decision that equals that of the previous cycle is logged at level debug.
 
     Args:
-        platform: Name of the platform.
+        repair_command: Command that repairs violated rules while no controller runs;
+            None if there is none.
     """
 
-    def __init__(self, platform: str) -> None:
-        self._platform = platform
+    def __init__(self, repair_command: str | None = None) -> None:
+        self._repair_command = repair_command
         self._last_outcome: tuple[str, str] | None = None
         self._last_violations: tuple[tuple[Violation, ...], ...] = ((), ())
 
@@ -139,8 +140,8 @@ class CycleLogger:
         actions = [step.action for step in steps]
         self._log_violations(policy, snapshot, actions)
         outline = format_count(len(steps), "step") if steps else "nothing to do"
-        reasons = [decision.reason.value, decision.detail]
-        text = f"{policy.name}: {outline}; {', '.join(filter(None, reasons))}"
+        reasons = [reason_text(decision.reason), decision.detail]
+        text = f"{policy.name}: {outline}: {': '.join(filter(None, reasons))}"
         if not steps:
             text = "; ".join([text, *_first_texts(decision.notes, "note")])
         # A decision with the same reason and other numbers counts as unchanged.
@@ -168,9 +169,7 @@ class CycleLogger:
             return
         self._last_violations = violations
         if not any(violations):
-            log_event(
-                LogEventCode.RULES_KEPT, "rules: no strict rule is violated any more"
-            )
+            log_event(LogEventCode.RULES_KEPT, "rules: all strict rules hold again")
             return
         log_event(
             LogEventCode.RULES_BROKEN,
@@ -195,21 +194,19 @@ class CycleLogger:
             for one in remaining[:MAX_SHOWN]
         ]
         parts = [
-            f"rules: violated strict rules: {before}; after this plan: {after}",
+            f"rules: strict-rule violations: {before}; after this plan: {after}",
             *shown,
         ]
         if after > len(shown):
             parts.append(f"and {after - len(shown)} more")
         if policy.name != Optimize.name and any(one.repairable for one in remaining):
-            parts.append(
-                f"to repair, configure the policy {Optimize.name}, or stop this "
-                f"controller and run: opendrs apply {self._platform} --policy "
-                f"{Optimize.name}"
-            )
+            parts.append(f"to repair, configure the policy {Optimize.name}")
+            if self._repair_command is not None:
+                parts.append(f"or stop this controller and run: {self._repair_command}")
         return parts
 
 
 def _first_texts(texts: tuple[str, ...], noun: str) -> list[str]:
     """Return the first of *texts*, and the number of the others."""
     shown, more = list(texts[:MAX_SHOWN]), len(texts) - MAX_SHOWN
-    return [*shown, f"and {format_count(more, noun)} more"] if more > 0 else shown
+    return [*shown, f"and {format_count(more, f'more {noun}')}"] if more > 0 else shown

@@ -56,12 +56,15 @@ class LoopSettings:
             `PlatformError`.
         require_alive: Function that raises an error if a concurrent service, such as
             the API server, has ended.
+        repair_command: Command that repairs violated rules while no controller runs,
+            for the log; None if there is none.
     """
 
     interval: float
     batch_window: float
     observe: Callable[[], Snapshot]
     require_alive: Callable[[], None]
+    repair_command: str | None = None
 
 
 class Controller:
@@ -88,7 +91,7 @@ class Controller:
         self._timer = IntervalTimer(settings.interval, context.clock.monotonic())
         self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)
         self._reported_error = ""
-        self._log = CycleLogger(context.platform.name)
+        self._log = CycleLogger(settings.repair_command)
         self._cycle_count = 0
 
     def run_forever(self) -> None:

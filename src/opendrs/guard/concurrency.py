@@ -15,6 +15,7 @@ from opendrs.model import (
     PowerOff,
     PowerOn,
     Snapshot,
+    format_count,
 )
 
 
@@ -61,7 +62,7 @@ def check_concurrency(
         and in_flight + len(migrations) > limits.max_parallel_migrations
     ):
         detail = (
-            f"{in_flight} migrations in progress, limit is "
+            f"{format_count(in_flight, 'migration')} in progress, limit is "
             f"{limits.max_parallel_migrations}"
         )
         return Rejection(RejectionReason.CLUSTER_MIGRATION_LIMIT, detail)
@@ -89,13 +90,13 @@ def _network_limit_detail(
     if starting + running <= network.max_parallel_migrations:
         return None
     return (
-        f"{network.name}: {running} migrations in progress, limit is "
+        f"{network.name}: {format_count(running, 'migration')} in progress, limit is "
         f"{network.max_parallel_migrations}"
     )
 
 
 def _node_limit_detail(node: NodeId, running: int, limits: Limits) -> str:
     return (
-        f"{node}: {running} migrations in progress, limit is "
+        f"{node}: {format_count(running, 'migration')} in progress, limit is "
         f"{limits.max_migrations_per_node}"
     )

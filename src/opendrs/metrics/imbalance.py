@@ -48,6 +48,11 @@ class ImbalanceMetric(StrEnum):
     CV = "cv"
     NORMALIZED_CV = "normalized-cv"
 
+    @property
+    def label(self) -> str:
+        """Return the name in messages, such as `normalized CV`."""
+        return "CV" if self is ImbalanceMetric.CV else "normalized CV"
+
 
 def imbalance(
     loads: Sequence[float], metric: ImbalanceMetric = ImbalanceMetric.NORMALIZED_CV

@@ -3,6 +3,7 @@
 from opendrs.model.formatting import format_count as format_count
 from opendrs.model.formatting import format_gib as format_gib
 from opendrs.model.formatting import format_list as format_list
+from opendrs.model.formatting import pluralize as pluralize
 from opendrs.model.guest import Guest as Guest
 from opendrs.model.guest import GuestKind as GuestKind
 from opendrs.model.guest import GuestState as GuestState

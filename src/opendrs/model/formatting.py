@@ -11,7 +11,12 @@ MAX_LISTED = 3  # guests, nodes or rules in one list
 
 def format_count(count: int, noun: str) -> str:
     """Return the count with its noun, such as `1 guest` or `2 guests`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {pluralize(count, noun)}"
+
+
+def pluralize(count: int, noun: str) -> str:
+    """Return *noun* in the number that *count* requires."""
+    return noun if count == 1 else f"{noun}s"
 
 
 def format_list(

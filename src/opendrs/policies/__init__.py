@@ -5,4 +5,5 @@ from opendrs.policies.balance import Balance as Balance
 from opendrs.policies.base import Decision as Decision
 from opendrs.policies.base import DecisionReason as DecisionReason
 from opendrs.policies.base import Policy as Policy
+from opendrs.policies.base import reason_text as reason_text
 from opendrs.policies.registry import BUILT_IN_POLICIES as BUILT_IN_POLICIES

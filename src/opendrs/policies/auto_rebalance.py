@@ -24,6 +24,7 @@ from opendrs.policies.load_metrics import (
     SelectionMethod,
     best_move,
     explain_move,
+    imbalance_text,
     load_imbalance,
     load_metrics,
 )
@@ -84,19 +85,20 @@ class AutoRebalance:
             return Decision(precondition[0], memory, detail=precondition[1])
         loads = node_loads(snapshot, self.load_model)
         before = load_imbalance(loads, self.imbalance_metric)
+        imbalance = imbalance_text(before, self.imbalance_metric)
         if before <= self.threshold:
             return self._keep(
                 DecisionReason.BALANCED,
                 0,
                 loads,
-                f"imbalance {before:.3f} is not above the threshold {self.threshold:g}",
+                f"{imbalance} is not above the threshold {self.threshold:g}",
             )
         if memory + 1 < self.hold:
             return self._keep(
                 DecisionReason.HOLD_NOT_REACHED,
                 memory + 1,
                 loads,
-                f"imbalance {before:.3f} is above the threshold {self.threshold:g} for "
+                f"{imbalance} is above the threshold {self.threshold:g} for "
                 f"{memory + 1} of {self.hold} cycles",
             )
         return self._select_move(snapshot, loads, before)
@@ -119,16 +121,17 @@ class AutoRebalance:
             self.imbalance_metric,
         )
         notes = planning_notes(state)
+        imbalance = imbalance_text(before, self.imbalance_metric)
         if best is None:
-            detail = f"imbalance {before:.3f}, no feasible move"
+            detail = f"{imbalance} is above the threshold {self.threshold:g}"
             notes += unplaceable_guests(state)
             decision = self._keep(DecisionReason.NO_CANDIDATE, 0, loads, detail, notes)
             return replace(decision, skipped=state.move_groups.skipped)
         improvement = (before - best.imbalance) / before
         if improvement < self.margin:
             detail = (
-                f"the best move would reduce the imbalance {before:.3f} by "
-                f"{improvement:.1%}, less than the margin {self.margin:.0%}"
+                f"the best move would reduce {imbalance} by {improvement:.1%}, less "
+                f"than the margin {self.margin:.0%}"
             )
             decision = self._keep(
                 DecisionReason.IMPROVEMENT_TOO_SMALL, 0, loads, detail, notes
@@ -169,7 +172,8 @@ class AutoRebalance:
             DecisionReason.IMPROVES_BALANCE,
             0,
             sequenced.plan,
-            f"imbalance {before:.3f} → {after['imbalance']:.3f}",
+            f"{imbalance_text(before, self.imbalance_metric)} → "
+            f"{after['imbalance']:.3f}",
             load_metrics(loads, self.imbalance_metric),
             after,
             (*notes, *sequenced.notes),

@@ -13,19 +13,19 @@ only two of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from opendrs.arrays import AssignmentState, MobilityFilter
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
-from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot, format_count
 from opendrs.planning import GroupMove, sequence_in_order
 from opendrs.policies.base import MAX_IMBALANCE, Decision, DecisionReason, require_ratio
 from opendrs.policies.load_metrics import (
     SelectionMethod,
     best_move,
     explain_move,
+    imbalance_text,
     load_imbalance,
     load_metrics,
 )
@@ -87,8 +87,8 @@ class Balance:
         )
         if before["imbalance"] <= self.threshold:
             detail = (
-                f"imbalance {before['imbalance']:.3f} is not above the threshold "
-                f"{self.threshold:g}"
+                f"{imbalance_text(before['imbalance'], self.imbalance_metric)} is not "
+                f"above the threshold {self.threshold:g}"
             )
             return Decision(
                 DecisionReason.BALANCED,
@@ -113,7 +113,9 @@ class Balance:
         loads = node_loads(snapshot.apply(*sequenced.actions), self.load_model)
         after = load_metrics(loads, self.imbalance_metric)
         migrated = bool(sequenced.ordered_moves)
-        change = _imbalance_change(before, after, migrated=migrated)
+        change = imbalance_text(before["imbalance"], self.imbalance_metric)
+        if migrated:
+            change += f" → {after['imbalance']:.3f}"
         return Decision(
             DecisionReason.IMPROVES_BALANCE if migrated else reason,
             memory,
@@ -138,24 +140,23 @@ class Balance:
                 return (
                     moves,
                     DecisionReason.BALANCED,
-                    f"not above the threshold {self.threshold:g}",
+                    f"no longer above the threshold {self.threshold:g}",
                 )
             best = best_move(state, self.method, self.imbalance_metric)
             if best is None:
-                return (
-                    moves,
-                    DecisionReason.NO_CANDIDATE,
-                    "no further feasible move" if moves else "no feasible move",
-                )
+                above = f"above the threshold {self.threshold:g}"
+                detail = "no further feasible move" if moves else above
+                return moves, DecisionReason.NO_CANDIDATE, detail
             improvement = (before - best.imbalance) / before
             if improvement <= 0 or improvement < min_improvement:
                 detail = (
-                    f"the next move would reduce it by {max(improvement, 0):.1%} only"
+                    f"the next move would reduce it by only {max(improvement, 0):.1%}"
                 )
                 return moves, DecisionReason.IMPROVEMENT_TOO_SMALL, detail
             group = state.group(best)
             if len(group) > left:
-                detail = f"the limit of {self.max_migrations} migrations is reached"
+                limit = format_count(self.max_migrations, "migration")
+                detail = f"the limit of {limit} is reached"
                 return moves, DecisionReason.MIGRATION_LIMIT_REACHED, detail
             left -= len(group)
             explanation = explain_move(
@@ -163,11 +164,3 @@ class Balance:
             )
             moves.append(GroupMove(group, state.target(best), explanation))
             state.apply(best)
-
-
-def _imbalance_change(
-    before: Mapping[str, float], after: Mapping[str, float], *, migrated: bool
-) -> str:
-    """Return the imbalance as text, and the new one if guests are migrated."""
-    change = f"imbalance {before['imbalance']:.3f}"
-    return f"{change} → {after['imbalance']:.3f}" if migrated else change

@@ -54,6 +54,31 @@ class DecisionReason(StrEnum):
     """The plan moves all guests off some nodes."""
 
 
+_REASON_TEXTS = {
+    DecisionReason.METRICS_MISSING: "metrics missing",
+    DecisionReason.MIGRATION_IN_PROGRESS: "waiting",
+    DecisionReason.HOLD_NOT_REACHED: "the imbalance has not lasted long enough",
+    DecisionReason.INTERVAL_NOT_ELAPSED: "the interval has not elapsed",
+    DecisionReason.CLUSTER_SETTLING: "the cluster changed too recently",
+    DecisionReason.NO_CANDIDATE: "no feasible move",
+    DecisionReason.IMPROVEMENT_TOO_SMALL: "the improvement is too small",
+    DecisionReason.MIGRATION_LIMIT_REACHED: "the limit of migrations is reached",
+    DecisionReason.IMPROVES_BALANCE: "improves the balance",
+    DecisionReason.ALREADY_CONSOLIDATED: "already consolidated",
+    DecisionReason.RELIEVES_OVERLOAD: "relieves or prevents overload",
+    DecisionReason.SAVES_POWER: "drains nodes to save power",
+    DecisionReason.NO_PRESSURE: "no guest is starved",
+    DecisionReason.RELIEVES_PRESSURE: "relieves a starved guest",
+    DecisionReason.REPAIRS_RULES: "repairs violated rules",
+    DecisionReason.VACATES_NODES: "moves all guests off some nodes",
+}
+
+
+def reason_text(reason: DecisionReason) -> str:
+    """Return *reason* in words; the codes are for programs."""
+    return _REASON_TEXTS.get(reason, reason.value)
+
+
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[MemoryT_co]):
     """Result of a policy for one snapshot.

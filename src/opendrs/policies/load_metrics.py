@@ -45,6 +45,11 @@ def load_imbalance(loads: LoadByNode, metric: ImbalanceMetric) -> float:
     return imbalance([load.mean for load in loads.values()], metric)
 
 
+def imbalance_text(value: float, metric: ImbalanceMetric) -> str:
+    """Return the imbalance *value* with its metric, such as `imbalance (CV) 0.120`."""
+    return f"imbalance ({metric.label}) {value:.3f}"
+
+
 def load_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]:
     """Return the metrics of a cluster by name.
 
@@ -77,7 +82,7 @@ def explain_move(
     group, target = state.group(best), state.target(best)
     source = group[0].node
     loads = state.current_loads()
-    change = f"imbalance {before:.3f} → {best.imbalance:.3f}"
+    change = f"{imbalance_text(before, metric)} → {best.imbalance:.3f}"
     source_load, target_load = (
         f"{loads[source].mean:.0%} loaded",
         f"{loads[target].mean:.0%}",
@@ -123,4 +128,5 @@ def describe_infeasible_nodes(
         nodes_by_detail.setdefault(detail, []).append(node)
     for detail, nodes in nodes_by_detail.items():
         names = format_list(nodes, separator=" and ")
-        yield f"{advantage}, but infeasible: {names}: {detail}"
+        one, many = f"a {advantage} target is", f"{advantage} targets are"
+        yield f"{one if len(nodes) == 1 else many} infeasible: {names}: {detail}"

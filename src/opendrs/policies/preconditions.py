@@ -73,7 +73,7 @@ def cluster_notes(
 def unplaceable_guests(state: AssignmentState) -> tuple[str, ...]:
     """Return why the first few movable groups have no feasible node."""
     return tuple(
-        f"no feasible node: {format_list(names)}: {group_by_detail(infeasible)}"
+        f"no feasible node for {format_list(names)}: {group_by_detail(infeasible)}"
         for group, infeasible in islice(state.unplaceable_groups(), MAX_NOTES)
         for names in [[guest.id for guest in group]]
     )

@@ -304,7 +304,7 @@ def test_describe_skipped_lists_first_guests_per_reason() -> None:
     few = {GuestId(f"f{i}"): unknown for i in range(3)}
 
     assert describe_skipped({**many, **few, **one_more}) == (
-        "skipped: f0, f1, f2: usage unknown",
-        "skipped: g0, g1, g2 and 4 more: rule: licence",
-        "skipped: h0, h1, h2 and 3 more: started",
+        "guests skipped: f0, f1, f2: usage unknown",
+        "guests skipped: g0, g1, g2 and 4 more: rule: licence",
+        "guests skipped: h0, h1, h2 and 3 more: started",
     )

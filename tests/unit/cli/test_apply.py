@@ -36,8 +36,8 @@ def test_apply_shows_plan_progress_and_result(
     assert f"started {WORDS}" in output
     assert any(line.startswith(f"done {WORDS}, in ") for line in output)
     assert output[-1] == "Result: 1 done."
-    assert any(line.startswith("balance: improves-balance") for line in output)
-    assert any(line.startswith("imbalance 0.9") for line in output)
+    assert any(line.startswith("balance: improves the balance") for line in output)
+    assert any(line.startswith("imbalance (CV) 0.9") for line in output)
 
 
 def test_demo_shows_the_cluster_first(opendrs: RunOpendrs) -> None:
@@ -62,7 +62,7 @@ def test_demo_all_shows_all_steps_and_the_metrics_of_the_policy(
     brief, output = lines(opendrs("demo").out), lines(opendrs("demo", "--all").out)
 
     assert not any("most valuable" in line for line in output)
-    assert output.count("metric before after") == 2
+    assert output.count("metric of balance before after") == 2
     assert "metric before after" not in brief
 
 
@@ -71,7 +71,7 @@ def test_demo_summary_shows_no_steps_and_no_nodes_but_what_changed(
 ) -> None:
     output = lines(opendrs("demo", "--summary").out)
 
-    assert output[0].startswith("balance: improves-balance")
+    assert output[0].startswith("balance: improves the balance")
     assert output.count("metric before on node after on node") == 2
     assert not any(line.startswith(("step ", "node ", "left alone")) for line in output)
     assert output[-1] == "Result: 19 done."
@@ -177,7 +177,12 @@ def test_the_summary_is_on_the_screen_with_the_question(
         height += -(-max(1, len(lines[first])) // columns)
         first -= 1
     visible = lines[first + 1 : question + 1]
-    starts = ("optimize: improves-balance", "plan: ", "highest cpu load", "imbalance")
+    starts = (
+        "optimize: improves the balance",
+        "plan: ",
+        "highest CPU load",
+        "imbalance",
+    )
     for start in starts:
         assert [line for line in visible if line.startswith(start)], visible
     assert finished.status == 1

@@ -91,8 +91,8 @@ def test_the_table_has_a_line_for_the_cluster_and_for_each_policy(
     answer = opendrs("compare", imbalanced, "--policy", "balance")
 
     heads, before, after = answer.out.splitlines()
-    assert heads.split()[:3] == ["policy", "cpu", "cv"]
-    assert before.split()[:2] == ["now", "1.0000"]
+    assert heads.split()[:3] == ["policy", "CPU", "CV"]
+    assert before.split()[:3] == ["(current", "cluster)", "1.0000"]
     assert after.split()[:2] == ["balance", "0.0000"]
 
 
@@ -102,7 +102,7 @@ def test_policy_without_migrations_states_its_reason(opendrs: RunOpendrs) -> Non
     answer = opendrs("compare", "level.json", "--policy", "balance")
 
     last = answer.out.splitlines()[-1]
-    assert last.startswith("balance: no migrations: balanced - imbalance 0.000")
+    assert last.startswith("balance: no migrations: balanced: imbalance (CV) 0.000")
 
 
 def test_plot_axes_are_memory_and_load(opendrs: RunOpendrs, imbalanced: str) -> None:
@@ -230,8 +230,8 @@ def test_remaining_violations_and_repair_command_are_shown(
         "--set 'priorities=[\"repair\"]'"
     )
     assert lines[-4:] == [
-        "violated strict rules: 0 of 1 remain after optimize",
-        "violated strict rules: 1 of 1 remain after balance, pressure",
+        "strict-rule violations: 0 of 1 remain after optimize",
+        "strict-rule violations: 1 of 1 remain after balance, pressure",
         "violated: apart: violated by one, two on a",
         f"to repair: {command}",
     ]

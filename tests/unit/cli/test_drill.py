@@ -75,7 +75,7 @@ def test_drill_file_prints_log_and_summary(
     assert "info      0     hardware: starting simulation\n" in answer.out
     assert "emai    220    node1/crm: SUCCEED: fencing: acknowledged" in answer.out
     assert "\nvm:2\tnode3 → node2\t1\t2 min 0 s\t" in answer.out
-    assert "2 guests, 1 of them down for up to 2 min 0 s. 1 move, 1 to" in answer.out
+    assert "2 guests, 1 of them down for up to 2 min 0 s. 1 move, 1 by" in answer.out
     assert "Fenced: node3 at 220 s.\nSettled after 220 s; simulated until" in answer.out
     assert "Note: HA management of the guests is unknown" in answer.out
 
@@ -184,8 +184,8 @@ def test_failure_shows_restarts_and_memory(opendrs: RunOpendrs, tmp_path: Path) 
 
     assert answer.status == 0
     assert "\nvm:3\tb\tc\t2 min 0 s\t20.0 GiB\n" in answer.out
-    assert "\nc\t75.0 GiB → 55.0 GiB\t100.0 GiB → 80.0 GiB\tfits\n" in answer.out
-    assert "The cluster survives the loss of b." in answer.out
+    assert "\nc\t75.0 GiB → 55.0 GiB\t100.0 GiB → 80.0 GiB\tsufficient\n" in answer.out
+    assert "If b fails, all guests restart on another node." in answer.out
 
 
 def test_target_with_too_little_memory_is_named(
@@ -195,7 +195,7 @@ def test_target_with_too_little_memory_is_named(
 
     assert answer.status == 1
     assert (
-        "The cluster does not survive the loss of c: a lacks 85.0 GiB of memory."
+        "The cluster does not survive the failure of c: a lacks 85.0 GiB of memory."
         in answer.out
     )
 
@@ -218,8 +218,8 @@ def test_guest_without_feasible_node_is_counted(
     answer = opendrs("drill", source, "--fail", "b")
 
     assert answer.status == 1
-    assert "\nvm:3\tb\tno node\t" in answer.out
-    assert "does not survive the loss of b: no node for 1 guest." in answer.out
+    assert "\nvm:3\tb\tno feasible node\t" in answer.out
+    assert "does not survive the failure of b: no node for 1 guest." in answer.out
 
 
 def test_unmanaged_guests_stay_down(opendrs: RunOpendrs, tmp_path: Path) -> None:
@@ -233,8 +233,10 @@ def test_unmanaged_guests_stay_down(opendrs: RunOpendrs, tmp_path: Path) -> None
     all_managed = opendrs("drill", source, "--each-node", "--assume-ha")
 
     assert "Note: 2 running guests are not HA-managed and stay down" in default.out
-    assert "All HA-managed guests survive the loss of any one node." in default.out
-    assert "The cluster survives the loss of any one node." in all_managed.out
+    assert "any one node fails, all HA-managed guests restart on another" in default.out
+    assert (
+        "If any one node fails, all guests restart on another node." in all_managed.out
+    )
 
 
 def test_cluster_without_managed_guests_does_not_survive(
@@ -248,7 +250,7 @@ def test_cluster_without_managed_guests_does_not_survive(
     answer = opendrs("drill", source, "--fail", "a")
 
     assert answer.status == 1
-    assert "does not survive the loss of a: no guest is HA-managed." in answer.out
+    assert "does not survive the failure of a: no guest is HA-managed." in answer.out
 
 
 def test_unknown_memory_does_not_fit(opendrs: RunOpendrs, tmp_path: Path) -> None:
@@ -288,8 +290,8 @@ def test_each_failure_is_listed_and_fatal_ones_are_named(
     fatal = opendrs("drill", snapshot_file(crowded, tmp_path), "--each-node")
 
     assert (answer.status, fatal.status) == (0, 1)
-    assert "The cluster survives the loss of any one node." in answer.out
-    assert "does not survive the loss of a, b, c." in fatal.out
+    assert "If any one node fails, all guests restart on another node." in answer.out
+    assert "does not survive the failure of a or b or c." in fatal.out
 
 
 def test_many_fatal_failures_are_abridged(opendrs: RunOpendrs, tmp_path: Path) -> None:
@@ -302,7 +304,7 @@ def test_many_fatal_failures_are_abridged(opendrs: RunOpendrs, tmp_path: Path) -
 
     fatal = opendrs("drill", snapshot_file(crowded, tmp_path), "--each-node")
 
-    assert "does not survive the loss of n1, n2, n3 and 2 more." in fatal.out
+    assert "does not survive the failure of n1, n2, n3 and 2 more." in fatal.out
 
 
 def test_failures_as_json(opendrs: RunOpendrs, tmp_path: Path) -> None:
@@ -333,7 +335,7 @@ def test_demo_cluster_survives_each_failure(opendrs: RunOpendrs) -> None:
     assert answer.out.count("survived\n") == 8
     assert "archive-01, archive-02 cannot be restarted on another node" in answer.out
     text = " ".join(answer.out.split())
-    assert "All guests that can be restarted on another node survive the loss" in text
+    assert "If any one node fails, all other guests restart on another" in text
 
 
 def test_guest_migrated_before_the_failure_is_not_restarted(
@@ -439,7 +441,10 @@ def test_directory_without_cmdlist_is_rejected(
 
     assert (answer.status, answer.err) == (
         2,
-        "opendrs: scenario/cmdlist: no such file\n",
+        (
+            "opendrs: scenario: expected a drill file, or a scenario directory of "
+            "Proxmox VE with the file cmdlist\n"
+        ),
     )
 
 

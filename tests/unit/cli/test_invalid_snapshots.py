@@ -127,13 +127,13 @@ def test_file_without_snapshot_is_rejected(
 @pytest.mark.parametrize(
     ("change", "output"),
     [
-        (change_nodes(state="offline"), "metrics-missing - no node is online"),
-        (lambda found: found.update(nodes={}, guests={}), "metrics-missing - no node"),
-        (set_value("guests", value={}), "no feasible move - no guest may migrate"),
-        (lambda found: found["nodes"].pop("b"), "balanced - imbalance 0.000"),
+        (change_nodes(state="offline"), "metrics missing: no node is online"),
+        (lambda found: found.update(nodes={}, guests={}), "metrics missing: no node"),
+        (set_value("guests", value={}), "no feasible move: no guest may migrate"),
+        (lambda found: found["nodes"].pop("b"), "balanced: imbalance (RMS of "),
         (
             set_value("nodes", "b", "usage", value={}),
-            "metrics-missing - node b has no usage",
+            "metrics missing: node b has no usage",
         ),
     ],
 )

@@ -126,9 +126,9 @@ def test_summary_before_confirmation_counts_violations_only(
     assert len([line for line in first if line.startswith("cannot be kept")]) == 3
     assert again == [
         "",
-        "balance: no feasible move - because",
+        "balance: no feasible move: because",
         "",
-        "violated strict rules: 10 of 10 remain; balance does not repair rules",
+        "strict-rule violations: 10 of 10 remain; balance does not repair rules",
     ]
 
 

@@ -108,11 +108,13 @@ def test_plan_shows_reason_steps_and_loads(
     text = opendrs("plan", imbalanced).out
 
     rows = [" ".join(row.split()) for row in text.splitlines()]
-    assert rows[0].startswith("balance: improves-balance - imbalance 1.000 → 0.000")
+    assert rows[0].startswith(
+        "balance: improves the balance: imbalance (CV) 1.000 → 0.000"
+    )
     assert any(row.startswith("1 big a b 4 40.0 GiB moves 4.00 cores") for row in rows)
     assert "a 80% 40% 80% 40%" in rows
     assert "b 0% 40% 0% 40%" in rows
-    assert "skipped: kept: rule: stays" in rows
+    assert "guest skipped: kept: rule: stays" in rows
     assert rows[-1] == "This plan is for a snapshot file and cannot be applied."
 
 
@@ -139,10 +141,10 @@ def test_waiting_policy_names_the_option_to_decide_now(
     at_once = opendrs("plan", imbalanced, "--policy", "pressure", *now).out
 
     assert usual.startswith(
-        "pressure: interval-not-elapsed - the next check is in 60 s"
+        "pressure: the interval has not elapsed: the next check is in 60 s"
     )
     assert "To decide at once: --set interval=0 --set settle_time=0" in usual
-    assert at_once.startswith("pressure: no-")
+    assert at_once.startswith("pressure: no guest")
 
 
 def test_nan_time_limit_is_rejected(opendrs: RunOpendrs, imbalanced: str) -> None:
@@ -181,7 +183,7 @@ def test_the_configuration_chooses_the_policy(
 
     answer = opendrs("plan", imbalanced)
 
-    assert answer.out.startswith("auto-rebalance: hold-not-reached")
+    assert answer.out.startswith("auto-rebalance: the imbalance has not lasted")
     assert "to decide at once: --set hold=1" in answer.out
 
 
@@ -202,7 +204,7 @@ def test_says_when_there_is_nothing_to_do(opendrs: RunOpendrs) -> None:
     answer = opendrs("plan", "level.json")
 
     assert answer.status == 0
-    assert answer.out.startswith("balance: balanced - ")
+    assert answer.out.startswith("balance: balanced: ")
     assert answer.out.endswith("Nothing to do.\n")
 
 
@@ -237,7 +239,7 @@ def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
     text = opendrs("plan", "level.json").out
     everything = opendrs("plan", "level.json", "--all").out
 
-    assert "violated strict rules: 6 of 6 remain; balance does not repair" in text
+    assert "strict-rule violations: 6 of 6 remain; balance does not repair" in text
     assert text.count("cannot be kept: ") == 3
     assert "\nand 3 more; --all shows all\n" in text
     assert everything.count("cannot be kept: ") == 6
@@ -277,8 +279,8 @@ def test_every_policy_names_the_repair_command(
     text = opendrs("plan", violating_snapshot, "--policy", policy, *same).out
     repaired = opendrs(*repair_command_in(text), "--format", "json").out
 
-    assert f"violated strict rules: 2 of 2 remain; {policy} does not" in text
-    assert "cannot be kept: pinned: x, y: skipped: rule: stay" in text
+    assert f"strict-rule violations: 2 of 2 remain; {policy} does not" in text
+    assert "cannot be kept: pinned: x, y: not migrated: rule: stay" in text
     assert "remains violated: apart: violated by one, two on a" in text
     assert "to repair 1 of them: opendrs plan 'broken cluster.json' " in text
     assert repair_command_in(text)[-2:] == [*same]
@@ -309,7 +311,7 @@ def test_infeasible_repair_is_printed_once(
 ) -> None:
     text = opendrs("plan", violating_snapshot, "--policy", "optimize").out
 
-    assert text.count("cannot be kept: pinned: x, y: skipped: rule: stay") == 1
+    assert text.count("cannot be kept: pinned: x, y: not migrated: rule: stay") == 1
 
 
 def test_repair_command_only_repairs(
@@ -320,7 +322,7 @@ def test_repair_command_only_repairs(
     text = opendrs(*command).out
     found = json.loads(opendrs(*command, "--format", "json").out)["violations"]
 
-    assert "violated strict rules: 1 of 2 remain\n" in text
+    assert "strict-rule violations: 1 of 2 remain\n" in text
     assert "to repair" not in text
     assert found["repair"] is None
 
@@ -333,13 +335,13 @@ def test_the_summary_comes_first_and_can_be_had_alone(
 
     assert text.startswith(summary)
     assert summary.splitlines()[1:] == [
-        "plan: 1 migration of 40.0 GiB, at least 5 min 44 s",
+        "plan: 1 migration, 40.0 GiB to transfer, at least 5 min 44 s",
         "",
         "metric\tbefore\ton node\tafter\ton node",
-        "highest cpu load\t80%\ta\t40%\ta",
+        "highest CPU load\t80%\ta\t40%\ta",
         "highest memory load\t80%\ta\t40%\ta",
-        "imbalance\t1.000\t\t0.000\t",
-        "violated strict rules\t0\t\t0\t",
+        "imbalance (CV)\t1.000\t\t0.000\t",
+        "strict-rule violations\t0\t\t0\t",
     ]
 
 
@@ -510,7 +512,7 @@ def test_unknown_source_lists_the_platforms(
 
 
 def test_metrics_of_the_policy_are_shown_with_all(opendrs: RunOpendrs) -> None:
-    heads = "metric\tbefore\tafter"
+    heads = "metric of balance\tbefore\tafter"
 
     assert heads not in opendrs("plan", "demo").out
     assert heads in opendrs("plan", "demo", "--all").out

@@ -58,7 +58,7 @@ def printed_schedule(
 
 def test_critical_path_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed_schedule(capsys, CHAIN, two_node_cluster(0.0), FAST) == (
-        "critical path: step 1, then 2; 40 s"
+        "critical path: step 1, then 2: 40 s"
     )
 
 
@@ -70,8 +70,9 @@ def test_assumptions_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
     assert said.endswith(
-        "assumed: bandwidth 1 Gbit/s per link ([limits] sets none); a dirty rate of 0 "
-        "for 2 steps (not measured); 0 s for 1 step (duration unknown)"
+        "duration estimated with: bandwidth 1 Gbit/s per link ([limits] sets none); "
+        "dirty rate 0 for 2 steps (not measured; may take longer); "
+        "0 s for 1 step (duration unknown)"
     )
 
 
@@ -167,4 +168,7 @@ def test_plan_uses_the_configured_bandwidth(
     found = json.loads(opendrs(*command, "--format", "json").out)["schedule"]
 
     assert (found["seconds"], found["bandwidth_assumed"]) == (40.0, False)
-    assert "plan: 1 migration of 40.0 GiB, at least 40 s\n" in opendrs(*command).out
+    assert (
+        "plan: 1 migration, 40.0 GiB to transfer, at least 40 s\n"
+        in opendrs(*command).out
+    )

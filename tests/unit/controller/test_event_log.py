@@ -155,7 +155,7 @@ def idle(reason: DecisionReason, detail: str, *notes: str) -> Decision[None]:
 def test_empty_decision_is_logged_when_reason_changes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = CycleLogger("lab")
+    log = CycleLogger()
     details = [
         (DecisionReason.BALANCED, "imbalance 0.053; below 0.1: enough"),
         (DecisionReason.BALANCED, "imbalance 0.061; below 0.1: enough"),
@@ -168,10 +168,10 @@ def test_empty_decision_is_logged_when_reason_changes(
         log.log_decision(BALANCE, idle(reason, detail), level(), "run")
 
     assert logged(caplog, "decision-made") == [
-        "balance: nothing to do; balanced, imbalance 0.053; below 0.1: enough",
-        "balance: nothing to do; migration-in-progress, migration in progress: vm1",
-        "balance: nothing to do; migration-in-progress, migration in progress: vm2",
-        "balance: nothing to do; balanced, imbalance 0.053; below 0.1: enough",
+        "balance: nothing to do: balanced: imbalance 0.053; below 0.1: enough",
+        "balance: nothing to do: waiting: migration in progress: vm1",
+        "balance: nothing to do: waiting: migration in progress: vm2",
+        "balance: nothing to do: balanced: imbalance 0.053; below 0.1: enough",
     ]
     assert len(logged(caplog, "decision-made", least=logging.DEBUG)) == 5
 
@@ -179,7 +179,7 @@ def test_empty_decision_is_logged_when_reason_changes(
 def test_plan_is_always_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = CycleLogger("lab")
+    log = CycleLogger()
     plan = Plan((step("1", migration("vm1", "a", "b")),))
     acting = Decision(DecisionReason.IMPROVES_BALANCE, None, plan, "imbalance 0.3")
     resting = idle(DecisionReason.BALANCED, "enough")
@@ -188,18 +188,18 @@ def test_plan_is_always_logged(
         log.log_decision(BALANCE, decision, level(), "run")
 
     assert logged(caplog, "decision-made") == [
-        "balance: 1 step; improves-balance, imbalance 0.3",
-        "balance: 1 step; improves-balance, imbalance 0.3",
-        "balance: nothing to do; balanced, enough",
-        "balance: 1 step; improves-balance, imbalance 0.3",
-        "balance: nothing to do; balanced, enough",
+        "balance: 1 step: improves the balance: imbalance 0.3",
+        "balance: 1 step: improves the balance: imbalance 0.3",
+        "balance: nothing to do: balanced: enough",
+        "balance: 1 step: improves the balance: imbalance 0.3",
+        "balance: nothing to do: balanced: enough",
     ]
 
 
 def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> None:
     notes = [f"skipped: vm{number}: it is pinned" for number in range(1, 6)]
 
-    CycleLogger("lab").log_decision(
+    CycleLogger().log_decision(
         BALANCE,
         idle(DecisionReason.NO_CANDIDATE, "no move helps", *notes),
         level(),
@@ -207,15 +207,17 @@ def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> N
     )
 
     (message,) = logged(caplog, "decision-made")
-    assert message.startswith("balance: nothing to do; no-candidate, no move helps; ")
-    assert message.endswith("; skipped: vm3: it is pinned; and 2 notes more")
+    assert message.startswith(
+        "balance: nothing to do: no feasible move: no move helps; "
+    )
+    assert message.endswith("; skipped: vm3: it is pinned; and 2 more notes")
     assert vars(caplog.records[-1])["about"]["notes"] == notes
 
 
 def test_strict_violations_are_logged_on_change(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = CycleLogger("lab")
+    log = CycleLogger("opendrs apply lab --config lab.toml")
     resting = idle(DecisionReason.BALANCED, "enough")
 
     for rules in ((), (APART,), (APART,), (), ()):
@@ -223,7 +225,7 @@ def test_strict_violations_are_logged_on_change(
 
     (broken,) = logged(caplog, "rules-broken")
     assert "vm1, vm2" in broken
-    assert broken.endswith(" --policy optimize")
+    assert broken.endswith(" --config lab.toml")
     assert len(logged(caplog, "rules-kept")) == 1
 
 
@@ -233,7 +235,7 @@ def test_plan_repairing_all_rules_logs_info(
     plan = Plan((step("1", migration("vm1", "a", "b")),))
     repairing = Decision(DecisionReason.REPAIRS_RULES, None, plan)
 
-    CycleLogger("lab").log_decision(
+    CycleLogger().log_decision(
         Optimize(limits=SHORT_LIMITS), repairing, level(APART), "run"
     )
 
@@ -247,7 +249,7 @@ def test_unrepairable_violation_suggests_no_repair(
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("vm1", "vm2", "vm3"), name="three apart")
 
-    CycleLogger("lab").log_decision(
+    CycleLogger().log_decision(
         BALANCE, idle(DecisionReason.BALANCED, "enough"), level(apart), "run"
     )
 
@@ -258,7 +260,7 @@ def test_unrepairable_violation_suggests_no_repair(
 def test_soft_rules_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     soft = replace(APART, strict=False)
 
-    CycleLogger("lab").log_decision(
+    CycleLogger().log_decision(
         BALANCE, idle(DecisionReason.BALANCED, "enough"), level(soft), "run"
     )
 
@@ -266,7 +268,7 @@ def test_soft_rules_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_json_log_has_same_fields(caplog: pytest.LogCaptureFixture) -> None:
-    CycleLogger("lab").log_decision(
+    CycleLogger().log_decision(
         BALANCE, idle(DecisionReason.BALANCED, "enough"), level(APART), "run"
     )
 

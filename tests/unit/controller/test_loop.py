@@ -148,7 +148,7 @@ def test_strict_violations_are_logged_once(
     setup.controller.run_forever()
 
     (message,) = events(caplog, "rules-broken")
-    assert "opendrs apply simulation" in message
+    assert "policy optimize" in message
 
 
 def test_policy_memory_is_kept_between_cycles() -> None:

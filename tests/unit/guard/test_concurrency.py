@@ -124,7 +124,7 @@ def test_rejection_detail_counts_running_migrations_of_network() -> None:
     rejection = check_concurrency([move("a", "e")], migrating(vm_c="a"), RACKS)
 
     assert rejection is not None
-    assert rejection.detail == "rack: 1 migrations in progress, limit is 1"
+    assert rejection.detail == "rack: 1 migration in progress, limit is 1"
 
 
 def test_rejection_detail_counts_running_migrations_of_node() -> None:

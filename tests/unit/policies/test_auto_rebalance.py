@@ -272,7 +272,7 @@ def test_in_static_mode_a_guest_without_cpu_limit_moves_as_in_proxmox() -> None:
     decision = AutoRebalance(hold=0, load_model=LoadModel.STATIC).decide(snapshot, 0)
 
     (step,) = decision.plan.steps
-    assert step.detail.endswith("imbalance 1.000 → 0.429")
+    assert step.detail.endswith("imbalance (normalized CV) 1.000 → 0.429")
     assert decision.after["imbalance"] == decision.before["imbalance"]
 
 
@@ -385,7 +385,7 @@ def test_step_detail_explains_guest_and_node() -> None:
 
     assert step.detail == (
         "moves 3.00 cores and 30.00 GiB from a (80% loaded) to b (20%): "
-        "imbalance 0.600 → 0.000"
+        "imbalance (normalized CV) 0.600 → 0.000"
     )
 
 
@@ -416,7 +416,7 @@ def test_detail_names_at_most_three_infeasible_nodes() -> None:
 
     (closed,) = step.detail.split("; ")[1:]
     assert re.fullmatch(
-        r"better, but infeasible: b \(.*\) and c \(.*\) and d \(.*\): "
+        r"better targets are infeasible: b \(.*\) and c \(.*\) and d \(.*\): "
         "forbidden by rule: .*",
         closed,
     )
@@ -429,7 +429,7 @@ def test_a_closed_node_that_is_no_nearer_is_not_mentioned() -> None:
 
     (step,) = AT_ONCE.decide(snapshot, 0).plan.steps
 
-    assert step.detail.endswith("imbalance 1.000 → 0.500")
+    assert step.detail.endswith("imbalance (normalized CV) 1.000 → 0.500")
 
 
 def test_step_detail_names_move_group() -> None:

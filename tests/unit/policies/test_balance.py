@@ -24,6 +24,7 @@ from opendrs.model import (
     Resources,
     Snapshot,
     Usage,
+    format_count,
 )
 from opendrs.policies import Balance, Decision, DecisionReason
 from opendrs.policies.load_metrics import SelectionMethod
@@ -88,7 +89,7 @@ def test_stops_when_a_move_gains_less_than_the_margin() -> None:
 
     assert enough.reason is DecisionReason.IMPROVES_BALANCE
     assert not_enough.reason is DecisionReason.IMPROVEMENT_TOO_SMALL
-    assert not_enough.detail.endswith("; the next move would reduce it by 25.0% only")
+    assert not_enough.detail.endswith("; the next move would reduce it by only 25.0%")
 
 
 def test_the_margin_is_shared_among_the_nodes() -> None:
@@ -118,9 +119,9 @@ def test_max_migrations_limits_plan(moves: int, expected: int) -> None:
     decision = Balance(max_migrations=moves).decide(PILED, None)
 
     assert len(decision.plan.steps) == expected
-    assert (f"the limit of {moves} migrations is reached" in decision.detail) is (
-        moves < 3
-    )
+    assert (
+        f"the limit of {format_count(moves, 'migration')} is" in decision.detail
+    ) is (moves < 3)
     if not moves:
         assert decision.reason is DecisionReason.MIGRATION_LIMIT_REACHED
 
@@ -166,7 +167,9 @@ def test_containers_stay_unless_they_may_be_relocated() -> None:
     goes = Balance(allow_cold_migration=True).decide(snapshot, None)
 
     assert stays.reason is DecisionReason.NO_CANDIDATE
-    assert stays.notes == ("skipped: ct: container, and cold migration is not allowed",)
+    assert stays.notes == (
+        "guest skipped: ct: container, and cold migration is not allowed",
+    )
     assert actions(goes) == [ColdMigration(GuestId("ct"), A, B)]
 
 
@@ -185,11 +188,11 @@ def test_unplaceable_guests_are_noted_with_reason() -> None:
     assert decision.reason is DecisionReason.NO_CANDIDATE
     assert decision.notes == (
         (
-            "no feasible node: big: b: anti-affinity of big to small; "
+            "no feasible node for big: b: anti-affinity of big to small; "
             "c: node state offline"
         ),
         (
-            "no feasible node: small: a: anti-affinity of small to big; "
+            "no feasible node for small: a: anti-affinity of small to big; "
             "c: node state offline"
         ),
     )
@@ -233,7 +236,7 @@ def test_static_load_model_skips_guest_without_cpu_limit() -> None:
     )
 
     assert decision.plan == EMPTY_PLAN
-    assert decision.notes == ("skipped: free: no CPU limit",)
+    assert decision.notes == ("guest skipped: free: no CPU limit",)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ def test_infeasible_nodes_with_same_reason_share_a_note() -> None:
     ]
 
     assert [*describe_infeasible_nodes(choices)] == [
-        "better, but infeasible: a and c: node state offline",
-        "better, but infeasible: b: forbidden by rule: r",
+        "better targets are infeasible: a and c: node state offline",
+        "a better target is infeasible: b: forbidden by rule: r",
     ]
 
 

@@ -121,11 +121,14 @@ class DecisionBuilder:
         )
         sentences = [
             reason,
-            f"takes {cpu:.2f} cores and {memory:.2f} GiB to {target} ({change})",
+            (
+                f"moves {cpu:.2f} cores and {memory:.2f} GiB to {target} "
+                f"(CPU load {change})"
+            ),
         ]
         if len(group) > 1:
             names = format_list([guest.id for guest in group], separator=" and ")
-            sentences.append(f"{names} must stay together and move as one")
+            sentences.append(f"{names} migrate as one because of affinity")
         sentences += self._excluded_fuller_nodes(move)
         return GroupMove(group, target, "; ".join(sentences))
 
@@ -135,16 +138,16 @@ class DecisionBuilder:
             self._load_text(self._before, move.source),
         )
         if self._moves.risk is None:
-            return f"{name} is overloaded ({load})"
+            return f"{name} is overloaded (CPU load {load})"
         risk = min(1.0, self._moves.risk[move.source])
-        return f"{name} ({load}) is likely to lack CPU {risk:.0%} of the time"
+        return f"{name} (CPU load {load}) is likely to lack CPU {risk:.0%} of the time"
 
     def _drain_reason(self, move: NodeMove) -> str:
         name, load = (
             self._node_name(move.source),
             self._load_text(self._before, move.source),
         )
-        return f"{name} ({load}) can be drained"
+        return f"{name} (CPU load {load}) can be drained"
 
     def _excluded_fuller_nodes(self, move: NodeMove) -> list[str]:
         """Return the fuller nodes with enough CPU that were excluded, with reasons."""
@@ -152,7 +155,8 @@ class DecisionBuilder:
         load = self._before.cpu_usage / self._inputs.node_arrays.cpu
         fuller = [row for row in self._fullest if load[row] > load[move.target]]
         excluded = (
-            f"{self._node_name(row)} is fuller ({load[row]:.0%}), but {rejection}"
+            f"a fuller target is infeasible: {self._node_name(row)} (CPU load "
+            f"{load[row]:.0%}): {rejection}"
             for row in fuller
             if row != move.source
             for rejection in [feasibility.rejection(group, self._node_name(row))]
@@ -246,17 +250,17 @@ class DecisionBuilder:
             self._node_name(row)
             for row in np.flatnonzero(self._moves.overloaded).tolist()
         ]
-        text = f"overloaded: {format_list(overloaded) or 'none'}"
+        text = f"overloaded nodes: {format_list(overloaded) or 'none'}"
         relieved = dict.fromkeys(
             self._node_name(each.source) for each in self._moves.relief
         )
         likely = [name for name in relieved if name not in overloaded]
         if likely:
-            text += f"; likely to lack CPU: {format_list(likely)}"
+            text += f"; nodes likely to lack CPU: {format_list(likely)}"
         if not self._moves.relief and not self._moves.drains:
             return f"{text}; no node to drain"
         return (
-            f"{text}; active hosts {before['active_hosts']:.0f} → "
+            f"{text}; nodes with guests {before['active_hosts']:.0f} → "
             f"{after['active_hosts']:.0f}"
         )
 

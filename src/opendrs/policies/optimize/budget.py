@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from opendrs.model import BYTES, GIB, SECONDS, parse_amount
+from opendrs.model import BYTES, GIB, SECONDS, format_count, parse_amount
 
 MINUTE = 60  # seconds
 KNEE, UNLIMITED = "knee", "unlimited"
@@ -42,7 +42,7 @@ class Budget:
         parts = [
             *([f"{self.gib:g} GiB"] if math.isfinite(self.gib) else []),
             *(
-                [f"{self.migrations:g} migrations"]
+                [format_count(int(self.migrations), "migration")]
                 if math.isfinite(self.migrations)
                 else []
             ),

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from opendrs.model import GIB, Guest, GuestId, NodeId, Snapshot, format_list
+from opendrs.model import (
+    GIB,
+    Guest,
+    GuestId,
+    NodeId,
+    Snapshot,
+    format_count,
+    format_list,
+)
 from opendrs.optimizer import Floats, Indices, Problem, loads, node_costs
 from opendrs.policies.load_metrics import describe_infeasible_nodes
 from opendrs.policies.optimize.context import OptimizeContext
@@ -59,7 +67,8 @@ def _memory_notes(context: OptimizeContext, after: Snapshot) -> Iterator[str]:
         detail = _overfull_reason(name, context, after)
         yield f"still above the memory limit: {name}, by {over[name]:.1f} GiB: {detail}"
     if len(full) > MAX_NOTES:
-        yield f"still above the memory limit: {len(full) - MAX_NOTES} more nodes"
+        rest = format_count(len(full) - MAX_NOTES, "more node")
+        yield f"still above the memory limit: {rest}"
 
 
 def _overfull_gib(left: AvailableMemory) -> float:
@@ -137,9 +146,8 @@ class MoveExplanations:
         self._problem = problem
         self._assignment = assignment
         self._node_index = {name: index for index, name in enumerate(cluster.node_ids)}
-        self._before = cluster.load_in(cluster.snapshot) / cluster.total_capacity
+        self._before = cluster.load_in(cluster.snapshot)
         self._load = loads(problem, assignment)
-        self._after = self._load / cluster.total_capacity
         self._violation_of = dict(_violation_by_guest(cluster.snapshot))
 
     def explain(self, group: int, *, compared: bool) -> str:
@@ -161,29 +169,43 @@ class MoveExplanations:
         return "; ".join(sentences)
 
     def _move(self, moving: Sequence[Guest], target: int) -> str:
-        taken = self._cluster.demand_of(moving)
-        cores, memory = taken[CPU], taken[self._cluster.memory_resource] / GIB
-        verb = "takes"
+        """Return the demand of *moving* and the loads now and after this move alone."""
+        demand = self._cluster.demand_of(moving)
+        cores, memory = demand[CPU], demand[self._cluster.memory_resource] / GIB
+        verb = "moves"
         if len(moving) > 1:
-            verb = f"{_named(moving)} migrate together and take"
+            verb = f"{_named(moving)} migrate together and move"
         sources = sorted({self._node_index[guest.node] for guest in moving})
-        here = format_list([*map(self._load_change, sources)], separator=" and ")
+        changes = [
+            self._load_change(
+                node,
+                -np.array(
+                    self._cluster.demand_of(
+                        [each for each in moving if self._node_index[each.node] == node]
+                    )
+                ),
+            )
+            for node in sources
+        ]
         return (
-            f"{verb} {cores:.2f} cores and {memory:.2f} GiB from {here} "
-            f"to {self._load_change(target)}"
+            f"{verb} {cores:.2f} cores and {memory:.2f} GiB from "
+            f"{format_list(changes, separator=' and ')} to "
+            f"{self._load_change(target, np.array(demand))}, counting this move alone"
         )
 
-    def _load_change(self, node: int) -> str:
-        before, after = (
-            self._load_text(self._before[node]),
-            self._load_text(self._after[node]),
+    def _load_change(self, node: int, change: Floats) -> str:
+        capacity = self._cluster.total_capacity[node]
+        before = self._before[node] / capacity
+        after = (self._before[node] + change) / capacity
+        texts = (
+            # Guests and nodes are sampled at different times: a rest can be negative.
+            f"{max(0.0, before[index]):.0%} → {max(0.0, after[index]):.0%} {name}"
+            for index, name in (
+                (CPU, "cpu"),
+                (self._cluster.memory_resource, "memory"),
+            )
         )
-        return f"{self._cluster.node_ids[node]} ({before} → {after})"
-
-    def _load_text(self, load: Floats) -> str:
-        # Guests and nodes are sampled at different times, so a rest can be negative.
-        cpu, memory = max(0.0, load[CPU]), max(0.0, load[self._cluster.memory_resource])
-        return f"{cpu:.0%} cpu, {memory:.0%} memory"
+        return f"{self._cluster.node_ids[node]} ({', '.join(texts)})"
 
     def _reasons(self, encoded: EncodedGroup, moving: Sequence[Guest]) -> Iterator[str]:
         names = [guest.id for guest in encoded.guests]

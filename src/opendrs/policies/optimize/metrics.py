@@ -13,6 +13,8 @@ from opendrs.policies.optimize.objective import Goal
 from opendrs.rules import available_memory, violations
 
 ROUNDING = 1e-9  # differences below this are rounding
+IMBALANCE = "imbalance (RMS of CPU CV and memory CV)"
+"""Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +138,10 @@ def _overfull(
 
 def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
     """Return a description of the change of the metrics."""
-    parts = [f"imbalance {before.imbalance:.3f} → {after.imbalance:.3f}"]
+    parts = [f"{IMBALANCE} {before.imbalance:.3f} → {after.imbalance:.3f}"]
     if before.violations or after.violations:
-        parts.insert(0, f"violations {before.violations} → {after.violations}")
+        violated = f"{before.violations} → {after.violations}"
+        parts.insert(0, f"violations of strict rules {violated}")
     if before.overfull_gib > 0 or after.overfull_gib > 0:
         parts.append(
             f"memory above the limit {before.overfull_gib:.1f} → "
@@ -146,12 +149,14 @@ def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
         )
     if before.waiting_cores > 0 or after.waiting_cores > 0:
         parts.append(
-            f"unmet cores {before.waiting_cores:.1f} → {after.waiting_cores:.1f}"
+            f"unmet CPU demand {before.waiting_cores:.1f} → "
+            f"{after.waiting_cores:.1f} cores"
         )
     if before.waiting_gib > 0 or after.waiting_gib > 0:
         parts.append(
-            f"unmet memory {before.waiting_gib:.1f} → {after.waiting_gib:.1f} GiB"
+            f"unmet memory demand {before.waiting_gib:.1f} → "
+            f"{after.waiting_gib:.1f} GiB"
         )
     if before.used_nodes != after.used_nodes:
-        parts.append(f"used nodes {before.used_nodes} → {after.used_nodes}")
+        parts.append(f"nodes with guests {before.used_nodes} → {after.used_nodes}")
     return ", ".join(parts)

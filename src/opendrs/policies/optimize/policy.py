@@ -30,7 +30,11 @@ from opendrs.policies.optimize.contention import (
 )
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.encoding import EncodedCluster
-from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
+from opendrs.policies.optimize.metrics import (
+    IMBALANCE,
+    ClusterMetrics,
+    measure_cluster,
+)
 from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
 from opendrs.policies.optimize.objective import Goal, ObjectiveWeights, goal_weight
 from opendrs.policies.optimize.run import OptimizeRun
@@ -195,7 +199,7 @@ class Optimize:
         """Return the reason to search for nothing; None if there is something."""
         if self._is_satisfied(before):
             return DecisionReason.BALANCED, (
-                f"imbalance {before.imbalance:.3f} is not above the threshold "
+                f"{IMBALANCE} {before.imbalance:.3f} is not above the threshold "
                 f"{self.threshold:g}, and no other goal can be improved"
             )
         if budget.is_zero:

@@ -231,7 +231,7 @@ class RepairBlockers:
     def blocker(self, name: GuestId) -> str:
         """Return what keeps the guest *name* on its node."""
         if name in self._skipped:
-            return f"skipped: {self._skipped[name].detail}"
+            return f"not migrated: {self._skipped[name].detail}"
         group = group_of(name, self._snapshot, self._rules)
         closed = self._targets.infeasible_nodes(group)
         open_ = [

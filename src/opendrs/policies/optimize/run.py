@@ -33,6 +33,7 @@ from opendrs.policies.optimize.explanations import (
     unresolved_notes,
 )
 from opendrs.policies.optimize.metrics import (
+    IMBALANCE,
     ClusterMetrics,
     describe_change,
     first_improved_goal,
@@ -314,15 +315,15 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
         least = search.bound() / math.sqrt(scale)
         reached = imbalance_distance(search.problem, load) / math.sqrt(scale)
         measure = (
-            "imbalance" if _is_uniform(context) else "distance from the balanced load"
+            IMBALANCE if _is_uniform(context) else "distance from the balanced load"
         )
         better = 100 * max(0.0, reached - least) / reached if reached > 0 else 0.0
         limit = (
             f"more than {better:.1f} % better" if better >= MIN_SHOWN_GAP else "better"
         )
         yield (
-            f"bound: no plan that moves as much is {limit}: {measure} {reached:.4f}, "
-            f"lower bound {least:.4f}"
+            f"bound: no plan that migrates at most as much is {limit}; {measure}: "
+            f"{reached:.4f} with this plan, at least {least:.4f} with any such plan"
         )
 
 

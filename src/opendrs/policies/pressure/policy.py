@@ -140,7 +140,7 @@ class PressureRelief:
         return Decision(
             DecisionReason.NO_PRESSURE,
             updated,
-            detail="no starved guest",
+            detail="starved guests: 0",
             before=before,
             after=before,
             notes=missing_metrics_notes(snapshot),

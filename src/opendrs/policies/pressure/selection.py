@@ -22,7 +22,9 @@ from opendrs.model import (
     GuestId,
     Resources,
     Snapshot,
+    format_count,
     format_list,
+    pluralize,
 )
 from opendrs.planning import GroupMove
 from opendrs.policies.load_metrics import describe_infeasible_nodes
@@ -81,17 +83,19 @@ class ReliefSelector:
     def notes(self) -> tuple[str, ...]:
         """Return which starved guests are not relieved, and why."""
         skipped = (
-            f"starved, skipped: {format_list(names)}: {reason.detail}"
+            f"starved {pluralize(len(names), 'guest')} skipped: {format_list(names)}: "
+            f"{reason.detail}"
             for reason, names in self._skipped.items()
         )
         unplaceable = (
-            f"starved, no feasible node: {starved_guest.guest.id}: "
+            f"starved guest without feasible node: {starved_guest.guest.id}: "
             f"{self._targets.infeasibility(self._group_of[starved_guest.guest.id])}"
             for starved_guest in self.unplaceable[:MAX_NOTES]
         )
         omitted = len(self.unplaceable) - MAX_NOTES
-        more = [f"starved, no feasible node: {omitted} more"] if omitted > 0 else []
-        return *skipped, *unplaceable, *more
+        more = format_count(omitted, "more starved guest")
+        rest = [f"and {more} without feasible node"] if omitted > 0 else []
+        return *skipped, *unplaceable, *rest
 
     def _is_movable(self, starved_guest: StarvedGuest) -> bool:
         name = starved_guest.guest.id

@@ -17,6 +17,7 @@ from opendrs.model import (
     GuestKind,
     NodeId,
     Resources,
+    format_count,
     format_list,
 )
 from opendrs.planning import GroupMove
@@ -137,8 +138,9 @@ class RebalanceRun:
             if len(self.moves) >= self._settings.max_migrations:
                 self._end(
                     DecisionReason.MIGRATION_LIMIT_REACHED,
-                    f"{gap}; the limit of {self._settings.max_migrations} migrations "
-                    "is reached",
+                    f"{gap}; the limit of "
+                    f"{format_count(self._settings.max_migrations, 'migration')} is "
+                    "reached",
                 )
                 return
             targets = self._ranking.targets(comparable, gap)
@@ -215,16 +217,16 @@ class RebalanceRun:
         """Return why this group moves to this target and not to a less loaded one."""
         members, target = self._state.members(feasible.group), feasible.target
         cpu, memory = _sum(self._needs(feasible.group))
-        amount = f"{cpu:.2f} cores and {memory / GIB:.2f} GiB to {target}"
+        amount = f"{cpu:.2f} cores and {memory / GIB:.2f} GiB on {target}"
         change = f"{self._ranking.points(target)} → {feasible.expected} points"
         sentences = [
-            f"{gap}; moves {amount} ({change}, below the goal {feasible.goal})"
+            f"{gap}; counts as {amount} ({change}, below the goal {feasible.goal})"
         ]
         if len(members) > 1:
             names = format_list([guest.id for guest in members], separator=" and ")
             sentences.append(f"{names} migrate as one because of affinity")
         infeasible = (
-            (f"{name} ({self._ranking.points(name)})", detail)
+            (f"{name} ({self._ranking.points(name)} points)", detail)
             for name in targets[: targets.index(target)][:MAX_INFEASIBLE_NODES]
             if (detail := self._rejection(feasible.group, name)) is not None
         )

@@ -59,7 +59,7 @@ def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
     for number, rule in enumerate(rules, start=1):
         translated = _translate(rule, names)
         if isinstance(translated, str):
-            result.notes.append(f"rule ignored: {rule} ({translated})")
+            result.notes.append(f"rule ignored: {rule}: {translated}")
         else:
             result.rules[unique_name(_name(rule, number), result.rules)] = translated
             result.notes += _unmanaged_guests(rule, names)
@@ -69,7 +69,7 @@ def translate_rules(rules: Iterable[Rule], names: PveNames) -> TranslatedRules:
 def _translate(rule: Rule, names: PveNames) -> PveRule | str:
     """Return the translated *rule*, or the reason for which it has none."""
     if isinstance(rule, Pin | TagExclusion):
-        return "the HA manager can move and recover every guest"
+        return "the HA manager of Proxmox VE does not support pins and tag exclusions"
     services = _services(rule.guests, names)
     if isinstance(rule, NodeAffinity):
         if not services:
@@ -78,7 +78,7 @@ def _translate(rule: Rule, names: PveNames) -> PveRule | str:
         nodes = {names.nodes[node]: p - lowest for node, p in rule.nodes.items()}
         return NodeAffinityRule(resources=services, nodes=nodes, strict=rule.strict)
     if not rule.strict:
-        return "the HA manager has no soft affinity between guests"
+        return "the HA manager of Proxmox VE supports only strict rules between guests"
     if len(services) < 2:
         return "fewer than two of its guests are HA-managed"
     return ResourceAffinityRule(resources=services, affinity=_pve_affinity(rule))

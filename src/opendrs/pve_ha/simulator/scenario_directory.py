@@ -123,6 +123,9 @@ def _running(
 def _batches(directory: Path) -> Iterator[tuple[str, ...]]:
     value = read_value(directory / "cmdlist")
     if value is None:
-        raise InvalidFileError(f"{directory / 'cmdlist'}: no such file")
+        raise InvalidFileError(
+            f"{directory}: expected a drill file, or a scenario directory of Proxmox "
+            "VE with the file cmdlist"
+        )
     for batch in value.entries():
         yield tuple(command.text() for command in batch.entries())

@@ -213,7 +213,7 @@ def test_detail_names_node_relieved_by_forecast() -> None:
     decision = policy.decide(busy, policy.initial_memory())
 
     assert decision.reason is DecisionReason.RELIEVES_OVERLOAD
-    assert "overloaded: none; " in decision.detail
+    assert "overloaded nodes: none; " in decision.detail
     assert ": a; " in decision.detail
 
 

@@ -25,9 +25,9 @@ def test_explanation_names_only_migrating_guests() -> None:
     (step,) = Optimize(budget="1 migrations").decide(snapshot, None).plan.steps
 
     assert step.detail == (
-        "takes 1.00 cores and 10.00 GiB from a (30% cpu, 30% memory → 20% cpu, 20% "
-        "memory) to b (30% cpu, 30% memory → 40% cpu, 40% memory); "
-        "repairs a violated rule: affinity of x, y"
+        "moves 1.00 cores and 10.00 GiB from a (30% → 20% cpu, 30% → 20% memory) to "
+        "b (30% → 40% cpu, 30% → 40% memory), counting this move alone; repairs a "
+        "violated rule: affinity of x, y"
     )
 
 
@@ -44,9 +44,9 @@ def test_explanation_names_all_guests_of_a_group() -> None:
     assert {name for name in details if name in ("x", "y")} == {"x", "y"}
     assert details[GuestId("x")] == details[GuestId("y")]
     assert details[GuestId("x")].startswith(
-        "x and y migrate together and take 2.00 cores and 20.00 GiB from a (50% cpu, "
-        "50% memory → 40% cpu, 40% memory) and b (40% cpu, 40% memory → 30% cpu, 30% "
-        "memory) to c (0% cpu, 0% memory → 20% cpu, 20% memory); x and y must be"
+        "x and y migrate together and move 2.00 cores and 20.00 GiB from a (50% → "
+        "40% cpu, 50% → 40% memory) and b (40% → 30% cpu, 40% → 30% memory) to c "
+        "(0% → 20% cpu, 0% → 20% memory), counting this move alone; x and y must be"
     )
 
 

@@ -64,7 +64,7 @@ def test_repairable_violation_is_repaired_by_optimize(rule: Rule) -> None:
     [
         (
             placed(APART, Pin(guests=guest_ids("x", "y"), name="stay")),
-            "apart: x, y: skipped: rule: stay",
+            "apart: x, y: not migrated: rule: stay",
         ),
         (
             placed(ON_B, full=0.95),
@@ -72,7 +72,7 @@ def test_repairable_violation_is_repaired_by_optimize(rule: Rule) -> None:
         ),
         (
             placed(TOGETHER, Pin(guests=guest_ids("x", "z"), name="stay")),
-            "together: x, z: skipped: rule: stay",
+            "together: x, z: not migrated: rule: stay",
         ),
         (
             placed(AntiAffinity(guests=guest_ids("x", "y", "z"), name="three")),

@@ -78,7 +78,7 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, name="c!"),
                 Pin(guests=guest_ids("x"), name="stay"),
             ),
-            "cannot be kept: c!: x: skipped: rule: stay",
+            "cannot be kept: c!: x: not migrated: rule: stay",
         ),
         (
             cluster(

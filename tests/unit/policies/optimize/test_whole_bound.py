@@ -36,8 +36,9 @@ def test_bound_of_one_migration_moves_a_whole_guest() -> None:
     ]
 
     assert bound == (
-        "bound: no plan that moves as much is more than 29.3 % better: "
-        "imbalance 0.2500, lower bound 0.1768"
+        "bound: no plan that migrates at most as much is more than 29.3 % better; "
+        "imbalance (RMS of CPU CV and memory CV): 0.2500 with this plan, at least "
+        "0.1768 with any such plan"
     )
 
 

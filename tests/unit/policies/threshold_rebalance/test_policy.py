@@ -72,8 +72,8 @@ def test_guest_keeping_target_below_goal_is_moved(compatibility: IncusVersion) -
     assert migrations_of(policy(compatibility), cluster) == [("vm", "n1")]
     assert decision.reason is DecisionReason.IMPROVES_BALANCE
     assert decision.plan.steps[0].detail == (
-        "n3 (65 points) and n1 (15) differ by 76%; moves 1.00 cores and 7.00 GiB "
-        "to n1 (15 → 39 points, below the goal 40)"
+        "n3 (65 points) and n1 (15) differ by 76%; counts as 1.00 cores and 7.00 GiB "
+        "on n1 (15 → 39 points, below the goal 40)"
     )
 
 
@@ -406,7 +406,7 @@ def test_incus_guest_without_limits_counts_one_core_and_one_gib(
 def test_corrected_form_skips_guest_without_cpu_limit() -> None:
     decision = decide(policy(), incus_cluster(EXAMPLE, [vm("vm", "n3", 0, GIB)]))
 
-    assert decision.notes == ("skipped: vm: no CPU limit",)
+    assert decision.notes == ("guest skipped: vm: no CPU limit",)
 
 
 def test_usage_above_limit_counts_as_demand() -> None:
