@@ -403,8 +403,8 @@ def test_step_detail_names_better_infeasible_nodes() -> None:
 
     assert step.action == migration("vm", "a", "d")
     (first, second) = step.detail.split("; ")[1:]
-    assert "b (0.247): anti-affinity" in first
-    assert "c (0.297): " in second
+    assert "b (imbalance 0.247): anti-affinity" in first
+    assert "c (imbalance 0.297): " in second
 
 
 def test_detail_names_at_most_three_infeasible_nodes() -> None:
