@@ -25,8 +25,8 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from opendrs.arrays import (
-    AssignmentState,
     MobilityFilter,
+    SelectionState,
     best_by_imbalance,
     best_by_topsis,
 )
@@ -123,7 +123,7 @@ def measure(size: tuple[int, int]) -> Row:
     snapshot = draw(nodes, guests, seed=1)
     selection = MobilityFilter(load_model=LoadModel.DYNAMIC, allow_cold_migration=False)
     board, compiling = _timed(
-        lambda: AssignmentState(snapshot, DEFAULT_LIMITS, selection)
+        lambda: SelectionState(snapshot, DEFAULT_LIMITS, selection)
     )
     best, choosing = _timed(lambda: best_by_imbalance(board.arrays, FORM))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -142,7 +142,7 @@ def measure(size: tuple[int, int]) -> Row:
     )
 
 
-def _candidates(board: AssignmentState) -> Iterator[SingleMove[GuestId, NodeId]]:
+def _candidates(board: SelectionState) -> Iterator[SingleMove[GuestId, NodeId]]:
     for leader, unit in board.move_groups.movable.items():
         usage = unit[0].usage.resources
         for target in board.loads:

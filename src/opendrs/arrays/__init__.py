@@ -1,9 +1,13 @@
 """Cluster and move groups as arrays, their assignment, and the best single move."""
 
+from opendrs.arrays.allowed_nodes import AllowedNodes as AllowedNodes
 from opendrs.arrays.assignment import AssignmentState as AssignmentState
-from opendrs.arrays.assignment import NodeMask as NodeMask
 from opendrs.arrays.cluster import ClusterArrays as ClusterArrays
+from opendrs.arrays.cluster import MemoryPair as MemoryPair
+from opendrs.arrays.cluster import memory_columns as memory_columns
+from opendrs.arrays.cluster import memory_pair as memory_pair
 from opendrs.arrays.evaluation import BestMove as BestMove
+from opendrs.arrays.evaluation import MoveArrays as MoveArrays
 from opendrs.arrays.evaluation import best_by_imbalance as best_by_imbalance
 from opendrs.arrays.evaluation import best_by_topsis as best_by_topsis
 from opendrs.arrays.move_groups import MobilityFilter as MobilityFilter
@@ -16,3 +20,6 @@ from opendrs.arrays.move_groups import describe_skipped as describe_skipped
 from opendrs.arrays.move_groups import migrations_of as migrations_of
 from opendrs.arrays.move_groups import move_groups as move_groups
 from opendrs.arrays.move_groups import skip_reasons as skip_reasons
+from opendrs.arrays.placement_classes import Mask as Mask
+from opendrs.arrays.placement_classes import PlacementClasses as PlacementClasses
+from opendrs.arrays.selection_state import SelectionState as SelectionState

@@ -1,43 +1,151 @@
-"""Cluster and its feasible moves as arrays."""
+"""Snapshot as arrays, each computed when it is first read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from opendrs.arrays.move_groups import MoveGroup
+from opendrs.arrays.placement_classes import PlacementClasses
+from opendrs.metrics import LoadModel, NodeLoad, demand, node_loads, sum_in_order
+from opendrs.model import NO_RESOURCES, GuestId, Limits, NodeId, Snapshot, resource_pair
+from opendrs.rules import (
+    AvailableMemory,
+    CompiledRules,
+    FeasibilityChecker,
+    required_memory,
+    usable_memory,
+)
+
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
-Mask = npt.NDArray[np.bool_]
+MemoryPair = tuple[float, float]  # bytes of measured and of committed memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ClusterArrays:
-    """Cluster and its feasible moves as arrays.
+    """Snapshot as arrays of N nodes and G move groups.
 
-    There are N nodes, G move groups and C placement classes: move groups with the same
-    allowed nodes. Resources are CPU (cores) and memory (bytes), in this order. Nodes
-    and groups are in the order of names, which resolves ties. Scoring only reads the
-    arrays; a search writes to arrays of its own.
+    Resources are CPU (cores) and memory (bytes), memory is measured and committed, in
+    this order. Nodes and groups are in the order of names, which resolves ties.
 
     Attributes:
-        capacity: Capacity of each node; shape (N, 2).
-        usage: Used resources of each node; shape (N, 2).
-        demand: Resources that move with each group; shape (G, 2).
-        node_of: Node of each group; shape (G,).
-        class_of: Placement class of each group; shape (G,).
-        allowed: Allowed nodes of each class; shape (C, N).
-        available: Available memory of each node, measured and committed, in bytes;
-            shape (N, 2).
-        required: Memory that each group requires of both; shape (G, 2).
+        snapshot: Cluster.
+        rules: Its compiled rules.
+        limits: Limits of the operator.
+        groups: Move groups; each starts on the node of its first guest.
+        load_model: Load that counts. The nodes are those whose load is known; without
+            a load model they are all nodes, and there are no loads.
     """
 
-    capacity: Floats
-    usage: Floats
-    demand: Floats
-    node_of: Indices
-    class_of: Indices
-    allowed: Mask
-    available: Floats
-    required: Floats
+    snapshot: Snapshot
+    rules: CompiledRules
+    limits: Limits
+    groups: tuple[MoveGroup, ...] = ()
+    load_model: LoadModel | None = None
+
+    @cached_property
+    def loads(self) -> Mapping[NodeId, NodeLoad]:
+        """Load of each node, in order of name."""
+        if self.load_model is None:
+            return {}
+        return node_loads(self.snapshot, self.load_model)
+
+    @cached_property
+    def node_ids(self) -> tuple[NodeId, ...]:
+        """Nodes in the order of the arrays."""
+        nodes = self.snapshot.nodes
+        return tuple(sorted(nodes) if self.load_model is None else self.loads)
+
+    @cached_property
+    def index(self) -> Mapping[NodeId, int]:
+        """Index of each node."""
+        return {name: index for index, name in enumerate(self.node_ids)}
+
+    @cached_property
+    def group_of(self) -> Mapping[GuestId, int]:
+        """Index of the group of each guest."""
+        return {
+            guest.id: index
+            for index, group in enumerate(self.groups)
+            for guest in group
+        }
+
+    @cached_property
+    def feasibility(self) -> FeasibilityChecker:
+        """Feasible nodes of guests."""
+        return FeasibilityChecker(self.snapshot, self.rules, self.limits)
+
+    @cached_property
+    def classes(self) -> PlacementClasses:
+        """Nodes that suit the guests, other guests aside."""
+        return PlacementClasses(self.snapshot, self.rules, self.feasibility, self.index)
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """Capacity of each node; shape (N, 2)."""
+        return _pairs(resource_pair(load.capacity) for load in self.loads.values())
+
+    @cached_property
+    def usage(self) -> Floats:
+        """Used resources of each node; shape (N, 2)."""
+        return _pairs(resource_pair(load.usage) for load in self.loads.values())
+
+    @cached_property
+    def demand(self) -> Floats:
+        """Resources that move with each group; unknown ones count 0; shape (G, 2)."""
+        return _pairs(self._demand(group) for group in self.groups)
+
+    @cached_property
+    def node_of(self) -> Indices:
+        """Node of each group; shape (G,)."""
+        return np.array([self.index[group[0].node] for group in self.groups], np.intp)
+
+    @cached_property
+    def available(self) -> Floats:
+        """Available memory of each node; -infinity if unknown; shape (N, 2)."""
+        available = self.feasibility.available_memory
+        return memory_columns((available[name] for name in self.node_ids), -np.inf)
+
+    @cached_property
+    def usable(self) -> Floats:
+        """The same for an empty node."""
+        nodes = (self.snapshot.nodes[name] for name in self.node_ids)
+        return memory_columns(
+            (usable_memory(node, self.limits) for node in nodes), -np.inf
+        )
+
+    @cached_property
+    def required(self) -> Floats:
+        """Memory that each group requires; infinity if unknown; shape (G, 2)."""
+        return memory_columns(map(required_memory, self.groups), np.inf)
+
+    def _demand(self, group: MoveGroup) -> tuple[float, float]:
+        if self.load_model is None:
+            return 0.0, 0.0
+        parts = [demand(guest, self.load_model) or NO_RESOURCES for guest in group]
+        return (
+            sum_in_order(part.cpu for part in parts),
+            float(sum(part.memory for part in parts)),
+        )
+
+
+def memory_pair(memory: AvailableMemory, missing: float) -> MemoryPair:
+    """Return measured and committed bytes, with *missing* for unknown values."""
+    return (
+        missing if memory.measured is None else memory.measured,
+        missing if memory.committed is None else memory.committed,
+    )
+
+
+def memory_columns(amounts: Iterable[AvailableMemory], missing: float) -> Floats:
+    """Return one row of measured and committed bytes per amount; shape (n, 2)."""
+    return _pairs(memory_pair(each, missing) for each in amounts)
+
+
+def _pairs(values: Iterable[tuple[float, float]]) -> Floats:
+    return np.array(list(values), float).reshape(-1, 2)

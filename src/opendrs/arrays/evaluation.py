@@ -13,12 +13,42 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.arrays.cluster import ClusterArrays, Floats, Indices, Mask
+from opendrs.arrays.cluster import Floats, Indices
+from opendrs.arrays.placement_classes import Mask
 from opendrs.metrics import WEIGHTS, ImbalanceMetric, imbalances, sum_of_rows
 
 TOLERANCE = 1e-9  # relative; incremental scores are accurate to 1e-11
 NOISE = 1e-13  # rounding of incremental scores, relative to the sum of squares
 CHUNK_CELLS = 1 << 16  # moves per chunk: temporaries of 512 KiB fit into the cache
+
+
+@dataclass(frozen=True, slots=True)
+class MoveArrays:
+    """Nodes, move groups and their feasible moves, as scoring reads them.
+
+    There are N nodes, G move groups and C classes of groups with the same allowed
+    nodes. Resources are CPU (cores) and memory (bytes), in this order.
+
+    Attributes:
+        capacity: Capacity of each node; shape (N, 2).
+        usage: Used resources of each node; shape (N, 2).
+        demand: Resources that move with each group; shape (G, 2).
+        node_of: Node of each group; shape (G,).
+        class_of: Class of each group; shape (G,).
+        allowed: Allowed nodes of each class; shape (C, N).
+        available: Available memory of each node, measured and committed, in bytes;
+            shape (N, 2).
+        required: Memory that each group requires of both; shape (G, 2).
+    """
+
+    capacity: Floats
+    usage: Floats
+    demand: Floats
+    node_of: Indices
+    class_of: Indices
+    allowed: Mask
+    available: Floats
+    required: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +66,7 @@ class BestMove:
     imbalance: float
 
 
-def best_by_imbalance(
-    arrays: ClusterArrays, metric: ImbalanceMetric
-) -> BestMove | None:
+def best_by_imbalance(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove | None:
     """Return the move with the smallest resulting imbalance; None if none is allowed.
 
     Imbalances are truncated to 15 decimals. Ties are resolved by the index of the
@@ -58,7 +86,7 @@ def best_by_imbalance(
     return BestMove(int(groups[first]), int(targets[first]), float(exact[first]))
 
 
-def best_by_topsis(arrays: ClusterArrays, metric: ImbalanceMetric) -> BestMove | None:
+def best_by_topsis(arrays: MoveArrays, metric: ImbalanceMetric) -> BestMove | None:
     """Return the move that TOPSIS ranks first, or None if none is allowed.
 
     The criteria are those of `opendrs.metrics.load`. Ties are resolved by the index of
@@ -92,7 +120,7 @@ def best_by_topsis(arrays: ClusterArrays, metric: ImbalanceMetric) -> BestMove |
 
 
 def exact_imbalances(
-    arrays: ClusterArrays, groups: Indices, targets: Indices, metric: ImbalanceMetric
+    arrays: MoveArrays, groups: Indices, targets: Indices, metric: ImbalanceMetric
 ) -> Floats:
     """Return the imbalance after each move, to the last digit.
 
@@ -117,7 +145,7 @@ def exact_imbalances(
 class _MoveScores:
     """Incremental scores of all moves of some groups."""
 
-    def __init__(self, arrays: ClusterArrays) -> None:
+    def __init__(self, arrays: MoveArrays) -> None:
         self._arrays = arrays
         self._n = len(arrays.capacity)
         self._loads = arrays.usage / arrays.capacity
@@ -252,7 +280,7 @@ def _highest_elsewhere(loads: Floats, source: Indices) -> Floats:
     return highest
 
 
-def _exact_loads(arrays: ClusterArrays, groups: Indices, targets: Indices) -> Floats:
+def _exact_loads(arrays: MoveArrays, groups: Indices, targets: Indices) -> Floats:
     """Return the loads of all nodes after each move; shape (N, k, 2)."""
     c, k = arrays, len(groups)
     usage = np.repeat(c.usage[:, None, :], k, axis=1)
@@ -264,7 +292,7 @@ def _exact_loads(arrays: ClusterArrays, groups: Indices, targets: Indices) -> Fl
     return loads
 
 
-def _exact_criteria(arrays: ClusterArrays, groups: Indices, targets: Indices) -> Floats:
+def _exact_criteria(arrays: MoveArrays, groups: Indices, targets: Indices) -> Floats:
     """Return the TOPSIS criteria after each move, to the last digit; shape (4, k)."""
     parts = []
     for chunk in _slices(len(groups), len(arrays.capacity)):
@@ -276,7 +304,7 @@ def _exact_criteria(arrays: ClusterArrays, groups: Indices, targets: Indices) ->
 
 
 def _lowest_of_each_group(
-    arrays: ClusterArrays, score: Callable[[Indices], Floats]
+    arrays: MoveArrays, score: Callable[[Indices], Floats]
 ) -> Floats:
     if not arrays.capacity.size:
         return np.full(len(arrays.demand), np.inf)
@@ -285,7 +313,7 @@ def _lowest_of_each_group(
 
 
 def _variation_of_best(
-    arrays: ClusterArrays, score: Callable[[Indices], Floats], lowest_scores: Floats
+    arrays: MoveArrays, score: Callable[[Indices], Floats], lowest_scores: Floats
 ) -> float:
     """Return the exact squared variation after the move with the best score."""
     group = np.array([lowest_scores.argmin()])
@@ -295,7 +323,7 @@ def _variation_of_best(
 
 
 def _moves_within(
-    arrays: ClusterArrays,
+    arrays: MoveArrays,
     score: Callable[[Indices], Floats],
     lowest_scores: Floats,
     limit: float,
@@ -313,7 +341,7 @@ def _moves_within(
     )
 
 
-def _chunks(arrays: ClusterArrays) -> Iterator[Indices]:
+def _chunks(arrays: MoveArrays) -> Iterator[Indices]:
     all_groups = np.arange(len(arrays.demand))
     for chunk in _slices(len(all_groups), len(arrays.capacity)):
         yield all_groups[chunk]

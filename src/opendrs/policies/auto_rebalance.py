@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from opendrs.arrays import AssignmentState, BestMove, MobilityFilter
+from opendrs.arrays import BestMove, MobilityFilter, SelectionState
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
 from opendrs.planning import GroupMove, sequence_in_order
@@ -112,7 +112,7 @@ class AutoRebalance:
             only_ha_managed=True,
             include_unlimited=True,
         )
-        state = AssignmentState(snapshot, self.limits, mobility_filter)
+        state = SelectionState(snapshot, self.limits, mobility_filter)
         best = best_move(
             state,
             SelectionMethod.TOPSIS
@@ -154,7 +154,7 @@ class AutoRebalance:
 
     def _move(
         self,
-        state: AssignmentState,
+        state: SelectionState,
         best: BestMove,
         loads: LoadByNode,
         before: float,

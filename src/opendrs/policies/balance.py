@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opendrs.arrays import AssignmentState, MobilityFilter
+from opendrs.arrays import MobilityFilter, SelectionState
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot, format_count
 from opendrs.planning import GroupMove, sequence_in_order
@@ -97,7 +97,7 @@ class Balance:
                 before=before,
                 after=before,
             )
-        state = AssignmentState(
+        state = SelectionState(
             snapshot,
             self.limits,
             MobilityFilter(
@@ -128,7 +128,7 @@ class Balance:
         )
 
     def _select_moves(
-        self, state: AssignmentState
+        self, state: SelectionState
     ) -> tuple[list[GroupMove], DecisionReason, str]:
         """Apply moves to *state*; return them, and why there are no more."""
         moves: list[GroupMove] = []

@@ -7,9 +7,9 @@ from enum import StrEnum
 from itertools import islice
 
 from opendrs.arrays import (
-    AssignmentState,
     BestMove,
     MoveGroup,
+    SelectionState,
     best_by_imbalance,
     best_by_topsis,
 )
@@ -32,7 +32,7 @@ class SelectionMethod(StrEnum):
 
 
 def best_move(
-    state: AssignmentState, method: SelectionMethod, metric: ImbalanceMetric
+    state: SelectionState, method: SelectionMethod, metric: ImbalanceMetric
 ) -> BestMove | None:
     """Return the best move by *method*, or None if none is allowed."""
     if method is SelectionMethod.TOPSIS:
@@ -68,7 +68,7 @@ def load_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]
 
 
 def explain_move(
-    state: AssignmentState,
+    state: SelectionState,
     best: BestMove,
     before: float,
     load_model: LoadModel,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import islice
 
-from opendrs.arrays import AssignmentState, SkippedGuest, describe_skipped
+from opendrs.arrays import SelectionState, SkippedGuest, describe_skipped
 from opendrs.metrics import LoadModel, missing_metrics
 from opendrs.model import GuestId, NodeId, NodeState, Snapshot, format_list
 from opendrs.policies.base import DecisionReason
@@ -51,7 +51,7 @@ def migration_in_progress(snapshot: Snapshot) -> tuple[DecisionReason, str] | No
     )
 
 
-def planning_notes(state: AssignmentState) -> tuple[str, ...]:
+def planning_notes(state: SelectionState) -> tuple[str, ...]:
     """Return notes about unreachable nodes, contradictions and skipped guests."""
     return cluster_notes(state.snapshot, state.rules, state.move_groups.skipped)
 
@@ -70,7 +70,7 @@ def cluster_notes(
     )
 
 
-def unplaceable_guests(state: AssignmentState) -> tuple[str, ...]:
+def unplaceable_guests(state: SelectionState) -> tuple[str, ...]:
     """Return why the first few movable groups have no feasible node."""
     return tuple(
         f"no feasible node for {format_list(names)}: {group_by_detail(infeasible)}"

@@ -6,6 +6,7 @@ from opendrs.rules.compilation import compile_rules as compile_rules
 from opendrs.rules.contradictions import Contradiction as Contradiction
 from opendrs.rules.feasibility import UNLISTED as UNLISTED
 from opendrs.rules.feasibility import FeasibilityChecker as FeasibilityChecker
+from opendrs.rules.feasibility import affinity_conflict as affinity_conflict
 from opendrs.rules.infeasible_anti_affinity import (
     InfeasibleAntiAffinity as InfeasibleAntiAffinity,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
 from opendrs.model import (
@@ -98,25 +98,7 @@ class FeasibilityChecker:
 
     def affinity_conflict(self, group: MoveGroup, node: NodeId) -> str | None:
         """Return which guests, present or absent, make *node* infeasible, or None."""
-        rules = self._rules
-        for guest in group:
-            conflicting = self._guests_on(rules.apart.get(guest.id, NO_GUESTS), node)
-            if conflicting:
-                return f"anti-affinity of {guest.id} to {_format_guests(conflicting)}"
-        for guest in group:
-            others = rules.soft_apart.get(guest.id, NO_GUESTS)
-            conflicting = self._guests_on(others, node)
-            if len(conflicting) > len(self._guests_on(others, guest.node)):
-                return (
-                    f"soft anti-affinity of {guest.id} to {_format_guests(conflicting)}"
-                )
-            others = rules.soft_together.get(guest.id, NO_GUESTS) - {
-                g.id for g in group
-            }
-            remaining = self._guests_on(others, guest.node)
-            if len(remaining) > len(self._guests_on(others, node)):
-                return f"soft affinity of {guest.id} to {_format_guests(remaining)}"
-        return None
+        return affinity_conflict(group, node, self._snapshot.guests, self._rules)
 
     @cached_property
     def available_memory(self) -> dict[NodeId, AvailableMemory]:
@@ -183,12 +165,40 @@ class FeasibilityChecker:
             and node not in rule.nodes
         )
 
-    def _guests_on(self, guests: frozenset[GuestId], node: NodeId) -> list[GuestId]:
-        return [
-            name
-            for name in guests
-            if node in self._snapshot.guests[name].occupied_nodes
-        ]
+
+def affinity_conflict(
+    group: MoveGroup,
+    node: NodeId,
+    guests: Mapping[GuestId, Guest],
+    rules: CompiledRules,
+) -> str | None:
+    """Return which guests, present or absent, make *node* infeasible, or None.
+
+    Args:
+        group: Guests that migrate as one.
+        node: Target node.
+        guests: At least all guests with an affinity or anti-affinity to the group.
+        rules: Compiled rules.
+    """
+
+    def guests_on(names: frozenset[GuestId], where: NodeId) -> list[GuestId]:
+        return [name for name in names if where in guests[name].occupied_nodes]
+
+    for guest in group:
+        conflicting = guests_on(rules.apart.get(guest.id, NO_GUESTS), node)
+        if conflicting:
+            return f"anti-affinity of {guest.id} to {_format_guests(conflicting)}"
+    members = {guest.id for guest in group}
+    for guest in group:
+        others = rules.soft_apart.get(guest.id, NO_GUESTS)
+        conflicting = guests_on(others, node)
+        if len(conflicting) > len(guests_on(others, guest.node)):
+            return f"soft anti-affinity of {guest.id} to {_format_guests(conflicting)}"
+        others = rules.soft_together.get(guest.id, NO_GUESTS) - members
+        remaining = guests_on(others, guest.node)
+        if len(remaining) > len(guests_on(others, node)):
+            return f"soft affinity of {guest.id} to {_format_guests(remaining)}"
+    return None
 
 
 def _memory_shortage(left: AvailableMemory) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from opendrs.arrays import BestMove, ClusterArrays, best_by_imbalance, best_by_topsis
+from opendrs.arrays import BestMove, MoveArrays, best_by_imbalance, best_by_topsis
 from opendrs.arrays.evaluation import exact_imbalances
 from opendrs.metrics import (
     WEIGHTS,
@@ -50,7 +50,7 @@ class EvaluationCase:
             for target in range(len(nodes))
             if target != source and mask[group, target]
         ]
-        self.arrays = ClusterArrays(
+        self.arrays = MoveArrays(
             capacity=pairs([load.capacity for load in nodes]),
             usage=pairs([load.usage for load in nodes]),
             demand=pairs([usage for usage, _ in groups]),
@@ -238,7 +238,7 @@ def equal_nodes(count: int, load: float = 0.0) -> list[NodeLoad]:
     ]
 
 
-Finder = Callable[[ClusterArrays, ImbalanceMetric], BestMove | None]
+Finder = Callable[[MoveArrays, ImbalanceMetric], BestMove | None]
 
 BOTH = pytest.mark.parametrize("find", [best_by_imbalance, best_by_topsis])
 

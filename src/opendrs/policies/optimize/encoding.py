@@ -7,17 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from opendrs.metrics import LoadModel, demand, node_loads
+from opendrs.arrays import ClusterArrays, memory_columns, memory_pair
+from opendrs.metrics import LoadModel, demand
 from opendrs.model import GIB, NO_RESOURCES, Guest, Limits, Mobility, NodeId, Snapshot
 from opendrs.optimizer import Floats, Indices, Mask
 from opendrs.planning import ASSUMED_BANDWIDTH
 from opendrs.policies.optimize.movable_groups import EncodedGroup
-from opendrs.rules import (
-    AvailableMemory,
-    CompiledRules,
-    FeasibilityChecker,
-    required_memory,
-)
+from opendrs.rules import AvailableMemory, CompiledRules, required_memory
 
 RESOURCES = 3
 # cores; bytes of used memory and of committed memory
@@ -64,23 +60,25 @@ class MovableGuests:
             (demand(guest, self._load_model) or NO_RESOURCES).cpu
             for guest in self.guests
         ]
-        rows = [
-            (c, *known_memory(required))
-            for c, required in zip(cpu, self._required, strict=True)
-        ]
-        return np.array(rows, float).reshape(-1, RESOURCES)
+        return np.column_stack((cpu, np.where(self._known, self._required, 0.0)))
 
     @cached_property
     def is_known(self) -> Mask:
         """True for groups whose memory is known; shape (G,)."""
-        missing = [None in (each.measured, each.committed) for each in self._required]
-        is_known: Mask = self._sum_by_group(np.array(missing, np.bool_)) == 0
+        is_missing = np.asarray(~self._known.all(axis=1))
+        is_known: Mask = self._sum_by_group(is_missing) == 0
         return is_known
 
     @cached_property
-    def _required(self) -> tuple[AvailableMemory, ...]:
-        """Memory that each guest requires of a node."""
-        return tuple(required_memory((guest,)) for guest in self.guests)
+    def _required(self) -> Floats:
+        """Memory that each guest requires of a node; infinity if unknown; (H, 2)."""
+        return memory_columns(
+            (required_memory((guest,)) for guest in self.guests), np.inf
+        )
+
+    @cached_property
+    def _known(self) -> Mask:
+        return np.isfinite(self._required)
 
     @cached_property
     def demand(self) -> Floats:
@@ -142,11 +140,6 @@ class MovableGuests:
         )
 
 
-def known_memory(memory: AvailableMemory) -> tuple[float, float]:
-    """Return the used and committed bytes of *memory*; unknown values count 0."""
-    return memory.measured or 0.0, memory.committed or 0.0
-
-
 def sum_rows(where: Indices, rows: Floats, count: int) -> Floats:
     """Return the sum of the rows of each of *count* indices; shape (count, R)."""
     columns = [np.bincount(where, each, count) for each in rows.T]
@@ -163,11 +156,11 @@ class EncodedCluster:
     A group that runs on several nodes starts at its home.
 
     Attributes:
+        arrays: Nodes with metrics and the move groups as arrays.
         snapshot: Cluster.
         rules: Compiled rules.
         groups: Move groups that may migrate.
-        loads: Capacity and usage of each node with metrics.
-        node_ids: These nodes, in the order of the rows.
+        node_ids: Nodes with metrics, in the order of the rows.
         feasibility: Feasible nodes of guests.
         group_of: Group of each guest that may migrate.
 
@@ -191,21 +184,22 @@ class EncodedCluster:
         *,
         fill: float = 1.0,
     ) -> None:
+        self.groups = tuple(groups)
+        self.arrays = ClusterArrays(
+            snapshot,
+            rules,
+            limits,
+            groups=tuple(group.guests for group in groups),
+            load_model=load_model,
+        )
         self.snapshot = snapshot
         self.rules = rules
-        self.groups = tuple(groups)
+        self.node_ids = self.arrays.node_ids
+        self.feasibility = self.arrays.feasibility
+        self.group_of = self.arrays.group_of
         self._limits = limits
         self._load_model = load_model
         self._fill = fill
-        self.loads = node_loads(snapshot, load_model)
-        self.node_ids: tuple[NodeId, ...] = tuple(self.loads)
-        self._index = {name: index for index, name in enumerate(self.node_ids)}
-        self.group_of = {
-            guest.id: index
-            for index, group in enumerate(self.groups)
-            for guest in group.guests
-        }
-        self.feasibility = FeasibilityChecker(snapshot, rules, limits)
 
     def with_groups(self, groups: Sequence[EncodedGroup]) -> EncodedCluster:
         """Return the same cluster with other *groups*."""
@@ -221,7 +215,8 @@ class EncodedCluster:
     @cached_property
     def origin(self) -> Indices:
         """Home of each group; shape (G,)."""
-        return np.array([self._index[each.home] for each in self.groups], np.int64)
+        index = self.arrays.index
+        return np.array([index[each.home] for each in self.groups], np.int64)
 
     @cached_property
     def movable(self) -> MovableGuests:
@@ -231,13 +226,8 @@ class EncodedCluster:
     @cached_property
     def total_capacity(self) -> Floats:
         """Cores, memory and memory of each node; shape (N, R)."""
-        return np.array(
-            [
-                (load.capacity.cpu, load.capacity.memory, load.capacity.memory)
-                for load in self.loads.values()
-            ],
-            float,
-        )
+        capacity = self.arrays.capacity
+        return np.column_stack((capacity, capacity[:, 1]))
 
     @cached_property
     def capacity(self) -> Floats:
@@ -266,17 +256,9 @@ class EncodedCluster:
     @cached_property
     def base_load(self) -> Floats:
         """Load of each node without the groups; shape (N, R)."""
-        free = np.array(
-            [known_memory(self.available_memory(name)) for name in self.node_ids], float
-        )
-        limit_ratio = np.array([1 - self._limits.memory_headroom, 1.0])
-        limit_ratio[1] = self._limits.memory_overcommit
-        base = np.column_stack(
-            (
-                [load.usage.cpu for load in self.loads.values()],
-                self.total_capacity[:, 1:] * limit_ratio - free.reshape(-1, 2),
-            )
-        )
+        available = self.arrays.available
+        free = np.where(np.isfinite(available), available, 0.0)
+        base = np.column_stack((self.arrays.usage[:, CPU], self.arrays.usable - free))
         left: Floats = base - self._group_load(self.snapshot)
         return left
 
@@ -288,7 +270,7 @@ class EncodedCluster:
         """Return the demand of the groups on each node in *snapshot*; (N, R)."""
         movable = self.movable
         now = (snapshot.guests[guest.id].node for guest in movable.guests)
-        where = np.array([self._index[node] for node in now], np.int64)
+        where = np.array([self.arrays.index[node] for node in now], np.int64)
         return sum_rows(where, movable.guest_demand, len(self.node_ids))
 
     @cached_property
@@ -323,7 +305,7 @@ class EncodedCluster:
         cpu = sum(
             (demand(guest, self._load_model) or NO_RESOURCES).cpu for guest in guests
         )
-        return cpu, *known_memory(required_memory(guests))
+        return cpu, *memory_pair(required_memory(guests), missing=0.0)
 
 
 def safe_divide(dividend: Floats, divisor: Floats) -> Floats:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from opendrs.model import Affinity, AntiAffinity, Guest, GuestId
-from opendrs.optimizer import Floats, GroupSets, IndexLists, Mask, Problem
+from opendrs.model import Affinity, AntiAffinity, GuestId
+from opendrs.optimizer import Floats, GroupSets, IndexLists, Problem
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.encoding import (
     CPU,
@@ -17,7 +17,7 @@ from opendrs.policies.optimize.encoding import (
     EncodedCluster,
     safe_divide,
 )
-from opendrs.policies.optimize.placement_classes import NO_TARGETS, PlacementClasses
+from opendrs.policies.optimize.placement_costs import NO_TARGETS, PlacementCosts
 
 PRIORITY_FACTOR = 100.0  # weight of a goal relative to the next one
 
@@ -75,7 +75,7 @@ def goal_weight(goal: Goal, priorities: Sequence[Goal]) -> float:
 
 def encode_problem(cluster: EncodedCluster, weights: ObjectiveWeights) -> Problem:
     """Return the problem for the optimizer, without a budget."""
-    classes = _placement_classes(cluster)
+    classes = PlacementCosts(cluster)
     class_of = [
         classes.class_of(each.guests) if each.is_free and known else NO_TARGETS
         for each, known in zip(
@@ -128,22 +128,6 @@ def _contention(
     resources = np.array([CPU, cluster.memory_resource])
     excess[:, resources] = weights.contention * per_balanced_load[resources]
     return safety_capacity, excess
-
-
-def _placement_classes(cluster: EncodedCluster) -> PlacementClasses:
-    memory = [cluster.available_memory(name) for name in cluster.node_ids]
-    is_unmeasured: Mask = np.array(
-        [None in (available.measured, available.committed) for available in memory],
-        np.bool_,
-    )
-    staying: Mapping[GuestId, Guest] = {
-        name: guest
-        for name, guest in cluster.snapshot.guests.items()
-        if guest.is_active and name not in cluster.group_of
-    }
-    return PlacementClasses(
-        cluster.snapshot, cluster.rules, cluster.node_ids, is_unmeasured, staying
-    )
 
 
 def _group_sets(cluster: EncodedCluster, weights: ObjectiveWeights) -> GroupSets:

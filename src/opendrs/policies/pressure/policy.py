@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opendrs.arrays import AssignmentState, MobilityFilter, SkippedGuest, SkipReason
+from opendrs.arrays import MobilityFilter, SelectionState, SkippedGuest, SkipReason
 from opendrs.metrics import AhpMethod, LoadModel
 from opendrs.model import (
     DEFAULT_LIMITS,
@@ -192,7 +192,7 @@ class PressureRelief:
         starved: Sequence[StarvedGuest],
         before: Mapping[str, float],
     ) -> Decision[PressureMemory]:
-        state = AssignmentState(snapshot, self.limits, MOBILITY_FILTER)
+        state = SelectionState(snapshot, self.limits, MOBILITY_FILTER)
         skip_reasons = self._skip_reasons(state, memory)
         selector = ReliefSelector(state, self.thresholds, skip_reasons)
         skipped = {**skip_reasons, **state.move_groups.skipped}
@@ -226,7 +226,7 @@ class PressureRelief:
         )
 
     def _skip_reasons(
-        self, state: AssignmentState, memory: PressureMemory
+        self, state: SelectionState, memory: PressureMemory
     ) -> dict[GuestId, SkippedGuest]:
         """Return why movable guests are skipped by this policy."""
         reasons = {}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.arrays import AssignmentState, MoveGroup, NodeMask, SkippedGuest
+from opendrs.arrays import Mask, MoveGroup, SelectionState, SkippedGuest
 from opendrs.metrics import AhpMethod, StartScorer
 from opendrs.model import (
     GIB,
@@ -50,7 +50,7 @@ class ReliefSelector:
 
     def __init__(
         self,
-        state: AssignmentState,
+        state: SelectionState,
         thresholds: PressureThresholds,
         skip_reasons: Mapping[GuestId, SkippedGuest],
     ) -> None:
@@ -181,7 +181,7 @@ _CPU_DETAIL = "CPU would be overcommitted"
 class ReliefTargets:
     """Nodes of a cluster as targets for starved guests."""
 
-    def __init__(self, state: AssignmentState, thresholds: PressureThresholds) -> None:
+    def __init__(self, state: SelectionState, thresholds: PressureThresholds) -> None:
         nodes = [state.snapshot.nodes[name] for name in state.nodes]
         self._state = state
         self._memory_limit = np.array(
@@ -235,14 +235,14 @@ class ReliefTargets:
                 return detail
         return self._state.rejection(index, node) or "infeasible"
 
-    def _sufficient_nodes(self, index: int) -> NodeMask:
+    def _sufficient_nodes(self, index: int) -> Mask:
         """Return the nodes with enough memory, cores and CPU time."""
         mask = np.ones(len(self._state.nodes), np.bool_)
         for _, fits in self._requirements(index):
             mask &= fits
         return mask
 
-    def _requirements(self, index: int) -> Iterator[tuple[str, NodeMask]]:
+    def _requirements(self, index: int) -> Iterator[tuple[str, Mask]]:
         """Yield the requirements on a node, and the nodes that meet each of them."""
         cpu, memory = self._state.arrays.demand[index]
         members = self._state.members(index)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from opendrs.arrays import AssignmentState, MobilityFilter, SkippedGuest, SkipReason
+from opendrs.arrays import MobilityFilter, SelectionState, SkippedGuest, SkipReason
 from opendrs.metrics import LoadModel, format_missing, nodes_missing_metrics
 from opendrs.model import (
     DEFAULT_LIMITS,
@@ -167,7 +167,7 @@ class ThresholdRebalance:
             allow_cold_migration=False,
             include_unlimited=self.compatibility.is_incus,
         )
-        state = AssignmentState(snapshot, self.limits, mobility_filter)
+        state = SelectionState(snapshot, self.limits, mobility_filter)
         in_cooldown = self._cooldown_reasons(snapshot, kept)
         run = RebalanceRun(state, ranking, self._run_settings, in_cooldown)
         sequenced = sequence_in_order(run.moves, snapshot, state.rules, self.limits)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.arrays import AssignmentState, SkippedGuest
+from opendrs.arrays import SelectionState, SkippedGuest
 from opendrs.metrics import LoadModel, demand
 from opendrs.model import (
     GIB,
@@ -111,7 +111,7 @@ class RebalanceRun:
 
     def __init__(
         self,
-        state: AssignmentState,
+        state: SelectionState,
         ranking: NodeRanking,
         settings: RunSettings,
         cooldown_reasons: Mapping[GuestId, SkippedGuest],
@@ -290,7 +290,7 @@ def _sum(parts: Sequence[GuestNeeds]) -> GuestNeeds:
     return sum(cpu for cpu, _ in parts), sum(memory for _, memory in parts)
 
 
-def _groups_by_node(state: AssignmentState) -> dict[NodeId, list[int]]:
+def _groups_by_node(state: SelectionState) -> dict[NodeId, list[int]]:
     """Return the indices of the groups of each node, in order of name."""
     result: dict[NodeId, list[int]] = {name: [] for name in state.nodes}
     for group, node in enumerate(np.asarray(state.arrays.node_of).tolist()):

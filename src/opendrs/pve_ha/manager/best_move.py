@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from opendrs.arrays import BestMove, ClusterArrays, best_by_imbalance, best_by_topsis
+from opendrs.arrays import BestMove, MoveArrays, best_by_imbalance, best_by_topsis
 from opendrs.metrics import (
     ImbalanceMetric,
     SingleMove,
@@ -101,7 +101,7 @@ def best_move_vectorized(
     """Return the best move, scoring all moves at once."""
     if method == BRUTEFORCE:
         bundles = _distinct_bundles(usage, bundles)
-    best = _METHODS[method](_cluster_arrays(usage, bundles), usage.imbalance_metric)
+    best = _METHODS[method](_move_arrays(usage, bundles), usage.imbalance_metric)
     if best is None:
         return None
     bundle = bundles[best.group]
@@ -123,9 +123,7 @@ def _distinct_bundles(
     return list(first.values())
 
 
-def _cluster_arrays(
-    usage: LoadUsage, bundles: Sequence[MovableBundle]
-) -> ClusterArrays:
+def _move_arrays(usage: LoadUsage, bundles: Sequence[MovableBundle]) -> MoveArrays:
     loads = list(usage.loads().values())
     index = {node: number for number, node in enumerate(usage.nodes)}
     classes: dict[tuple[int, frozenset[NodeId]], int] = {}
@@ -137,7 +135,7 @@ def _cluster_arrays(
     for bundle, number in zip(bundles, class_of, strict=True):
         if not allowed[number].any():
             allowed[number] = _allowed_row(bundle, index)
-    return ClusterArrays(
+    return MoveArrays(
         capacity=np.array([resource_pair(load.capacity) for load in loads]),
         usage=np.array([resource_pair(load.usage) for load in loads]),
         demand=np.array([_demand(usage, bundle) for bundle in bundles]),
@@ -161,6 +159,6 @@ def _demand(usage: LoadUsage, bundle: MovableBundle) -> tuple[float, float]:
     return sum(u.cpu for u in usages), float(sum(u.memory for u in usages))
 
 
-_METHODS: Mapping[str, Callable[[ClusterArrays, ImbalanceMetric], BestMove | None]] = (
+_METHODS: Mapping[str, Callable[[MoveArrays, ImbalanceMetric], BestMove | None]] = (
     MappingProxyType({BRUTEFORCE: best_by_imbalance, TOPSIS: best_by_topsis})
 )

@@ -10,9 +10,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from opendrs.arrays import (
-    AssignmentState,
     BestMove,
     MobilityFilter,
+    SelectionState,
     best_by_imbalance,
     migrations_of,
 )
@@ -44,20 +44,20 @@ def state_of(
     snapshot: Snapshot,
     load_model: LoadModel = LoadModel.DYNAMIC,
     limits: Limits = EXACT,
-) -> AssignmentState:
-    return AssignmentState(
+) -> SelectionState:
+    return SelectionState(
         snapshot,
         limits,
         MobilityFilter(load_model=load_model, allow_cold_migration=True),
     )
 
 
-def feasible_nodes(state: AssignmentState, index: int) -> set[NodeId]:
+def feasible_nodes(state: SelectionState, index: int) -> set[NodeId]:
     """Return the nodes which the columns leave open to a unit."""
     return {state.nodes[i] for i in np.flatnonzero(state.feasible_mask(index))}
 
 
-def rejections(state: AssignmentState, index: int) -> dict[NodeId, str]:
+def rejections(state: SelectionState, index: int) -> dict[NodeId, str]:
     """Return why each node but its own that is closed to a unit is so."""
     details = {
         name: state.rejection(index, place)
@@ -67,7 +67,7 @@ def rejections(state: AssignmentState, index: int) -> dict[NodeId, str]:
     return {name: detail for name, detail in details.items() if detail is not None}
 
 
-def group_count(state: AssignmentState) -> int:
+def group_count(state: SelectionState) -> int:
     return len(state.arrays.demand)
 
 

@@ -1,0 +1,162 @@
+"""State of a snapshot while its best moves are selected one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from opendrs.arrays.allowed_nodes import NO_NODES, AllowedNodes
+from opendrs.arrays.assignment import AssignmentState
+from opendrs.arrays.cluster import ClusterArrays
+from opendrs.arrays.evaluation import BestMove, MoveArrays, exact_imbalances
+from opendrs.arrays.move_groups import (
+    MobilityFilter,
+    MoveGroup,
+    MoveGroups,
+    compile_move_groups,
+    migrations_of,
+)
+from opendrs.arrays.placement_classes import Mask
+from opendrs.metrics import ImbalanceMetric, NodeLoad, node_loads
+from opendrs.model import Limits, NodeId, Snapshot
+from opendrs.rules import CompiledRules, FeasibilityChecker, compile_rules
+
+
+class SelectionState:
+    """Cluster after the moves so far, as a snapshot and as arrays.
+
+    Each move group moves at most once.
+
+    Attributes:
+        snapshot: Cluster after the moves.
+        rules: Compiled rules.
+        move_groups: Movable and skipped guests.
+        loads: Load of each node before the moves, in order of name.
+        nodes: The nodes with a known load, in the order of the arrays.
+        arrays: Nodes and movable groups after the moves.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, limits: Limits, mobility_filter: MobilityFilter
+    ) -> None:
+        self.snapshot = snapshot
+        self.rules: CompiledRules = compile_rules(snapshot)
+        self.move_groups: MoveGroups = compile_move_groups(
+            snapshot, self.rules, limits, mobility_filter
+        )
+        self._limits = limits
+        self._load_model = mobility_filter.load_model
+        cluster = ClusterArrays(
+            snapshot, self.rules, limits, load_model=self._load_model
+        )
+        self._cluster = cluster = replace(
+            cluster,
+            groups=tuple(
+                group
+                for group in self.move_groups.movable.values()
+                if group[0].node in cluster.index
+            ),
+        )
+        self.loads = cluster.loads
+        self.nodes: tuple[NodeId, ...] = cluster.node_ids
+        self._feasibility = cluster.feasibility
+        self._assignment = AssignmentState(
+            cluster.node_of, cluster.required, cluster.available, cluster.usable
+        )
+        self._allowed_nodes = AllowedNodes(cluster)
+        allowed, class_of = self._allowed_nodes.by_class()
+        self.arrays = MoveArrays(
+            capacity=cluster.capacity,
+            usage=cluster.usage.copy(),
+            demand=cluster.demand,
+            node_of=self._assignment.node_of,
+            class_of=class_of,
+            allowed=allowed,
+            available=self._assignment.available,
+            required=cluster.required,
+        )
+
+    def group(self, best: BestMove) -> MoveGroup:
+        """Return the move group of *best*."""
+        return self.members(best.group)
+
+    def target(self, best: BestMove) -> NodeId:
+        """Return the target node of *best*."""
+        return self.nodes[best.target]
+
+    def members(self, index: int) -> MoveGroup:
+        """Return the guests of the group at *index* of the arrays."""
+        return self._cluster.groups[index]
+
+    def feasible_mask(self, index: int) -> Mask:
+        """Return the feasible nodes of the group at *index*; shape (N,)."""
+        arrays = self.arrays
+        mask: Mask = arrays.allowed[arrays.class_of[index]] & (
+            self._assignment.has_memory(index)
+        )
+        mask[arrays.node_of[index]] = False
+        return mask
+
+    def rejection(self, index: int, node: int) -> str | None:
+        """Return why the node at *node* is infeasible for the group at *index*."""
+        return self._feasibility.rejection(self.members(index), self.nodes[node])
+
+    def apply(self, best: BestMove) -> None:
+        """Apply the move *best*; later selections start from the result."""
+        self.place(best.group, best.target)
+
+    def place(self, index: int, node: int) -> None:
+        """Move the group at *index* to the node at *node*; it does not move again."""
+        for migration in migrations_of(self.members(index), self.nodes[node]):
+            self.snapshot = self.snapshot.apply(migration)
+        self._feasibility = FeasibilityChecker(self.snapshot, self.rules, self._limits)
+        arrays = self.arrays
+        source, demand = arrays.node_of[index], arrays.demand[index]
+        arrays.usage[source] = np.maximum(arrays.usage[source] - demand, 0.0)
+        arrays.usage[node] += demand
+        self._assignment.place(index, node)
+        self._allowed_nodes.record_move(index, node)
+        arrays.class_of[index] = NO_NODES
+        for other in self._allowed_nodes.related_groups(index):
+            row = arrays.class_of[other]
+            if row != NO_NODES:
+                arrays.allowed[row] = self._allowed_nodes.allowed_targets(other)
+
+    def better_infeasible_nodes(
+        self, best: BestMove, metric: ImbalanceMetric
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the infeasible nodes that would give less imbalance than *best*.
+
+        Each item is the node with that imbalance, and why it is infeasible.
+        """
+        group, index = self.group(best), self._cluster.index
+        infeasible = self._feasibility.infeasible_nodes(group)
+        known = [name for name in sorted(infeasible) if name in index]
+        if not known:
+            return
+        futures = exact_imbalances(
+            self.arrays,
+            np.full(len(known), best.group),
+            np.array([index[name] for name in known]),
+            metric,
+        )
+        for name, future in sorted(zip(known, futures, strict=True), key=_by_imbalance):
+            if future < best.imbalance:
+                yield f"{name} (imbalance {future:.3f})", infeasible[name]
+
+    def unplaceable_groups(self) -> Iterator[tuple[MoveGroup, dict[NodeId, str]]]:
+        """Yield each group without a feasible node, and why each node is infeasible."""
+        for group in self.move_groups.movable.values():
+            infeasible = self._feasibility.infeasible_nodes(group)
+            if len(infeasible) == len(self.snapshot.nodes) - 1:
+                yield group, infeasible
+
+    def current_loads(self) -> dict[NodeId, NodeLoad]:
+        """Return the loads after the moves so far, in order of name."""
+        return node_loads(self.snapshot, self._load_model)
+
+
+def _by_imbalance(pair: tuple[NodeId, float]) -> tuple[float, NodeId]:
+    return pair[1], pair[0]
