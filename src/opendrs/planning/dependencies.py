@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from opendrs.arrays import MemoryPair
 from opendrs.model import Action, GuestId, NodeId, Plan, PowerOff, PowerOn, Step, StepId
 from opendrs.planning.moves import (
     NO_MEMORY,
-    MemoryPair,
     NodePowerAction,
     PendingMove,
     fits,

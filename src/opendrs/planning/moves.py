@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from opendrs.arrays import migrations_of
-from opendrs.model import Guest, GuestId, Limits, Migration, Mobility, NodeId, Snapshot
-from opendrs.rules import NO_GUESTS, AvailableMemory, CompiledRules, required_memory
+from opendrs.arrays import ClusterArrays, MemoryPair, memory_pair, migrations_of
+from opendrs.model import Guest, GuestId, Migration, Mobility, NodeId
+from opendrs.rules import NO_GUESTS, required_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,6 @@ class DetourBudget:
     migrations: float = float("inf")
 
 
-MemoryPair = tuple[float, float]  # bytes of measured and of committed memory
 NO_MEMORY: MemoryPair = (0.0, 0.0)
 
 
@@ -103,27 +102,6 @@ def minimum(one: MemoryPair, other: MemoryPair) -> MemoryPair:
 def fits(small: MemoryPair, large: MemoryPair) -> bool:
     """Return whether *small* fits into *large*, for both kinds of memory."""
     return small[0] <= large[0] and small[1] <= large[1]
-
-
-class SequencingProblem:
-    """Cluster, rules and limits of a sequencing.
-
-    Attributes:
-        snapshot: The cluster.
-        rules: Its compiled rules.
-        limits: Limits of the operator.
-        node_ids: Nodes in order of name.
-        index: Index of each node in `node_ids`.
-    """
-
-    def __init__(
-        self, snapshot: Snapshot, rules: CompiledRules, limits: Limits
-    ) -> None:
-        self.snapshot = snapshot
-        self.rules = rules
-        self.limits = limits
-        self.node_ids = tuple(sorted(snapshot.nodes))
-        self.index = {name: index for index, name in enumerate(self.node_ids)}
 
 
 class PendingMove:
@@ -158,21 +136,21 @@ class PendingMove:
     def __init__(
         self,
         group_move: GroupMove,
-        problem: SequencingProblem,
+        cluster: ClusterArrays,
         *,
         is_detour: bool = False,
         from_detour: bool = False,
     ) -> None:
-        apart = problem.rules.apart
+        apart = cluster.rules.apart
         self.group_move = group_move
         self.name = group_move.name
-        self.target = problem.index[group_move.target]
+        self.target = cluster.index[group_move.target]
         self.freed: tuple[tuple[int, GuestId, MemoryPair], ...] = tuple(
             [
                 (
-                    problem.index[guest.node],
+                    cluster.index[guest.node],
                     guest.id,
-                    memory_pair(required_memory([guest])),
+                    memory_pair(required_memory([guest]), math.inf),
                 )
                 for guest in group_move.guests
             ]
@@ -187,11 +165,3 @@ class PendingMove:
         )
         self.is_detour = is_detour
         self.from_detour = from_detour
-
-
-def memory_pair(memory: AvailableMemory) -> MemoryPair:
-    """Return the required memory; infinity if unknown."""
-    return (
-        math.inf if memory.measured is None else memory.measured,
-        math.inf if memory.committed is None else memory.committed,
-    )

@@ -16,6 +16,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 
+from opendrs.arrays import ClusterArrays
 from opendrs.model import GIB, Action, Limits, NodeId, Plan, Snapshot, format_list
 from opendrs.planning.dependencies import add_dependencies
 from opendrs.planning.moves import (
@@ -23,7 +24,6 @@ from opendrs.planning.moves import (
     GroupMove,
     NodePowerAction,
     PendingMove,
-    SequencingProblem,
 )
 from opendrs.planning.state import FreeMemory, SequencingState
 from opendrs.planning.swap_space import DetourSelector
@@ -103,18 +103,18 @@ def sequence_moves(
         limits: Limits of the operator.
         detours: Limit of the additional transfers for detours (default unlimited).
     """
-    problem = SequencingProblem(snapshot, rules, limits)
+    cluster = ClusterArrays(snapshot, rules, limits)
     pending = [
-        PendingMove(each, problem) for each in sorted(moves, key=lambda each: each.name)
+        PendingMove(each, cluster) for each in sorted(moves, key=lambda each: each.name)
     ]
     known = [move for move in pending if max(move.required) < math.inf]
     unknown = [move for move in pending if max(move.required) == math.inf]
-    free_memory = FreeMemory(problem)
+    free_memory = FreeMemory(cluster)
     attempts = []
     for order in _orders(known):
         attempts.append(
             _SequencingAttempt(
-                SequencingState(problem, deepcopy(free_memory), order), detours
+                SequencingState(cluster, deepcopy(free_memory), order), detours
             )
         )
         if not attempts[-1].dropped:
@@ -198,10 +198,10 @@ def sequence_in_order(  # noqa: PLR0913 - moves, cluster, and power actions
             move leaves a guest on them. No move targets them, and their other guests
             are stopped.
     """
-    problem = SequencingProblem(snapshot, rules, limits)
-    pending = [PendingMove(each, problem) for each in moves]
-    free_memory = FreeMemory(problem)
-    state = SequencingState(problem, deepcopy(free_memory), pending)
+    cluster = ClusterArrays(snapshot, rules, limits)
+    pending = [PendingMove(each, cluster) for each in moves]
+    free_memory = FreeMemory(cluster)
+    state = SequencingState(cluster, deepcopy(free_memory), pending)
     dropped = tuple(move.group_move for move in pending if not state.try_move(move))
     ordered_moves = tuple(move.group_move for move in state.completed)
     targets = {each.target for each in ordered_moves}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -11,28 +10,21 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from opendrs.arrays import ClusterArrays, MemoryPair
 from opendrs.model import GuestId
-from opendrs.planning.moves import (
-    NO_MEMORY,
-    MemoryPair,
-    PendingMove,
-    SequencingProblem,
-    fits,
-    plus,
-)
-from opendrs.rules import AvailableMemory, FeasibilityChecker, usable_memory
+from opendrs.planning.moves import NO_MEMORY, PendingMove, fits, plus
 
 
 class SequencingState:
     """Cluster after the moves made so far, and the pending moves.
 
     Args:
-        problem: The cluster before the plan.
+        cluster: The cluster before the plan.
         free_memory: Free memory of its nodes; it is modified.
         moves: The moves; earlier ones have precedence.
 
     Attributes:
-        problem: The cluster before the plan.
+        cluster: The cluster before the plan.
         free_memory: Free memory of each node.
         guests_on: Guests with anti-affinity rules on each node.
         pending: Pending moves by name.
@@ -45,17 +37,17 @@ class SequencingState:
 
     def __init__(
         self,
-        problem: SequencingProblem,
+        cluster: ClusterArrays,
         free_memory: FreeMemory,
         moves: Iterable[PendingMove],
     ) -> None:
-        self.problem = problem
+        self.cluster = cluster
         self.free_memory = free_memory
         self.guests_on = self._anti_affine_guests()
         self.pending: dict[GuestId, PendingMove] = {}
         self.arrivals: defaultdict[int, list[PendingMove]] = defaultdict(list)
         self.departures: defaultdict[int, list[PendingMove]] = defaultdict(list)
-        self.expected = array("d", bytes(8 * len(problem.node_ids)))
+        self.expected = array("d", bytes(8 * len(cluster.node_ids)))
         self.completed: list[PendingMove] = []
         self.changed: set[int] = set()
         for move in moves:
@@ -86,10 +78,10 @@ class SequencingState:
     def make_detour(self, move: PendingMove, staging_node: int) -> None:
         """Move the guests of *move* to *staging_node*, and on from there later."""
         self.drop(move)
-        detour, rest = move.group_move.split_via(self.problem.node_ids[staging_node])
-        first = PendingMove(detour, self.problem, is_detour=True)
+        detour, rest = move.group_move.split_via(self.cluster.node_ids[staging_node])
+        first = PendingMove(detour, self.cluster, is_detour=True)
         self._arrive(first)
-        self._enqueue(PendingMove(rest, self.problem, from_detour=True))
+        self._enqueue(PendingMove(rest, self.cluster, from_detour=True))
         self.advance(self._leave([first]) | {move.target})
 
     def drop(self, move: PendingMove) -> None:
@@ -164,14 +156,14 @@ class SequencingState:
 
     def _anti_affine_guests(self) -> defaultdict[int, set[GuestId]]:
         guests_on: defaultdict[int, set[GuestId]] = defaultdict(set)
-        guests = self.problem.snapshot.guests
-        for name in self.problem.rules.apart:
+        guests = self.cluster.snapshot.guests
+        for name in self.cluster.rules.apart:
             for node in guests[name].occupied_nodes:
-                guests_on[self.problem.index[node]].add(name)
+                guests_on[self.cluster.index[node]].add(name)
         return guests_on
 
     def _admit(self, node: int, guests: Iterable[GuestId]) -> None:
-        apart = self.problem.rules.apart
+        apart = self.cluster.rules.apart
         self.guests_on[node].update(name for name in guests if name in apart)
 
 
@@ -187,19 +179,13 @@ class FreeMemory:
     Amounts are whole bytes, so that results do not depend on the order of additions.
 
     Args:
-        problem: The cluster.
+        cluster: The cluster.
     """
 
-    def __init__(self, problem: SequencingProblem) -> None:
-        nodes, limits = problem.snapshot.nodes, problem.limits
-        available = FeasibilityChecker(
-            problem.snapshot, problem.rules, limits
-        ).available_memory
-        self._initial = _columns([available[name] for name in problem.node_ids])
-        self._usable = _columns(
-            [usable_memory(nodes[name], limits) for name in problem.node_ids]
-        )
-        self._reserved = _columns([AvailableMemory(0.0, 0.0)] * len(problem.node_ids))
+    def __init__(self, cluster: ClusterArrays) -> None:
+        self._initial = _columns(cluster.available)
+        self._usable = _columns(cluster.usable)
+        self._reserved = _columns(np.zeros_like(cluster.usable))
 
     def free(
         self,
@@ -270,15 +256,7 @@ class FreeMemory:
         return np.flatnonzero(suffices[0] & suffices[1])
 
 
-def _columns(memory: Sequence[AvailableMemory]) -> tuple[Column, Column]:
-    """Return measured and committed memory; unknown memory counts as full."""
-    return _column(each.measured for each in memory), _column(
-        each.committed for each in memory
-    )
-
-
-def _column(values: Iterable[float | None]) -> Column:
-    return array(
-        "d",
-        (-math.inf if value is None else math.floor(value) for value in values),
-    )
+def _columns(memory: npt.NDArray[np.float64]) -> tuple[Column, Column]:
+    """Return measured and committed memory in whole bytes."""
+    measured, committed = np.floor(memory).T.tolist()
+    return array("d", measured), array("d", committed)

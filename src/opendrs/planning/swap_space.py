@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from opendrs.model import GuestId, NodeId
-from opendrs.planning.moves import DetourBudget, MemoryPair, PendingMove, fits, minus
+from opendrs.arrays import MemoryPair
+from opendrs.model import GuestId
+from opendrs.planning.moves import DetourBudget, PendingMove, fits, minus
 from opendrs.planning.state import SequencingState
-from opendrs.rules import FeasibilityChecker
 
 # Insufficient alone, cost in bytes, -bytes of the detour, name, version, move.
 DetourOffer = tuple[bool, float, int, str, int, PendingMove]
@@ -144,36 +144,19 @@ class _StagingNodes:
 
     def __init__(self, state: SequencingState) -> None:
         self._state = state
-        problem = state.problem
-        self._feasibility = FeasibilityChecker(
-            problem.snapshot, problem.rules, problem.limits
-        )
-        self._allowed_nodes: dict[GuestId, frozenset[NodeId]] = {}
 
     def best(self, move: PendingMove) -> int | None:
         """Return the staging node with the largest surplus of memory, or None."""
-        nodes = self._state.free_memory.nodes_with(move.required)
-        surplus = self._state.free_memory.surplus(nodes, self._state.expected)
+        state = self._state
+        suits = state.cluster.classes.compatible(move.group_move.guests)
+        nodes = state.free_memory.nodes_with(move.required)
+        nodes = nodes[suits[nodes]]
+        surplus = state.free_memory.surplus(nodes, state.expected)
         for node in nodes[np.argsort(-surplus, kind="stable")].tolist():
-            if self._can_stage(move, node):
+            if (
+                node != move.target
+                and node not in move.sources
+                and not state.violates_anti_affinity(move, node)
+            ):
                 return int(node)
         return None
-
-    def _can_stage(self, move: PendingMove, index: int) -> bool:
-        problem, group = self._state.problem, move.group_move.guests
-        node = problem.snapshot.nodes[self._state.problem.node_ids[index]]
-        return (
-            node.id not in (group[0].node, move.group_move.target)
-            and node.id in self._nodes_for(group[0].id)
-            and self._feasibility.is_compatible(group, node)
-            and not self._state.violates_anti_affinity(move, index)
-        )
-
-    def _nodes_for(self, guest: GuestId) -> Container[NodeId]:
-        """Return the nodes that rules allow for *guest*; cached, as it takes long."""
-        rules = self._state.problem.rules
-        if guest not in rules.nodes and guest not in rules.rankings:
-            return self._state.problem.index
-        if guest not in self._allowed_nodes:
-            self._allowed_nodes[guest] = self._feasibility.preferred_nodes(guest)
-        return self._allowed_nodes[guest]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from opendrs.arrays import ClusterArrays
 from opendrs.model import (
     GIB,
     AntiAffinity,
@@ -15,7 +16,7 @@ from opendrs.model import (
     Snapshot,
 )
 from opendrs.planning.dependencies import add_dependencies
-from opendrs.planning.moves import PendingMove, SequencingProblem
+from opendrs.planning.moves import PendingMove
 from opendrs.planning.state import FreeMemory
 from opendrs.rules import compile_rules
 from support.builders import guest_ids
@@ -30,7 +31,7 @@ from support.sequencing_cases import (
 
 def plan_of(snapshot: Snapshot, *moves: str) -> Plan:
     """Return the plan for journeys that are in order."""
-    here = SequencingProblem(snapshot, compile_rules(snapshot), NO_HEADROOM)
+    here = ClusterArrays(snapshot, compile_rules(snapshot), NO_HEADROOM)
     return add_dependencies(
         [PendingMove(group_move(snapshot, move), here) for move in moves],
         FreeMemory(here),
@@ -118,7 +119,7 @@ def test_arrival_depends_only_on_arrivals_without_enough_memory() -> None:
 
 def test_a_guest_that_only_waited_somewhere_frees_what_it_took() -> None:
     snapshot = small_cluster({"a": 0.9, "b": 0.9, "c": 0.3}, "x:a:0.6 y:b:0.5 z:a:0.3")
-    here = SequencingProblem(snapshot, compile_rules(snapshot), NO_HEADROOM)
+    here = ClusterArrays(snapshot, compile_rules(snapshot), NO_HEADROOM)
     detour, rest = group_move(snapshot, "y a").split_via(NodeId("c"))
 
     plan = add_dependencies(
@@ -151,7 +152,7 @@ def test_staged_guest_frees_exactly_what_it_reserved() -> None:
     nodes = {"a": 0.9, "b": 0.2, "c": 0.0, "d": 0.0}
     snapshot = small_cluster(nodes, "y:b:0.5 z:a:0.4 x:a:0.7")
     rich = Limits(memory_headroom=0.0, memory_overcommit=10.0)
-    here = SequencingProblem(snapshot, compile_rules(snapshot), rich)
+    here = ClusterArrays(snapshot, compile_rules(snapshot), rich)
     detour, rest = group_move(snapshot, "z d").split_via(NodeId("b"))
 
     plan = add_dependencies(
