@@ -95,10 +95,8 @@ def agent_reports(
 
     Evictions of guests that left the node or may not migrate are ignored.
     """
-    load_states = [_load_state(requests, name) for name in inputs.node_ids]
-    group_rows = {
-        guest.id: row for row, group in enumerate(inputs.groups) for guest in group
-    }
+    index = inputs.cluster.index
+    load_states = [_load_state(requests, name) for name in index]
     return AgentReports(
         overloaded=np.array(
             [each is LoadState.OVERLOADED for each in load_states], bool
@@ -107,11 +105,9 @@ def agent_reports(
             [each is LoadState.UNDERLOADED for each in load_states], bool
         ),
         evictions={
-            inputs.node_index[NodeId(name)]: _eviction_rows(
-                inputs, group_rows, NodeId(name), request
-            )
+            index[NodeId(name)]: _eviction_rows(inputs, NodeId(name), request)
             for name, request in requests.items()
-            if name in inputs.node_index
+            if name in index
         },
     )
 
@@ -122,13 +118,10 @@ def _load_state(requests: Mapping[str, AgentRequest], node: NodeId) -> LoadState
 
 
 def _eviction_rows(
-    inputs: ConsolidationInput,
-    group_rows: Mapping[GuestId, int],
-    node: NodeId,
-    request: AgentRequest,
+    inputs: ConsolidationInput, node: NodeId, request: AgentRequest
 ) -> list[int]:
-    node_row = inputs.node_index[node]
-    candidates = [group_rows.get(GuestId(name)) for name in request["evict"]]
+    node_row, group_of = inputs.cluster.index[node], inputs.cluster.group_of
+    candidates = [group_of.get(GuestId(name)) for name in request["evict"]]
     rows = [row for row in candidates if row is not None]
     return [
         row
@@ -141,7 +134,8 @@ def agent_request(
     inputs: ConsolidationInput, reports: AgentReports, node: NodeId
 ) -> AgentRequest:
     """Return the request of *node*, with the ids of the guests to evict."""
-    node_row = inputs.node_index[node]
+    cluster = inputs.cluster
+    node_row = cluster.index[node]
     if reports.overloaded[node_row]:
         load_state = LoadState.OVERLOADED
     elif reports.underloaded[node_row]:
@@ -149,6 +143,8 @@ def agent_request(
     else:
         load_state = LoadState.NORMAL
     evict = [
-        g.id for row in reports.evictions.get(node_row, ()) for g in inputs.groups[row]
+        g.id
+        for row in reports.evictions.get(node_row, ())
+        for g in inputs.cluster.groups[row]
     ]
     return {"load_state": load_state.value, "evict": [*evict]}

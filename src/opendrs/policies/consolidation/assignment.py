@@ -8,6 +8,7 @@ from enum import Enum
 
 import numpy as np
 
+from opendrs.arrays import AssignmentState
 from opendrs.policies.consolidation.detector import OverloadCounters
 from opendrs.policies.consolidation.history import Floats, Integers, LoadHistories, Mask
 from opendrs.policies.consolidation.input import (
@@ -31,15 +32,13 @@ class NodeMove:
     target: int
 
 
-class NodeAssignment:
+class NodeAssignment(AssignmentState):
     """Node of each guest, including the moves selected so far.
 
     Attributes:
-        node_of: Node of each guest; shape (guests,).
         cpu_demand: Mean CPU of each guest over the last samples; shape (guests,).
         cpu_usage: CPU in use on each node; shape (nodes,).
         guest_count: Number of guests on each node, immovable ones excluded.
-        available: Free memory of each node, as in `NodeArrays.available`.
         powered_on: Nodes that have to be powered on for these moves.
     """
 
@@ -59,13 +58,18 @@ class NodeAssignment:
             guest_arrays: The guests.
             target_filter: Nodes that rules and hardware allow for each guest.
         """
+        super().__init__(
+            guest_arrays.node_of,
+            guest_arrays.required,
+            node_arrays.available,
+            node_arrays.usable,
+        )
         self.node_arrays, self.guest_arrays, self.target_filter = (
             node_arrays,
             guest_arrays,
             target_filter,
         )
         hosts, width = node_arrays.base_load.shape
-        self.node_of = guest_arrays.node_of.copy()
         self.cpu_demand = recent_mean(
             guest_arrays.samples, guest_arrays.lengths, averaging_window
         )
@@ -74,7 +78,6 @@ class NodeAssignment:
             guest_arrays.node_of, self.cpu_demand, hosts
         ) + recent_mean(node_arrays.base_load, base_load_lengths, averaging_window)
         self.guest_count = np.bincount(guest_arrays.node_of, minlength=hosts)
-        self.available = node_arrays.available.copy()
         self.powered_on = np.zeros(hosts, np.bool_)
 
     def usage_history(self) -> Floats:
@@ -92,20 +95,14 @@ class NodeAssignment:
 
     def place(self, guest: int, target: int) -> Callable[[], None]:
         """Move *guest* to *target*; return a function that undoes it."""
-        source = int(self.node_of[guest])
-        available = self.available[[source, target]].copy()
         was_powered_on = self.powered_on[target]
-        self._move(guest, source, target)
-        freed = self.available[source] + self.guest_arrays.required[guest]
-        self.available[source] = np.minimum(freed, self.node_arrays.usable[source])
-        self.available[target] -= self.guest_arrays.required[guest]
+        undo = super().place(guest, target)
 
-        def undo() -> None:
-            self._move(guest, target, source)
-            self.available[[source, target]] = available
+        def undo_all() -> None:
+            undo()
             self.powered_on[target] = was_powered_on
 
-        return undo
+        return undo_all
 
     def remove(self, guest: int) -> None:
         """Remove *guest* from its node without a target."""
@@ -115,7 +112,7 @@ class NodeAssignment:
         self.guest_count[source] -= 1
 
     def _move(self, guest: int, source: int, target: int) -> None:
-        self.node_of[guest] = target
+        super()._move(guest, source, target)
         self.cpu_usage[source] -= self.cpu_demand[guest]
         self.cpu_usage[target] += self.cpu_demand[guest]
         self.guest_count[source] -= 1
@@ -234,10 +231,8 @@ class FilledAssignment(NodeAssignment):
         self.lengths[target] = max(self.lengths[target], length)
 
     def _has_capacity(self, guest: int, purpose: MovePurpose) -> Mask:
-        required = self.guest_arrays.required[guest]
         fits = self.cpu_usage + self.cpu_demand[guest] <= self._fill_limits[purpose]
-        fits &= self.available[:, 0] >= required[0]
-        fits &= self.available[:, 1] >= required[1]
+        fits &= self.has_memory(guest)
         fits[self.node_of[guest]] = False
         allowed = fits.any() and self.target_filter.allowed_targets(guest)
         return np.asarray(fits & allowed)

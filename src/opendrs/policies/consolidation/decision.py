@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from opendrs.arrays import describe_skipped
+from opendrs.arrays import AllowedNodes, describe_skipped
 from opendrs.model import GIB, NodeId, NodeState, Plan, format_list
 from opendrs.planning import (
     GroupMove,
@@ -20,7 +20,6 @@ from opendrs.policies.consolidation.assignment import MoveList, NodeAssignment, 
 from opendrs.policies.consolidation.history import Mask
 from opendrs.policies.consolidation.input import ConsolidationInput
 from opendrs.policies.consolidation.power_curve import power_draw
-from opendrs.policies.consolidation.rule_filter import RuleFilter
 from opendrs.policies.consolidation.settings import DetectorSettings, ForecastSettings
 
 MAX_EXCLUDED_SHOWN = 3  # fuller nodes named with the reason for their exclusion
@@ -50,8 +49,8 @@ class DecisionBuilder:
             moves,
             settings.overload_threshold,
         )
-        self._manage_power = manage_power
-        target_filter = RuleFilter(inputs)
+        self._cluster, self._manage_power = inputs.cluster, manage_power
+        target_filter = AllowedNodes(inputs.cluster)
         self._before = NodeAssignment(
             settings.averaging_window,
             inputs.node_arrays,
@@ -96,9 +95,9 @@ class DecisionBuilder:
             ]
         return sequence_in_order(
             group_moves,
-            self._inputs.snapshot,
-            self._inputs.rules,
-            self._inputs.limits,
+            self._cluster.snapshot,
+            self._cluster.rules,
+            self._cluster.limits,
             power_on=self._power_on_actions(),
             power_off=self._power_off_actions(),
         )
@@ -106,12 +105,12 @@ class DecisionBuilder:
     def _restore_dropped(self, dropped: Iterable[GroupMove]) -> None:
         """Return the guests of *dropped* moves to their nodes in the result."""
         names = {each.name for each in dropped}
-        for guest, group in enumerate(self._inputs.groups):
+        for guest, group in enumerate(self._cluster.groups):
             if group[0].id in names:
                 self._after.place(guest, int(self._inputs.guest_arrays.node_of[guest]))
 
     def _group_move(self, move: NodeMove, reason: str) -> GroupMove:
-        group = self._inputs.groups[move.guest]
+        group = self._cluster.groups[move.guest]
         target = self._node_name(move.target)
         cpu = float(self._after.cpu_demand[move.guest])
         memory = float(self._inputs.guest_arrays.memory[move.guest]) / GIB
@@ -151,7 +150,10 @@ class DecisionBuilder:
 
     def _excluded_fuller_nodes(self, move: NodeMove) -> list[str]:
         """Return the fuller nodes with enough CPU that were excluded, with reasons."""
-        group, feasibility = self._inputs.groups[move.guest], self._inputs.feasibility
+        group, feasibility = (
+            self._cluster.groups[move.guest],
+            self._cluster.feasibility,
+        )
         load = self._before.cpu_usage / self._inputs.node_arrays.cpu
         fuller = [row for row in self._fullest if load[row] > load[move.target]]
         excluded = (
@@ -188,11 +190,11 @@ class DecisionBuilder:
 
         One node always stays on, so that a guest can be started.
         """
-        powered_off = np.zeros(len(self._inputs.node_ids), np.bool_)
+        powered_off = np.zeros(len(self._cluster.node_ids), np.bool_)
         if not self._manage_power:
             return powered_off
         drained = {moves[0].source for moves in self._moves.drains}
-        for row, name in enumerate(self._inputs.node_ids):
+        for row, name in enumerate(self._cluster.node_ids):
             may_power_off = self._inputs.measured[row] and not self._is_cooling_down(
                 name
             )
@@ -265,10 +267,13 @@ class DecisionBuilder:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        nodes, cooldown = self._inputs.snapshot.nodes, self._inputs.limits.cooldown
+        nodes, cooldown = (
+            self._cluster.snapshot.nodes,
+            self._cluster.limits.cooldown,
+        )
         unknown = sorted(
             name
-            for row, name in enumerate(self._inputs.node_ids)
+            for row, name in enumerate(self._cluster.node_ids)
             if not self._inputs.measured[row]
             and nodes[name].state in (NodeState.ONLINE, NodeState.UNKNOWN)
             and name not in self._inputs.powered_off
@@ -281,7 +286,7 @@ class DecisionBuilder:
             ),
             *(
                 f"contradiction: {contradiction}"
-                for contradiction in self._inputs.rules.contradictions
+                for contradiction in self._cluster.rules.contradictions
             ),
             *describe_skipped(self._inputs.move_groups.skipped),
         )
@@ -292,7 +297,7 @@ class DecisionBuilder:
             return []
         return [
             name
-            for row, name in enumerate(self._inputs.node_ids)
+            for row, name in enumerate(self._cluster.node_ids)
             if self._is_vacant(row) and self._is_cooling_down(name)
         ]
 
@@ -303,7 +308,7 @@ class DecisionBuilder:
 
     def _is_cooling_down(self, name: NodeId) -> bool:
         """Return True if the node was powered on within the cooldown."""
-        snapshot, limits = self._inputs.snapshot, self._inputs.limits
+        snapshot, limits = self._cluster.snapshot, self._cluster.limits
         powered_on_at = snapshot.nodes[name].powered_on_at
         if powered_on_at is None:
             return False
@@ -312,7 +317,7 @@ class DecisionBuilder:
         return elapsed < limits.cooldown
 
     def _node_name(self, row: int) -> NodeId:
-        return self._inputs.node_ids[row]
+        return self._cluster.node_ids[row]
 
     def _load_text(self, assignment: NodeAssignment, row: int) -> str:
         return f"{assignment.cpu_usage[row] / self._inputs.node_arrays.cpu[row]:.0%}"

@@ -8,21 +8,20 @@ from typing import Protocol
 
 import numpy as np
 
-from opendrs.arrays import MobilityFilter, MoveGroup, MoveGroups, compile_move_groups
+from opendrs.arrays import (
+    ClusterArrays,
+    MobilityFilter,
+    MoveGroup,
+    MoveGroups,
+    compile_move_groups,
+)
 from opendrs.metrics import LoadModel
 from opendrs.model import Limits, Node, NodeId, NodeState, Snapshot, Usage
 from opendrs.policies.consolidation.detector import OverloadCounters
 from opendrs.policies.consolidation.history import Floats, Integers, Mask
 from opendrs.policies.consolidation.memory import ConsolidationMemory, is_measured
 from opendrs.policies.consolidation.power_curve import PowerCurve
-from opendrs.rules import (
-    AvailableMemory,
-    CompiledRules,
-    FeasibilityChecker,
-    compile_rules,
-    required_memory,
-    usable_memory,
-)
+from opendrs.rules import compile_rules
 
 TIE_BREAK_DIGITS = 9  # values are rounded so that ties are broken by name
 
@@ -125,10 +124,9 @@ class ConsolidationInput:
     Attributes:
         snapshot: State of the cluster. Nodes that may be powered on are online in
             it, with zero usage.
-        rules: Compiled rules of the cluster.
+        cluster: The nodes in order of name, and the movable groups on measured nodes.
         move_groups: Movable and skipped guests.
-        node_ids: Nodes in the order of the arrays.
-        groups: Move groups in the order of the arrays.
+        measured: True for nodes that are online and measured; shape (nodes,).
         node_arrays: The nodes as arrays.
         guest_arrays: The guests as arrays.
         powered_off: Nodes that may be powered on.
@@ -150,22 +148,20 @@ class ConsolidationInput:
             else frozenset[NodeId]()
         )
         self.snapshot = _as_powered_on(snapshot, self.powered_off)
-        self.limits = limits
-        self.rules: CompiledRules = compile_rules(self.snapshot)
+        rules = compile_rules(self.snapshot)
         self.move_groups: MoveGroups = compile_move_groups(
-            self.snapshot, self.rules, limits, MOBILITY
+            self.snapshot, rules, limits, MOBILITY
         )
-        self.node_ids = tuple(sorted(snapshot.nodes))
-        self.node_index = {name: row for row, name in enumerate(self.node_ids)}
+        nodes = ClusterArrays(self.snapshot, rules, limits)
         self.measured = np.array(
-            [is_measured(snapshot.nodes[n]) for n in self.node_ids], bool
+            [is_measured(snapshot.nodes[name]) for name in nodes.node_ids], bool
         )
-        self.groups = tuple(
+        groups = (
             group
             for group in self.move_groups.movable.values()
-            if self.measured[self.node_index[group[0].node]]
+            if self.measured[nodes.index[group[0].node]]
         )
-        self.feasibility = FeasibilityChecker(self.snapshot, self.rules, limits)
+        self.cluster = replace(nodes, groups=tuple(groups))
         histories = [*memory["nodes"].values(), *memory["guests"].values()]
         self._width = max(map(len, histories), default=0)
         self.guest_arrays = self._build_guest_arrays()
@@ -175,7 +171,7 @@ class ConsolidationInput:
         """Return the counters of the detector for each node."""
         rows = [
             self._memory["overload_counters"].get(name, [0, 0])
-            for name in self.node_ids
+            for name in self.cluster.node_ids
         ]
         columns = np.array(rows, dtype=np.int64).reshape(-1, 2)
         return OverloadCounters(columns[:, 0], columns[:, 1])
@@ -184,14 +180,14 @@ class ConsolidationInput:
         """Return the memory with *counters* in it."""
         rows: dict[str, list[int]] = {
             name: [int(counters.samples[row]), int(counters.overloaded[row])]
-            for row, name in enumerate(self.node_ids)
+            for row, name in enumerate(self.cluster.node_ids)
             if self.measured[row]
         }
         return {**self._memory, "overload_counters": rows}
 
     def mean_guest_memory(self) -> Floats:
         """Return the mean memory of the guests of each node, in bytes."""
-        hosts = len(self.node_ids)
+        hosts = len(self.cluster.node_ids)
         count = np.bincount(self.guest_arrays.node_of, minlength=hosts)
         total = np.bincount(self.guest_arrays.node_of, self.guest_arrays.memory, hosts)
         return np.asarray(total / np.maximum(count, 1), dtype=np.float64)
@@ -201,22 +197,18 @@ class ConsolidationInput:
         return node not in self._occupied
 
     def _build_guest_arrays(self) -> GuestArrays:
-        rows = [self._samples(group) for group in self.groups]
-        required = [required_memory(group) for group in self.groups]
+        groups, required = self.cluster.groups, self.cluster.required
+        measured = required[:, 0]
         return GuestArrays(
-            node_of=np.array(
-                [self.node_index[group[0].node] for group in self.groups], np.int64
+            node_of=self.cluster.node_of,
+            samples=np.array([*map(self._samples, groups)], float).reshape(
+                -1, self._width
             ),
-            samples=np.array(rows, float).reshape(-1, self._width),
-            lengths=np.array(
-                [self._history_length(group) for group in self.groups], np.int64
-            ),
-            cpu_limit=np.array(
-                [self._cpu_limit(group) for group in self.groups], float
-            ),
-            memory=np.array([each.measured or 0.0 for each in required], float),
-            required=_memory_columns(required, missing=np.inf),
-            movable=np.ones(len(self.groups), np.bool_),
+            lengths=np.array([*map(self._history_length, groups)], np.int64),
+            cpu_limit=np.array([*map(self._cpu_limit, groups)], float),
+            memory=np.where(np.isfinite(measured), measured, 0.0),
+            required=required,
+            movable=np.ones(len(groups), np.bool_),
         )
 
     def _cpu_limit(self, group: MoveGroup) -> float:
@@ -241,13 +233,12 @@ class ConsolidationInput:
         return row
 
     def _build_node_arrays(self, curve: PowerCurve) -> NodeArrays:
-        available = self.feasibility.available_memory
-        nodes = [self.snapshot.nodes[name] for name in self.node_ids]
-        movable = {guest.id for group in self.groups for guest in group}
+        cluster = self.cluster
+        nodes = [self.snapshot.nodes[name] for name in cluster.node_ids]
         immovable = [
             guest
             for _, guest in sorted(self.snapshot.guests.items())
-            if guest.id not in movable
+            if guest.id not in cluster.group_of
         ]
         # A stopped guest occupies its node, and one that may be migrating occupies two.
         self._occupied = {
@@ -263,7 +254,7 @@ class ConsolidationInput:
         for guest in immovable:
             if guest.is_active:
                 samples = self._memory["guests"].get(guest.id, [])
-                base_load[self.node_index[guest.node]] += _pad_history(
+                base_load[cluster.index[guest.node]] += _pad_history(
                     samples, self._width
                 )
         nodes_with_immovable = {
@@ -272,18 +263,14 @@ class ConsolidationInput:
         return NodeArrays(
             cpu=np.array([_cores(node) for node in nodes], float),
             base_load=base_load,
-            available=_memory_columns(
-                (available[name] for name in self.node_ids), missing=-np.inf
-            ),
-            usable=_memory_columns(
-                (usable_memory(node, self.limits) for node in nodes), missing=-np.inf
-            ),
+            available=cluster.available,
+            usable=cluster.usable,
             measured=self.measured,
             can_power_on=np.array(
-                [n in self.powered_off for n in self.node_ids], np.bool_
+                [n in self.powered_off for n in cluster.node_ids], np.bool_
             ),
             has_immovable_guests=np.array(
-                [n in nodes_with_immovable for n in self.node_ids], np.bool_
+                [n in nodes_with_immovable for n in cluster.node_ids], np.bool_
             ),
             watts=np.array([curve.watts], float),
             curve_of=np.zeros(len(nodes), np.int64),
@@ -320,14 +307,3 @@ def _pad_history(samples: Sequence[float], length: int) -> Floats:
     if not samples:
         return np.zeros(length)
     return np.array([samples[0]] * (length - len(samples)) + [*samples], float)
-
-
-def _memory_columns(amounts: Iterable[AvailableMemory], missing: float) -> Floats:
-    pairs = [
-        (
-            missing if each.measured is None else each.measured,
-            missing if each.committed is None else each.committed,
-        )
-        for each in amounts
-    ]
-    return np.array(pairs, float).reshape(-1, 2)

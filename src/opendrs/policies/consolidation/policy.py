@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from opendrs.arrays import AllowedNodes
 from opendrs.model import (
     DEFAULT_LIMITS,
     MAX_BANDWIDTH,
@@ -43,7 +44,6 @@ from opendrs.policies.consolidation.memory import (
     empty_memory,
 )
 from opendrs.policies.consolidation.power_curve import SPECPOWER
-from opendrs.policies.consolidation.rule_filter import RuleFilter
 from opendrs.policies.consolidation.settings import (
     DetectorKind,
     DetectorSettings,
@@ -247,7 +247,7 @@ class Consolidate:
             settings,
             inputs.node_arrays,
             inputs.guest_arrays,
-            RuleFilter(inputs),
+            AllowedNodes(inputs.cluster),
             self._observations(inputs),
         )
         builder = DecisionBuilder(
@@ -278,7 +278,7 @@ class Consolidate:
             settings,
             inputs.node_arrays,
             inputs.guest_arrays,
-            RuleFilter(inputs),
+            AllowedNodes(inputs.cluster),
             self._observations(inputs),
         )
         remembered: ConsolidationMemory = {
@@ -309,7 +309,7 @@ class Consolidate:
             settings,
             inputs.node_arrays,
             inputs.guest_arrays,
-            RuleFilter(inputs),
+            AllowedNodes(inputs.cluster),
             agent_reports(inputs, memory["requests"]),
         )
         builder = DecisionBuilder(

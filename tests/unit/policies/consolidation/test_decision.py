@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from opendrs.arrays import AllowedNodes
 from opendrs.model import (
     GIB,
     GuestId,
@@ -25,7 +26,6 @@ from opendrs.policies.consolidation.assignment import MoveList, NodeAssignment, 
 from opendrs.policies.consolidation.decision import DecisionBuilder
 from opendrs.policies.consolidation.input import ConsolidationInput
 from opendrs.policies.consolidation.memory import append_sample, empty_memory
-from opendrs.policies.consolidation.rule_filter import RuleFilter
 from opendrs.policies.consolidation.settings import DetectorKind
 from support.builders import cluster
 
@@ -44,12 +44,12 @@ def built_decision(snapshot: Snapshot, *moves: str) -> Decision[None]:
     )
     settings = POLICY.algorithm_settings(1)
     assignment = NodeAssignment(
-        1, inputs.node_arrays, inputs.guest_arrays, RuleFilter(inputs)
+        1, inputs.node_arrays, inputs.guest_arrays, AllowedNodes(inputs.cluster)
     )
     node_moves = [_node_move(inputs, *move.split()) for move in moves]
     for node_move in node_moves:
         assignment.place(node_move.guest, node_move.target)
-    not_overloaded = np.zeros(len(inputs.node_ids), np.bool_)
+    not_overloaded = np.zeros(len(inputs.cluster.node_ids), np.bool_)
     move_list = MoveList(
         [],
         [node_moves],
@@ -63,9 +63,9 @@ def built_decision(snapshot: Snapshot, *moves: str) -> Decision[None]:
 
 
 def _node_move(inputs: ConsolidationInput, guest: str, target: str) -> NodeMove:
-    names = [unit[0].id for unit in inputs.groups]
+    names = [unit[0].id for unit in inputs.cluster.groups]
     row = names.index(GuestId(guest))
-    return NodeMove(row, inputs.node_index[A], inputs.node_index[NodeId(target)])
+    return NodeMove(row, inputs.cluster.index[A], inputs.cluster.index[NodeId(target)])
 
 
 def actions(decision: Decision[None]) -> Sequence[object]:
