@@ -132,7 +132,7 @@ def measure(size: tuple[int, int]) -> Row:
     sampled = total > FEW
     candidates = list(islice(_candidates(board), SAMPLE if sampled else total))
     scored, plain = _timed(
-        lambda: [imbalance_after(board.loads, c, FORM) for c in candidates]
+        lambda: [imbalance_after(board.cluster.loads, c, FORM) for c in candidates]
     )
     if best is None or (not sampled and min(scored) != best.imbalance):
         raise SystemExit(f"{nodes} x {guests}: the plain form selects another move")
@@ -145,7 +145,7 @@ def measure(size: tuple[int, int]) -> Row:
 def _candidates(board: SelectionState) -> Iterator[SingleMove[GuestId, NodeId]]:
     for leader, unit in board.move_groups.movable.items():
         usage = unit[0].usage.resources
-        for target in board.loads:
+        for target in board.cluster.loads:
             if target != unit[0].node and usage is not None:
                 yield SingleMove(leader, (usage,), unit[0].node, target)
 

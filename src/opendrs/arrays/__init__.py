@@ -21,5 +21,4 @@ from opendrs.arrays.move_groups import migrations_of as migrations_of
 from opendrs.arrays.move_groups import move_groups as move_groups
 from opendrs.arrays.move_groups import skip_reasons as skip_reasons
 from opendrs.arrays.placement_classes import Mask as Mask
-from opendrs.arrays.placement_classes import PlacementClasses as PlacementClasses
 from opendrs.arrays.selection_state import SelectionState as SelectionState

@@ -30,17 +30,9 @@ class AllowedNodes:
     def __init__(self, cluster: ClusterArrays) -> None:
         self._cluster, rules = cluster, cluster.rules
         self._relations = (rules.apart, rules.soft_apart, rules.soft_together)
-        related = {name for relation in self._relations for name in relation}
-        related.update(
-            name
-            for relation in self._relations
-            for names in relation.values()
-            for name in names
-        )
+        guests = cluster.snapshot.guests
         self._guests = {
-            name: guest
-            for name, guest in cluster.snapshot.guests.items()
-            if name in related
+            name: guests[name] for relation in self._relations for name in relation
         }
 
     def allowed_targets(self, group: int) -> Mask:

@@ -26,8 +26,7 @@ CHUNK_CELLS = 1 << 16  # moves per chunk: temporaries of 512 KiB fit into the ca
 class MoveArrays:
     """Nodes, move groups and their feasible moves, as scoring reads them.
 
-    There are N nodes, G move groups and C classes of groups with the same allowed
-    nodes. Resources are CPU (cores) and memory (bytes), in this order.
+    The columns are those of `ClusterArrays`. C classes of groups have the same nodes.
 
     Attributes:
         capacity: Capacity of each node; shape (N, 2).
@@ -36,9 +35,8 @@ class MoveArrays:
         node_of: Node of each group; shape (G,).
         class_of: Class of each group; shape (G,).
         allowed: Allowed nodes of each class; shape (C, N).
-        available: Available memory of each node, measured and committed, in bytes;
-            shape (N, 2).
-        required: Memory that each group requires of both; shape (G, 2).
+        available: Available memory of each node; shape (N, 2).
+        required: Memory that each group requires; shape (G, 2).
     """
 
     capacity: Floats

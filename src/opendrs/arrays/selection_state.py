@@ -33,8 +33,8 @@ class SelectionState:
         snapshot: Cluster after the moves.
         rules: Compiled rules.
         move_groups: Movable and skipped guests.
-        loads: Load of each node before the moves, in order of name.
-        nodes: The nodes with a known load, in the order of the arrays.
+        cluster: Cluster before the moves: nodes with a known load, movable groups.
+        nodes: Its nodes, in the order of the arrays.
         arrays: Nodes and movable groups after the moves.
     """
 
@@ -46,12 +46,11 @@ class SelectionState:
         self.move_groups: MoveGroups = compile_move_groups(
             snapshot, self.rules, limits, mobility_filter
         )
-        self._limits = limits
         self._load_model = mobility_filter.load_model
         cluster = ClusterArrays(
             snapshot, self.rules, limits, load_model=self._load_model
         )
-        self._cluster = cluster = replace(
+        self.cluster = cluster = replace(
             cluster,
             groups=tuple(
                 group
@@ -59,7 +58,6 @@ class SelectionState:
                 if group[0].node in cluster.index
             ),
         )
-        self.loads = cluster.loads
         self.nodes: tuple[NodeId, ...] = cluster.node_ids
         self._feasibility = cluster.feasibility
         self._assignment = AssignmentState(
@@ -88,7 +86,7 @@ class SelectionState:
 
     def members(self, index: int) -> MoveGroup:
         """Return the guests of the group at *index* of the arrays."""
-        return self._cluster.groups[index]
+        return self.cluster.groups[index]
 
     def feasible_mask(self, index: int) -> Mask:
         """Return the feasible nodes of the group at *index*; shape (N,)."""
@@ -111,7 +109,9 @@ class SelectionState:
         """Move the group at *index* to the node at *node*; it does not move again."""
         for migration in migrations_of(self.members(index), self.nodes[node]):
             self.snapshot = self.snapshot.apply(migration)
-        self._feasibility = FeasibilityChecker(self.snapshot, self.rules, self._limits)
+        self._feasibility = FeasibilityChecker(
+            self.snapshot, self.rules, self.cluster.limits
+        )
         arrays = self.arrays
         source, demand = arrays.node_of[index], arrays.demand[index]
         arrays.usage[source] = np.maximum(arrays.usage[source] - demand, 0.0)
@@ -131,7 +131,7 @@ class SelectionState:
 
         Each item is the node with that imbalance, and why it is infeasible.
         """
-        group, index = self.group(best), self._cluster.index
+        group, index = self.group(best), self.cluster.index
         infeasible = self._feasibility.infeasible_nodes(group)
         known = [name for name in sorted(infeasible) if name in index]
         if not known:

@@ -133,7 +133,7 @@ class Balance:
         """Apply moves to *state*; return them, and why there are no more."""
         moves: list[GroupMove] = []
         left = self.max_migrations
-        min_improvement = self.min_improvement * min(1.0, 2 / max(1, len(state.loads)))
+        min_improvement = self.min_improvement * min(1.0, 2 / max(1, len(state.nodes)))
         while True:
             before = load_imbalance(state.current_loads(), self.imbalance_metric)
             if before <= self.threshold:

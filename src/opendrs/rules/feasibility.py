@@ -172,13 +172,9 @@ def affinity_conflict(
     guests: Mapping[GuestId, Guest],
     rules: CompiledRules,
 ) -> str | None:
-    """Return which guests, present or absent, make *node* infeasible, or None.
+    """Return which *guests*, present or absent, make *node* infeasible, or None.
 
-    Args:
-        group: Guests that migrate as one.
-        node: Target node.
-        guests: At least all guests with an affinity or anti-affinity to the group.
-        rules: Compiled rules.
+    Only guests with an affinity or anti-affinity to *group* must be among *guests*.
     """
 
     def guests_on(names: frozenset[GuestId], where: NodeId) -> list[GuestId]:

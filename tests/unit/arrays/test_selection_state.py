@@ -176,5 +176,5 @@ def test_offline_nodes_are_not_in_arrays() -> None:
 
     state = state_of(replace(plain, nodes=down))
 
-    assert list(state.loads) == [A]
+    assert list(state.nodes) == [A]
     assert group_count(state) == 1

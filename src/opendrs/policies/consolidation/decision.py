@@ -104,10 +104,8 @@ class DecisionBuilder:
 
     def _restore_dropped(self, dropped: Iterable[GroupMove]) -> None:
         """Return the guests of *dropped* moves to their nodes in the result."""
-        names = {each.name for each in dropped}
-        for guest, group in enumerate(self._cluster.groups):
-            if group[0].id in names:
-                self._after.place(guest, int(self._inputs.guest_arrays.node_of[guest]))
+        for guest in sorted(self._cluster.group_of[each.name] for each in dropped):
+            self._after.place(guest, int(self._cluster.node_of[guest]))
 
     def _group_move(self, move: NodeMove, reason: str) -> GroupMove:
         group = self._cluster.groups[move.guest]

@@ -122,9 +122,8 @@ class ConsolidationInput:
     """Snapshot and memory of a cluster, compiled for consolidation.
 
     Attributes:
-        snapshot: State of the cluster. Nodes that may be powered on are online in
-            it, with zero usage.
         cluster: The nodes in order of name, and the movable groups on measured nodes.
+            Nodes that may be powered on are online in it, with zero usage.
         move_groups: Movable and skipped guests.
         measured: True for nodes that are online and measured; shape (nodes,).
         node_arrays: The nodes as arrays.
@@ -142,17 +141,12 @@ class ConsolidationInput:
         manage_power: bool,
     ) -> None:
         self._memory = memory
-        self.powered_off = (
-            frozenset(_powered_off_nodes(snapshot))
-            if manage_power
-            else frozenset[NodeId]()
-        )
-        self.snapshot = _as_powered_on(snapshot, self.powered_off)
-        rules = compile_rules(self.snapshot)
-        self.move_groups: MoveGroups = compile_move_groups(
-            self.snapshot, rules, limits, MOBILITY
-        )
-        nodes = ClusterArrays(self.snapshot, rules, limits)
+        off = _powered_off_nodes(snapshot) if manage_power else ()
+        self.powered_off: frozenset[NodeId] = frozenset(off)
+        now = _as_powered_on(snapshot, self.powered_off)
+        rules = compile_rules(now)
+        self.move_groups: MoveGroups = compile_move_groups(now, rules, limits, MOBILITY)
+        nodes = ClusterArrays(now, rules, limits)
         self.measured = np.array(
             [is_measured(snapshot.nodes[name]) for name in nodes.node_ids], bool
         )
@@ -213,7 +207,7 @@ class ConsolidationInput:
 
     def _cpu_limit(self, group: MoveGroup) -> float:
         """Return the cores *group* can use; without a limit, those of its node."""
-        whole = _cores(self.snapshot.nodes[group[0].node])
+        whole = _cores(self.cluster.snapshot.nodes[group[0].node])
         limits = [guest.limit.cpu if guest.limit else 0.0 for guest in group]
         return min(whole, sum(limit or whole for limit in limits))
 
@@ -233,17 +227,12 @@ class ConsolidationInput:
         return row
 
     def _build_node_arrays(self, curve: PowerCurve) -> NodeArrays:
-        cluster = self.cluster
-        nodes = [self.snapshot.nodes[name] for name in cluster.node_ids]
-        immovable = [
-            guest
-            for _, guest in sorted(self.snapshot.guests.items())
-            if guest.id not in cluster.group_of
-        ]
+        cluster, snapshot = self.cluster, self.cluster.snapshot
+        nodes = [snapshot.nodes[name] for name in cluster.node_ids]
         # A stopped guest occupies its node, and one that may be migrating occupies two.
         self._occupied = {
             row
-            for guest in self.snapshot.guests.values()
+            for guest in snapshot.guests.values()
             for row in (guest.node, *guest.occupied_nodes)
         }
         samples_of = self._memory["nodes"]
@@ -251,15 +240,17 @@ class ConsolidationInput:
             _pad_history(samples_of.get(node.id, []), self._width) for node in nodes
         ]
         base_load = np.array(rows, float).reshape(-1, self._width)
-        for guest in immovable:
+        has_immovable = np.zeros(len(nodes), np.bool_)
+        for _, guest in sorted(snapshot.guests.items()):
+            if guest.id in cluster.group_of:
+                continue
+            for name in (guest.node, *guest.occupied_nodes):
+                has_immovable[cluster.index[name]] = True
             if guest.is_active:
                 samples = self._memory["guests"].get(guest.id, [])
                 base_load[cluster.index[guest.node]] += _pad_history(
                     samples, self._width
                 )
-        nodes_with_immovable = {
-            row for g in immovable for row in (g.node, *g.occupied_nodes)
-        }
         return NodeArrays(
             cpu=np.array([_cores(node) for node in nodes], float),
             base_load=base_load,
@@ -269,9 +260,7 @@ class ConsolidationInput:
             can_power_on=np.array(
                 [n in self.powered_off for n in cluster.node_ids], np.bool_
             ),
-            has_immovable_guests=np.array(
-                [n in nodes_with_immovable for n in cluster.node_ids], np.bool_
-            ),
+            has_immovable_guests=has_immovable,
             watts=np.array([curve.watts], float),
             curve_of=np.zeros(len(nodes), np.int64),
         )

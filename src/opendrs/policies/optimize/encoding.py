@@ -197,19 +197,14 @@ class EncodedCluster:
         self.node_ids = self.arrays.node_ids
         self.feasibility = self.arrays.feasibility
         self.group_of = self.arrays.group_of
-        self._limits = limits
         self._load_model = load_model
         self._fill = fill
 
     def with_groups(self, groups: Sequence[EncodedGroup]) -> EncodedCluster:
         """Return the same cluster with other *groups*."""
+        limits, load_model = self.arrays.limits, self._load_model
         return EncodedCluster(
-            self.snapshot,
-            self.rules,
-            groups,
-            self._limits,
-            self._load_model,
-            fill=self._fill,
+            self.snapshot, self.rules, groups, limits, load_model, fill=self._fill
         )
 
     @cached_property
@@ -221,7 +216,7 @@ class EncodedCluster:
     @cached_property
     def movable(self) -> MovableGuests:
         """Guests of the groups as arrays."""
-        return MovableGuests(self.groups, self._load_model, self._limits)
+        return MovableGuests(self.groups, self._load_model, self.arrays.limits)
 
     @cached_property
     def total_capacity(self) -> Floats:
@@ -233,11 +228,12 @@ class EncodedCluster:
     def capacity(self) -> Floats:
         """Most that each node that receives a group holds; shape (N, R)."""
         busy = self.load[:, CPU].sum() / self.total_capacity[:, CPU].sum()
+        limits = self.arrays.limits
         limit_ratio = np.array(
             [
                 max(1.0, CPU_OVERCOMMIT * busy),
-                min(1 - self._limits.memory_headroom, self._fill),
-                self._limits.memory_overcommit,
+                min(1 - limits.memory_headroom, self._fill),
+                limits.memory_overcommit,
             ]
         )
         # At least one byte, since loads are relative to the capacity.

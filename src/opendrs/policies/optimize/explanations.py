@@ -145,7 +145,6 @@ class MoveExplanations:
         self._waits = waits
         self._problem = problem
         self._assignment = assignment
-        self._node_index = {name: index for index, name in enumerate(cluster.node_ids)}
         self._before = cluster.load_in(cluster.snapshot)
         self._load = loads(problem, assignment)
         self._violation_of = dict(_violation_by_guest(cluster.snapshot))
@@ -175,13 +174,14 @@ class MoveExplanations:
         verb = "moves"
         if len(moving) > 1:
             verb = f"{_named(moving)} migrate together and move"
-        sources = sorted({self._node_index[guest.node] for guest in moving})
+        index = self._cluster.arrays.index
+        sources = sorted({index[guest.node] for guest in moving})
         changes = [
             self._load_change(
                 node,
                 -np.array(
                     self._cluster.demand_of(
-                        [each for each in moving if self._node_index[each.node] == node]
+                        [each for each in moving if index[each.node] == node]
                     )
                 ),
             )

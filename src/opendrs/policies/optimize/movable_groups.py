@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from opendrs.arrays import (
+    ClusterArrays,
     MobilityFilter,
     MoveGroup,
     SkippedGuest,
@@ -18,7 +19,7 @@ from opendrs.arrays import (
     move_groups,
     skip_reasons,
 )
-from opendrs.metrics import LoadModel, demand, node_loads
+from opendrs.metrics import LoadModel, demand
 from opendrs.model import (
     GIB,
     NO_RESOURCES,
@@ -29,7 +30,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
-from opendrs.rules import CompiledRules, FeasibilityChecker
+from opendrs.rules import CompiledRules
 
 
 def transfer_gib(guests: Iterable[Guest]) -> float:
@@ -44,17 +45,14 @@ class GroupTarget:
         feasibility: Feasible nodes of guests.
 
     Args:
-        snapshot: Cluster.
-        targets: Feasible nodes of guests.
+        cluster: Nodes with a known load.
         load_model: Load that counts.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, targets: FeasibilityChecker, load_model: LoadModel
-    ) -> None:
-        self.feasibility = targets
+    def __init__(self, cluster: ClusterArrays, load_model: LoadModel) -> None:
+        self.feasibility = cluster.feasibility
         self._load_model = load_model
-        self._loads = node_loads(snapshot, load_model)
+        self._loads = cluster.loads
         known = self._loads.values()
         cpu = sum(each.usage.cpu for each in known)
         memory = sum(each.usage.memory for each in known)
@@ -161,8 +159,9 @@ def movable_groups(
 ) -> MovableGroups:
     """Return the groups of *snapshot* that may migrate, at any cost."""
     skipped = skip_reasons(snapshot, rules, limits, selection)
-    feasibility = FeasibilityChecker(snapshot, rules, limits)
-    group_target = GroupTarget(snapshot, feasibility, selection.load_model)
+    load_model = selection.load_model
+    cluster = ClusterArrays(snapshot, rules, limits, load_model=load_model)
+    group_target = GroupTarget(cluster, load_model)
     groups: list[EncodedGroup] = []
     for guests in move_groups(snapshot, rules):
         stuck = [guest for guest in guests if guest.id in skipped]

@@ -56,11 +56,7 @@ class ReliefSelector:
     ) -> None:
         self._state, self._skip_reasons = state, skip_reasons
         self._targets = ReliefTargets(state, thresholds)
-        self._group_of = {
-            guest.id: index
-            for index in range(len(state.arrays.demand))
-            for guest in state.members(index)
-        }
+        self._group_of = state.cluster.group_of
         self.unplaceable: list[StarvedGuest] = []
         self._skipped: defaultdict[SkippedGuest, list[str]] = defaultdict(list)
 

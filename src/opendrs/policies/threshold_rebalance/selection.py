@@ -117,7 +117,7 @@ class RebalanceRun:
         cooldown_reasons: Mapping[GuestId, SkippedGuest],
     ) -> None:
         self._state, self._ranking, self._settings = state, ranking, settings
-        self._index = {name: index for index, name in enumerate(state.nodes)}
+        self._index = state.cluster.index
         self._cooldown_reasons = cooldown_reasons
         self._groups = _groups_by_node(state)
         self.moves: list[GroupMove] = []
