@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.optimizer import GroupSets, IndexLists, Problem
-from opendrs.optimizer.problem import RatioTerm
+from opendrs.optimizer import GroupSets, IndexLists, Problem, RatioTerm
 
 Integers = npt.NDArray[np.int64]
 GZIP = b"\x1f\x8b"

@@ -17,8 +17,9 @@ from instances.roadef import (
     read_assignment,
     read_instance,
 )
-from opendrs.optimizer import AnnealingSearch, infeasibilities
+from opendrs.optimizer import AnnealingSearch
 from opendrs.optimizer.evaluation import cost
+from opendrs.optimizer.feasibility import infeasibilities
 from runners.reassignment import checker
 
 ROOT = Path(__file__).parents[2]

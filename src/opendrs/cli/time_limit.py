@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import signal
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
+from types import FrameType
 from typing import Any, ClassVar
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -15,11 +17,12 @@ from opendrs.config.policy_loading import parse_assignments
 from opendrs.config.settings import Settings
 from opendrs.errors import ConfigurationError
 from opendrs.model import Limits, Snapshot
+from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
 from opendrs.policies.optimize import Optimize
 
 SLICES = 40  # approximate number of slices of the search
-MAX_SLICE = 2.0  # seconds; Ctrl-C takes effect after the current slice
+MAX_SLICE = 2.0  # seconds
 FIRST_ITERATIONS = 20_000  # iterations of the first slice, to measure their speed
 MAX_ITERATIONS = 10**8  # iterations of one slice
 
@@ -112,28 +115,59 @@ def decide_within(
     """
     require_time_limit_support(policy)
     assert isinstance(policy, Optimize)  # noqa: S101 - for the type checker
-    started_at = monotonic()
     with _time_bar(policy.name) as bar:
-        run = policy.start_run(snapshot)
-        if isinstance(run, Decision):
-            return run
+        return policy.decide_until(snapshot, TimeLimit(time_limit, bar))
+
+
+class TimeLimit:
+    """Stopping criterion: a time since the construction, or Ctrl-C during the search.
+
+    Both take effect after the current slice. A second Ctrl-C interrupts the program.
+
+    Args:
+        seconds: Time in seconds.
+        show_elapsed: Called with the elapsed fraction of the time after each slice.
+    """
+
+    def __init__(self, seconds: float, show_elapsed: Callable[[float], None]) -> None:
+        self._seconds = seconds
+        self._show_elapsed = show_elapsed
+        self._started_at = monotonic()
+
+    def portions(self, size: int) -> Generator[Portion]:
+        """Yield slices of similar duration until the time has elapsed."""
+        del size  # the search uses the whole time
         iterations, elapsed = FIRST_ITERATIONS, 0.0
-        slice_time = min(time_limit / SLICES, MAX_SLICE)
-        try:
-            while elapsed < 1 and not run.exhausted:
+        slice_time = min(self._seconds / SLICES, MAX_SLICE)
+        with _note_interrupt() as is_interrupted:
+            while elapsed < 1 and not is_interrupted():
                 before = monotonic()
-                target_share = (before - started_at + slice_time) / time_limit
-                run.improve(iterations, min(1.0, max(target_share, elapsed + 1e-6)))
+                target = (before - self._started_at + slice_time) / self._seconds
+                yield Portion(iterations, min(1.0, max(target, elapsed + 1e-6)))
                 duration = max(monotonic() - before, 1e-4)
                 iterations = min(
                     MAX_ITERATIONS,
                     max(FIRST_ITERATIONS, int(iterations * slice_time / duration)),
                 )
-                elapsed = (monotonic() - started_at) / time_limit
-                bar(elapsed)
-        except KeyboardInterrupt:
-            pass  # Ctrl-C asks for the best result so far
-    return run.decision()
+                elapsed = (monotonic() - self._started_at) / self._seconds
+                self._show_elapsed(elapsed)
+
+
+@contextmanager
+def _note_interrupt() -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns True after Ctrl-C; the second one interrupts."""
+    received: list[int] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        del frame
+        received.append(number)
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield lambda: bool(received)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Cost and feasibility of an assignment: the definition, computed from scratch."""
+"""Cost of an assignment: the definition, computed from scratch."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from opendrs.optimizer.problem import Floats, IndexLists, Indices, Mask, Problem
-
-FEASIBILITY_SLACK = 1e-9  # relative slack for rounding in sums
+from opendrs.optimizer.feasibility import infeasibilities, loads
+from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostBreakdown:
-    """Cost of an assignment by term; the terms are those of `Problem`."""
+    """Value of each of the `COSTS` of an assignment, with its weight."""
 
     overload: float
     excess: float
@@ -29,29 +28,13 @@ class CostBreakdown:
 
     @property
     def total(self) -> float:
-        """Sum of all terms."""
+        """Sum of all costs."""
         return float(sum(getattr(self, part.name) for part in fields(self)))
-
-
-def loads(problem: Problem, assignment: Indices) -> Floats:
-    """Return the load of each node; shape (N, R)."""
-    load = problem.base_load.copy()
-    np.add.at(load, assignment, problem.demand)
-    return load
-
-
-def left_behind(problem: Problem, assignment: Indices) -> Floats:
-    """Return the transient demand of displaced groups at their origin; (N, R)."""
-    held = np.zeros_like(problem.base_load)
-    away = assignment != problem.origin
-    left = np.where(problem.transient, problem.demand[away], 0.0)
-    np.add.at(held, problem.origin[away], left)
-    return held
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentLoad:
-    """An assignment with the values that several terms need.
+    """An assignment with the values that several costs need.
 
     Attributes:
         assignment: Node of each group; shape (G,).
@@ -65,18 +48,18 @@ class AssignmentLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """Term of the objective.
+class Cost:
+    """Definition of a cost of a problem; `Objective` states what it is used for.
 
     Attributes:
         name: Field of `CostBreakdown`.
-        unit: Unit that has the weight of the term.
-        cost: Function that returns the weighted cost.
+        unit: Amount that has the weight.
+        value: Function that returns the weighted amount.
     """
 
     name: str
     unit: str
-    cost: Callable[[Problem, AssignmentLoad], float]
+    value: Callable[[Problem, AssignmentLoad], float]
 
 
 def _overload_cost(problem: Problem, state: AssignmentLoad) -> float:
@@ -141,61 +124,30 @@ def _set_move_cost(problem: Problem, state: AssignmentLoad) -> float:
 
 
 # The order is that of the sum, on which the last digit depends.
-TERMS = (
-    Term("overload", "load above capacity", _overload_cost),
-    Term("excess", "load above the safety capacity", _excess_cost),
-    Term("imbalance", "squared deviation from the target load", _imbalance_cost),
-    Term("ratio", "missing free amount", _ratio_cost),
-    Term("use", "node with groups", _use_cost),
-    Term("placement", "group on a node", _placement_cost),
-    Term("anti_affinity", "group that shares a node", _anti_affinity_cost),
-    Term("move", "displaced group", _move_cost),
-    Term("pair", "displaced group", _pair_cost),
-    Term("set_move", "displaced member of the most displaced set", _set_move_cost),
+COSTS = (
+    Cost("overload", "load above capacity", _overload_cost),
+    Cost("excess", "load above the safety capacity", _excess_cost),
+    Cost("imbalance", "squared deviation from the target load", _imbalance_cost),
+    Cost("ratio", "missing free amount", _ratio_cost),
+    Cost("use", "node with groups", _use_cost),
+    Cost("placement", "group on a node", _placement_cost),
+    Cost("anti_affinity", "group that shares a node", _anti_affinity_cost),
+    Cost("move", "displaced group", _move_cost),
+    Cost("pair", "displaced group", _pair_cost),
+    Cost("set_move", "displaced member of the most displaced set", _set_move_cost),
 )
 
 
 def cost_breakdown(problem: Problem, assignment: Indices) -> CostBreakdown:
-    """Return the cost of *assignment* by term."""
+    """Return the value of each of the `COSTS` of *assignment*."""
     load = loads(problem, assignment)
     state = AssignmentLoad(assignment, load, assignment != problem.origin)
-    return CostBreakdown(**{each.name: each.cost(problem, state) for each in TERMS})
+    return CostBreakdown(**{each.name: each.value(problem, state) for each in COSTS})
 
 
 def cost(problem: Problem, assignment: Indices) -> float:
     """Return the total cost of *assignment*."""
     return cost_breakdown(problem, assignment).total
-
-
-def infeasibilities(problem: Problem, assignment: Indices) -> list[str]:
-    """Return the violated constraints of *assignment*; empty if it is feasible."""
-    held = loads(problem, assignment) + left_behind(problem, assignment)
-    away = assignment != problem.origin
-    full = (held > problem.capacity + FEASIBILITY_SLACK * np.abs(problem.capacity)).any(
-        axis=1
-    )
-    receives = np.bincount(assignment[away], minlength=problem.node_count) > 0
-    allowed = problem.allowed[problem.class_of, assignment] | ~away
-    moved = problem.budget_weights @ away
-    return [
-        *(
-            f"node {n}: receives groups above its capacity"
-            for n in _true_indices(full & receives)
-        ),
-        *(
-            f"group {g}: not allowed on node {assignment[g]}"
-            for g in _true_indices(~allowed)
-        ),
-        *_set_infeasibilities(problem, assignment, away),
-        *(
-            f"budget {b}: exceeded: {moved[b]:g} of {problem.budgets[b]:g}"
-            for b in _true_indices(moved > problem.budgets * (1 + FEASIBILITY_SLACK))
-        ),
-    ]
-
-
-def _true_indices(mask: Mask) -> list[int]:
-    return [int(index) for index in np.flatnonzero(mask)]
 
 
 def _shared_nodes(problem: Problem, assignment: Indices) -> Floats:
@@ -215,41 +167,9 @@ def _most_moved_of_set(problem: Problem, away: Mask) -> int:
     return int(moved.max(initial=0))
 
 
-def _set_infeasibilities(
-    problem: Problem, assignment: Indices, away: Mask
-) -> list[str]:
-    group_sets, messages = problem.group_sets, []
-    for k in range(len(group_sets)):
-        members: Indices = group_sets.members[k]
-        places = assignment[members]
-        if group_sets.strict[k] and _shares_node(places, away[members]):
-            messages.append(f"set {k}: groups share a node")
-        if len(np.unique(problem.location[places])) < group_sets.spread[k]:
-            messages.append(f"set {k}: too few locations")
-        messages += _missing_neighbors(problem, assignment, group_sets.members, k)
-    return messages
-
-
-def _shares_node(places: Indices, away: Mask) -> bool:
-    """Return True if a group that moved shares its node with another one."""
-    _, inverse, count = np.unique(places, return_inverse=True, return_counts=True)
-    return bool((away & (count[inverse] > 1)).any())
-
-
-def _missing_neighbors(
-    problem: Problem, assignment: Indices, members: IndexLists, group_set: int
-) -> list[str]:
-    near = problem.neighborhood[assignment]
-    return [
-        f"set {group_set}: in a neighborhood without set {other}, which it needs"
-        for other in problem.group_sets.needs[group_set]
-        if not np.isin(near[members[group_set]], near[members[other]]).all()
-    ]
-
-
 @dataclass(frozen=True, slots=True)
-class Solution:
-    """An assignment with its cost.
+class Incumbent:
+    """Best feasible assignment that a search has found so far.
 
     Attributes:
         assignment: Node of each group; shape (G,).
@@ -258,3 +178,35 @@ class Solution:
 
     assignment: Indices
     cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """An assignment with its evaluation.
+
+    Attributes:
+        assignment: Node of each group; shape (G,).
+        terms: Value of each cost.
+        feasible: True if no constraint is violated.
+        bound: Lower bound of the imbalance distance of assignments that use as much of
+            the budgets; None if it was not requested.
+    """
+
+    assignment: Indices
+    terms: CostBreakdown
+    feasible: bool
+    bound: float | None = None
+
+    @property
+    def cost(self) -> float:
+        """Total cost."""
+        return self.terms.total
+
+
+def evaluate(problem: Problem, assignment: Indices) -> Solution:
+    """Return *assignment* with its cost and feasibility, without a bound."""
+    return Solution(
+        assignment=assignment,
+        terms=cost_breakdown(problem, assignment),
+        feasible=not infeasibilities(problem, assignment),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import loads
+from opendrs.optimizer.feasibility import loads
 from opendrs.optimizer.problem import Floats, Indices, Problem
 
 

@@ -165,7 +165,8 @@ class Problem:
         pair_cost: Cost of a move from one node to another; shape (N, N), or None.
         set_move_weight: Cost of each displaced member of the set with most of them.
         budget_weights: Use of each budget by each displaced group; shape (B, G).
-        budgets: Limit of each budget; shape (B,).
+        budgets: Limit of each budget, inf for none; shape (B,).
+        counts_moves: True for budgets that count moves, not amounts; shape (B,).
 
     Raises:
         ValueError: A shape does not match, an index is out of range, a demand is
@@ -195,6 +196,7 @@ class Problem:
     set_move_weight: float = 0.0
     budget_weights: Floats = field(default_factory=lambda: _floats(0, 0))
     budgets: Floats = field(default_factory=lambda: _floats(0))
+    counts_moves: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
 
     def __post_init__(self) -> None:
         for name, shape in self._expected_shapes().items():
@@ -257,6 +259,7 @@ class Problem:
             "move_cost": (groups,),
             "pair_cost": (nodes, nodes),
             "budget_weights": (len(self.budgets), groups),
+            "counts_moves": (len(self.budgets),),
         }
 
     def _fill_or_check(self, name: str, shape: tuple[int, ...]) -> None:
@@ -295,3 +298,21 @@ def freeze_groups(problem: Problem, groups: Sequence[int]) -> Problem:
     return replace(
         problem, class_of=class_of, allowed=allowed, placement_cost=placement_cost
     )
+
+
+def select_budgets(problem: Problem, rows: Indices) -> Problem:
+    """Return *problem* with only the budgets *rows*."""
+    return replace(
+        problem,
+        budget_weights=problem.budget_weights[rows],
+        budgets=problem.budgets[rows],
+        counts_moves=problem.counts_moves[rows],
+    )
+
+
+def without_unlimited_budgets(problem: Problem) -> Problem:
+    """Return *problem* with only the budgets that have a limit."""
+    finite = np.isfinite(problem.budgets)
+    if finite.all():
+        return problem
+    return select_budgets(problem, np.flatnonzero(finite))

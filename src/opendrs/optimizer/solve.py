@@ -12,16 +12,19 @@ Source:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import closing
 
-import numpy as np
-
-from opendrs.optimizer.evaluation import Solution, infeasibilities
-from opendrs.optimizer.problem import Indices, Problem
+from opendrs.optimizer.evaluation import Solution, evaluate
+from opendrs.optimizer.feasibility import (
+    allows_moves,
+    binding_budgets,
+    infeasibilities,
+)
+from opendrs.optimizer.problem import Indices, Problem, without_unlimited_budgets
 from opendrs.optimizer.search.block_search import needs_blocks
 from opendrs.optimizer.search.budgeted_annealing import BudgetedAnnealing
 from opendrs.optimizer.search.initial_solution import initial_solution
-from opendrs.optimizer.search.lagrangian import BINDING_USE, LagrangianSearch
+from opendrs.optimizer.search.lagrangian import LagrangianSearch
 from opendrs.optimizer.search.local_search import is_small
 from opendrs.optimizer.search.method import SearchMethod, StoppingCriterion
 from opendrs.optimizer.search.selection import SearchKind, select_search, start_search
@@ -33,55 +36,51 @@ def solve(
     *,
     seed: int,
     search: SearchKind = SearchKind.AUTO,
-    count_budgets: Sequence[int] = (),
+    start: Indices | None = None,
 ) -> Solution:
     """Return the best solution found until *stop* ends the search.
 
+    The same arguments give the same solution if *stop* yields the same portions.
+
     Args:
         problem: Problem to solve.
-        stop: Stopping criterion.
+        stop: Stopping criterion. It is not asked if the budgets allow no move.
         seed: Seed of the random numbers.
         search: Search for large problems.
-        count_budgets: Budgets that count moves, as indices; others count amounts.
+        start: Good assignment to continue from. None, or an infeasible one, starts from
+            an initial solution.
 
     Returns:
-        A feasible solution that costs at most as much as the origin.
+        A feasible solution that costs at most as much as the start, or as the origin if
+        there is none.
     """
-    plain = not is_small(problem) and select_search(search) is SearchKind.PLAIN
-    method = choose_method(problem, seed, plain=plain, count_budgets=count_budgets)
-    for portion in stop.portions():
-        if method.exhausted:
-            break
-        method.run(portion.iterations, portion.progress)
-    return method.best
+    problem = without_unlimited_budgets(problem)
+    plain = select_search(search, problem) is SearchKind.PLAIN
+    method = choose_method(problem, seed, plain=plain, start=start)
+    if allows_moves(problem):
+        with closing(stop.portions(method.size)) as portions:
+            for portion in portions:
+                method.run(portion.iterations, portion.progress)
+                if method.exhausted:
+                    break
+    return evaluate(problem, method.best.assignment)
 
 
 def choose_method(
-    problem: Problem,
-    seed: int,
-    *,
-    plain: bool,
-    start: Indices | None = None,
-    count_budgets: Sequence[int] = (),
+    problem: Problem, seed: int, *, plain: bool, start: Indices | None = None
 ) -> SearchMethod:
     """Return the search method that suits the size and the budget that binds.
 
-    Args:
-        problem: Problem to solve.
-        seed: Seed of the random numbers.
-        plain: True to solve large problems without compiled code.
-        start: Good assignment to continue from. None, or an infeasible one, starts from
-            an initial solution.
-        count_budgets: Budgets that count moves, as indices; others count amounts.
+    The arguments are those of `solve`; *plain* is True to solve large problems without
+    compiled code.
     """
-    if start is None or infeasibilities(problem, start):
-        start = initial_solution(problem, plain=plain)
-        displaced = start != problem.origin
-        used = problem.budget_weights[:, displaced].sum(axis=1)
-        binding = np.flatnonzero(used > BINDING_USE * problem.budgets)
-        moves_bind = bool(np.isin(binding, count_budgets).any())
-        if moves_bind and not (plain or is_small(problem)):
-            return BudgetedAnnealing(problem, start, seed)
-        if len(binding) and not moves_bind and not (plain and needs_blocks(problem)):
-            return LagrangianSearch(problem, start, seed, plain=plain)
+    if start is not None and not infeasibilities(problem, start):
+        return start_search(problem, start, seed, plain=plain)
+    start = initial_solution(problem, plain=plain)
+    binds = binding_budgets(problem, start)
+    moves_bind = bool((binds & problem.counts_moves).any())
+    if moves_bind and not (plain or is_small(problem)):
+        return BudgetedAnnealing(problem, start, seed)
+    if binds.any() and not moves_bind and not (plain and needs_blocks(problem)):
+        return LagrangianSearch(problem, start, seed, plain=plain)
     return start_search(problem, start, seed, plain=plain)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opendrs.optimizer import GroupSets, IndexLists, Indices, Problem
-from opendrs.optimizer.problem import RatioTerm
+from opendrs.optimizer import GroupSets, IndexLists, Indices, Problem, RatioTerm
 
 
 def random_problem(seed: int, nodes: int = 6, groups: int = 24) -> Problem:

@@ -18,8 +18,8 @@ from instances.roadef import (
     read_assignment,
     read_instance,
 )
-from opendrs.optimizer import infeasibilities
 from opendrs.optimizer.evaluation import cost
+from opendrs.optimizer.feasibility import infeasibilities
 from runners.reassignment import checker
 from runners.reassignment.portfolio import selection_points, solve, work
 from support.oracles.assignment_cost import reference_cost

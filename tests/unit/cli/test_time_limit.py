@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -10,14 +11,16 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli import time_limit
-from opendrs.cli.time_limit import decide_within
+from opendrs.cli.time_limit import TimeLimit, decide_within
 from opendrs.config import write_snapshot
 from opendrs.errors import ConfigurationError
 from opendrs.model import AntiAffinity, GuestId
+from opendrs.optimizer import Portion
+from opendrs.optimizer.evaluation import Incumbent
+from opendrs.optimizer.search.local_search import LocalSearch
 from opendrs.policies import Balance, DecisionReason
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.objective import Goal
-from opendrs.policies.optimize.run import OptimizeRun
 from support.builders import cluster
 from support.terminal import RunOpendrs
 
@@ -27,44 +30,78 @@ IMBALANCED = cluster(
 BALANCED = cluster(nodes={"a": 0.4, "b": 0.4}, guests={})
 
 
-def record_searches(
-    monkeypatch: pytest.MonkeyPatch, seconds: Callable[[int], float]
-) -> list[tuple[int, float]]:
-    """Let so many moves take so many seconds; return what is searched as it comes."""
+def slices(
+    monkeypatch: pytest.MonkeyPatch, limit: float, duration: Callable[[int], float]
+) -> list[Portion]:
+    """Return the portions of a time limit if so many moves take so many seconds."""
     now = [0.0]
-    seen: list[tuple[int, float]] = []
     monkeypatch.setattr(time_limit, "monotonic", lambda: now[0])
-
-    def improve(self: OptimizeRun, iterations: int, progress: float) -> None:
-        del self
-        seen.append((iterations, progress))
-        now[0] += seconds(iterations)
-
-    monkeypatch.setattr(OptimizeRun, "improve", improve)
-    return seen
+    found = []
+    for portion in TimeLimit(limit, lambda _: None).portions(10):
+        found.append(portion)
+        now[0] += duration(portion.iterations)
+    return found
 
 
 def test_search_continues_until_the_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen = record_searches(monkeypatch, lambda _: 1.0)
+    seen = slices(monkeypatch, 10.0, lambda _: 1.0)
 
-    decision = decide_within(Optimize(), IMBALANCED, 10.0)
-
-    assert decision.plan.steps
     assert len(seen) == 10
     assert [progress for _, progress in seen] == sorted({p for _, p in seen})
-    assert seen[-1][1] <= 1.0
+    assert seen[-1].progress <= 1.0
+
+
+def test_time_before_the_search_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = count(0.0, 1.0)
+    monkeypatch.setattr(time_limit, "monotonic", lambda: next(now))
+    shown: list[float] = []
+    limit = TimeLimit(10.0, shown.append)
+    for _ in range(8):
+        next(now)
+
+    assert len([*limit.portions(10)]) == 1
+    assert shown == [1.1]
+
+
+def test_ctrl_c_ends_the_search_after_the_slice() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    portions = TimeLimit(60.0, lambda _: None).portions(10)
+    next(portions)
+
+    signal.raise_signal(signal.SIGINT)
+
+    assert [*portions] == []
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_second_ctrl_c_interrupts() -> None:
+    portions = TimeLimit(60.0, lambda _: None).portions(10)
+    next(portions)
+    signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_end_of_the_search_restores_the_signal_handler() -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    decide_within(Optimize(), IMBALANCED, 0.1)
+
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_interrupted_search_returns_the_best_plan_so_far(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def stopped(self: OptimizeRun, iterations: int, progress: float) -> None:
-        del self, iterations, progress
-        raise KeyboardInterrupt
+    def interrupted(self: LocalSearch, iterations: int, progress: float) -> Incumbent:
+        del iterations, progress
+        signal.raise_signal(signal.SIGINT)
+        return self.best
 
-    monkeypatch.setattr(OptimizeRun, "improve", stopped)
+    monkeypatch.setattr(LocalSearch, "run", interrupted)
 
     assert len(decide_within(Optimize(), IMBALANCED, 60.0).plan.steps) == 1
 
@@ -93,9 +130,7 @@ def test_search_without_feasible_move_ends_at_once(
 def test_slice_is_short_for_any_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen = record_searches(monkeypatch, lambda moves: moves / 1e6)
-
-    decide_within(Optimize(), IMBALANCED, 3600.0)
+    seen = slices(monkeypatch, 3600.0, lambda moves: moves / 1e6)
 
     assert max(moves for moves, _ in seen) == pytest.approx(time_limit.MAX_SLICE * 1e6)
     assert sum(moves for moves, _ in seen) / 1e6 == pytest.approx(
@@ -106,9 +141,7 @@ def test_slice_is_short_for_any_time_limit(
 def test_iterations_of_a_slice_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen = record_searches(monkeypatch, lambda _: 1e-3)
-
-    decide_within(Optimize(), IMBALANCED, 10.0)
+    seen = slices(monkeypatch, 10.0, lambda _: 1e-3)
 
     assert max(moves for moves, _ in seen) == time_limit.MAX_ITERATIONS
 

@@ -9,7 +9,7 @@ from copy import copy
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import loads
+from opendrs.optimizer.feasibility import loads
 from opendrs.optimizer.node_cost import NodeCostTable
 from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
 from opendrs.optimizer.problem_arrays import CAPACITY_SLACK

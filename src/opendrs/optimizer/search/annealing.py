@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import Solution, cost, infeasibilities
+from opendrs.optimizer.evaluation import Incumbent, cost
+from opendrs.optimizer.feasibility import infeasibilities
 from opendrs.optimizer.problem import Indices, Problem
 from opendrs.optimizer.problem_arrays import (
     COST,
@@ -113,15 +114,20 @@ class AnnealingSearch:
         first = problem.origin if start is None else start
         _require_feasible(problem, first)
         self._state = self._initial_state(arrays, first, seed)
-        self._best = Solution(first.copy(), cost(problem, first))
+        self._best = Incumbent(first.copy(), cost(problem, first))
         change = self._scale_penalties()
         self._start_temperature = change if temperature is None else temperature
         self._adapts_temperature = temperature is None
 
     @property
-    def best(self) -> Solution:
+    def best(self) -> Incumbent:
         """Best solution so far."""
         return self._best
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return self.problem.group_count
 
     @property
     def exhausted(self) -> bool:
@@ -139,7 +145,7 @@ class AnnealingSearch:
         state = self._state
         return float(state.totals[COST] + state.overfill.sum())
 
-    def run(self, iterations: int, progress: float, threads: int = 1) -> Solution:
+    def run(self, iterations: int, progress: float, threads: int = 1) -> Incumbent:
         """Evaluate *iterations* moves and return the best solution so far.
 
         Args:
@@ -249,7 +255,7 @@ class AnnealingSearch:
             assignment = self._state.best.copy()
             total = cost(self.problem, assignment)
             if total < self._best.cost:
-                self._best = Solution(assignment, total)
+                self._best = Incumbent(assignment, total)
 
 
 def _drift(problem: Problem) -> float:

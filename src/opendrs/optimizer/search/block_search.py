@@ -17,7 +17,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import Solution, cost, loads
+from opendrs.optimizer.evaluation import Incumbent, cost
+from opendrs.optimizer.feasibility import loads
 from opendrs.optimizer.node_cost import node_costs
 from opendrs.optimizer.problem import (
     Floats,
@@ -34,6 +35,7 @@ MAX_UNDIVIDED_SIZE = 300_000  # nodes times groups that are searched as a whole
 # nodes times groups of a block; smaller, as it is solved faster
 MAX_BLOCK_SIZE = 100_000
 MAX_ROUNDS = 3  # partitions that are searched
+SIZE_FACTOR = 0.25  # of the groups: more iterations gain little
 
 
 class BlockSearch:
@@ -55,7 +57,7 @@ class BlockSearch:
     def __init__(self, problem: Problem, start: Indices, seed: int = 0) -> None:
         self.problem = problem
         self.exhausted = False
-        self._best = Solution(start.copy(), cost(problem, start))
+        self._best = Incumbent(start.copy(), cost(problem, start))
         self._seed = seed
         self._round = 0
         self._problem = _without_unused_nodes(problem, start)
@@ -63,11 +65,16 @@ class BlockSearch:
         self._local_search = LocalSearch(self._problem, start, seed) if whole else None
 
     @property
-    def best(self) -> Solution:
+    def best(self) -> Incumbent:
         """Best solution so far."""
         return self._best
 
-    def descend(self) -> Solution:
+    @property
+    def size(self) -> int:
+        """A quarter of the groups, as more iterations gain little."""
+        return int(self.problem.group_count * SIZE_FACTOR)
+
+    def descend(self) -> Incumbent:
         """Apply improving moves until none gains; in large clusters one round."""
         if self._local_search is not None:
             self._store_best(self._local_search.descend().assignment)
@@ -75,7 +82,7 @@ class BlockSearch:
             self._run_round()
         return self._best
 
-    def run(self, iterations: int, progress: float) -> Solution:
+    def run(self, iterations: int, progress: float) -> Incumbent:
         """Evaluate about *iterations* moves; in large clusters run one round."""
         if self.exhausted:
             return self._best
@@ -91,7 +98,7 @@ class BlockSearch:
         price = cost(self.problem, assignment)
         better = price < self._best.cost
         if better:
-            self._best = Solution(assignment.copy(), price)
+            self._best = Incumbent(assignment.copy(), price)
         return better
 
     def _run_round(self) -> None:
@@ -237,6 +244,7 @@ def _subproblem(
         move_cost=problem.move_cost[groups],
         budget_weights=problem.budget_weights[:, groups],
         budgets=budgets,
+        counts_moves=problem.counts_moves,
     )
 
 

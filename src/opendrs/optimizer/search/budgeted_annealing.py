@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import Solution, cost, cost_breakdown
+from opendrs.optimizer.evaluation import Incumbent, cost, cost_breakdown
+from opendrs.optimizer.feasibility import most_moves
 from opendrs.optimizer.node_cost import departure_gains, least_loaded_nodes
 from opendrs.optimizer.problem import Indices, Problem
 from opendrs.optimizer.problem_arrays import NONE, empty_state, problem_arrays
@@ -23,6 +24,7 @@ RATED_TARGETS = 6  # least loaded nodes per criterion with which candidates are 
 # candidates to leave: a constant, and a number per displaced group
 CANDIDATE_COUNT = (50, 10)
 MIN_TEMPERATURE = 1e-12  # temperature of a balanced cluster
+GROUPS_PER_MOVE = 5  # search size per move of the start
 
 
 class BudgetedAnnealing:
@@ -98,19 +100,25 @@ class BudgetedAnnealing:
             self._start_temperature = heat * self._imbalance_per_node(start)
         self._progress = 0.0
         self._refreshed_at = -REFRESH_INTERVAL * problem.group_count
-        self._best = Solution(start.copy(), cost(problem, start))
+        self._best = Incumbent(start.copy(), cost(problem, start))
 
     @property
-    def best(self) -> Solution:
+    def best(self) -> Incumbent:
         """Best solution so far."""
         return self._best
+
+    @property
+    def size(self) -> int:
+        """Number of groups, or fewer if few moves are allowed."""
+        moves = most_moves(self.problem, self._best.assignment)
+        return min(self.problem.group_count, GROUPS_PER_MOVE * moves)
 
     @property
     def exhausted(self) -> bool:
         """False: annealing can always continue."""
         return False
 
-    def run(self, iterations: int, progress: float) -> Solution:
+    def run(self, iterations: int, progress: float) -> Incumbent:
         """Evaluate *iterations* moves and return the best solution so far.
 
         Args:
@@ -166,7 +174,7 @@ class BudgetedAnnealing:
             assignment = self.state.best.copy()
             total = cost(self.problem, assignment)
             if total < self._best.cost:
-                self._best = Solution(assignment, total)
+                self._best = Incumbent(assignment, total)
 
 
 def _is_supported(problem: Problem) -> bool:

@@ -17,7 +17,13 @@ import numpy as np
 
 from opendrs.optimizer.evaluation import cost
 from opendrs.optimizer.node_cost import least_loaded_nodes
-from opendrs.optimizer.problem import Floats, Indices, Mask, Problem
+from opendrs.optimizer.problem import (
+    Floats,
+    Indices,
+    Mask,
+    Problem,
+    without_unlimited_budgets,
+)
 from opendrs.optimizer.search.block_search import BlockSearch
 from opendrs.optimizer.search.local_search import LocalSearch, is_small
 
@@ -127,6 +133,7 @@ def initial_solution(
     """
     if not problem.group_count:
         return problem.origin
+    problem = without_unlimited_budgets(problem)
     if is_small(problem):
         return LocalSearch(problem, problem.origin).descend().assignment
     if plain:

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import Solution, cost, cost_breakdown
-from opendrs.optimizer.problem import Floats, Indices, Problem
+from opendrs.optimizer.evaluation import Incumbent, cost, cost_breakdown
+from opendrs.optimizer.feasibility import BINDING_USE, budget_use
+from opendrs.optimizer.problem import Indices, Problem, select_budgets
 from opendrs.optimizer.search.budgeted_annealing import BudgetedAnnealing
 from opendrs.optimizer.search.initial_solution import initial_solution
 from opendrs.optimizer.search.local_search import is_small
@@ -25,8 +26,6 @@ PRICING_END = 0.5  # progress up to which multipliers are adjusted
 EXCHANGE_END = 0.8  # progress up to which exchange moves are searched
 EXCHANGE_TEMPERATURE = 0.05  # of that phase, relative to the imbalance cost per node
 PRICE_EXPONENT = 0.5  # exponent of the price in the greedy initial solution
-BINDING_USE = 0.7  # use of a budget by the unbudgeted solution from which it may bind
-
 BUDGET_TARGET = 0.995  # use of a budget to aim at; the last phase finds the rest
 
 PRICE_STEP_EXPONENT = 2.0  # exponent of the relative use in the multiplier update
@@ -51,9 +50,8 @@ class LagrangianSearch:
         self.problem = problem
         self._seed = seed
         self._plain = plain
-        none = np.zeros((0, problem.group_count))
-        self._unbudgeted = replace(problem, budget_weights=none, budgets=np.zeros(0))
-        self._best = Solution(start.copy(), cost(problem, start))
+        self._unbudgeted = select_budgets(problem, np.zeros(0, np.int64))
+        self._best = Incumbent(start.copy(), cost(problem, start))
         unbudgeted_solution = initial_solution(
             self._unbudgeted, PRICE_EXPONENT, plain=plain
         )
@@ -61,7 +59,8 @@ class LagrangianSearch:
             cost_breakdown(problem, each).imbalance
             for each in (problem.origin, unbudgeted_solution)
         )
-        moved = np.maximum(self._budget_use(unbudgeted_solution), np.finfo(float).tiny)
+        moved = budget_use(problem, unbudgeted_solution)
+        moved = np.maximum(moved, np.finfo(float).tiny)
         # The marginal gain is taken to fall linearly with the budget that is used.
         left = np.maximum(1 - BUDGET_TARGET * problem.budgets / moved, 0.1)
         bounded = moved > BINDING_USE * problem.budgets
@@ -72,16 +71,21 @@ class LagrangianSearch:
         self._search: SearchMethod = start_search(priced, start, seed, plain=plain)
 
     @property
-    def best(self) -> Solution:
+    def best(self) -> Incumbent:
         """Best solution so far."""
         return self._best
+
+    @property
+    def size(self) -> int:
+        """Search size of the relaxed problem, which has no budgets."""
+        return self._search.size
 
     @property
     def exhausted(self) -> bool:
         """False: the phases of the search depend on progress alone."""
         return False
 
-    def run(self, iterations: int, progress: float) -> Solution:
+    def run(self, iterations: int, progress: float) -> Incumbent:
         """Evaluate *iterations* moves and return the best solution so far.
 
         Args:
@@ -114,7 +118,7 @@ class LagrangianSearch:
     def _update_multipliers(self) -> None:
         """Store the solution if it is better, and adjust the multipliers."""
         assignment = self._search.best.assignment
-        moved = self._budget_use(assignment)
+        moved = budget_use(self.problem, assignment)
         if (moved <= self.problem.budgets).all():
             self._store_best(assignment)
         budgets = np.maximum(self.problem.budgets, 1e-9)
@@ -128,13 +132,7 @@ class LagrangianSearch:
         """Store *assignment* if it is the best."""
         total = cost(self.problem, assignment)
         if total < self._best.cost:
-            self._best = Solution(assignment.copy(), total)
-
-    def _budget_use(self, assignment: Indices) -> Floats:
-        """Return the use of each budget by *assignment*; shape (B,)."""
-        away = assignment != self.problem.origin
-        moved: Floats = self.problem.budget_weights[:, away].sum(axis=1)
-        return moved
+            self._best = Incumbent(assignment.copy(), total)
 
     def _relaxed_problem(self) -> Problem:
         """Return the problem with prices instead of budgets."""

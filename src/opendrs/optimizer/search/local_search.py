@@ -19,7 +19,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opendrs.optimizer.evaluation import Solution, cost, cost_breakdown
+from opendrs.optimizer.evaluation import Incumbent, cost, cost_breakdown
+from opendrs.optimizer.feasibility import binding_budgets, most_moves
 from opendrs.optimizer.operators.replace import best_replacements
 from opendrs.optimizer.operators.shift import ShiftTable
 from opendrs.optimizer.operators.swap import best_swap
@@ -34,6 +35,9 @@ MAX_RETURNS = 4  # most groups that a perturbation returns
 ACCEPTED_INCREASE = 0.1  # of the imbalance cost: a cost within this is near the best
 # of restarting at the best solution when the cost is not near it
 RESTART_PROBABILITY = 0.1
+# Search size relative to the number of groups, if a budget of moves binds: per move of
+# the start, and at most.
+SIZE_FACTOR_PER_MOVE, MAX_SIZE_FACTOR = 0.3, 3
 MIN_RELATIVE_GAIN = 1e-9  # of the initial cost: smaller gains are rounding
 
 
@@ -74,7 +78,7 @@ class LocalSearch:
         self._table = ShiftTable(problem, start.copy())
         self._random = np.random.default_rng(seed)
         self._min_gain = MIN_RELATIVE_GAIN * abs(cost(problem, problem.origin)) + 1e-15
-        self._best = Solution(start.copy(), self._table.total_cost)
+        self._best = Incumbent(start.copy(), self._table.total_cost)
         self._accepted_increase = self._acceptance_limit()
         # Tables of the best solution, and of the start of the next perturbation.
         self._best_table = self._start_table = self._table.copy()
@@ -82,18 +86,27 @@ class LocalSearch:
         self._tries_swaps = problem.group_count**2 <= MAX_PAIRS
 
     @property
-    def best(self) -> Solution:
+    def best(self) -> Incumbent:
         """Best solution so far."""
         return self._best
 
-    def descend(self) -> Solution:
+    @property
+    def size(self) -> int:
+        """Number of groups, or another one if few moves are allowed."""
+        problem, assignment = self.problem, self._best.assignment
+        if not (binding_budgets(problem, assignment) & problem.counts_moves).any():
+            return problem.group_count
+        per_move = SIZE_FACTOR_PER_MOVE * most_moves(problem, assignment)
+        return int(problem.group_count * min(MAX_SIZE_FACTOR, per_move))
+
+    def descend(self) -> Incumbent:
         """Apply improving moves until none gains, and return the best solution."""
         while self._step():
             pass
         self._store_best()
         return self._best
 
-    def run(self, iterations: int, progress: float) -> Solution:
+    def run(self, iterations: int, progress: float) -> Incumbent:
         """Evaluate about *iterations* moves and return the best solution so far."""
         del progress  # there is no temperature
         end = self._evaluated + iterations
@@ -167,7 +180,7 @@ class LocalSearch:
         """Store the current solution if it is the best."""
         if self._best.cost - self._table.total_cost > self._min_gain:
             node_of = self._table.node_of.copy()
-            self._best = Solution(node_of, cost(self.problem, node_of))
+            self._best = Incumbent(node_of, cost(self.problem, node_of))
             self._best_table = self._table.copy()
             self._accepted_increase = self._acceptance_limit()
 

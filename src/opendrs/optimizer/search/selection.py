@@ -46,8 +46,13 @@ def has_compiled_code_provider() -> bool:
     return bool(_providers)
 
 
-def select_search(kind: SearchKind) -> SearchKind:
-    """Return the search to use now for a large cluster: compiled or plain."""
+def select_search(kind: SearchKind, problem: Problem | None = None) -> SearchKind:
+    """Return the search to use now for a large problem: compiled or plain.
+
+    For a small *problem* it is `auto`, as all searches are the same.
+    """
+    if problem is not None and is_small(problem):
+        return SearchKind.AUTO
     if kind is SearchKind.PLAIN:
         return kind
     required = kind is SearchKind.COMPILED

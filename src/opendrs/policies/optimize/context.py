@@ -1,17 +1,21 @@
-"""Decision context: the cluster and the settings of one decision."""
+"""Decision context: the cluster, its problem and the settings of one decision.
+
+It also defines the memory that is reserved for the guests of failed nodes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opendrs.metrics import LoadModel
-from opendrs.model import Limits, Snapshot
-from opendrs.optimizer import SearchKind
+from opendrs.model import GIB, Limits, Snapshot
+from opendrs.optimizer import Objective, Problem, SearchKind, freeze_groups
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import MovableGroups
-from opendrs.policies.optimize.objective import Goal, ObjectiveWeights
+from opendrs.policies.optimize.objective import Goal, encode_problem, with_knee_price
 from opendrs.policies.optimize.repairs import RepairBlockers
 from opendrs.rules import CompiledRules
 
@@ -27,13 +31,14 @@ class OptimizeContext:
         cluster: The same as arrays.
         before: Metrics of the cluster.
         priorities: Goals, the most important first.
-        weights: Weights of the objective.
+        objective: Terms to minimize.
+        problem: Problem for the optimizer, without a price of the knee.
         budget: Budget of the plan.
         min_improvement: Least relative improvement of balance and contention.
         limits: Limits of the operator.
         load_model: Load that counts.
         seed: Seed of the random numbers.
-        search: Search for large clusters.
+        search: Search that is used; `auto` for small clusters.
         notes: Notes for the operator.
     """
 
@@ -43,7 +48,8 @@ class OptimizeContext:
     cluster: EncodedCluster
     before: ClusterMetrics
     priorities: tuple[Goal, ...]
-    weights: ObjectiveWeights
+    objective: Objective
+    problem: Problem
     budget: Budget
     min_improvement: float
     limits: Limits
@@ -51,6 +57,16 @@ class OptimizeContext:
     seed: int
     search: SearchKind
     notes: tuple[str, ...]
+
+    def problem_without(self, groups: Sequence[int]) -> Problem:
+        """Return the problem to solve, in which *groups* stay at home."""
+        problem = freeze_groups(self.problem, sorted(set(groups)))
+        if not self.budget.knee:
+            return problem
+        plain = self.search is SearchKind.PLAIN
+        return with_knee_price(
+            problem, self.cluster.movable.migration_cost, plain=plain
+        )
 
     @property
     def repairs(self) -> RepairBlockers:
@@ -66,11 +82,12 @@ class OptimizeContext:
         """
         budget = replace(self.budget, gib=min(gib, self.budget.gib))
         groups = self.groups.within(budget.gib, budget.migrations)
+        cluster = self.cluster.with_groups(groups.groups)
+        problem = encode_problem(
+            cluster, self.objective, self.before.thresholds, budget
+        )
         return replace(
-            self,
-            groups=groups,
-            cluster=self.cluster.with_groups(groups.groups),
-            budget=budget,
+            self, groups=groups, cluster=cluster, problem=problem, budget=budget
         )
 
     def measure(self, snapshot: Snapshot) -> ClusterMetrics:
@@ -78,3 +95,40 @@ class OptimizeContext:
         return measure_cluster(
             snapshot, self.load_model, self.limits, self.before.thresholds
         )
+
+
+def max_memory_fill(
+    loads: Sequence[tuple[float, float]], failures: int
+) -> float | None:
+    """Return the fraction to which nodes may be filled to tolerate *failures*.
+
+    Args:
+        loads: Memory capacity and usage of each node, in bytes.
+        failures: Number of nodes that may fail at once.
+
+    Returns:
+        Fraction of the capacity; None if the usage exceeds the remaining memory
+        already.
+    """
+    if failures == 0:
+        return 1.0
+    capacity = sorted((each for each, _ in loads), reverse=True)
+    total = sum(capacity)
+    left = sum(capacity[failures:])
+    if total <= 0 or sum(used for _, used in loads) > left:
+        return None
+    return left / total
+
+
+def reserve_shortage(loads: Sequence[tuple[float, float]], failures: int) -> str:
+    """Return a note that *failures* nodes cannot be tolerated.
+
+    The arguments are those of `max_memory_fill`.
+    """
+    capacity = sorted((each for each, _ in loads), reverse=True)
+    used = sum(used for _, used in loads) / GIB
+    left = sum(capacity[failures:]) / GIB
+    return (
+        f"not enough memory for the failure of {failures} of {len(capacity)} nodes: "
+        f"{used:.1f} GiB in use, {left:.1f} GiB on the remaining nodes"
+    )

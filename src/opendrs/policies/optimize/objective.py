@@ -1,15 +1,28 @@
-"""Objective of a plan: priorities, weights, and the problem for the optimizer."""
+"""Objective of a plan: its table of terms, and the problem for the optimizer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
 
 from opendrs.model import Affinity, AntiAffinity, GuestId
-from opendrs.optimizer import Floats, GroupSets, IndexLists, Problem
+from opendrs.optimizer import (
+    Floats,
+    GroupSets,
+    IndexLists,
+    Indices,
+    Objective,
+    Problem,
+    Term,
+    budget_use,
+    cost_breakdown,
+    initial_solution,
+    priority_weight,
+)
+from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.contention import ContentionThresholds
 from opendrs.policies.optimize.encoding import (
     CPU,
@@ -19,7 +32,8 @@ from opendrs.policies.optimize.encoding import (
 )
 from opendrs.policies.optimize.placement_costs import NO_TARGETS, PlacementCosts
 
-PRIORITY_FACTOR = 100.0  # weight of a goal relative to the next one
+GIB_ROW, MIGRATIONS_ROW = range(2)  # budgets of the problem
+KNEE_GAIN = 0.5  # least gain per GiB of a move, relative to the average gain
 
 
 class Goal(StrEnum):
@@ -36,102 +50,203 @@ class Goal(StrEnum):
     CONSOLIDATION = "consolidation"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectiveWeights:
-    """Weights of the objective; 1 is the cost of a node with twice the balanced load.
+# Goal, name, unit and costs of each term. Soft rules and transfers are compared with
+# balance; if that is no goal, with the least important goal.
+TERMS = (
+    (
+        Goal.REPAIR,
+        "violation",
+        "guest that violates a strict rule",
+        ("placement", "anti_affinity"),
+    ),
+    (
+        Goal.REPAIR,
+        "overfull_memory",
+        "memory above the capacity of a node, relative to the balanced load",
+        ("overload",),
+    ),
+    (
+        Goal.CONTENTION,
+        "contention",
+        "load above the contention threshold of a node, relative to the balanced load",
+        ("excess",),
+    ),
+    (
+        Goal.BALANCE,
+        "cpu_balance",
+        "squared relative deviation of a node from the balanced CPU load",
+        ("imbalance",),
+    ),
+    (
+        Goal.BALANCE,
+        "memory_balance",
+        "squared relative deviation of a node from the balanced memory load",
+        ("imbalance",),
+    ),
+    (Goal.CONSOLIDATION, "used_node", "node with guests", ("use",)),
+    (
+        Goal.BALANCE,
+        "soft_rule",
+        "guest that violates a soft rule",
+        ("placement", "anti_affinity"),
+    ),
+    (Goal.BALANCE, "transfer", "GiB of migration cost", ("move",)),
+)
 
-    Attributes:
-        violation: Guest that violates a strict rule, and the balanced load of a node as
-            memory above the limit.
-        contention: Balanced load of a node as unmet demand.
-        cpu_balance: Squared deviation of a node from the balanced CPU load, relative to
-            it.
-        memory_balance: The same for memory.
-        used_node: Node with guests.
-        soft_rule: Guest that violates a soft rule.
-        thresholds: Loads above which demand counts as unmet.
-        gib: GiB of migration cost.
+
+def plan_objective(  # noqa: PLR0913 - one parameter per setting
+    priorities: Sequence[Goal],
+    *,
+    cpu_weight: float,
+    memory_weight: float,
+    soft_rule_penalty: float,
+    migration_cost_weight: float,
+    mean_memory: float,
+) -> Objective:
+    """Return what a plan minimizes; 1 is the cost of a node with twice the mean load.
+
+    Args:
+        priorities: Goals, the most important first.
+        cpu_weight: Weight of the balance of CPU load.
+        memory_weight: Weight of the balance of memory load.
+        soft_rule_penalty: Weight of a guest that violates a soft rule.
+        migration_cost_weight: Weight of the transfer of the memory of a mean node.
+        mean_memory: Mean memory in use on a node, in GiB.
     """
-
-    violation: float
-    contention: float
-    cpu_balance: float
-    memory_balance: float
-    used_node: float
-    soft_rule: float
-    thresholds: ContentionThresholds
-    gib: float
-
-
-def goal_weight(goal: Goal, priorities: Sequence[Goal]) -> float:
-    """Return the weight of *goal*: 1 for the last, PRIORITY_FACTOR times the next.
-
-    A goal that is not among the priorities has the weight 0.
-    """
-    if goal not in priorities:
-        return 0.0
-    return float(PRIORITY_FACTOR ** (len(priorities) - 1 - priorities.index(goal)))
-
-
-def encode_problem(cluster: EncodedCluster, weights: ObjectiveWeights) -> Problem:
-    """Return the problem for the optimizer, without a budget."""
-    classes = PlacementCosts(cluster)
-    class_of = [
-        classes.class_of(each.guests) if each.is_free and known else NO_TARGETS
-        for each, known in zip(
-            cluster.groups, cluster.movable.is_known.tolist(), strict=True
+    rank = {goal: index for index, goal in enumerate(priorities)}
+    goal = {each: priority_weight(rank.get(each), len(rank)) for each in Goal}
+    scale = goal[Goal.BALANCE] or 1.0
+    weight = {
+        "violation": goal[Goal.REPAIR],
+        "overfull_memory": goal[Goal.REPAIR],
+        "contention": goal[Goal.CONTENTION],
+        "cpu_balance": goal[Goal.BALANCE] * cpu_weight,
+        "memory_balance": goal[Goal.BALANCE] * memory_weight,
+        "used_node": goal[Goal.CONSOLIDATION],
+        "soft_rule": scale * soft_rule_penalty,
+        "transfer": scale * migration_cost_weight / mean_memory,
+    }
+    return Objective(
+        tuple(
+            Term(name, rank.get(served), weight[name], unit, costs)
+            for served, name, unit, costs in TERMS
         )
-    ]
+    )
+
+
+def encode_problem(
+    cluster: EncodedCluster,
+    objective: Objective,
+    thresholds: ContentionThresholds,
+    budget: Budget,
+) -> Problem:
+    """Return the problem for the optimizer.
+
+    Its budgets are the rows `GIB_ROW` and `MIGRATIONS_ROW`, inf if unlimited, without
+    what gathering at home uses.
+
+    Args:
+        cluster: Cluster with its move groups.
+        objective: Objective of the plan.
+        thresholds: Loads above which demand counts as unmet.
+        budget: Budget of the plan.
+    """
+    weight = objective.weight
+    classes = PlacementCosts(cluster)
+    movable = cluster.movable
     per_balanced_load = safe_divide(
         np.ones(RESOURCES), cluster.balanced_load * cluster.capacity.mean(axis=0)
     )
-    imbalance_weight = np.zeros(RESOURCES)
-    imbalance_weight[CPU], imbalance_weight[cluster.memory_resource] = (
-        weights.cpu_balance,
-        weights.memory_balance,
+    balance = np.zeros(RESOURCES)
+    balance[CPU] = weight("cpu_balance")
+    balance[cluster.memory_resource] = weight("memory_balance")
+    safety, excess = _contention(
+        cluster, thresholds, weight("contention") * per_balanced_load
     )
-    safety, excess = _contention(cluster, weights, per_balanced_load)
+    overfull = weight("overfull_memory")
     return Problem(
         capacity=cluster.capacity,
-        demand=cluster.movable.demand,
+        demand=movable.demand,
         origin=cluster.origin,
-        class_of=np.array(class_of, np.int64),
+        class_of=_class_of(cluster, classes),
         allowed=classes.allowed,
         base_load=cluster.base_load,
-        group_sets=_group_sets(cluster, weights),
-        overload_weight=np.array([0.0, weights.violation, weights.violation])
-        * per_balanced_load,
+        group_sets=_group_sets(cluster, objective),
+        overload_weight=np.array([0.0, overfull, overfull]) * per_balanced_load,
         safety_capacity=safety,
         excess_weight=excess,
         target_load=cluster.balanced_load,
-        imbalance_weight=safe_divide(
-            imbalance_weight, np.square(cluster.balanced_load)
-        ),
-        use_cost=np.full(len(cluster.node_ids), weights.used_node),
-        placement_cost=classes.placement_cost(weights.violation, weights.soft_rule),
-        move_cost=weights.gib * cluster.movable.migration_cost,
+        imbalance_weight=safe_divide(balance, np.square(cluster.balanced_load)),
+        use_cost=np.full(len(cluster.node_ids), weight("used_node")),
+        placement_cost=classes.placement_cost(weight("violation"), weight("soft_rule")),
+        move_cost=weight("transfer") * movable.migration_cost,
+        budget_weights=np.array([movable.transfer, movable.guest_count]),
+        budgets=_budgets(cluster, budget),
+        counts_moves=np.array([False, True]),
     )
 
 
+def with_knee_price(
+    problem: Problem, migration_cost: Floats, *, plain: bool
+) -> Problem:
+    """Return *problem* with the price per GiB at the knee of gain over transfer.
+
+    The price is half of the average gain per GiB of the moves of an initial solution. A
+    further move must gain at least that.
+
+    Args:
+        problem: Problem of `encode_problem`.
+        migration_cost: Migration cost of each group, in GiB; shape (G,).
+        plain: True to solve large problems without compiled code.
+    """
+    reached = initial_solution(problem, plain=plain)
+    moved = float(budget_use(problem, reached)[GIB_ROW])
+    gain = (
+        cost_breakdown(problem, problem.origin).imbalance
+        - cost_breakdown(problem, reached).imbalance
+    )
+    if moved <= 0 or gain <= 0:
+        return problem
+    price = KNEE_GAIN * gain / moved * migration_cost
+    return replace(problem, move_cost=np.maximum(problem.move_cost, price))
+
+
 def _contention(
-    cluster: EncodedCluster, weights: ObjectiveWeights, per_balanced_load: Floats
+    cluster: EncodedCluster, thresholds: ContentionThresholds, price: Floats
 ) -> tuple[Floats, Floats]:
     """Return the contention thresholds of each node, and the cost of load above."""
     safety_capacity = np.full_like(cluster.capacity, np.inf)
-    safety_capacity[:, CPU] = [
-        weights.thresholds.cpu[name] for name in cluster.node_ids
-    ]
+    safety_capacity[:, CPU] = [thresholds.cpu[name] for name in cluster.node_ids]
     safety_capacity[:, cluster.memory_resource] = [
-        weights.thresholds.memory.get(name, np.inf) for name in cluster.node_ids
+        thresholds.memory.get(name, np.inf) for name in cluster.node_ids
     ]
     excess = np.zeros_like(cluster.capacity)
     resources = np.array([CPU, cluster.memory_resource])
-    excess[:, resources] = weights.contention * per_balanced_load[resources]
+    excess[:, resources] = price[resources]
     return safety_capacity, excess
 
 
-def _group_sets(cluster: EncodedCluster, weights: ObjectiveWeights) -> GroupSets:
-    rows = [row for row in _set_rows(cluster, weights) if len(row[0]) > 1]
+def _class_of(cluster: EncodedCluster, classes: PlacementCosts) -> Indices:
+    """Return the placement class of each group; shape (G,)."""
+    known = cluster.movable.is_known.tolist()
+    found = [
+        classes.class_of(group.guests) if group.is_free and is_known else NO_TARGETS
+        for group, is_known in zip(cluster.groups, known, strict=True)
+    ]
+    return np.array(found, np.int64)
+
+
+def _budgets(cluster: EncodedCluster, budget: Budget) -> Floats:
+    """Return the limits of GiB and guests, without those used for gathering; (2,)."""
+    left = (
+        budget.gib - float(cluster.movable.gather_transfer.sum()),
+        budget.migrations - cluster.movable.displaced_count,
+    )
+    return np.array([max(0.0, each) for each in left])
+
+
+def _group_sets(cluster: EncodedCluster, objective: Objective) -> GroupSets:
+    rows = [row for row in _set_rows(cluster, objective) if len(row[0]) > 1]
     count = len(rows)
     return GroupSets(
         members=IndexLists.of([row for row, _, _ in rows]),
@@ -143,22 +258,19 @@ def _group_sets(cluster: EncodedCluster, weights: ObjectiveWeights) -> GroupSets
 
 
 def _set_rows(
-    cluster: EncodedCluster, weights: ObjectiveWeights
+    cluster: EncodedCluster, objective: Objective
 ) -> Iterator[tuple[list[int], bool, float]]:
     """Yield the groups of each rule about neighbors, if it is strict, and its weight.
 
     Guests with a soft affinity have a negative cost of sharing a node.
     """
+    strict, soft = objective.weight("violation"), objective.weight("soft_rule")
     for rule in cluster.snapshot.rules:
         if isinstance(rule, AntiAffinity):
             row = _groups_of(cluster, rule.guests)
-            yield (
-                row,
-                rule.strict,
-                weights.violation if rule.strict else weights.soft_rule,
-            )
+            yield row, rule.strict, strict if rule.strict else soft
         elif isinstance(rule, Affinity) and not rule.strict:
-            yield _groups_of(cluster, rule.guests), False, -weights.soft_rule
+            yield _groups_of(cluster, rule.guests), False, -soft
 
 
 def _groups_of(cluster: EncodedCluster, guests: frozenset[GuestId]) -> list[int]:

@@ -2,19 +2,34 @@
 
 The optimizer decides the node of each move group as a whole. Sequencing then orders the
 migrations so that each step is safe. The plan states how far it is from a lower bound.
+
+`_best_plan` and `_safe_plan` are the algorithm: encode, solve, sequence, solve again
+without the moves that have no safe order or for a shorter plan, explain.
+
+Source:
+    Lourenço, Martin and Stützle, Iterated local search (2003): small clusters.
+    Kirkpatrick, Gelatt and Vecchi, Optimization by simulated annealing, Science 220
+    (1983): large clusters. `opendrs.optimizer.solve` names the other methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel
-from opendrs.model import DEFAULT_LIMITS, GIB, Limits, Snapshot
-from opendrs.optimizer import IterationLimit, SearchKind
+from opendrs.model import DEFAULT_LIMITS, Limits, Snapshot
+from opendrs.optimizer import (
+    IterationLimit,
+    Objective,
+    ScaledIterationLimit,
+    SearchKind,
+    StoppingCriterion,
+    select_search,
+    solve,
+)
 from opendrs.policies.base import (
     MAX_IMBALANCE,
     MAX_WEIGHT,
@@ -23,12 +38,18 @@ from opendrs.policies.base import (
     require_ratio,
 )
 from opendrs.policies.optimize.budget import KNEE, Budget
-from opendrs.policies.optimize.contention import (
-    ContentionThresholds,
-    contention_thresholds,
-    unmet_demand,
+from opendrs.policies.optimize.candidate import (
+    CandidatePlan,
+    empty_plan,
+    sequence_solution,
 )
-from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
+from opendrs.policies.optimize.context import (
+    OptimizeContext,
+    max_memory_fill,
+    reserve_shortage,
+)
+from opendrs.policies.optimize.decision import explain_decision
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.metrics import (
     IMBALANCE,
@@ -36,14 +57,67 @@ from opendrs.policies.optimize.metrics import (
     measure_cluster,
 )
 from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
-from opendrs.policies.optimize.objective import Goal, ObjectiveWeights, goal_weight
-from opendrs.policies.optimize.run import OptimizeRun
+from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
 from opendrs.rules import CompiledRules, compile_rules
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
 MAX_ITERATIONS = 40_000_000  # and for the largest ones: about half a minute
+MAX_REPLANS = 3  # searches without the groups that sequencing dropped
+REPLAN_ITERATIONS = 100  # moves per group of such a search
+MAX_SHORTENINGS = 5  # searches for a plan that takes less time
+SHORTENING_ROUNDS = 10  # portions of such a search, of REPLAN_ITERATIONS each
+SHORTENING_FACTOR = 0.9  # transfer of such a plan, relative to what the time allows
+PLAIN_NOTE = "search: plain"
+NOT_COMPILED_NOTE = (
+    f"{PLAIN_NOTE}: compiled code not found; run opendrs compile once for better plans"
+)
+
+
+def _best_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
+    """Return the best plan within the budgets, also that of time.
+
+    A plan that takes too long is searched again with less to transfer, and without the
+    groups that cannot be gathered for that. If no plan is short enough, it is empty.
+    """
+    group_count = len(context.cluster.groups)
+    iterations = REPLAN_ITERATIONS * SHORTENING_ROUNDS * group_count
+    plan = _safe_plan(context, stop)
+    for _ in range(MAX_SHORTENINGS):
+        if plan.is_short_enough:
+            return plan
+        seconds = 60 * context.budget.minutes
+        gib = SHORTENING_FACTOR * seconds / plan.duration * plan.gib
+        smaller = context.within(gib)
+        if not smaller.groups.groups:
+            return empty_plan(context)
+        plan = _safe_plan(smaller, IterationLimit(iterations, SHORTENING_ROUNDS))
+    return plan if plan.is_short_enough else empty_plan(context)
+
+
+def _safe_plan(context: OptimizeContext, stop: StoppingCriterion) -> CandidatePlan:
+    """Return the best plan with an order in which every step is safe.
+
+    Groups whose moves have no safe order stay at home, and the search continues with
+    the others.
+    """
+    stay: list[int] = []  # groups that sequencing has dropped
+    start = None
+    for _ in range(1 + MAX_REPLANS):
+        problem = context.problem_without(stay)
+        solution = solve(
+            problem, stop, seed=context.seed, search=context.search, start=start
+        )
+        plan = sequence_solution(context, problem, solution)
+        dropped = plan.dropped_groups
+        if not dropped:
+            break
+        stay += dropped
+        start = solution.assignment.copy()
+        start[dropped] = problem.origin[dropped]
+        stop = IterationLimit(REPLAN_ITERATIONS * problem.group_count, 1)
+    return plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,18 +219,25 @@ class Optimize:
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan with the largest benefit, and its lower bound."""
         del memory
-        run = self.start_run(snapshot)
-        if isinstance(run, Decision):
-            return run
-        iterations = min(
-            MAX_ITERATIONS,
-            max(MIN_ITERATIONS, self.iterations_per_group * run.search_size),
+        stop = ScaledIterationLimit(
+            per_group=self.iterations_per_group,
+            least=MIN_ITERATIONS,
+            most=MAX_ITERATIONS,
+            count=SEARCH_ROUNDS,
         )
-        run.search(IterationLimit(iterations, SEARCH_ROUNDS))
-        return run.decision()
+        return self.decide_until(snapshot, stop)
 
-    def start_run(self, snapshot: Snapshot) -> OptimizeRun | Decision[None]:
-        """Return the run of a decision, or the decision if there is no work."""
+    def decide_until(
+        self, snapshot: Snapshot, stop: StoppingCriterion
+    ) -> Decision[None]:
+        """Return the decision of a search that *stop* ends."""
+        prepared = self._prepare(snapshot)
+        if isinstance(prepared, Decision):
+            return prepared
+        return explain_decision(_best_plan(prepared, stop))
+
+    def _prepare(self, snapshot: Snapshot) -> OptimizeContext | Decision[None]:
+        """Return the context of the search, or the decision if there is no work."""
         unmet = unmet_precondition(snapshot, self.load_model)
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
@@ -191,7 +272,7 @@ class Optimize:
                 notes=notes,
                 skipped=groups.skipped,
             )
-        return OptimizeRun(self._context(snapshot, rules, groups, before, notes))
+        return self._context(snapshot, rules, groups, before, notes)
 
     def _idle_reason(
         self, before: ClusterMetrics, budget: Budget, groups: MovableGroups
@@ -228,6 +309,37 @@ class Optimize:
         before: ClusterMetrics,
         notes: tuple[str, ...],
     ) -> OptimizeContext:
+        cluster, shortages = self._encode(snapshot, rules, groups)
+        objective = self._objective(cluster)
+        budget = Budget.parse(self.budget)
+        problem = encode_problem(cluster, objective, before.thresholds, budget)
+        search = select_search(self.search, problem)
+        plain_notes = []
+        if search is SearchKind.PLAIN:
+            is_chosen = self.search is SearchKind.PLAIN
+            plain_notes = [PLAIN_NOTE if is_chosen else NOT_COMPILED_NOTE]
+        return OptimizeContext(
+            snapshot=snapshot,
+            rules=rules,
+            groups=groups,
+            cluster=cluster,
+            before=before,
+            priorities=self.priorities,
+            objective=objective,
+            problem=problem,
+            budget=budget,
+            min_improvement=self.min_improvement,
+            limits=self.limits,
+            load_model=self.load_model,
+            seed=self.seed,
+            search=search,
+            notes=(*notes, *shortages, *plain_notes),
+        )
+
+    def _encode(
+        self, snapshot: Snapshot, rules: CompiledRules, groups: MovableGroups
+    ) -> tuple[EncodedCluster, list[str]]:
+        """Return the cluster as arrays, and notes about a lack of reserve memory."""
         encode = partial(
             EncodedCluster,
             snapshot,
@@ -236,80 +348,21 @@ class Optimize:
             self.limits,
             self.load_model,
         )
-        cluster = encode()
-        if self.tolerated_node_failures:
-            memory = [*cluster.memory_by_node()]
-            fill = max_memory_fill(memory, self.tolerated_node_failures)
-            if fill is None:
-                notes = (*notes, reserve_shortage(memory, self.tolerated_node_failures))
-            else:
-                cluster = encode(fill=fill)
-        return OptimizeContext(
-            snapshot=snapshot,
-            rules=rules,
-            groups=groups,
-            cluster=cluster,
-            before=before,
-            priorities=self.priorities,
-            weights=self._weights(cluster, before.thresholds),
-            budget=Budget.parse(self.budget),
-            min_improvement=self.min_improvement,
-            limits=self.limits,
-            load_model=self.load_model,
-            seed=self.seed,
-            search=self.search,
-            notes=notes,
+        cluster, failures = encode(), self.tolerated_node_failures
+        if not failures:
+            return cluster, []
+        memory = [*cluster.memory_by_node()]
+        fill = max_memory_fill(memory, failures)
+        if fill is None:
+            return cluster, [reserve_shortage(memory, failures)]
+        return encode(fill=fill), []
+
+    def _objective(self, cluster: EncodedCluster) -> Objective:
+        return plan_objective(
+            self.priorities,
+            cpu_weight=self.cpu_weight,
+            memory_weight=self.memory_weight,
+            soft_rule_penalty=self.soft_rule_penalty,
+            migration_cost_weight=self.migration_cost_weight,
+            mean_memory=cluster.mean_memory,
         )
-
-    def _weights(
-        self, cluster: EncodedCluster, thresholds: ContentionThresholds
-    ) -> ObjectiveWeights:
-        balance = goal_weight(Goal.BALANCE, self.priorities)
-        unit_weight = balance if balance > 0 else 1.0
-        return ObjectiveWeights(
-            violation=goal_weight(Goal.REPAIR, self.priorities),
-            contention=goal_weight(Goal.CONTENTION, self.priorities),
-            cpu_balance=balance * self.cpu_weight,
-            memory_balance=balance * self.memory_weight,
-            used_node=goal_weight(Goal.CONSOLIDATION, self.priorities),
-            soft_rule=unit_weight * self.soft_rule_penalty,
-            thresholds=thresholds,
-            gib=unit_weight * self.migration_cost_weight / cluster.mean_memory,
-        )
-
-
-def max_memory_fill(
-    loads: Sequence[tuple[float, float]], failures: int
-) -> float | None:
-    """Return the fraction to which nodes may be filled to tolerate *failures*.
-
-    Args:
-        loads: Memory capacity and usage of each node, in bytes.
-        failures: Number of nodes that may fail at once.
-
-    Returns:
-        Fraction of the capacity; None if the usage exceeds the remaining memory
-        already.
-    """
-    if failures == 0:
-        return 1.0
-    capacity = sorted((each for each, _ in loads), reverse=True)
-    total = sum(capacity)
-    left = sum(capacity[failures:])
-    if total <= 0 or sum(used for _, used in loads) > left:
-        return None
-    return left / total
-
-
-def reserve_shortage(loads: Sequence[tuple[float, float]], failures: int) -> str:
-    """Return a note that *failures* nodes cannot be tolerated.
-
-    The arguments are those of `max_memory_fill`.
-    """
-    capacity = sorted((each for each, _ in loads), reverse=True)
-    used = sum(used for _, used in loads) / GIB
-    left = sum(capacity[failures:]) / GIB
-    return (
-        f"not enough memory for the failure of {failures} of {len(capacity)} nodes: "
-        f"{used:.1f} GiB in use, {left:.1f} GiB on the remaining nodes"
-    )

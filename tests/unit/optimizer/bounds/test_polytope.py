@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendrs.optimizer import Problem, cost_breakdown, infeasibilities, nearest_point
+from opendrs.optimizer import Problem, cost_breakdown
+from opendrs.optimizer.bounds.polytope import nearest_point
+from opendrs.optimizer.feasibility import infeasibilities
 
 
 def drawn(seed: int, nodes: int = 3, units: int = 5) -> Problem:

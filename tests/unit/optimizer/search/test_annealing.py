@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendrs.optimizer import AnnealingSearch, GroupSets, Problem, infeasibilities
+from opendrs.optimizer import AnnealingSearch, GroupSets, Problem
 from opendrs.optimizer.compiled import moves
 from opendrs.optimizer.compiled.annealing import initialize
 from opendrs.optimizer.evaluation import cost
+from opendrs.optimizer.feasibility import infeasibilities
 from opendrs.optimizer.problem_arrays import (
     COST,
     NONE,

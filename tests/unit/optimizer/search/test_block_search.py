@@ -9,15 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendrs.optimizer import (
-    BlockSearch,
-    GroupSets,
-    IndexLists,
-    Problem,
-    infeasibilities,
-)
+from opendrs.optimizer import GroupSets, IndexLists, Problem
 from opendrs.optimizer.evaluation import cost
+from opendrs.optimizer.feasibility import infeasibilities
 from opendrs.optimizer.search import block_search
+from opendrs.optimizer.search.block_search import BlockSearch
 from support.oracles.random_problems import random_problem
 
 SEEDS = st.integers(0, 10_000)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendrs.optimizer import BudgetedAnnealing, IndexLists, Problem
+from opendrs.optimizer import IndexLists, Problem
 from opendrs.optimizer.compiled import exchange
 from opendrs.optimizer.node_cost import (
     departure_gains,
@@ -18,6 +18,7 @@ from opendrs.optimizer.node_cost import (
     least_loaded_nodes,
 )
 from opendrs.optimizer.problem_arrays import COST
+from opendrs.optimizer.search.budgeted_annealing import BudgetedAnnealing
 from support.oracles.assignment_cost import is_feasible, reference_cost
 from support.oracles.random_problems import random_problem
 

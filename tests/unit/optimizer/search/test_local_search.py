@@ -10,19 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opendrs.optimizer import (
-    GroupSets,
-    IndexLists,
-    Indices,
-    LocalSearch,
-    Problem,
-    infeasibilities,
-    is_small,
-)
+from opendrs.optimizer import GroupSets, IndexLists, Indices, Problem
 from opendrs.optimizer.evaluation import cost
+from opendrs.optimizer.feasibility import infeasibilities
 from opendrs.optimizer.operators.replace import best_replacements
 from opendrs.optimizer.operators.shift import ShiftTable
 from opendrs.optimizer.operators.swap import best_swap, swap_deltas
+from opendrs.optimizer.search.local_search import LocalSearch, is_small
 from support.oracles.random_problems import random_problem
 
 SEEDS = st.integers(0, 10_000)

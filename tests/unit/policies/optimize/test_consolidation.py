@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opendrs.model import AntiAffinity
-from opendrs.optimizer import infeasibilities
+from opendrs.optimizer.feasibility import infeasibilities
 from opendrs.optimizer.search.initial_solution import vacate_nodes
 from opendrs.policies import DecisionReason
 from opendrs.policies.optimize import Optimize

@@ -35,7 +35,7 @@ from opendrs.model import (
 from opendrs.optimizer.search import local_search
 from opendrs.planning import estimate_schedule
 from opendrs.policies import Decision, DecisionReason
-from opendrs.policies.optimize import Optimize, run
+from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
 from opendrs.policies.optimize.metrics import measure_cluster
 from opendrs.policies.optimize.objective import Goal
@@ -262,7 +262,7 @@ def test_optimize_plan_duration_is_within_the_budget(minutes: int) -> None:
 def test_optimize_uses_the_last_shortened_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run, "MAX_SHORTENINGS", 1)
+    monkeypatch.setattr("opendrs.policies.optimize.policy.MAX_SHORTENINGS", 1)
 
     decision = Optimize(budget="3 min").decide(LOPSIDED, None)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opendrs.optimizer import Problem, lagrangian_bound
+from opendrs.optimizer import Problem
+from opendrs.optimizer.bounds.lagrangian.dual import lagrangian_bound
 from opendrs.policies.optimize import Optimize
 from support.builders import cluster
 

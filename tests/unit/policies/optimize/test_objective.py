@@ -1,8 +1,10 @@
-"""Search for plans, also on nodes too full to sequence every move."""
+"""Objective and problem of plans, also on nodes too full to sequence every move."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,17 +22,35 @@ from opendrs.model import (
     Snapshot,
     Usage,
 )
-from opendrs.optimizer import nearest_point
+from opendrs.optimizer import (
+    IterationLimit,
+    Objective,
+    Portion,
+    Problem,
+    freeze_groups,
+    solve,
+    with_bound,
+)
+from opendrs.optimizer.bounds.lower_bound import lower_bound
+from opendrs.optimizer.bounds.polytope import nearest_point
+from opendrs.optimizer.evaluation import COSTS
+from opendrs.optimizer.problem import select_budgets
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.budget import Budget
 from opendrs.policies.optimize.contention import contention_thresholds, unmet_demand
 from opendrs.policies.optimize.encoding import EncodedCluster
 from opendrs.policies.optimize.movable_groups import movable_groups
-from opendrs.policies.optimize.objective import ObjectiveWeights
-from opendrs.policies.optimize.plan_search import PlanSearch, SearchTask
+from opendrs.policies.optimize.objective import (
+    MIGRATIONS_ROW,
+    TERMS,
+    Goal,
+    encode_problem,
+    plan_objective,
+)
 from opendrs.rules import compile_rules
 from support.builders import cluster, guest_ids
 
+ROOT = Path(__file__).parents[4]
 MODE = LoadModel.DYNAMIC
 PILE = cluster(
     nodes={"a": 0.8, "b": 0.0},
@@ -79,33 +99,81 @@ def motley(alike: float) -> Snapshot:
     return replace(plain, guests=guests, nodes=nodes)
 
 
-def plan_search(snapshot: Snapshot, budget: str) -> PlanSearch:
-    """Return the search for a plan with the goal balance only."""
+def balance_problem(snapshot: Snapshot, budget: str) -> Problem:
+    """Return the problem of a plan with the goal balance only."""
     rules = compile_rules(snapshot)
-    groups = movable_groups(
-        snapshot,
-        rules,
-        DEFAULT_LIMITS,
-        MobilityFilter(load_model=MODE, allow_cold_migration=False),
+    mobility = MobilityFilter(load_model=MODE, allow_cold_migration=False)
+    groups = movable_groups(snapshot, rules, DEFAULT_LIMITS, mobility)
+    objective = plan_objective(
+        [Goal.BALANCE],
+        cpu_weight=1.0,
+        memory_weight=1.0,
+        soft_rule_penalty=0.0,
+        migration_cost_weight=0.0,
+        mean_memory=1.0,
     )
-    weights = ObjectiveWeights(
-        violation=0.0,
-        contention=0.0,
-        cpu_balance=1.0,
-        memory_balance=1.0,
-        used_node=0.0,
-        soft_rule=0.0,
-        thresholds=contention_thresholds(
-            snapshot, MODE, 1.0, unmet_demand(snapshot, 1.0)
-        ),
-        gib=0.0,
+    return encode_problem(
+        EncodedCluster(snapshot, rules, groups.groups, DEFAULT_LIMITS, MODE),
+        objective,
+        contention_thresholds(snapshot, MODE, 1.0, unmet_demand(snapshot, 1.0)),
+        Budget.parse(budget),
     )
-    encoded = EncodedCluster(snapshot, rules, groups.groups, DEFAULT_LIMITS, MODE)
-    return PlanSearch(
-        SearchTask(
-            cluster=encoded, weights=weights, budget=Budget.parse(budget), seed=0
-        )
+
+
+class RecordedSizes:
+    """Stopping criterion that ends at once and records the size of the search."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def portions(self, size: int) -> Generator[Portion]:
+        """Record *size*; yield nothing."""
+        self.sizes.append(size)
+        yield from ()
+
+
+def search_sizes(snapshot: Snapshot, budget: str) -> list[int]:
+    """Return the size of the search; empty if there is none."""
+    stop = RecordedSizes()
+    solve(balance_problem(snapshot, budget), stop, seed=0)
+    return stop.sizes
+
+
+def test_weights_are_lexicographic_and_every_term_is_a_cost() -> None:
+    objective = plan_objective(
+        [Goal.REPAIR, Goal.BALANCE, Goal.CONSOLIDATION],
+        cpu_weight=2.0,
+        memory_weight=0.5,
+        soft_rule_penalty=0.1,
+        migration_cost_weight=0.01,
+        mean_memory=4.0,
     )
+
+    # By hand: 100 for each goal below; soft rules and GiB are on the scale of balance.
+    assert [(each.name, each.priority, each.weight) for each in objective.terms] == [
+        ("violation", 0, 10_000.0),
+        ("overfull_memory", 0, 10_000.0),
+        ("contention", None, 0.0),
+        ("cpu_balance", 1, 200.0),
+        ("memory_balance", 1, 50.0),
+        ("used_node", 2, 1.0),
+        ("soft_rule", 1, 10.0),
+        ("transfer", 1, 0.25),
+    ]
+    names = {each.name for each in COSTS}
+    assert all(names.issuperset(each.costs) for each in objective.terms)
+
+
+def test_term_without_definition_has_no_weight() -> None:
+    with pytest.raises(KeyError):
+        Objective(()).weight("violation")
+
+
+def test_goals_and_units_of_the_terms_are_documented() -> None:
+    page = (ROOT / "docs" / "explanation" / "optimize.md").read_text()
+
+    for goal, name, unit, _ in TERMS:
+        assert f"| `{name}` | {goal} | {unit} |" in page
 
 
 @pytest.mark.parametrize("seed", [26, 49, 91, 99])
@@ -126,19 +194,22 @@ def test_optimize_bound_note_states_reached_imbalance(seed: int) -> None:
 
 
 def test_bound_ignores_frozen_groups() -> None:
-    search = plan_search(PILE, "1 migrations").without([LARGE])
-    search.improve(1000, 1.0)
+    problem = balance_problem(PILE, "1 migrations")
+
+    found = solve(freeze_groups(problem, [LARGE]), IterationLimit(1000, 1), seed=0)
 
     # By hand: the middle guest leaves 0.5 and 0.3; the large one would balance them.
-    assert search.assignment.tolist() == [0, 1, 0]
-    assert search.bound() == pytest.approx(0.0, abs=1e-9)
+    assert found.assignment.tolist() == [0, 1, 0]
+    assert found.bound is None
+    assert with_bound(problem, found).bound == pytest.approx(0.0, abs=1e-9)
 
 
-def test_plan_search_without_keeps_earlier_frozen_groups() -> None:
-    search = plan_search(PILE, "unlimited").without([LARGE]).without([MIDDLE])
-    search.improve(1000, 1.0)
+def test_frozen_groups_stay() -> None:
+    problem = freeze_groups(balance_problem(PILE, "unlimited"), [LARGE, MIDDLE])
 
-    assert search.assignment.tolist() == [0, 0, 1]
+    found = solve(problem, IterationLimit(1000, 1), seed=0)
+
+    assert found.assignment.tolist() == [0, 0, 1]
 
 
 def test_optimize_infeasible_affinity_gives_empty_plan() -> None:
@@ -168,26 +239,26 @@ def test_search_size_of_small_cluster_grows_with_few_migrations(
         guests={f"g{number}": ("a", 0.015) for number in range(60)},
     )
 
-    assert plan_search(pile, budget).search_size == extent
+    assert search_sizes(pile, budget) == [extent]
 
 
 @pytest.mark.parametrize("alike", [0.0, 1.0])
 def test_bound_is_at_least_the_polytope_bound(alike: float) -> None:
-    search = plan_search(motley(alike), "25 migrations")
-    search.improve(20_000, 1.0)
-    whole = search.problem
+    problem = balance_problem(motley(alike), "25 migrations")
+    found = solve(problem, IterationLimit(20_000, 1), seed=0)
+    migrations = select_budgets(problem, np.array([MIGRATIONS_ROW]))
 
-    divided = nearest_point(replace(whole, budgets=whole.budgets[-1:]), 50, 0.005)
+    divided = nearest_point(migrations, 50, 0.005)
 
-    assert search.bound() >= divided.bound
+    assert lower_bound(problem, found.assignment) >= divided.bound
 
 
-def test_plan_search_without_remaining_budget_is_exhausted() -> None:
+def test_search_without_remaining_budget_does_not_start() -> None:
     torn = cluster(
         nodes={"a": 0.7, "b": 0.1},
         guests={"x": ("a", 0.3), "y": ("b", 0.1), "z": ("a", 0.4)},
         rules=(Affinity(guests=guest_ids("x", "y")),),
     )
 
-    assert plan_search(torn, "1 migrations").exhausted
-    assert not plan_search(torn, "2 migrations").exhausted
+    assert search_sizes(torn, "1 migrations") == []
+    assert search_sizes(torn, "2 migrations") == [2]

@@ -1,0 +1,72 @@
+"""Lower bound of the imbalance distance, by the bound that suits the problem.
+
+The polytope bound divides groups; it is close if the budgets limit amounts. The
+Lagrangian bound moves whole groups; it is better if few moves are allowed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from opendrs.optimizer.bounds.lagrangian.dual import lagrangian_bound
+from opendrs.optimizer.bounds.polytope import nearest_point
+from opendrs.optimizer.evaluation import Solution
+from opendrs.optimizer.feasibility import binding_budgets, budget_use
+from opendrs.optimizer.problem import Indices, Problem, select_budgets
+from opendrs.optimizer.search.local_search import is_small
+
+# Least and most vertices for the polytope bound, in general and if few moves are
+# allowed, so that it is loose anyway.
+VERTICES, VERTICES_FEW_MOVES = (20, 200), (20, 50)
+MAX_EVALUATIONS = 4_000_000  # groups times vertices for the polytope bound
+# accepted gap of the polytope bound, relative to the initial distance
+PRECISION = 0.005
+WIDE_CLASS_SHARE = 0.9  # fraction of the groups that counts as most
+CORRELATED = 0.5  # correlation of the demands from which the Lagrangian bound is better
+
+
+def with_bound(problem: Problem, solution: Solution) -> Solution:
+    """Return *solution* with its lower bound for *problem*."""
+    return replace(solution, bound=lower_bound(problem, solution.assignment))
+
+
+def lower_bound(problem: Problem, assignment: Indices) -> float:
+    """Return a lower bound of the imbalance distance of other assignments.
+
+    It holds for assignments that use at most as much of the limited budgets as
+    *assignment*; without a limited budget, of the first one. The Lagrangian bound is
+    computed if a budget of moves binds. It is used alone if it is likely to be the
+    larger one.
+    """
+    limited = np.flatnonzero(np.isfinite(problem.budgets))
+    rows = limited if len(limited) else np.arange(min(1, len(problem.budgets)))
+    few = bool((binding_budgets(problem, assignment) & problem.counts_moves).any())
+    used = replace(problem, budgets=budget_use(problem, assignment))
+    whole = lagrangian_bound(select_budgets(used, rows)) if few else 0.0
+    if whole and _prefers_lagrangian_bound(problem):
+        return whole
+    least, most = VERTICES_FEW_MOVES if few else VERTICES
+    vertices = min(most, max(least, MAX_EVALUATIONS // max(problem.group_count, 1)))
+    divided = nearest_point(
+        select_budgets(used, rows[:1]), vertices, PRECISION, assignment
+    )
+    return max(whole, divided.bound)
+
+
+def _prefers_lagrangian_bound(problem: Problem) -> bool:
+    """Return True if the Lagrangian bound is likely to exceed the polytope bound.
+
+    This is so if most groups may run anywhere and the demands of resources are
+    correlated.
+    """
+    wide = (problem.allowed == problem.allowed.any(axis=0)).all(axis=1)
+    taken = problem.demand[:, problem.imbalance_weight > 0]
+    beside = taken - taken.mean(axis=0)
+    alike = CORRELATED * np.sqrt(np.square(beside).sum(axis=0).prod())
+    return (
+        not is_small(problem)
+        and bool(wide[problem.class_of].mean() > WIDE_CLASS_SHARE)
+        and bool(beside.prod(axis=1).sum() > alike)
+    )

@@ -1,0 +1,156 @@
+"""Candidate plan: an assignment with an order of its migrations that is safe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from opendrs.model import GIB, GuestId, Snapshot
+from opendrs.optimizer import Indices, Problem, Solution, evaluate, loss_of_return
+from opendrs.planning import (
+    DetourBudget,
+    GroupMove,
+    SequencedPlan,
+    estimate_schedule,
+    sequence_moves,
+)
+from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.encoding import EncodedCluster
+from opendrs.policies.optimize.explanations import MAX_COMPARED, MoveExplanations
+from opendrs.policies.optimize.metrics import ClusterMetrics
+
+DETOUR_SHARE = 0.5  # of the transfer at the knee, which detours may add
+
+
+@dataclass(frozen=True)
+class CandidatePlan:
+    """A sequenced plan with its result.
+
+    Attributes:
+        context: Decision context of the plan.
+        solution: Solution of the optimizer that it realizes.
+        sequenced: Its steps, detours and dropped moves.
+        after: Metrics of the cluster after it.
+        snapshot: Snapshot after it.
+    """
+
+    context: OptimizeContext
+    solution: Solution
+    sequenced: SequencedPlan
+    after: ClusterMetrics
+    snapshot: Snapshot
+
+    @property
+    def migrations(self) -> int:
+        """Number of migrations, without detours."""
+        return sum(len(each.guests) for each in self.sequenced.ordered_moves)
+
+    @property
+    def gib(self) -> float:
+        """Memory that the plan transfers, in GiB."""
+        return sum(each.memory for each in self.sequenced.ordered_moves) / GIB
+
+    @property
+    def dropped_groups(self) -> list[int]:
+        """Move groups whose migrations have no safe order."""
+        guests: set[GuestId] = {
+            guest.id for each in self.sequenced.dropped for guest in each.guests
+        }
+        return [
+            index
+            for index, group in enumerate(self.context.cluster.groups)
+            if any(guest.id in guests for guest in group.guests)
+        ]
+
+    @cached_property
+    def duration(self) -> float:
+        """Estimated duration in seconds."""
+        return estimate_schedule(
+            self.sequenced.plan, self.context.snapshot, self.context.limits
+        ).seconds
+
+    @property
+    def is_short_enough(self) -> bool:
+        """True if the plan is within the budget of time."""
+        minutes = self.context.budget.minutes
+        return math.isinf(minutes) or self.duration <= 60 * minutes
+
+
+def sequence_solution(
+    context: OptimizeContext, problem: Problem, solution: Solution
+) -> CandidatePlan:
+    """Return the plan of *solution* with an order in which every step is safe.
+
+    Moves without such an order are dropped.
+    """
+    moves = [*_group_moves(context, problem, solution.assignment)]
+    sequenced = sequence_moves(
+        moves,
+        context.snapshot,
+        context.rules,
+        context.limits,
+        _detour_budget(context, moves),
+    )
+    after = context.snapshot.apply(*(step.action for step in sequenced.plan.steps))
+    return CandidatePlan(context, solution, sequenced, context.measure(after), after)
+
+
+def empty_plan(context: OptimizeContext) -> CandidatePlan:
+    """Return the plan without steps."""
+    solution = evaluate(context.problem, context.problem.origin)
+    empty = sequence_moves([], context.snapshot, context.rules, context.limits)
+    return CandidatePlan(context, solution, empty, context.before, context.snapshot)
+
+
+def _group_moves(
+    context: OptimizeContext, problem: Problem, assignment: Indices
+) -> Iterator[GroupMove]:
+    """Yield the moves to *assignment* with their values and explanations."""
+    cluster = context.cluster
+    groups = _moved_groups(cluster, assignment)
+    value = loss_of_return(problem, assignment, groups)
+    compared = set(np.argsort(-value, kind="stable")[:MAX_COMPARED].tolist())
+    waits = context.before.thresholds.waits
+    explanations = MoveExplanations(cluster, problem, assignment, waits)
+    for index, group in enumerate(groups):
+        target = cluster.node_ids[assignment[group]]
+        guests = tuple(
+            each for each in cluster.groups[group].guests if each.node != target
+        )
+        detail = explanations.explain(group, compared=index in compared)
+        yield GroupMove(guests, target, detail, float(value[index]))
+
+
+def _moved_groups(cluster: EncodedCluster, assignment: Indices) -> list[int]:
+    """Return the groups with a guest that is not on the node of *assignment*.
+
+    Guests that their home node does not allow are not gathered there.
+    """
+    moved = []
+    for group, node in enumerate(assignment.tolist()):
+        name = cluster.node_ids[node]
+        displaced = [each for each in cluster.groups[group].guests if each.node != name]
+        home = node == cluster.origin[group]
+        there = cluster.snapshot.nodes[name]
+        if displaced and not (
+            home and not cluster.feasibility.is_compatible(displaced, there)
+        ):
+            moved.append(group)
+    return moved
+
+
+def _detour_budget(
+    context: OptimizeContext, group_moves: Sequence[GroupMove]
+) -> DetourBudget:
+    """Return what detours may transfer: the rest of the budget, or a share."""
+    memory = sum(each.memory for each in group_moves)
+    moves = sum(len(each.guests) for each in group_moves)
+    budget = context.budget
+    return DetourBudget(
+        memory=DETOUR_SHARE * memory if budget.knee else budget.gib * GIB - memory,
+        migrations=budget.migrations - moves,
+    )

@@ -1,0 +1,131 @@
+"""Decision for a candidate plan: reason, notes, and distance to the lower bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from opendrs.model import format_count
+from opendrs.optimizer import imbalance_distance, with_bound
+from opendrs.policies.base import Decision, DecisionReason
+from opendrs.policies.optimize.candidate import CandidatePlan
+from opendrs.policies.optimize.context import OptimizeContext
+from opendrs.policies.optimize.explanations import unresolved_notes
+from opendrs.policies.optimize.metrics import (
+    IMBALANCE,
+    describe_change,
+    first_improved_goal,
+)
+from opendrs.policies.optimize.objective import Goal
+
+MIN_SHOWN_GAP = 0.05  # percent below which the gap to the lower bound is shown as none
+REASONS = {
+    Goal.REPAIR: DecisionReason.REPAIRS_RULES,
+    Goal.CONTENTION: DecisionReason.RELIEVES_OVERLOAD,
+    Goal.BALANCE: DecisionReason.IMPROVES_BALANCE,
+    Goal.CONSOLIDATION: DecisionReason.VACATES_NODES,
+}
+
+
+def explain_decision(candidate: CandidatePlan) -> Decision[None]:
+    """Return the decision for *candidate*, with its lower bound.
+
+    The plan is empty unless it improves a goal and worsens no more important one.
+    """
+    context = candidate.context
+    goal = first_improved_goal(
+        context.before, candidate.after, context.priorities, context.min_improvement
+    )
+    if goal is None or not candidate.sequenced.plan.steps:
+        return _empty_decision(candidate)
+    reason = REASONS[goal]
+    if goal is Goal.REPAIR and candidate.after.violations == context.before.violations:
+        reason = DecisionReason.RELIEVES_OVERLOAD
+    change = describe_change(context.before, candidate.after)
+    count = format_count(candidate.migrations, "migration")
+    return Decision(
+        reason,
+        None,
+        candidate.sequenced.plan,
+        f"{change}; {count}, {candidate.gib:.1f} GiB",
+        context.before.figures,
+        candidate.after.figures,
+        (
+            *context.notes,
+            *candidate.sequenced.notes,
+            *_bound_note(candidate),
+            *unresolved_notes(context, candidate.snapshot),
+        ),
+        context.groups.skipped,
+    )
+
+
+def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
+    context = candidate.context
+    if candidate.sequenced.plan.steps:
+        reason = DecisionReason.IMPROVEMENT_TOO_SMALL
+        detail = (
+            f"the best plan gains less than {context.min_improvement:.0%}: "
+            f"{describe_change(context.before, candidate.after)}"
+        )
+    else:
+        reason = DecisionReason.NO_CANDIDATE
+        detail = "no feasible migration improves a goal"
+        if math.isfinite(context.budget.minutes):
+            detail += f" within {context.budget.minutes:g} min"
+    return Decision(
+        reason,
+        None,
+        detail=detail,
+        before=context.before.figures,
+        after=context.before.figures,
+        notes=(
+            *context.notes,
+            *candidate.sequenced.notes,
+            *unresolved_notes(context, context.snapshot),
+        ),
+        skipped=context.groups.skipped,
+    )
+
+
+def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
+    """Yield a note with the gap between *candidate* and the lower bound.
+
+    Groups that sequencing dropped may move in the bound, since another plan may find an
+    order for them.
+    """
+    context = candidate.context
+    scale = len(context.cluster.node_ids) * _balance_weight(context)
+    if scale > 0:
+        load = context.cluster.load_in(candidate.snapshot)
+        bound = with_bound(context.problem, candidate.solution).bound or 0.0
+        least = bound / math.sqrt(scale)
+        reached = imbalance_distance(context.problem, load) / math.sqrt(scale)
+        measure = (
+            IMBALANCE if _is_uniform(context) else "distance from the balanced load"
+        )
+        better = 100 * max(0.0, reached - least) / reached if reached > 0 else 0.0
+        limit = (
+            f"more than {better:.1f} % better" if better >= MIN_SHOWN_GAP else "better"
+        )
+        yield (
+            f"bound: no plan that migrates at most as much is {limit}; {measure}: "
+            f"{reached:.4f} with this plan, at least {least:.4f} with any such plan"
+        )
+
+
+def _balance_weight(context: OptimizeContext) -> float:
+    weight = context.objective.weight
+    return weight("cpu_balance") + weight("memory_balance")
+
+
+def _is_uniform(context: OptimizeContext) -> bool:
+    """Return True if nodes have one size and both resources the same weight.
+
+    Then the mean load is the balanced load, and the distance from it is the imbalance.
+    """
+    size = context.cluster.total_capacity
+    weight = context.objective.weight
+    return weight("cpu_balance") == weight("memory_balance") and bool(
+        (size == size[0]).all()
+    )
