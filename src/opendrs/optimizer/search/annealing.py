@@ -2,7 +2,8 @@
 
 Capacity limits are soft during the search: each limit of each node has a penalty that
 grows while it is exceeded and decays otherwise. The best solution is available at any
-time.
+time. The loop over moves is `compiled.annealing.anneal`; this module sets temperature
+and penalties.
 
 Source:
     Kirkpatrick, Gelatt and Vecchi, Optimization by simulated annealing, Science 220

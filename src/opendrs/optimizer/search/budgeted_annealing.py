@@ -2,7 +2,12 @@
 
 Most moves keep the use of the budgets constant: a displaced group returns and another
 one leaves, or two displaced groups exchange targets. A search of single moves gets
-stuck once a budget is used up. Capacity limits are hard.
+stuck once a budget is used up. Capacity limits are hard. The loop over moves is
+`compiled.exchange.anneal_exchanges`.
+
+Source:
+    Kirkpatrick, Gelatt and Vecchi, Optimization by simulated annealing, Science 220
+    (1983).
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ next. The price is a power of the share of the budget that the move uses. With t
 A search of single moves vacates no nodes, because the first group that leaves a node
 saves nothing. So nodes are vacated one by one, the least loaded first. Their groups go,
 the largest first, to the fullest node that fits (best-fit decreasing).
+
+Source:
+    Johnson et al., Worst-case performance bounds for simple one-dimensional packing
+    algorithms, SIAM Journal on Computing 3 (1974): best-fit decreasing.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ another one is undone. Here a price per unit of budget, a Lagrange multiplier, r
 the budget. The price is adjusted until the moves that are worth it use up the budget.
 Exchange moves within the budget follow, and finally a search of all moves within the
 budget.
+
+Source:
+    Geoffrion, Lagrangean relaxation for integer programming (1974).
 """
 
 from __future__ import annotations

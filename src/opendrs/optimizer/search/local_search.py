@@ -101,17 +101,21 @@ class LocalSearch:
 
     def descend(self) -> Incumbent:
         """Apply improving moves until none gains, and return the best solution."""
-        while self._step():
+        while self._improve():
             pass
         self._store_best()
         return self._best
 
     def run(self, iterations: int, progress: float) -> Incumbent:
-        """Evaluate about *iterations* moves and return the best solution so far."""
+        """Evaluate about *iterations* moves and return the best solution so far.
+
+        The loop of iterated local search: local search, acceptance criterion,
+        perturbation.
+        """
         del progress  # there is no temperature
         end = self._evaluated + iterations
         while self._evaluated < end and not self.exhausted:
-            if not self._step():
+            if not self._improve():
                 self._store_best()
                 self._accept()
                 self.exhausted = not (self._perturb() or self._perturb_best())
@@ -119,7 +123,7 @@ class LocalSearch:
         self.iterations += iterations
         return self._best
 
-    def _step(self) -> bool:
+    def _improve(self) -> bool:
         """Apply an improving move; return True if there was one.
 
         Evaluating all swaps is slow. It is done only near the best solution, and not
@@ -196,7 +200,7 @@ class LocalSearch:
         return self._table.total_cost - self._best.cost <= self._accepted_increase
 
     def _accept(self) -> None:
-        """Choose the start of the next perturbation."""
+        """Apply the acceptance criterion: choose the start of the next perturbation."""
         if self._is_near_best():
             self._start_table = self._table
         elif self._random.random() < RESTART_PROBABILITY:
