@@ -20,5 +20,6 @@ from opendrs.arrays.move_groups import describe_skipped as describe_skipped
 from opendrs.arrays.move_groups import migrations_of as migrations_of
 from opendrs.arrays.move_groups import move_groups as move_groups
 from opendrs.arrays.move_groups import skip_reasons as skip_reasons
+from opendrs.arrays.move_groups import skipped_by_reason as skipped_by_reason
 from opendrs.arrays.placement_classes import Mask as Mask
 from opendrs.arrays.selection_state import SelectionState as SelectionState

@@ -183,14 +183,21 @@ def migrations_of(group: MoveGroup, target: NodeId) -> tuple[Migration, ...]:
 
 def describe_skipped(skipped: Mapping[GuestId, SkippedGuest]) -> tuple[str, ...]:
     """Return one line per reason, with the guests that are skipped for it."""
-    guests_by_reason: defaultdict[SkippedGuest, list[str]] = defaultdict(list)
-    for guest in sorted(skipped):
-        guests_by_reason[skipped[guest]].append(guest)
     return tuple(
         f"{pluralize(len(guests), 'guest')} skipped: {format_list(guests)}: "
         f"{reason.detail}"
-        for reason, guests in guests_by_reason.items()
+        for reason, guests in skipped_by_reason(skipped).items()
     )
+
+
+def skipped_by_reason(
+    skipped: Mapping[GuestId, SkippedGuest],
+) -> Mapping[SkippedGuest, list[GuestId]]:
+    """Return the guests that are skipped for each reason, in order of name."""
+    guests_by_reason: defaultdict[SkippedGuest, list[GuestId]] = defaultdict(list)
+    for guest in sorted(skipped):
+        guests_by_reason[skipped[guest]].append(guest)
+    return guests_by_reason
 
 
 def _skip_reason(

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from opendrs.arrays import skipped_by_reason
 from opendrs.config import snapshot_document
 from opendrs.controller.cycle import Evaluation
 from opendrs.model import ACTION_KINDS, Action, PowerOff, PowerOn, Snapshot, Step
@@ -54,8 +55,8 @@ def plan_document(
         "detail": decision.detail,
         "notes": list(decision.notes),
         "skipped": [
-            {"guest": guest, "reason": each.reason.value, "detail": each.detail}
-            for guest, each in sorted(decision.skipped.items())
+            {"reason": each.reason.value, "detail": each.detail, "guests": guests}
+            for each, guests in skipped_by_reason(decision.skipped).items()
         ],
         "before": dict(decision.before),
         "after": dict(decision.after),

@@ -179,7 +179,7 @@ def test_a_terminal_of_few_characters_is_written_to() -> None:
     done = run_main(PROGRAM, "plan", "demo", environment={"PYTHONIOENCODING": "ascii"})
 
     assert done.returncode == 0
-    assert re.search(rb"imbalance [0-9.]+ -> [0-9.]+;", done.stdout)
+    assert re.search(rb"[0-9.]+ -> [0-9.]+;", done.stdout)
 
 
 def test_misspelled_command_gets_a_suggestion(opendrs: RunOpendrs) -> None:

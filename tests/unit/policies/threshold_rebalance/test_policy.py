@@ -495,7 +495,7 @@ def test_node_affinity_selects_allowed_host_over_least_loaded(
     ).plan.steps
 
     assert step.action.target == N2  # type: ignore[union-attr]
-    assert "infeasible: n1 (15): " in step.detail
+    assert "infeasible: n1 (15 points): " in step.detail
 
 
 def test_incus_6_0_skips_a_guest_that_may_not_go_to_the_idlest_host() -> None:
