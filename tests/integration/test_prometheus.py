@@ -36,8 +36,8 @@ from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from support import command_cluster
 from support.builders import cluster
 
-SCRAPE_INTERVAL = 0.2  # seconds
-WINDOW = 2.0  # seconds
+SCRAPE_INTERVAL = 0.5  # seconds
+WINDOW = 5.0  # seconds
 pause = threading.Event().wait
 A, B = NodeId("pve1"), NodeId("pve2")
 LOAD = {"pve1": 8.0, "pve2": 1.0, "vm:101": 3.0, "vm:102": 4.0}  # busy cores
@@ -141,7 +141,7 @@ class Monitoring:
     def settings(self, **changes: Any) -> PrometheusSettings:  # noqa: ANN401
         return replace(
             PrometheusSettings(
-                url=self.url, exporters=("pve",), window=WINDOW, max_age=2.0
+                url=self.url, exporters=("pve",), window=WINDOW, max_age=5.0
             ),
             **changes,
         )
@@ -212,7 +212,7 @@ def _target(exporter: Exporter) -> dict[str, list[str]]:
 def _wait_until_measured(monitoring: Monitoring) -> None:
     settings = monitoring.settings(exporters=("pve", "node", "libvirt"))
     platform = measured(settings)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert monitoring.process.poll() is None
         try:
@@ -223,7 +223,7 @@ def _wait_until_measured(monitoring: Monitoring) -> None:
             pause(WINDOW)  # until rates cover the whole window
             return
         pause(SCRAPE_INTERVAL)
-    pytest.fail("Prometheus has no samples after 30 s")
+    pytest.fail("Prometheus has no samples after 60 s")
 
 
 def origin() -> Snapshot:
@@ -249,7 +249,7 @@ def test_exporters_give_load_of_nodes_and_guests(
         *snapshot.guests.values(),
     ]
     for each in measured_things:
-        assert each.usage.cpu == pytest.approx(LOAD[each.id], rel=0.2)
+        assert each.usage.cpu == pytest.approx(LOAD[each.id], rel=0.25)
         assert each.usage.memory == MEMORY[each.id] * GIB
 
 
@@ -261,8 +261,8 @@ def test_openstack_queries_name_guests_by_instance_id(server: Monitoring) -> Non
         )
 
     assert cores == {
-        "id-vm:101": pytest.approx(3.0, rel=0.2),
-        "id-vm:102": pytest.approx(4.0, rel=0.2),
+        "id-vm:101": pytest.approx(3.0, rel=0.25),
+        "id-vm:102": pytest.approx(4.0, rel=0.25),
     }
 
 
@@ -303,7 +303,7 @@ def test_load_of_prometheus_gives_plan_of_own_load(server: Monitoring) -> None:
 def test_missing_series_makes_node_unknown(server: Monitoring) -> None:
     server.cluster.excluded.add("pve2")
     try:
-        platform = measured(server.settings(window=1.0))
+        platform = measured(server.settings(window=2.0))
         deadline = time.monotonic() + 20
         while (node := platform.observe().nodes[B]).usage != Usage():
             assert time.monotonic() < deadline, node.usage
@@ -395,5 +395,5 @@ def test_configured_load_source_is_checked_and_used(
     snapshot = connect_platform(settings.connection("lab")).observe()
     (check,) = check_online(settings.platforms)
 
-    assert snapshot.nodes[A].usage.cpu == pytest.approx(LOAD["pve1"], rel=0.2)
+    assert snapshot.nodes[A].usage.cpu == pytest.approx(LOAD["pve1"], rel=0.25)
     assert check.check.ok
