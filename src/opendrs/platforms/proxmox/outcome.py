@@ -1,0 +1,186 @@
+"""Outcome of a migration, determined from the cluster alone.
+
+The process that asks may not have started the migration. The location of the guest, its
+lock and the state of its HA service are authoritative; tasks and their logs explain
+failures. Under HA, the request is one task and the migration another, started by root
+some seconds later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from opendrs.platforms.proxmox.ha import MOVING_STATES, SETTLED_STATES, HaStatus
+from opendrs.platforms.proxmox.responses import TaskRow
+from opendrs.platforms.proxmox.tasks import (
+    HA_REQUEST,
+    MIGRATIONS,
+    MOVES,
+    ProxmoxTask,
+    is_running,
+)
+from opendrs.ports import TaskState, TaskStatus
+
+_SUCCESS = ("OK", "WARNINGS")
+
+
+@dataclass(frozen=True, slots=True)
+class GuestPlace:
+    """A guest that is on a node.
+
+    Attributes:
+        lock: Its lock; None if it is not locked.
+    """
+
+    lock: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationEvidence:
+    """Observations about one migration.
+
+    Attributes:
+        source: The guest on the source node; None if it is not there.
+        target: The guest on the target node; None if it is not there.
+        tasks: Migrations of the guest on the source node, in any order.
+        ha: The HA manager; None if it does not manage the guest.
+        started_after: Time in seconds since 1970 before which tasks belong to former
+            migrations; None if unknown.
+    """
+
+    source: GuestPlace | None
+    target: GuestPlace | None
+    tasks: tuple[TaskRow, ...] = ()
+    ha: HaStatus | None = None
+    started_after: int | None = None
+
+
+ReadLog = Callable[[TaskRow], str]
+
+
+def migration_status(
+    task: ProxmoxTask,
+    evidence: MigrationEvidence,
+    ha_timeout: float,
+    read_log: ReadLog,
+) -> TaskStatus:
+    """Return the status of *task*.
+
+    Args:
+        task: The migration.
+        evidence: The observations.
+        ha_timeout: Seconds in which the HA manager must begin a migration.
+        read_log: Function that returns the cause of a failed task from its log.
+    """
+    if evidence.target is not None:
+        return _status_on_target(task, evidence, evidence.target)
+    if evidence.source is None:
+        return TaskStatus(
+            TaskState.LOST,
+            f"{task.guest} is neither on {task.source} nor on {task.target}",
+        )
+    running = newest(evidence.tasks, MIGRATIONS, evidence.started_after, is_running)
+    if running is not None:
+        return TaskStatus(TaskState.RUNNING, f"task {running.upid}")
+    if evidence.ha is not None:
+        return _status_of_service(task, evidence, evidence.ha, ha_timeout, read_log)
+    move = newest(evidence.tasks, MOVES, evidence.started_after)
+    return _not_moved(task, evidence.source, move, read_log)
+
+
+def newest(
+    tasks: Iterable[TaskRow],
+    types: Iterable[str],
+    since: int | None = None,
+    predicate: Callable[[TaskRow], bool] = lambda _: True,
+) -> TaskRow | None:
+    """Return the task of one of *types* that started last; None if there is none."""
+    kinds = frozenset(types)
+    found = [
+        task
+        for task in tasks
+        if task.type in kinds and (task.starttime or 0) >= (since or 0)
+    ]
+    matching = [task for task in found if predicate(task)]
+    return max(matching, key=lambda task: task.starttime or 0, default=None)
+
+
+def _status_on_target(
+    task: ProxmoxTask, evidence: MigrationEvidence, place: GuestPlace
+) -> TaskStatus:
+    if place.lock is not None:
+        return TaskStatus(
+            TaskState.RUNNING, f"{task.guest} is locked on {task.target}: {place.lock}"
+        )
+    service = evidence.ha.services.get(task.sid) if evidence.ha else None
+    if service is not None and service.state == "error":
+        return TaskStatus(
+            TaskState.FAILED, f"{task.guest} is on {task.target} in the HA state error"
+        )
+    is_settled = service is None or service.state in SETTLED_STATES
+    if not is_settled or (service is not None and service.node == task.source):
+        return TaskStatus(
+            TaskState.RUNNING, f"HA manager: {service.state if service else ''}"
+        )
+    return TaskStatus(TaskState.DONE, f"{task.guest} is on {task.target}")
+
+
+def _status_of_service(
+    task: ProxmoxTask,
+    evidence: MigrationEvidence,
+    ha: HaStatus,
+    ha_timeout: float,
+    read_log: ReadLog,
+) -> TaskStatus:
+    """Return the status of a guest of the HA manager that is on its source."""
+    assert evidence.source is not None  # noqa: S101 - for the type checker
+    service = ha.services.get(task.sid)
+    if service is not None and service.state == "error":
+        return TaskStatus(
+            TaskState.FAILED,
+            f"{task.guest} is on {task.source} in the HA state error; disable it and "
+            "fix it first",
+        )
+    if service is not None and service.state in MOVING_STATES:
+        if service.target not in (None, task.target):
+            return TaskStatus(
+                TaskState.FAILED,
+                f"the HA manager migrates {task.guest} to {service.target} instead",
+            )
+        return TaskStatus(TaskState.RUNNING, f"HA manager: {service.state}")
+    request = newest(evidence.tasks, (HA_REQUEST,), evidence.started_after)
+    since = evidence.started_after if request is None else request.starttime
+    move = newest(evidence.tasks, MOVES, since)
+    if request is None or move is not None or not _succeeded(request):
+        return _not_moved(task, evidence.source, move or request, read_log)
+    waited = (ha.reported_at or 0) - (request.endtime or 0)
+    if waited > ha_timeout:
+        state = service.state if service else "unknown"
+        return TaskStatus(
+            TaskState.FAILED,
+            f"the HA manager accepted the request and did not begin within "
+            f"{ha_timeout:g} s (state {state}); {task.guest} is on {task.source}",
+        )
+    return TaskStatus(TaskState.RUNNING, "requested from the HA manager")
+
+
+def _not_moved(
+    task: ProxmoxTask, place: GuestPlace, last: TaskRow | None, read_log: ReadLog
+) -> TaskStatus:
+    """Return the status of a guest on its source without a running migration."""
+    where = f"{task.guest} is on {task.source}"
+    if place.lock is not None:
+        where += f", locked: {place.lock}"
+    if last is None or _succeeded(last):
+        return TaskStatus(
+            TaskState.FAILED,
+            "no migration in progress: it failed, was aborted, or never started; "
+            f"{where}",
+        )
+    detail = "; ".join(filter(None, (last.status, read_log(last))))
+    return TaskStatus(TaskState.FAILED, f"{detail}; {where}")
+
+
+def _succeeded(task: TaskRow) -> bool:
+    return (task.status or "").startswith(_SUCCESS)

@@ -1,0 +1,152 @@
+"""Privileges that the adapter needs, and the commands that grant them.
+
+Without a privilege most lists have fewer rows or no figures instead of an error, so the
+permissions are read before anything else.
+
+Source:
+    `GET /access/permissions`: the privileges by path, each with a flag that says
+    whether it also applies below the path. Recorded from Proxmox VE 9.2.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from opendrs.platforms.proxmox.errors import MissingPrivilegeError
+from opendrs.platforms.proxmox.settings import ProxmoxSettings
+
+ROLE = "OpenDRS"
+Permissions = Mapping[str, Mapping[str, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A privilege on a path.
+
+    Attributes:
+        path: The path.
+        privilege: The privilege.
+        purpose: What needs it.
+    """
+
+    path: str
+    privilege: str
+    purpose: str
+
+
+_READING = (
+    Requirement("/", "Sys.Audit", "read nodes, HA, tasks and the scheduler"),
+    Requirement("/vms", "VM.Audit", "read guests"),
+)
+_MIGRATING = (Requirement("/vms", "VM.Migrate", "migrate guests"),)
+_STORAGE = (
+    Requirement("/vms", "VM.Config.Disk", "copy local disks to target_storage"),
+    Requirement("/storage", "Datastore.AllocateSpace", "copy disks to target_storage"),
+)
+
+
+def requirements(settings: ProxmoxSettings) -> tuple[Requirement, ...]:
+    """Return all privileges that *settings* need."""
+    storage = _STORAGE if settings.target_storage is not None else ()
+    return (*_READING, *_MIGRATING, *storage)
+
+
+def parse_permissions(data: Mapping[str, object]) -> Permissions:
+    """Return the response of `GET /access/permissions`."""
+    return {
+        path: {name: str(below) == "1" for name, below in privileges.items()}
+        for path, privileges in data.items()
+        if isinstance(privileges, dict)
+    }
+
+
+def has_privilege(permissions: Permissions, path: str, privilege: str) -> bool:
+    """Return True if *privilege* applies to *path* itself."""
+    for candidate in _with_parents(path):
+        granted = permissions.get(candidate)
+        if granted is not None:
+            below = granted.get(privilege)
+            return below is not None and (candidate == path or below)
+    return False
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    """Return *path* and its parents, the root last."""
+    while path != "/":
+        yield path
+        path = path.rpartition("/")[0] or "/"
+    yield "/"
+
+
+def missing(
+    permissions: Permissions, needed: Iterable[Requirement]
+) -> tuple[Requirement, ...]:
+    """Return those of *needed* that are not granted on their whole path."""
+    return tuple(
+        each
+        for each in needed
+        if not has_privilege(permissions, each.path, each.privilege)
+    )
+
+
+def require_permissions(permissions: Permissions) -> None:
+    """Check that the nodes, and some guests, can be read.
+
+    A login may be limited to some guests or pools, and then observes those.
+
+    Raises:
+        MissingPrivilegeError: The cluster cannot be observed.
+    """
+    granted = {name for privileges in permissions.values() for name in privileges}
+    for each in _READING:
+        whole = each.path == "/"
+        enough = (
+            has_privilege(permissions, each.path, each.privilege)
+            if whole
+            else each.privilege in granted
+        )
+        if not enough:
+            raise MissingPrivilegeError(
+                f"privilege {each.privilege} on {each.path} missing, needed to "
+                f"{each.purpose}; run opendrs check --online for the command that "
+                "grants it",
+                each.path,
+                each.privilege,
+            )
+
+
+def grant_commands(
+    needed: Iterable[Requirement],
+    user: str,
+    token_id: str | None,
+    *,
+    role_exists: bool,
+) -> tuple[str, ...]:
+    """Return the commands that grant *needed*, to be run on a node.
+
+    Args:
+        needed: The missing privileges.
+        user: The user `NAME@REALM`.
+        token_id: The id of its token if this has privileges of its own; None if the
+            token has those of the user, or there is no token.
+        role_exists: Whether the role of the commands exists.
+    """
+    rows = tuple(needed)
+    if not rows:
+        return ()
+    privileges = ",".join(dict.fromkeys(each.privilege for each in rows))
+    action = (
+        f"pveum role modify {ROLE} --append 1"
+        if role_exists
+        else (f"pveum role add {ROLE}")
+    )
+    grantees = f"--users {shlex.quote(user)}"
+    if token_id is not None:
+        grantees += f" --tokens {shlex.quote(f'{user}!{token_id}')}"
+    paths = dict.fromkeys(each.path for each in rows)
+    return (
+        f"{action} --privs {privileges}",
+        *(f"pveum acl modify {path} --roles {ROLE} {grantees}" for path in paths),
+    )

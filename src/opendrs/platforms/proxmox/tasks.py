@@ -1,0 +1,171 @@
+"""Tasks of Proxmox VE, and task ids of migrations that any process can query."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from opendrs.errors import PlatformError
+from opendrs.model import Action, ColdMigration, GuestId, LiveMigration, NodeId
+from opendrs.platforms.proxmox.responses import LogRow, TaskRow
+from opendrs.ports import TaskId
+
+HA_REQUEST = "hamigrate"
+MOVES = frozenset({"qmigrate", "vzmigrate"})
+MIGRATIONS = MOVES | {HA_REQUEST}
+MAX_LOG_LINES = 5
+_TASK_TYPES = {
+    "vzdump": "backup",
+    "qmsnapshot": "snapshot",
+    "vzsnapshot": "snapshot",
+    "qmdelsnapshot": "deletion of a snapshot",
+    "vzdelsnapshot": "deletion of a snapshot",
+    "qmrollback": "rollback",
+    "vzrollback": "rollback",
+    "qmclone": "clone",
+    "vzclone": "clone",
+    "qmrestore": "restore",
+    "vzrestore": "restore",
+    "qmmove": "move of disk",
+    "move_volume": "move of volume",
+}
+_TARGET = re.compile(
+    r"(?:starting migration of (?:VM|CT) \d+ to node '(?P<move>[^']+)'"
+    r"|Requesting HA migration for (?:VM|CT) \d+ to node (?P<request>\S+))"
+)
+_CAUSE = re.compile(r"ERROR: migration aborted \(duration [^)]*\): (?P<cause>.*)")
+_NOISE = re.compile(r"^TASK |^Built-in function ")
+_UPID = re.compile(
+    r"UPID:(?P<node>[^:\s]+):(?P<pid>[0-9A-Fa-f]{8}):(?P<pstart>[0-9A-Fa-f]{8,9}):"
+    r"(?P<start>[0-9A-Fa-f]{8}):(?P<type>[^:\s]+):(?P<id>[^:\s]*):(?P<user>[^:\s]+):"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Upid:
+    """Identifier of a task of Proxmox VE.
+
+    Attributes:
+        text: The identifier.
+        node: The node that runs the task.
+        started_at: Start in seconds since 1970, on the clock of that node.
+        type: The type, such as qmigrate.
+        id: The guest that the task is about.
+    """
+
+    text: str
+    node: str
+    started_at: int
+    type: str
+    id: str
+
+    @classmethod
+    def parse(cls, text: object) -> Upid:
+        """Return the identifier *text*.
+
+        Raises:
+            PlatformError: *text* is no identifier of a task.
+        """
+        match = _UPID.fullmatch(text) if isinstance(text, str) else None
+        if match is None or not isinstance(text, str):
+            raise PlatformError(f"not a task of Proxmox VE: {text!r}")
+        start = int(match["start"], 16)
+        return cls(text, match["node"], start, match["type"], match["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class ProxmoxTask:
+    """The contents of a task id: a migration.
+
+    Attributes:
+        guest: The id of the guest.
+        kind: `qemu` or `lxc`; empty if the guest did not exist.
+        vmid: Its number; 0 if it did not exist.
+        source: The source node.
+        target: The target node.
+    """
+
+    guest: GuestId
+    kind: str
+    vmid: int
+    source: NodeId
+    target: NodeId
+
+    @classmethod
+    def from_action(
+        cls, action: LiveMigration | ColdMigration, kind: str, vmid: int
+    ) -> ProxmoxTask:
+        """Return the task of *action* for the guest with the number *vmid*."""
+        return cls(action.guest, kind, vmid, action.source, action.target)
+
+    @classmethod
+    def parse(cls, text: TaskId) -> ProxmoxTask:
+        """Return the task with the id *text*.
+
+        Raises:
+            PlatformError: *text* is not the id of a migration on Proxmox VE.
+        """
+        try:
+            fields = json.loads(text)
+            return cls(
+                GuestId(str(fields["guest"])),
+                str(fields["kind"]),
+                int(fields["vmid"]),
+                NodeId(str(fields["source"])),
+                NodeId(str(fields["target"])),
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise PlatformError(f"not a Proxmox VE task id: {text!r}") from error
+
+    @property
+    def id(self) -> TaskId:
+        """Return the task id; equal migrations have equal ids."""
+        return TaskId(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False))
+
+    @property
+    def sid(self) -> str:
+        """Return the id of the guest in the HA manager."""
+        return service_id(self.kind, self.vmid)
+
+
+def service_id(kind: str, vmid: int) -> str:
+    """Return the id in the HA manager of a guest of *kind* `qemu` or `lxc`."""
+    return f"{'ct' if kind == 'lxc' else 'vm'}:{vmid}"
+
+
+def require_migration(action: Action) -> LiveMigration | ColdMigration | None:
+    """Return *action* if it is a migration; otherwise None."""
+    return action if isinstance(action, LiveMigration | ColdMigration) else None
+
+
+def is_running(task: TaskRow) -> bool:
+    """Return True while *task* has not ended."""
+    return task.endtime is None
+
+
+def running_operation(tasks: Iterable[TaskRow], vmid: int) -> str | None:
+    """Return the operation on the guest *vmid* of a running task, no migration."""
+    for task in tasks:
+        if is_running(task) and task.id == str(vmid) and task.type in _TASK_TYPES:
+            return _TASK_TYPES[task.type]
+    return None
+
+
+def log_target(log: Iterable[LogRow]) -> str | None:
+    """Return the target node in the log of a migration; None if it has none yet."""
+    for line in log:
+        if match := _TARGET.search(line.t or ""):
+            return match["move"] or match["request"]
+    return None
+
+
+def log_detail(log: Iterable[LogRow]) -> str:
+    """Return the cause in the log of a failed task, or its last lines."""
+    lines = [line.t.strip() for line in log if line.t and not _NOISE.search(line.t)]
+    causes = [match["cause"] for line in lines if (match := _CAUSE.search(line))]
+    last = lines[-MAX_LOG_LINES:]
+    return "; ".join(
+        [*causes[-1:], *(line for line in last if not _CAUSE.search(line))]
+    )
