@@ -6,7 +6,8 @@ whose migration takes a chosen time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -18,11 +19,22 @@ from opendrs.config.snapshot_writing import snapshot_document
 from opendrs.errors import PlatformError
 from opendrs.model import Guest, GuestId, GuestState, LiveMigration, NodeId, Pin
 from opendrs.platforms.command import CommandPlatform, CommandPlatformSettings
+from opendrs.platforms.proxmox import ProxmoxPlatform
 from opendrs.ports import Platform, TaskId, TaskState
 from opendrs.power import PoweredPlatform
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from support import command_cluster
 from support.builders import cluster, guest_ids
+from support.https_server import Certificate
+from support.pve_cluster import PveCluster, PveGuest
+from support.pve_double import (
+    LOGIN,
+    TOKEN_VARIABLE,
+    RunningDouble,
+    run_double,
+    small_cluster,
+)
+from support.pve_schema import SCHEMA
 
 SOURCE, TARGET, THIRD = NodeId("h1"), NodeId("h2"), NodeId("h3")
 QUICK, SLOW = GuestId("quick"), GuestId("slow")
@@ -142,8 +154,57 @@ def libvirt(request: pytest.FixtureRequest) -> PlatformSetup:
     )
 
 
+def proxmox(request: pytest.FixtureRequest) -> PlatformSetup:
+    return _proxmox(request, ha=None)
+
+
+def proxmox_ha(request: pytest.FixtureRequest) -> PlatformSetup:
+    return _proxmox(request, ha="started")
+
+
+def _proxmox(request: pytest.FixtureRequest, ha: str | None) -> PlatformSetup:
+    if not SCHEMA.exists():
+        pytest.skip(f"no {SCHEMA}; set OPENDRS_SHARED")
+    cluster = small_cluster()
+    cluster.add(
+        PveGuest(100, QUICK, SOURCE, ha=ha, duration=1.0),
+        PveGuest(101, SLOW, SOURCE, ha=ha, duration=10_000.0),
+    )
+    running = request.getfixturevalue("run_pve")(cluster)
+    # Aborting a migration of the HA manager needs more than the role of the how-to.
+    running.double.access.roles["Balancer"].add("Sys.Modify")
+
+    def platform() -> Platform:
+        return ProxmoxPlatform("double", running.settings(), RULES)
+
+    def hurry() -> None:
+        cluster.advance(60)
+        cluster.finish(101)
+        cluster.advance(60)
+
+    return PlatformSetup(
+        platform=platform(),
+        again=platform,
+        wait=lambda seconds: cluster.advance(10 * seconds),
+        prepare=lambda: None,
+        hurry=hurry,
+    )
+
+
+@pytest.fixture
+def run_pve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[PveCluster], RunningDouble]]:
+    """Return a function that serves a cluster until the end of the test."""
+    monkeypatch.setenv(TOKEN_VARIABLE, LOGIN)
+    with ExitStack() as stack:
+        yield lambda cluster: stack.enter_context(run_double(cluster, Certificate()))
+
+
 @pytest.fixture(
     params=[
+        pytest.param(proxmox, marks=pytest.mark.shared),
+        pytest.param(proxmox_ha, marks=pytest.mark.shared),
         simulated,
         powered,
         command,

@@ -50,6 +50,8 @@ class Answer:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 30
+    wbufsize = 1 << 16
+    disable_nagle_algorithm = True
 
     def _serve(self) -> None:
         server = self.server

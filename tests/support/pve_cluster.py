@@ -1,0 +1,373 @@
+"""State of a cluster in the double of Proxmox VE: guests, tasks and the HA manager.
+
+Time passes only by `advance`. As in the recordings, the HA manager takes up a request
+in its next round of ten seconds, and sees the end of a migration in a later one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from threading import RLock
+from typing import Any
+
+GIB = 1 << 30
+START = 1_795_330_000
+ROUND = 10.0  # seconds between two rounds of the HA manager
+REQUEST_TIME = 1.5  # seconds of a task hamigrate
+_NOISE = "Built-in function 'builtin::blessed' is experimental"
+
+
+class ApiFailure(Exception):  # noqa: N818 - an answer
+    """An answer that is no success."""
+
+    def __init__(self, status: int, message: str, **errors: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.errors = errors
+
+
+@dataclass
+class PveNode:
+    """A node."""
+
+    name: str
+    cpu: float = 0.2
+    maxcpu: int = 16
+    mem: int = 20 * GIB
+    maxmem: int = 64 * GIB
+    online: bool = True
+    failure: int = 0
+    delay: float = 0.0
+    maintenance: bool = False
+
+
+@dataclass
+class PveGuest:
+    """A guest; `ha` is the state that is requested of the HA manager."""
+
+    vmid: int
+    name: str
+    node: str
+    kind: str = "qemu"
+    status: str = "running"
+    cpu: float = 0.25
+    maxcpu: int = 2
+    mem: int = 1 * GIB
+    maxmem: int = 2 * GIB
+    lock: str | None = None
+    tags: str = ""
+    ha: str | None = None
+    auto_rebalance: int | None = None
+    group: str | None = None
+    duration: float = 5.0
+    failure: str | None = None
+    disks: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    template: bool = False
+
+    @property
+    def sid(self) -> str:
+        return f"{'ct' if self.kind == 'lxc' else 'vm'}:{self.vmid}"
+
+    @property
+    def config(self) -> str:
+        folder = "lxc" if self.kind == "lxc" else "qemu-server"
+        return f"{folder}/{self.vmid}.conf"
+
+
+@dataclass
+class PveTask:
+    """A task; `end` is None while it runs."""
+
+    upid: str
+    node: str
+    type: str
+    vmid: int
+    user: str
+    tokenid: str | None
+    start: float
+    end: float | None = None
+    status: str = ""
+    log: list[str] = field(default_factory=list)
+    on_end: Callable[[str], None] = lambda _: None
+
+
+@dataclass
+class PveCluster:
+    """A cluster; a test changes it directly."""
+
+    version: str = "9.2.11"
+    nodes: dict[str, PveNode] = field(default_factory=dict)
+    guests: dict[int, PveGuest] = field(default_factory=dict)
+    rules: list[dict[str, Any]] = field(default_factory=list)
+    groups: list[dict[str, Any]] = field(default_factory=list)
+    crs: dict[str, Any] = field(default_factory=dict)
+    tasks: list[PveTask] = field(default_factory=list)
+    services: dict[str, dict[str, str]] = field(default_factory=dict)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    disarm: str | None = None
+    quorate: bool = True
+    now: float = START
+    lock: RLock = field(default_factory=RLock)
+    _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _numbers: Any = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        self._later(ROUND, self._round)
+
+    @property
+    def major(self) -> int:
+        return int(self.version.partition(".")[0])
+
+    def add(self, *items: PveNode | PveGuest) -> None:
+        for item in items:
+            if isinstance(item, PveNode):
+                self.nodes[item.name] = item
+            else:
+                self.guests[item.vmid] = item
+                if item.ha is not None:
+                    state = {"state": item.ha, "node": item.node}
+                    self.services[item.sid] = state
+
+    def guest(self, name: str) -> PveGuest:
+        return next(each for each in self.guests.values() if each.name == name)
+
+    def advance(self, seconds: float) -> None:
+        """Let *seconds* pass."""
+        with self.lock:
+            end = self.now + seconds
+            while self._events and self._events[0][0] <= end:
+                self.now, _, event = heapq.heappop(self._events)
+                event()
+            self.now = end
+
+    def finish(self, vmid: int) -> None:
+        """End the running migration of a guest successfully."""
+        with self.lock:
+            for task in self.running(vmid):
+                if task.type != "hamigrate":
+                    self._end(task, "OK")
+
+    def running(self, vmid: int) -> list[PveTask]:
+        return [t for t in self.tasks if t.vmid == vmid and t.end is None]
+
+    def migrations_started(self) -> list[tuple[int, str]]:
+        """Return guest and type of each task of a migration, in order."""
+        return [(task.vmid, task.type) for task in self.tasks]
+
+    def migrate(
+        self, kind: str, values: Mapping[str, str], user: str, tokenid: str | None
+    ) -> str:
+        """Start a migration as the API does; return the UPID."""
+        guest = self.require(kind, values["node"], int(values["vmid"]))
+        target = values["target"]
+        self._check_migration(guest, target, values)
+        if guest.ha is not None and guest.ha != "ignored" and self.disarm != "ignore":
+            return self._request_ha(guest, target, user, tokenid).upid
+        return self._move(guest, target, user, tokenid).upid
+
+    def require(self, kind: str, node: str, vmid: int) -> PveGuest:
+        guest = self.guests.get(vmid)
+        if guest is None or guest.node != node or guest.kind != kind:
+            folder = "lxc" if kind == "lxc" else "qemu-server"
+            path = f"nodes/{node}/{folder}/{vmid}.conf"
+            raise ApiFailure(500, f"Configuration file '{path}' does not exist")
+        return guest
+
+    def require_unlocked(self, guest: PveGuest) -> None:
+        if guest.lock:
+            kind = "CT" if guest.kind == "lxc" else "VM"
+            raise ApiFailure(500, f"{kind} is locked ({guest.lock})")
+
+    def _check_migration(
+        self, guest: PveGuest, target: str, values: Mapping[str, str]
+    ) -> None:
+        if not self.quorate:
+            raise ApiFailure(500, "cluster not ready - no quorum?")
+        if target == guest.node:
+            raise ApiFailure(
+                400, "Parameter verification failed.", target="target is local node."
+            )
+        if target not in self.nodes:
+            raise ApiFailure(500, f"no such cluster node '{target}'")
+        self.require_unlocked(guest)
+        if guest.status == "running" and guest.kind == "lxc":
+            if values.get("restart") != "1":
+                raise ApiFailure(500, "lxc live migration is not implemented")
+        elif guest.status == "running" and values.get("online") != "1":
+            raise ApiFailure(500, "can't migrate running VM without --online")
+        if storage := guest.lacking.get(target):
+            message = f"storage '{storage}' is not available on node '{target}'"
+            raise ApiFailure(500, message)
+        if guest.disks and values.get("with-local-disks") != "1":
+            raise ApiFailure(500, "can't migrate local disk without --with-local-disks")
+
+    def _move(
+        self, guest: PveGuest, target: str, user: str, tokenid: str | None
+    ) -> PveTask:
+        kind, word = ("vzmigrate", "CT") if guest.kind == "lxc" else ("qmigrate", "VM")
+        source = guest.node
+        failure = guest.failure
+        if guest.devices:
+            failure = f"can't migrate VM which uses local devices: {guest.devices[0]}"
+        if not self.nodes[target].online:
+            failure = "Can't connect to destination address using public key"
+        guest.lock = "migrate"
+
+        def ended(status: str) -> None:
+            guest.lock = None
+            if status == "OK":
+                guest.node = target
+
+        task = self._start(source, kind, guest.vmid, user, tokenid, ended)
+        if user == "root@pam":
+            task.log.append("task started by HA resource agent")
+        task.log.append(
+            f"2026-11-22 08:00:00 starting migration of {word} {guest.vmid} to node "
+            f"'{target}' (10.0.0.1)"
+        )
+
+        def finish() -> None:
+            if failure is not None:
+                task.log.append(
+                    "2026-11-22 08:00:01 ERROR: migration aborted (duration "
+                    f"00:00:01): {failure}"
+                )
+            self._end(task, "OK" if failure is None else "migration aborted")
+
+        self._later(guest.duration if failure is None else 1.0, finish)
+        return task
+
+    def _request_ha(
+        self, guest: PveGuest, target: str, user: str, tokenid: str | None
+    ) -> PveTask:
+        def ended(status: str) -> None:
+            if status == "OK":
+                self.requests.append((guest.sid, target))
+
+        task = self._start(guest.node, "hamigrate", guest.vmid, user, tokenid, ended)
+        kind = "CT" if guest.kind == "lxc" else "VM"
+        task.log += [
+            f"Requesting HA migration for {kind} {guest.vmid} to node {target}",
+            _NOISE,
+        ]
+        blocking = self._apart(guest.sid, target)
+
+        def finish() -> None:
+            if blocking:
+                task.log.append(f"cannot migrate: {blocking} is on the target")
+            self._end(
+                task,
+                f"command 'ha-manager migrate {guest.sid} {target}' failed"
+                if blocking
+                else "OK",
+            )
+
+        self._later(REQUEST_TIME, finish)
+        return task
+
+    def _apart(self, sid: str, target: str) -> str | None:
+        for rule in self.rules:
+            members: list[str] = rule.get("resources", "").split(",")
+            if rule.get("affinity") == "negative" and sid in members:
+                for other in members:
+                    service = self.services.get(other, {})
+                    if other != sid and service.get("node") == target:
+                        return other
+        return None
+
+    def _round(self) -> None:
+        """Carry out a round of the HA manager."""
+        self._later(ROUND, self._round)
+        for sid, service in self.services.items():
+            guest = self._of_service(sid)
+            moving = [t for t in self.running(guest.vmid) if t.type != "hamigrate"]
+            if service["state"] == "migrate" and not moving:
+                service.update(state=guest.ha or "started", node=guest.node)
+                service.pop("target", None)
+        requests, self.requests = self.requests, []
+        for sid, target in requests:
+            for each in (sid, *self._together(sid)):
+                self._begin(each, target)
+
+    def _begin(self, sid: str, target: str) -> None:
+        service, node = self.services[sid], self.nodes[target]
+        guest = self._of_service(sid)
+        if (
+            service["state"] != "started"
+            or not node.online
+            or node.maintenance
+            or guest.node == target
+        ):
+            return  # dropped silently
+        service.update(state="migrate", target=target)
+
+        def move() -> None:
+            self._move(guest, target, "root@pam", None)
+
+        self._later(2.0, move)
+
+    def _together(self, sid: str) -> list[str]:
+        return [
+            other
+            for rule in self.rules
+            if rule.get("affinity") == "positive"
+            and sid in (members := rule["resources"].split(","))
+            for other in members
+            if other != sid
+        ]
+
+    def _of_service(self, sid: str) -> PveGuest:
+        return self.guests[int(sid.partition(":")[2])]
+
+    def stop(self, task: PveTask) -> None:
+        """Stop a task as `DELETE` does."""
+        if task.end is None:
+            task.log.append("TASK ERROR: migration aborted - received interrupt")
+            self._end(task, "migration aborted - received interrupt")
+
+    def _start(  # noqa: PLR0913, PLR0917 - what a task has
+        self,
+        node: str,
+        kind: str,
+        vmid: int,
+        user: str,
+        tokenid: str | None,
+        on_end: Callable[[str], None],
+    ) -> PveTask:
+        number = next(self._numbers)
+        login = user if tokenid is None else f"{user}!{tokenid}"
+        upid = f"UPID:{node}:{number:08X}:{number:08X}:{int(self.now):08X}"
+        task = PveTask(
+            f"{upid}:{kind}:{vmid}:{login}:",
+            node,
+            kind,
+            vmid,
+            user,
+            tokenid,
+            self.now,
+            on_end=on_end,
+        )
+        self.tasks.append(task)
+        return task
+
+    def _end(self, task: PveTask, status: str) -> None:
+        if task.end is not None:
+            return
+        task.end, task.status = self.now, status
+        task.log.append("TASK OK" if status == "OK" else f"TASK ERROR: {status}")
+        task.on_end(status)
+
+    def _later(self, seconds: float, event: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.now + seconds, next(self._numbers), event))
+
+
+def as_json(data: object) -> bytes:
+    """Return the body of a successful answer."""
+    return json.dumps({"data": data}).encode()
