@@ -19,12 +19,12 @@ from urllib.parse import quote
 import httpx2
 from tenacity import RetryCallState, Retrying, stop_after_attempt, wait_random
 
+from opendrs.transport.threads import start_thread
 from opendrs.errors import (
     OpenDRSError,
     PlatformUnavailableError,
     UnexpectedResponseError,
 )
-from opendrs.platforms.background import start_thread
 from opendrs.platforms.proxmox.errors import (
     ApiAnswer,
     HostUnreachableError,

@@ -26,6 +26,14 @@ class Login(Protocol):
     """Source of the headers that authenticate a request."""
 
     @property
+    def user(self) -> str:
+        """Return the user `NAME@REALM`."""
+
+    @property
+    def token_id(self) -> str | None:
+        """Return the id of the API token; None without one."""
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Return the secrets that must not appear in messages."""
 
@@ -75,6 +83,16 @@ class TokenLogin:
         return f"TokenLogin({self.token.partition('=')[0]!r})"
 
     @property
+    def user(self) -> str:
+        """Return the owner of the token."""
+        return self.token.partition("!")[0]
+
+    @property
+    def token_id(self) -> str | None:
+        """Return the id of the token."""
+        return self.token.partition("!")[2].partition("=")[0]
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Return the secret of the token, and the token."""
         return (self.token, self.token.partition("=")[2])
@@ -92,7 +110,8 @@ class TicketLogin:
     """Login by user and password for a ticket, renewed before it expires."""
 
     def __init__(self, user: str, password: str) -> None:
-        self._user = user
+        self.user = user
+        self.token_id: str | None = None
         self._password = password
         self._lock = Lock()
         self._ticket = ""
@@ -126,13 +145,13 @@ class TicketLogin:
             self._ticket = ""
 
     def _log_in(self, send: SendForm) -> None:
-        form = {"username": self._user, "password": self._password}
+        form = {"username": self.user, "password": self._password}
         data = send(TICKET_PATH, form)
         if not isinstance(data, dict) or not isinstance(data.get("ticket"), str):
             raise UnexpectedResponseError(f"{TICKET_PATH}: no ticket in the response")
         if data.get("NeedTFA"):
             raise PermissionDeniedError(
-                f"user: {self._user} needs a second factor; use an API token instead"
+                f"user: {self.user} needs a second factor; use an API token instead"
             )
         self._ticket = data["ticket"]
         self._csrf_token = str(data.get("CSRFPreventionToken") or "")

@@ -1,0 +1,134 @@
+"""Checks of a Proxmox VE cluster: hosts, version, and permissions path by path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from opendrs.config.platform_kinds import OnlineCheck
+from opendrs.errors import OpenDRSError, PlatformError
+from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
+from opendrs.platforms.proxmox.login import Login, read_login
+from opendrs.platforms.proxmox.permissions import (
+    ROLE,
+    Permissions,
+    Requirement,
+    grant_commands,
+    has_privilege,
+    requirements,
+)
+from opendrs.platforms.proxmox.queries import Queries
+from opendrs.platforms.proxmox.reading import is_quorate
+from opendrs.platforms.proxmox.settings import ProxmoxSettings
+
+_VERSIONS = ("8", "9")
+
+
+def check_online(name: str, settings: ProxmoxSettings) -> Iterator[OnlineCheck]:
+    """Yield the results of all checks of the cluster *name*.
+
+    Raises:
+        OpenDRSError: A secret cannot be read, or no host answers.
+    """
+    login = read_login(f"platform {name}", settings)
+    for host in settings.hosts:
+        yield _check_host(host, replace(settings, hosts=(host,)), login)
+    client = ProxmoxClient(settings, login)
+    try:
+        queries = Queries(client, settings)
+        yield _check_version(queries.version())
+        permissions = queries.permissions()
+        yield from _check_permissions(queries, login, permissions, settings)
+        if has_privilege(permissions, "/", "Sys.Audit"):
+            quorate = is_quorate(queries.cluster_status())
+            detail = "quorate" if quorate else "no quorum: guests cannot migrate"
+            yield OnlineCheck("quorum", ok=quorate, detail=detail)
+            yield _check_rebalancing(queries)
+    finally:
+        client.close()
+
+
+def _check_host(host: str, settings: ProxmoxSettings, login: Login) -> OnlineCheck:
+    client = ProxmoxClient(settings, login)
+    try:
+        version = Queries(client, settings).version()
+    except OpenDRSError as error:
+        return OnlineCheck(f"host {host}", ok=False, detail=str(error))
+    finally:
+        client.close()
+    return OnlineCheck(f"host {host}", ok=True, detail=f"Proxmox VE {version}")
+
+
+def _check_version(version: str) -> OnlineCheck:
+    known = version.partition(".")[0] in _VERSIONS
+    detail = version if known else f"{version}; expected 8 or 9"
+    return OnlineCheck("version", ok=known, detail=detail)
+
+
+def _check_permissions(
+    queries: Queries, login: Login, permissions: Permissions, settings: ProxmoxSettings
+) -> Iterator[OnlineCheck]:
+    role_exists: bool | None = None
+    separate_token = login.token_id
+    for each in requirements(settings):
+        subject = f"{each.privilege} on {each.path}"
+        if has_privilege(permissions, each.path, each.privilege):
+            yield OnlineCheck(subject, ok=True, detail=f"to {each.purpose}")
+            continue
+        if parts := _granted_parts(permissions, each):
+            yield OnlineCheck(subject, ok=True, detail=f"only on {', '.join(parts)}")
+            continue
+        if role_exists is None:
+            role_exists = _role_exists(queries)
+            separate_token = _separate_token(queries, login)
+        commands = grant_commands(
+            (each,), login.user, separate_token, role_exists=role_exists
+        )
+        role_exists = True
+        yield OnlineCheck(
+            subject,
+            ok=False,
+            detail=f"missing, needed to {each.purpose}",
+            remedy=" && ".join(commands),
+        )
+
+
+def _granted_parts(permissions: Permissions, needed: Requirement) -> list[str]:
+    """Return the guests and pools that the privilege is granted on."""
+    if needed.path != "/vms":
+        return []
+    return sorted(
+        path
+        for path, privileges in permissions.items()
+        if path.startswith(("/vms/", "/pool/")) and needed.privilege in privileges
+    )
+
+
+def _role_exists(queries: Queries) -> bool:
+    rows = queries.get("/access/roles")
+    return isinstance(rows, list) and any(
+        isinstance(row, dict) and row.get("roleid") == ROLE for row in rows
+    )
+
+
+def _separate_token(queries: Queries, login: Login) -> str | None:
+    """Return the id of the token if it has privileges of its own."""
+    if login.token_id is None:
+        return None
+    try:
+        path = api_path("access", "users", login.user, "token", login.token_id)
+        row = queries.get(path)
+    except PlatformError:
+        return login.token_id
+    is_separate = not isinstance(row, dict) or str(row.get("privsep", 1)) != "0"
+    return login.token_id if is_separate else None
+
+
+def _check_rebalancing(queries: Queries) -> OnlineCheck:
+    view = queries.ha_view()
+    detail = f"{len(view.resources)} guests under HA"
+    if view.rebalanced:
+        detail += (
+            f"; {len(view.rebalanced)} of them are left to automatic rebalancing (CRS)"
+        )
+    return OnlineCheck("HA", ok=True, detail=detail)
