@@ -19,7 +19,6 @@ from urllib.parse import quote
 import httpx2
 from tenacity import RetryCallState, Retrying, stop_after_attempt, wait_random
 
-from opendrs.transport.threads import start_thread
 from opendrs.errors import (
     OpenDRSError,
     PlatformUnavailableError,
@@ -35,6 +34,7 @@ from opendrs.platforms.proxmox.errors import (
 from opendrs.platforms.proxmox.login import Login
 from opendrs.platforms.proxmox.settings import ProxmoxSettings, split_host
 from opendrs.transport.certificates import authority_context, pinned_context
+from opendrs.transport.threads import start_thread
 
 MAX_ANSWER = 64 << 20  # bytes; 20,000 guests give about 8 MB
 _BASE = "/api2/json"

@@ -1,0 +1,387 @@
+"""Observation of the double of Proxmox VE."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TypeAlias
+
+import pytest
+
+from opendrs.errors import (
+    PermissionDeniedError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+)
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    GuestState,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+)
+from opendrs.platforms.proxmox import ProxmoxPlatform
+from opendrs.platforms.proxmox import client as client_module
+from opendrs.platforms.proxmox.errors import LoginRejectedError, MissingPrivilegeError
+from support.https_server import Answer, Certificate, Request
+from support.pve_cluster import PveCluster, PveGuest
+from support.pve_clusters import imbalanced_cluster
+from support.pve_double import (
+    LOGIN,
+    TOKEN_VARIABLE,
+    RunningDouble,
+    run_double,
+    small_cluster,
+)
+from support.pve_schema import SCHEMA
+
+pytestmark = [
+    pytest.mark.shared,
+    pytest.mark.skipif(not SCHEMA.exists(), reason=f"no {SCHEMA}; set OPENDRS_SHARED"),
+]
+
+Serve: TypeAlias = Callable[..., RunningDouble]
+H1, H2, H3 = NodeId("h1"), NodeId("h2"), NodeId("h3")
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    monkeypatch.setenv(TOKEN_VARIABLE, LOGIN)
+    certificate = Certificate()
+    with ExitStack() as stack:
+
+        def run(cluster: PveCluster, hosts: int = 1) -> RunningDouble:
+            return stack.enter_context(run_double(cluster, certificate, hosts))
+
+        yield run
+
+
+def with_guests(*guests: PveGuest, version: str = "9.2.11") -> PveCluster:
+    cluster = small_cluster(version)
+    cluster.add(*guests)
+    return cluster
+
+
+def platform_of(running: RunningDouble, **changes: object) -> ProxmoxPlatform:
+    return ProxmoxPlatform("double", running.settings(**changes))
+
+
+@pytest.mark.parametrize("version", ["8.4.1", "9.1.2", "9.2.11"])
+def test_observe_cluster_of_each_version_reads_everything(
+    serve: Serve, version: str
+) -> None:
+    running = serve(imbalanced_cluster(version, nodes=3, guests=60))
+
+    snapshot = platform_of(running).observe()
+
+    assert len(snapshot.nodes) == 3
+    assert len(snapshot.guests) == 60
+    assert all(node.online and node.usage.resources for node in snapshot.nodes.values())
+    assert all(node.cpu_model == "Double CPU" for node in snapshot.nodes.values())
+    assert snapshot.nodes[NodeId("pve1")].usage.cpu == pytest.approx(
+        running.cluster.nodes["pve1"].cpu * 32
+    )
+    pressure = snapshot.nodes[NodeId("pve1")].pressure.cpu.some
+    guest = snapshot.guests[GuestId("guest101")]
+    assert guest.usage.cpu == pytest.approx(0.5)
+    if version.startswith("8"):
+        assert pressure is None
+        assert guest.pressure.cpu.some is None
+        assert [type(rule) for rule in snapshot.rules] == [NodeAffinity]
+    else:
+        assert pressure == pytest.approx(0.05)
+        assert guest.pressure.cpu.some == pytest.approx(0.01)
+        assert [type(rule) for rule in snapshot.rules] == [AntiAffinity, NodeAffinity]
+    assert all(rule.origin for rule in snapshot.rules)
+
+
+def test_observe_large_cluster_needs_few_requests_and_seconds(serve: Serve) -> None:
+    running = serve(imbalanced_cluster("9.2.11", nodes=200, guests=4000))
+    platform = platform_of(running)
+
+    counts, seconds = [], []
+    for _ in range(3):
+        before, begin = len(running.double.requests), time.monotonic()
+        snapshot = platform.observe()
+        counts.append(len(running.double.requests) - before)
+        seconds.append(time.monotonic() - begin)
+
+    assert len(snapshot.guests) == 4000
+    assert all(node.online for node in snapshot.nodes.values())
+    assert max(counts) <= 60
+    assert max(seconds) <= 10
+
+
+def test_observe_repeatedly_reads_each_node_in_turn(serve: Serve) -> None:
+    cluster = imbalanced_cluster("9.2.11", nodes=30, guests=60)
+    platform = platform_of(serve(cluster))
+
+    for _ in range(4):
+        snapshot = platform.observe()
+
+    assert all(node.load_average is None for node in snapshot.nodes.values())
+    assert all(node.cpu_model for node in snapshot.nodes.values())
+
+
+def test_observe_silent_node_is_unknown_and_nothing_else(serve: Serve) -> None:
+    guests = [PveGuest(100 + n, f"g{n}", f"h{n % 3 + 1}") for n in range(6)]
+    running = serve(with_guests(*guests))
+    running.cluster.nodes["h2"].failure = 596
+
+    snapshot = platform_of(running).observe()
+
+    states = {name: node.state for name, node in snapshot.nodes.items()}
+    assert states == {
+        H1: NodeState.ONLINE,
+        H2: NodeState.UNKNOWN,
+        H3: NodeState.ONLINE,
+    }
+    on_h2 = [guest for guest in snapshot.guests.values() if guest.node == H2]
+    assert {guest.state for guest in on_h2} == {GuestState.UNKNOWN}
+    assert all(guest.usage.cpu is None for guest in on_h2)
+
+
+def test_observe_node_that_answers_again_is_online(serve: Serve) -> None:
+    running = serve(with_guests())
+    running.cluster.nodes["h2"].failure = 595
+    platform = platform_of(running)
+    platform.observe()
+
+    running.cluster.nodes["h2"].failure = 0
+
+    assert platform.observe().nodes[H2].online
+
+
+def test_observe_slow_node_is_abandoned_after_its_timeout(serve: Serve) -> None:
+    running = serve(with_guests())
+    node = running.cluster.nodes["h2"]
+    node.failure, node.delay = 596, 30.0
+    begin = time.monotonic()
+
+    snapshot = platform_of(running, node_timeout=0.3).observe()
+
+    assert time.monotonic() - begin < 5
+    assert snapshot.nodes[H2].state is NodeState.UNKNOWN
+    assert snapshot.nodes[H3].online
+
+
+def test_observe_guest_error_during_migration_concerns_the_guest(serve: Serve) -> None:
+    running = serve(
+        with_guests(PveGuest(100, "a", "h1"), PveGuest(101, "b", "h1", lock="backup"))
+    )
+    running.double.fault = lambda request: (
+        Answer(500, "got no worker upid") if "/qemu/100/" in request.path else None
+    )
+
+    snapshot = platform_of(running).observe()
+
+    assert snapshot.nodes[H1].online
+    assert snapshot.guests[GuestId("a")].state is GuestState.RUNNING
+    assert snapshot.guests[GuestId("b")].lock == "backup"
+
+
+def test_observe_maintenance_and_offline_nodes(serve: Serve) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1", ha="started")))
+    running.cluster.nodes["h2"].maintenance = True
+    running.cluster.nodes["h3"].online = False
+
+    snapshot = platform_of(running).observe()
+
+    assert snapshot.nodes[H2].state is NodeState.MAINTENANCE
+    assert snapshot.nodes[H3].state is NodeState.OFFLINE
+
+
+def test_observe_without_quorum_all_nodes_are_unknown(serve: Serve) -> None:
+    running = serve(with_guests(), hosts=2)
+    running.cluster.quorate = False
+
+    snapshot = platform_of(running).observe()
+
+    assert {node.state for node in snapshot.nodes.values()} == {NodeState.UNKNOWN}
+
+
+def test_observe_guests_of_automatic_rebalancing_are_managed(serve: Serve) -> None:
+    running = serve(
+        with_guests(
+            PveGuest(100, "plain", "h1"),
+            PveGuest(101, "managed", "h1", ha="started"),
+            PveGuest(102, "excluded", "h1", ha="started", auto_rebalance=0),
+            PveGuest(103, "bound", "h1", ha="started"),
+        )
+    )
+    running.cluster.crs = {"ha": "dynamic", "ha-auto-rebalance": 1}
+    rule = {"rule": "r", "type": "resource-affinity", "affinity": "positive"}
+    running.cluster.rules.append({**rule, "resources": "vm:102,vm:103"})
+
+    snapshot = platform_of(running).observe()
+
+    managed = {name for name, guest in snapshot.guests.items() if guest.managed_by}
+    assert managed == {"managed"}
+    assert [type(each) for each in snapshot.rules] == [Affinity]
+
+
+@pytest.mark.parametrize(
+    ("mode", "managed", "ha_managed"),
+    [("freeze", True, True), ("ignore", False, False)],
+)
+def test_observe_disarmed_ha_guests_belong_to_freeze_only(
+    serve: Serve, mode: str, *, managed: bool, ha_managed: bool
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1", ha="started")))
+    running.cluster.disarm = mode
+    if mode == "freeze":
+        running.cluster.services["vm:100"]["state"] = "freeze"
+
+    guest = platform_of(running).observe().guests[GuestId("a")]
+
+    assert (guest.managed_by is not None) is managed
+    assert guest.ha_managed is ha_managed
+
+
+def test_observe_blockers_of_guests_are_their_mobility(serve: Serve) -> None:
+    running = serve(
+        with_guests(
+            PveGuest(100, "plain", "h1"),
+            PveGuest(101, "gpu", "h1", devices=("hostpci0",)),
+            PveGuest(102, "disk", "h1", disks=("local:102/vm-102-disk-0.raw",)),
+            PveGuest(103, "container", "h1", kind="lxc"),
+            PveGuest(104, "narrow", "h1", lacking={"h3": "fast"}),
+            PveGuest(105, "template", "h1", template=True),
+        )
+    )
+
+    strict = platform_of(running).observe()
+    lenient = platform_of(running, restart_containers=True, local_disks=True).observe()
+
+    assert {name: guest.mobility for name, guest in strict.guests.items()} == {
+        "plain": Mobility.LIVE,
+        "gpu": Mobility.NONE,
+        "disk": Mobility.NONE,
+        "container": Mobility.NONE,
+        "narrow": Mobility.LIVE,
+    }
+    assert lenient.guests[GuestId("disk")].mobility is Mobility.LIVE
+    assert lenient.guests[GuestId("container")].mobility is Mobility.COLD
+    (rule,) = strict.rules
+    assert isinstance(rule, NodeAffinity)
+    assert set(rule.guests) == {"narrow"}
+    assert set(rule.nodes) == {H1, H2}
+
+
+def test_observe_guests_with_equal_names_have_their_number(serve: Serve) -> None:
+    running = serve(
+        with_guests(
+            PveGuest(100, "web", "h1"),
+            PveGuest(101, "web", "h1"),
+            PveGuest(102, "", "h1"),
+        )
+    )
+
+    assert set(platform_of(running).observe().guests) == {"web/100", "web/101", "102"}
+
+
+@pytest.mark.parametrize("privilege", ["Sys.Audit", "VM.Audit"])
+def test_observe_without_privilege_names_it(serve: Serve, privilege: str) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    running.double.access.roles["Balancer"].discard(privilege)
+
+    with pytest.raises(MissingPrivilegeError) as caught:
+        platform_of(running).observe()
+
+    assert caught.value.privileges == privilege
+
+
+def test_observe_login_for_one_guest_reads_that_guest(serve: Serve) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1"), PveGuest(101, "b", "h1")))
+    access = running.double.access
+    access.roles |= {"Auditor": {"Sys.Audit"}, "Both": {"Sys.Audit", "VM.Audit"}}
+    access.acl = {("/", "drs@pve"): {"Auditor"}, ("/vms/100", "drs@pve"): {"Both"}}
+
+    guests = platform_of(running).observe().guests
+
+    assert set(guests) == {"a"}
+    assert guests[GuestId("a")].mobility is Mobility.NONE  # VM.Migrate is missing
+
+
+@pytest.mark.parametrize("status", [401, 403, 500, 501, 595, 596, 599, 502])
+def test_observe_failing_request_is_an_error_not_an_empty_cluster(
+    serve: Serve, status: int
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    running.double.fault = lambda request: (
+        Answer(status, "failed") if request.path.endswith("/resources") else None
+    )
+    expected = {401: LoginRejectedError, 403: PermissionDeniedError}
+
+    with pytest.raises(expected.get(status, Exception)) as caught:
+        platform_of(running).observe()
+
+    assert str(status) in str(caught.value) or "failed" in str(caught.value)
+
+
+def test_observe_expired_login_is_rejected(serve: Serve) -> None:
+    running = serve(with_guests())
+    running.double.access.enabled = False
+
+    with pytest.raises(LoginRejectedError):
+        platform_of(running).observe()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer(200, "OK", b'{"data": [', content_length=90), PlatformUnavailableError),
+        (Answer(200, "OK", b'{"data": ['), UnexpectedResponseError),
+        (Answer(200, "OK", b"<html>"), UnexpectedResponseError),
+        (Answer(200, "OK", b'{"data": {}}'), UnexpectedResponseError),
+        (Answer(200, "OK", b'{"data": [{"id": 5}]}'), UnexpectedResponseError),
+        (Answer(200, "OK", b"[" * 100_000), UnexpectedResponseError),
+    ],
+)
+def test_observe_broken_answer_is_an_error(
+    serve: Serve, answer: Answer, error: type[Exception]
+) -> None:
+    running = serve(with_guests())
+    running.double.fault = lambda request: (
+        answer if request.path.endswith("/cluster/resources") else None
+    )
+
+    with pytest.raises(error):
+        platform_of(running).observe()
+
+
+def test_observe_oversized_answer_is_an_error(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_ANSWER", 10_000)
+    running = serve(imbalanced_cluster("9.2.11", nodes=3, guests=60))
+
+    with pytest.raises(UnexpectedResponseError):
+        platform_of(running).observe()
+
+
+def test_observe_slow_answer_is_unavailable(serve: Serve) -> None:
+    running = serve(with_guests())
+    running.double.fault = lambda request: (
+        Answer(200, "OK", delay=30) if request.path.endswith("/resources") else None
+    )
+
+    with pytest.raises(PlatformUnavailableError):
+        platform_of(running, timeout=0.3).observe()
+
+
+def test_observe_first_host_fails_second_is_used(serve: Serve) -> None:
+    running = serve(with_guests(), hosts=2)
+    ports = [server.port for server in running.servers]
+
+    def fault(request: Request) -> Answer | None:
+        failed = request.headers["host"].endswith(str(ports[0]))
+        return Answer(595, "Connection refused") if failed else None
+
+    running.double.fault = fault
+
+    assert len(platform_of(running).observe().nodes) == 3
