@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import TypeAlias
 
 import pytest
 
@@ -24,50 +21,16 @@ from opendrs.model import (
     NodeId,
     NodeState,
 )
-from opendrs.platforms.proxmox import ProxmoxPlatform
 from opendrs.platforms.proxmox import client as client_module
 from opendrs.platforms.proxmox.errors import LoginRejectedError, MissingPrivilegeError
-from support.https_server import Answer, Certificate, Request
-from support.pve_cluster import PveCluster, PveGuest
+from support.https_server import Answer, Request
+from support.pve_cluster import PveGuest
 from support.pve_clusters import imbalanced_cluster
-from support.pve_double import (
-    LOGIN,
-    TOKEN_VARIABLE,
-    RunningDouble,
-    run_double,
-    small_cluster,
-)
-from support.pve_schema import SCHEMA
+from support.pve_fixtures import PVE_MARKS, Serve, platform_of, serve, with_guests
 
-pytestmark = [
-    pytest.mark.shared,
-    pytest.mark.skipif(not SCHEMA.exists(), reason=f"no {SCHEMA}; set OPENDRS_SHARED"),
-]
-
-Serve: TypeAlias = Callable[..., RunningDouble]
+pytestmark = PVE_MARKS
+__all__ = ["serve"]  # a fixture
 H1, H2, H3 = NodeId("h1"), NodeId("h2"), NodeId("h3")
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    monkeypatch.setenv(TOKEN_VARIABLE, LOGIN)
-    certificate = Certificate()
-    with ExitStack() as stack:
-
-        def run(cluster: PveCluster, hosts: int = 1) -> RunningDouble:
-            return stack.enter_context(run_double(cluster, certificate, hosts))
-
-        yield run
-
-
-def with_guests(*guests: PveGuest, version: str = "9.2.11") -> PveCluster:
-    cluster = small_cluster(version)
-    cluster.add(*guests)
-    return cluster
-
-
-def platform_of(running: RunningDouble, **changes: object) -> ProxmoxPlatform:
-    return ProxmoxPlatform("double", running.settings(**changes))
 
 
 @pytest.mark.parametrize("version", ["8.4.1", "9.1.2", "9.2.11"])
