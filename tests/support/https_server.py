@@ -146,6 +146,10 @@ class HttpsServer:
     def port(self) -> int:
         return int(self.host.partition(":")[2])
 
+    def replace(self, respond: Callable[[Request], Answer]) -> None:
+        """Answer by *respond* from now on."""
+        self._server.respond = respond
+
     def present(self, certificate: Certificate) -> None:
         """Use another certificate for new connections."""
         self._server.context = _context(certificate)

@@ -1,0 +1,76 @@
+"""Settings of a Proxmox VE cluster: accepted values and all errors at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opendrs.errors import InvalidSettingError
+from opendrs.platforms.proxmox.settings import ProxmoxSettings, is_token, split_host
+
+DIGITS = "ab" * 32
+GOOD: dict[str, Any] = {"hosts": ("pve1",), "token_file": Path("token")}
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("pve1", ("pve1", 8006)),
+        ("pve1.example.com:443", ("pve1.example.com", 443)),
+        ("[fd00::1]:8006", ("fd00::1", 8006)),
+        ("10.0.0.1", ("10.0.0.1", 8006)),
+    ],
+)
+def test_host_has_name_and_port(host: str, expected: tuple[str, int]) -> None:
+    assert split_host(host) == expected
+
+
+def test_fingerprints_are_accepted_with_and_without_colons() -> None:
+    colons = ":".join(DIGITS[i : i + 2] for i in range(0, 64, 2))
+
+    settings = ProxmoxSettings(**GOOD, fingerprints=(colons, DIGITS.upper()))
+
+    assert settings.fingerprints == (DIGITS.upper(), DIGITS.upper())
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({"hosts": ()}, ["hosts"]),
+        ({"hosts": ("https://pve1",)}, ["hosts"]),
+        ({"hosts": ("pve1:99999",)}, ["hosts"]),
+        ({"token_file": None}, ["token_file"]),
+        ({"token_env": "X"}, ["token_env"]),
+        ({"user": "drs@pve"}, ["token_file"]),
+        ({"user": "drs", "token_file": None, "password_env": "X"}, ["user"]),
+        ({"fingerprints": ("ab:cd",)}, ["fingerprints"]),
+        ({"fingerprints": (DIGITS,), "ca": Path("ca.pem")}, ["fingerprints"]),
+        ({"timeout": 0.0, "node_timeout": float("nan")}, ["timeout", "node_timeout"]),
+        ({"load_window": 7200.0, "max_requests": 5}, ["load_window", "max_requests"]),
+        ({"bandwidth": 10}, ["bandwidth"]),
+    ],
+)
+def test_invalid_settings_are_reported_together(
+    changes: dict[str, Any], keys: list[str]
+) -> None:
+    with pytest.raises(InvalidSettingError) as caught:
+        ProxmoxSettings(**(GOOD | changes))
+
+    assert [message.partition(":")[0] for message in caught.value.messages] == keys
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("drs@pve!opendrs=11111111-2222-3333-4444-555555555555", True),
+        ("drs@my-realm!t1=secret", True),
+        ("drs@pve=secret", False),
+        ("secret", False),
+        ("drs@pve!t1", False),
+        ("PVEAPIToken=drs@pve!t1=secret", False),
+    ],
+)
+def test_token_has_user_id_and_secret(text: str, *, expected: bool) -> None:
+    assert is_token(text) is expected
