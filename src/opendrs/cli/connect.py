@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -122,7 +123,8 @@ class TerminalQuestioner:
         Raises:
             ConfigurationError: The file exists already, or cannot be written.
         """
-        secret: str = click.prompt(prompt, hide_input=True, err=True)
+        hidden = sys.stdin.isatty()  # a pipe cannot be hidden
+        secret: str = click.prompt(prompt, hide_input=hidden, err=True)
         path = Path(f"{self._name}-{setting}")
         try:
             descriptor = os.open(

@@ -14,6 +14,7 @@ from opendrs.platforms.proxmox.permissions import (
     Permissions,
     Requirement,
     grant_commands,
+    grant_path,
     has_privilege,
     requirements,
 )
@@ -81,15 +82,19 @@ def _check_permissions(
         if role_exists is None:
             role_exists = _role_exists(queries)
             separate_token = _separate_token(queries, login)
-        commands = grant_commands(
-            (each,), login.user, separate_token, role_exists=role_exists
+        remedy = grant_commands(
+            each.privilege,
+            grant_path(permissions, each.path),
+            login.user,
+            separate_token,
+            role_exists=role_exists,
         )
         role_exists = True
         yield OnlineCheck(
             subject,
             ok=False,
             detail=f"missing, needed to {each.purpose}",
-            remedy=" && ".join(commands),
+            remedy=remedy,
         )
 
 

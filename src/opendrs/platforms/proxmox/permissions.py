@@ -11,7 +11,7 @@ Source:
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from opendrs.platforms.proxmox.errors import MissingPrivilegeError
@@ -80,17 +80,6 @@ def _with_parents(path: str) -> Iterator[str]:
     yield "/"
 
 
-def missing(
-    permissions: Permissions, needed: Iterable[Requirement]
-) -> tuple[Requirement, ...]:
-    """Return those of *needed* that are not granted on their whole path."""
-    return tuple(
-        each
-        for each in needed
-        if not has_privilege(permissions, each.path, each.privilege)
-    )
-
-
 def require_permissions(permissions: Permissions) -> None:
     """Check that the nodes, and some guests, can be read.
 
@@ -117,36 +106,33 @@ def require_permissions(permissions: Permissions) -> None:
             )
 
 
+def grant_path(permissions: Permissions, path: str) -> str:
+    """Return the path on which a role is to be added for a privilege on *path*.
+
+    Roles on a path replace those that are inherited. They are therefore added where
+    the current ones are: on the root if *path* inherits from it.
+    """
+    own = permissions.get(path, {}).keys()
+    return "/" if own == permissions.get("/", {}).keys() else path
+
+
 def grant_commands(
-    needed: Iterable[Requirement],
-    user: str,
-    token_id: str | None,
-    *,
-    role_exists: bool,
-) -> tuple[str, ...]:
-    """Return the commands that grant *needed*, to be run on a node.
+    privilege: str, path: str, user: str, token_id: str | None, *, role_exists: bool
+) -> str:
+    """Return the commands that grant *privilege* on *path*, to be run on a node.
 
     Args:
-        needed: The missing privileges.
+        privilege: The missing privilege.
+        path: The path to add a role on.
         user: The user `NAME@REALM`.
         token_id: The id of its token if this has privileges of its own; None if the
             token has those of the user, or there is no token.
         role_exists: Whether the role of the commands exists.
     """
-    rows = tuple(needed)
-    if not rows:
-        return ()
-    privileges = ",".join(dict.fromkeys(each.privilege for each in rows))
-    action = (
-        f"pveum role modify {ROLE} --append 1"
-        if role_exists
-        else (f"pveum role add {ROLE}")
-    )
+    role = f"pveum role add {ROLE} --privs {privilege}"
+    if role_exists:
+        role = f"pveum role modify {ROLE} --append 1 --privs {privilege}"
     grantees = f"--users {shlex.quote(user)}"
     if token_id is not None:
         grantees += f" --tokens {shlex.quote(f'{user}!{token_id}')}"
-    paths = dict.fromkeys(each.path for each in rows)
-    return (
-        f"{action} --privs {privileges}",
-        *(f"pveum acl modify {path} --roles {ROLE} {grantees}" for path in paths),
-    )
+    return f"{role} && pveum acl modify {path} --roles {ROLE} {grantees}"

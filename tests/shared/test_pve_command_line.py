@@ -1,0 +1,257 @@
+"""The command line on the double of Proxmox VE: connect, check, show, plan, apply."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+from threading import Event
+
+import pytest
+import tomli_w
+
+from opendrs.cli.main import run
+from opendrs.config.platform_kinds import OnlineCheck
+from opendrs.platforms.proxmox.checks import check_online
+from support.https_server import Answer
+from support.pve_cluster import PveCluster, PveGuest
+from support.pve_clusters import imbalanced_cluster
+from support.pve_double import LOGIN, RunningDouble
+from support.pve_fixtures import PVE_MARKS, Serve, passing_time, serve, with_guests
+from support.terminal import CommandResult, RunOpendrs
+
+__all__ = ["serve"]  # a fixture
+pytestmark = PVE_MARKS
+OPENDRS = str(Path(sys.executable).with_name("opendrs"))
+SPEED = 60.0
+
+
+@pytest.fixture
+def opendrs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> RunOpendrs:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "160")
+
+    def answer(*arguments: str) -> CommandResult:
+        status = run(arguments)
+        captured = capsys.readouterr()
+        return CommandResult(status, captured.out, captured.err)
+
+    return answer
+
+
+def configure(running: RunningDouble, **changes: object) -> None:
+    """Write opendrs.toml and the token in the current directory."""
+    Path("token").write_text(LOGIN + "\n")
+    Path("token").chmod(0o600)
+    platform = {
+        "kind": "proxmox",
+        "hosts": [server.host for server in running.servers],
+        "fingerprints": [running.certificate.fingerprint],
+        "token_file": "token",
+        "load_window": 0,
+        **changes,
+    }
+    document = {
+        "platform": {"lab": platform},
+        "policy": {
+            "name": "balance",
+            "balance": {"load_model": "static", "min_improvement": 0.05},
+        },
+        "store": {"path": "store.sqlite"},
+    }
+    Path("opendrs.toml").write_text(tomli_w.dumps(document))
+
+
+def test_show_and_plan_read_the_cluster(serve: Serve, opendrs: RunOpendrs) -> None:
+    running = serve(imbalanced_cluster("9.2.11", nodes=3, guests=60))
+    configure(running)
+
+    shown = opendrs("show", "lab", "--format", "json")
+    planned = opendrs("plan", "lab", "--format", "json")
+
+    assert (shown.status, planned.status) == (0, 0)
+    document = json.loads(shown.out)
+    assert len(document["snapshot"]["nodes"]) == 3
+    assert json.loads(planned.out)["plan"]["steps"]
+    assert running.cluster.tasks == []
+    assert LOGIN.partition("=")[2] not in shown.out + planned.out + planned.err
+
+
+def test_apply_balances_the_cluster(serve: Serve, opendrs: RunOpendrs) -> None:
+    running = serve(imbalanced_cluster("9.1.2", nodes=3, guests=24))
+    configure(running)
+    before = most_on_a_node(running.cluster)
+
+    with passing_time(running.cluster, SPEED):
+        applied = opendrs("apply", "lab", "--yes")
+
+    assert applied.status == 0, applied.err
+    assert most_on_a_node(running.cluster) < before
+    assert all(task.status == "OK" for task in running.cluster.tasks)
+
+
+def most_on_a_node(cluster: PveCluster) -> int:
+    return max(Counter(guest.node for guest in cluster.guests.values()).values())
+
+
+def test_killed_apply_is_continued_and_starts_nothing_twice(
+    serve: Serve, opendrs: RunOpendrs
+) -> None:
+    cluster = imbalanced_cluster("9.1.2", nodes=3, guests=12)
+    for guest in cluster.guests.values():
+        guest.duration = 60.0
+    running = serve(cluster)
+    configure(running)
+    command = [OPENDRS, "apply", "lab", "--yes"]
+    process = subprocess.Popen(command, env=dict(os.environ))  # noqa: S603 - ours
+    with passing_time(cluster, SPEED):
+        wait_for_start(running)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        started = {task.vmid for task in cluster.tasks}
+
+        again = opendrs("apply", "lab", "--yes")
+
+    assert again.status in (0, 1), again.err
+    assert started
+    counts = Counter((task.vmid, task.type) for task in cluster.tasks)
+    assert max(counts.values()) == 1
+    assert not any(task.end is None for task in cluster.tasks)
+
+
+def wait_for_start(running: RunningDouble) -> None:
+    for _ in range(600):
+        if running.cluster.tasks:
+            return
+        Event().wait(0.05)
+    pytest.fail("no migration was started")
+
+
+def checks(running: RunningDouble, **changes: object) -> list[OnlineCheck]:
+    return list(check_online("lab", running.settings(**changes)))
+
+
+def failed(found: list[OnlineCheck]) -> list[str]:
+    return [check.subject for check in found if not check.ok]
+
+
+@pytest.mark.parametrize("separated", [False, True])
+@pytest.mark.parametrize(
+    ("privilege", "subject"),
+    [
+        ("Sys.Audit", "Sys.Audit on /"),
+        ("VM.Audit", "VM.Audit on /vms"),
+        ("VM.Migrate", "VM.Migrate on /vms"),
+    ],
+)
+def test_check_names_the_missing_privilege_and_the_command_that_grants_it(
+    serve: Serve, privilege: str, subject: str, *, separated: bool
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    access = running.double.access
+    access.roles["Balancer"].discard(privilege)
+    access.separated = separated
+    if separated:
+        access.acl["/", "drs@pve!opendrs"] = {"Balancer"}
+
+    found = checks(running)
+
+    assert failed(found) == [subject]
+    (remedy,) = [check.remedy for check in found if not check.ok]
+    for command in remedy.split(" && "):
+        access.pveum(command)
+    assert failed(checks(running)) == []
+
+
+def test_check_token_without_privileges_is_content_after_its_commands(
+    serve: Serve,
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    access = running.double.access
+    access.separated = True  # privileges of the user are not those of the token
+
+    found = checks(running)
+
+    assert len(failed(found)) == 3
+    for check in found:
+        for command in filter(None, check.remedy.split(" && ")):
+            access.pveum(command)
+    assert failed(checks(running)) == []
+
+
+def test_check_with_target_storage_needs_more_privileges(serve: Serve) -> None:
+    running = serve(with_guests())
+
+    found = checks(running, target_storage="fast")
+
+    assert failed(found) == [
+        "VM.Config.Disk on /vms",
+        "Datastore.AllocateSpace on /storage",
+    ]
+
+
+def test_check_names_hosts_that_do_not_answer(serve: Serve) -> None:
+    running = serve(with_guests(), hosts=2)
+    port = running.servers[1].port
+    running.double.fault = lambda request: (
+        Answer(595, "no") if request.headers["host"].endswith(str(port)) else None
+    )
+
+    assert failed(checks(running)) == [f"host {running.servers[1].host}"]
+
+
+def test_check_online_prints_the_remedy(serve: Serve, opendrs: RunOpendrs) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    running.double.access.roles["Balancer"].discard("VM.Migrate")
+    configure(running)
+
+    result = opendrs("check", "opendrs.toml", "--online")
+
+    assert result.status == 1
+    assert "pveum role add OpenDRS --privs VM.Migrate" in result.out
+    assert "pveum acl modify / --roles OpenDRS --users drs@pve" in result.out
+
+
+def test_connect_writes_a_configuration_that_works(
+    serve: Serve, opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = serve(imbalanced_cluster("9.2.11", nodes=3, guests=12))
+    host = running.servers[0].host
+    answers = f"{host}\ny\n{LOGIN}\nn\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+
+    result = opendrs("connect", "proxmox", "--name", "lab")
+
+    assert result.status == 0, result.err
+    written = tomllib.loads(Path("opendrs.toml").read_text())["platform"]["lab"]
+    assert written["fingerprints"] == [running.certificate.fingerprint]
+    assert LOGIN not in Path("opendrs.toml").read_text()
+    assert Path("lab-token").stat().st_mode & 0o777 == 0o600
+    assert opendrs("plan", "lab").status == 0
+
+
+def test_connect_shows_the_fingerprint_before_a_secret_is_sent(
+    serve: Serve, opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    running = serve(with_guests())
+    ca = running.certificate.write_authority(tmp_path / "ca.pem")
+    answers = f"{running.servers[0].host}\nn\n{ca}\n{LOGIN}\nn\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+
+    result = opendrs("connect", "proxmox", "--name", "lab")
+
+    assert result.status == 0, result.err
+    assert running.certificate.fingerprint in result.err
+    written = tomllib.loads(Path("opendrs.toml").read_text())["platform"]["lab"]
+    assert (written["ca"], "fingerprints" in written) == (str(ca), False)
