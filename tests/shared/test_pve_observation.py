@@ -79,7 +79,7 @@ def test_observe_large_cluster_needs_few_requests_and_seconds(serve: Serve) -> N
     assert max(seconds) <= 10
 
 
-def test_observe_repeatedly_reads_each_node_in_turn(serve: Serve) -> None:
+def test_observe_repeatedly_reads_each_node(serve: Serve) -> None:
     cluster = imbalanced_cluster("9.2.11", nodes=30, guests=60)
     platform = platform_of(serve(cluster))
 

@@ -20,6 +20,7 @@ from opendrs.errors import (
 from opendrs.model import Mobility, NodeState, Snapshot
 from opendrs.platforms.proxmox import ProxmoxPlatform, ProxmoxSettings
 from opendrs.platforms.proxmox.client import ProxmoxClient
+from opendrs.platforms.proxmox.cluster_view import guest_rows
 from opendrs.platforms.proxmox.errors import (
     ApiRequestError,
     LoginRejectedError,
@@ -30,7 +31,6 @@ from opendrs.platforms.proxmox.ha import parse_auto_rebalance, parse_ha_status
 from opendrs.platforms.proxmox.login import read_login
 from opendrs.platforms.proxmox.permissions import parse_permissions
 from opendrs.platforms.proxmox.preconditions import parse_preconditions
-from opendrs.platforms.proxmox.reading import guest_rows
 from opendrs.platforms.proxmox.responses import (
     ApiRow,
     ClusterRow,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.errors import OpenDRSError, PlatformError
 from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
+from opendrs.platforms.proxmox.cluster_view import is_quorate
 from opendrs.platforms.proxmox.login import Login, read_login
 from opendrs.platforms.proxmox.permissions import (
     ROLE,
@@ -19,7 +20,6 @@ from opendrs.platforms.proxmox.permissions import (
     requirements,
 )
 from opendrs.platforms.proxmox.queries import Queries
-from opendrs.platforms.proxmox.reading import is_quorate
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 
 _VERSIONS = ("8", "9")

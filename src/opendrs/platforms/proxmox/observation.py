@@ -20,19 +20,19 @@ from statistics import fmean
 
 from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.model import Rule, Snapshot
+from opendrs.platforms.proxmox.cluster_view import (
+    ClusterView,
+    NodeDetails,
+    guest_rows,
+    instant_cpu,
+    is_quorate,
+)
 from opendrs.platforms.proxmox.errors import MissingPrivilegeError
 from opendrs.platforms.proxmox.ha import HaView
 from opendrs.platforms.proxmox.permissions import require_permissions
 from opendrs.platforms.proxmox.preconditions import Preconditions
 from opendrs.platforms.proxmox.queries import Queries
-from opendrs.platforms.proxmox.reading import (
-    ClusterView,
-    NodeDetails,
-    build_snapshot,
-    guest_rows,
-    instant_cpu,
-    is_quorate,
-)
+from opendrs.platforms.proxmox.reading import build_snapshot
 from opendrs.platforms.proxmox.responses import ClusterRow, ResourceRow, TaskRow
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.platforms.proxmox.tasks import MIGRATIONS, is_running
@@ -48,7 +48,7 @@ _NODE_SHARE = 0.7  # of the requests, if those about nodes are more than the lim
 
 @dataclass(slots=True)
 class _NodeRecord:
-    """What is known of one node.
+    """Knowledge about one node.
 
     Attributes:
         details: Its last responses.

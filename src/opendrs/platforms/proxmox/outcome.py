@@ -37,7 +37,7 @@ class GuestPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MigrationEvidence:
+class PveMigrationEvidence:
     """Observations about one migration.
 
     Attributes:
@@ -61,7 +61,7 @@ ReadLog = Callable[[TaskRow], str]
 
 def migration_status(
     task: ProxmoxTask,
-    evidence: MigrationEvidence,
+    evidence: PveMigrationEvidence,
     ha_timeout: float,
     read_log: ReadLog,
 ) -> TaskStatus:
@@ -107,7 +107,7 @@ def newest(
 
 
 def _status_on_target(
-    task: ProxmoxTask, evidence: MigrationEvidence, place: GuestPlace
+    task: ProxmoxTask, evidence: PveMigrationEvidence, place: GuestPlace
 ) -> TaskStatus:
     if place.lock is not None:
         return TaskStatus(
@@ -128,7 +128,7 @@ def _status_on_target(
 
 def _status_of_service(
     task: ProxmoxTask,
-    evidence: MigrationEvidence,
+    evidence: PveMigrationEvidence,
     ha: HaStatus,
     ha_timeout: float,
     read_log: ReadLog,

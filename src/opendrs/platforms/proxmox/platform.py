@@ -20,17 +20,17 @@ from opendrs.model import (
     Snapshot,
 )
 from opendrs.platforms.proxmox.client import ProxmoxClient
+from opendrs.platforms.proxmox.cluster_view import GUEST_TYPES, guest_ids, guest_rows
 from opendrs.platforms.proxmox.ha import MOVING_STATES, SETTLED_STATES
 from opendrs.platforms.proxmox.login import read_login
 from opendrs.platforms.proxmox.observation import ProxmoxClusterReader
 from opendrs.platforms.proxmox.outcome import (
-    MigrationEvidence,
+    PveMigrationEvidence,
     migration_status,
     newest,
 )
 from opendrs.platforms.proxmox.preconditions import Preconditions
 from opendrs.platforms.proxmox.queries import Queries
-from opendrs.platforms.proxmox.reading import GUEST_TYPES, guest_ids, guest_rows
 from opendrs.platforms.proxmox.responses import ResourceRow
 from opendrs.platforms.proxmox.settings import KIB, ProxmoxSettings
 from opendrs.platforms.proxmox.tasks import (
@@ -183,7 +183,7 @@ class ProxmoxPlatform:
             self._queries.log_detail,
         )
 
-    def _evidence(self, task: ProxmoxTask) -> MigrationEvidence:
+    def _evidence(self, task: ProxmoxTask) -> PveMigrationEvidence:
         queries, started = self._queries, self._started.get(task)
         target = queries.guest_place(task.target, task.kind, task.vmid)
         source = None
@@ -195,7 +195,7 @@ class ProxmoxPlatform:
         ha = None if resource is None else queries.ha_status()
         if ha is not None and ha.disarm_mode == "ignore":
             ha = None
-        return MigrationEvidence(
+        return PveMigrationEvidence(
             source=source,
             target=target,
             tasks=()

@@ -85,15 +85,15 @@ def parse_preconditions(data: object, request: str) -> Preconditions:
         for key, value in parse_object(data, request).items()
     }
     allowed = document.get("allowed_nodes")
-    entries = document.get("not_allowed_nodes")
-    refused = entries if isinstance(entries, dict) else {}
+    not_allowed = document.get("not_allowed_nodes")
+    entries = not_allowed if isinstance(not_allowed, dict) else {}
     disks = parse_rows(LocalDiskRow, document.get("local_disks") or [], request)
     return Preconditions(
         allowed_nodes=None
         if not isinstance(allowed, list)
         else frozenset(map(str, allowed)),
-        missing_storages=_by_node(refused, "unavailable_storages", None),
-        blocking_resources=_by_node(refused, "blocking_ha_resources", "sid"),
+        missing_storages=_by_node(entries, "unavailable_storages", None),
+        blocking_resources=_by_node(entries, "blocking_ha_resources", "sid"),
         local_disks=tuple(disk.volid or "?" for disk in disks),
         local_media=tuple(disk.volid or "?" for disk in disks if disk.cdrom),
         local_devices=_texts(document.get("local_resources")),

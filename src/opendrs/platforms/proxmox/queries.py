@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
+from opendrs.platforms.proxmox.cluster_view import NodeDetails, recent_history
 from opendrs.platforms.proxmox.errors import ApiRequestError, is_absent, is_unknown_task
 from opendrs.platforms.proxmox.ha import (
     HaStatus,
@@ -18,7 +19,6 @@ from opendrs.platforms.proxmox.ha import (
 from opendrs.platforms.proxmox.outcome import GuestPlace
 from opendrs.platforms.proxmox.permissions import Permissions, parse_permissions
 from opendrs.platforms.proxmox.preconditions import Preconditions, parse_preconditions
-from opendrs.platforms.proxmox.reading import NodeDetails, recent_history
 from opendrs.platforms.proxmox.responses import (
     ClusterRow,
     GuestRow,

@@ -1,16 +1,12 @@
-"""Conversion of responses of the Proxmox VE API to nodes, guests and rules."""
+"""Conversion of responses of the Proxmox VE API to guests, rules and a snapshot."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
-from statistics import fmean
 
 from opendrs.model import (
-    MIN_CPU,
     Guest,
     GuestId,
     GuestKind,
@@ -19,30 +15,33 @@ from opendrs.model import (
     Node,
     NodeAffinity,
     NodeId,
-    NodeState,
     Pressure,
     Resources,
     Rule,
     Snapshot,
     Stall,
-    Storage,
     Usage,
-    max_plausible_cpu,
-    max_plausible_memory,
 )
-from opendrs.platforms.proxmox.ha import MOVING_STATES, HaView, ha_owner, ha_rules
-from opendrs.platforms.proxmox.preconditions import Preconditions
+from opendrs.platforms.proxmox.cluster_view import (
+    GUEST_TYPES,
+    ClusterView,
+    NodeDetails,
+    guest_ids,
+    guest_rows,
+    instant_cpu,
+)
+from opendrs.platforms.proxmox.ha import MOVING_STATES, ha_owner, ha_rules
+from opendrs.platforms.proxmox.node_reading import (
+    build_nodes,
+    fraction,
+    plausible_usage,
+)
 from opendrs.platforms.proxmox.responses import (
-    ClusterRow,
-    GuestRow,
-    NodeHistoryRow,
     ResourceRow,
-    TaskRow,
 )
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.platforms.proxmox.tasks import running_operation, service_id
 
-GUEST_TYPES = {"qemu": GuestKind.VM, "lxc": GuestKind.CONTAINER}
 _GUEST_STATES = {
     "running": GuestState.RUNNING,
     "paused": GuestState.PAUSED,
@@ -51,52 +50,6 @@ _GUEST_STATES = {
     "stopped": GuestState.STOPPED,
 }
 _SEPARATORS = re.compile(r"[;, ]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeDetails:
-    """Responses about one node; None or empty for those that are not available.
-
-    Attributes:
-        history: Averages of the last minutes, oldest first.
-        guests: The pressure of its guests by number.
-        cpu_model: Model of its CPUs.
-        architecture: Instruction set.
-        ksm_shared: Bytes saved by merging equal pages.
-    """
-
-    history: tuple[NodeHistoryRow, ...] = ()
-    guests: Mapping[int, GuestRow] = field(default_factory=dict)
-    cpu_model: str | None = None
-    architecture: str | None = None
-    ksm_shared: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterView:
-    """All that one observation has read.
-
-    Attributes:
-        resources: Rows of nodes, guests and storages.
-        cluster: Rows of the status of the cluster.
-        tasks: Running tasks.
-        ha: The HA stack.
-        details: Responses about single nodes.
-        silent_nodes: Nodes that did not answer.
-        preconditions: Migration preconditions by number of the guest.
-        targets: Target nodes of running migrations by number of the guest.
-        average_cpu: CPU usage of guests in cores, averaged over a window.
-    """
-
-    resources: tuple[ResourceRow, ...]
-    cluster: tuple[ClusterRow, ...]
-    tasks: tuple[TaskRow, ...] = ()
-    ha: HaView = field(default_factory=HaView)
-    details: Mapping[str, NodeDetails] = field(default_factory=dict)
-    silent_nodes: frozenset[str] = frozenset()
-    preconditions: Mapping[int, Preconditions] = field(default_factory=dict)
-    targets: Mapping[int, str] = field(default_factory=dict)
-    average_cpu: Mapping[int, float] = field(default_factory=dict)
 
 
 def build_snapshot(
@@ -115,7 +68,7 @@ def build_snapshot(
     """
     rows = guest_rows(view.resources)
     ids = guest_ids(rows)
-    nodes = _nodes(view)
+    nodes = build_nodes(view)
     guests = {
         ids[row.vmid]: _guest(ids[row.vmid], row, nodes, view, settings)
         for row in rows
@@ -135,168 +88,6 @@ def build_snapshot(
             *ha_rules(view.ha, by_sid, nodes),
             *_storage_rules(view, ids, guests, settings, frozenset(nodes)),
         ),
-    )
-
-
-def guest_rows(resources: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
-    """Return the rows of guests on a node, without templates."""
-    return tuple(
-        row
-        for row in resources
-        if row.type in GUEST_TYPES and row.vmid and row.node and not row.template
-    )
-
-
-def guest_ids(rows: Iterable[ResourceRow]) -> dict[int, GuestId]:
-    """Return the id of each guest by its number.
-
-    This is its name; followed by its number if another guest has the same name, or
-    only its number if it has none.
-    """
-    named = {row.vmid: row.name or "" for row in rows if row.vmid is not None}
-    counts = Counter(named.values())
-    return {
-        vmid: GuestId(_guest_name(name, vmid, counts)) for vmid, name in named.items()
-    }
-
-
-def _guest_name(name: str, vmid: int, counts: Counter[str]) -> str:
-    if not name:
-        return str(vmid)
-    return name if counts[name] == 1 else f"{name}/{vmid}"
-
-
-def is_quorate(cluster: Iterable[ClusterRow]) -> bool:
-    """Return False if the API host is in a part of the cluster without quorum."""
-    return not any(row.type == "cluster" and row.quorate is False for row in cluster)
-
-
-def _nodes(view: ClusterView) -> dict[NodeId, Node]:
-    names = [row.name for row in view.cluster if row.type == "node" and row.name]
-    names += [row.node for row in guest_rows(view.resources) if row.node]
-    rows = {row.node: row for row in view.resources if row.type == "node" and row.node}
-    return {
-        NodeId(name): _node(NodeId(name), rows.get(name), view)
-        for name in dict.fromkeys([*rows, *names])
-    }
-
-
-def _node(name: NodeId, row: ResourceRow | None, view: ClusterView) -> Node:
-    state = _node_state(name, row, view)
-    details = view.details.get(name, NodeDetails())
-    cores = row.maxcpu if row else None
-    memory = row.maxmem if row else None
-    capacity = (
-        Resources(cores, memory) if cores and memory and cores >= MIN_CPU else None
-    )
-    if state not in (NodeState.ONLINE, NodeState.MAINTENANCE):
-        return Node(id=name, capacity=capacity, state=state)
-    return Node(
-        id=name,
-        capacity=capacity,
-        usage=_node_usage(row, details, capacity),
-        state=state,
-        architecture=details.architecture,
-        cpu_model=details.cpu_model,
-        load_average=_mean(each.loadavg for each in details.history),
-        pressure=_node_pressure(details.history),
-        ksm_shared=details.ksm_shared,
-        storages=_storages(name, view),
-        jobs=tuple(
-            sorted(
-                {t.type for t in view.tasks if t.node == name and t.type is not None}
-            )
-        ),
-    )
-
-
-def _storages(node: NodeId, view: ClusterView) -> tuple[Storage, ...] | None:
-    """Return the storages of *node*; None if the login may not read storages."""
-    rows = [row for row in view.resources if row.type == "storage" and row.storage]
-    if not rows:
-        return None
-    return tuple(
-        Storage(
-            id=row.storage or "",
-            shared=row.shared,
-            capacity=row.maxdisk,
-            free=None
-            if row.maxdisk is None or row.disk is None
-            else max(0, row.maxdisk - row.disk),
-        )
-        for row in rows
-        if row.node == node and row.status == "available"
-    )
-
-
-def _node_state(name: NodeId, row: ResourceRow | None, view: ClusterView) -> NodeState:
-    online = {each.name: each.online for each in view.cluster if each.type == "node"}
-    if not is_quorate(view.cluster) or name in view.silent_nodes or row is None:
-        return NodeState.UNKNOWN
-    if name in view.ha.status.lost_nodes or row.hastate in ("fence", "unknown"):
-        return NodeState.UNKNOWN
-    if row.status != "online" or online.get(name) is False:
-        is_offline = row.status == "offline" or online.get(name) is False
-        return NodeState.OFFLINE if is_offline else NodeState.UNKNOWN
-    if name in view.ha.status.maintenance or row.hastate == "maintenance":
-        return NodeState.MAINTENANCE
-    return NodeState.ONLINE
-
-
-def _node_usage(
-    row: ResourceRow | None, details: NodeDetails, capacity: Resources | None
-) -> Usage:
-    """Return the averaged CPU usage and the current memory usage of a node."""
-    if row is None or capacity is None:
-        return Usage()
-    fraction = _mean(each.cpu for each in details.history)
-    if fraction is None:
-        fraction = row.cpu
-    cpu = None if fraction is None else fraction * capacity.cpu
-    return _plausible_usage(cpu, row.mem, capacity)
-
-
-def _plausible_usage(
-    cpu: float | None, memory: int | None, capacity: Resources
-) -> Usage:
-    """Return the usage; None for an amount that a node of *capacity* cannot have."""
-    return Usage(
-        cpu if cpu is not None and cpu <= max_plausible_cpu(capacity) else None,
-        memory
-        if memory is not None and memory <= max_plausible_memory(capacity)
-        else None,
-    )
-
-
-def _node_pressure(history: tuple[NodeHistoryRow, ...]) -> Pressure:
-    return Pressure(
-        cpu=Stall(_percent(_mean(each.pressurecpusome for each in history))),
-        memory=Stall(
-            _percent(_mean(each.pressurememorysome for each in history)),
-            _percent(_mean(each.pressurememoryfull for each in history)),
-        ),
-        io=Stall(
-            _percent(_mean(each.pressureiosome for each in history)),
-            _percent(_mean(each.pressureiofull for each in history)),
-        ),
-    )
-
-
-def recent_history(
-    rows: Iterable[NodeHistoryRow], window: float
-) -> tuple[NodeHistoryRow, ...]:
-    """Return the rows with figures of the last *window* seconds of *rows*.
-
-    The last row is the present; a node without recent figures has no history.
-    """
-    timed = [row for row in rows if row.time is not None]
-    if not timed:
-        return ()
-    end = max(row.time or 0 for row in timed)
-    return tuple(
-        row
-        for row in timed
-        if row.cpu is not None and (row.time or 0) > end - max(window, 120)
     )
 
 
@@ -381,14 +172,7 @@ def _guest_usage(
     if node.capacity is None or state is GuestState.UNKNOWN:
         return Usage()
     cpu = view.average_cpu.get(row.vmid or 0, instant_cpu(row))
-    return _plausible_usage(cpu, row.memhost or row.mem, node.capacity)
-
-
-def instant_cpu(row: ResourceRow) -> float | None:
-    """Return the cores that a guest uses now; None if not reported."""
-    if row.cpu is None or row.maxcpu is None:
-        return None
-    return row.cpu * row.maxcpu
+    return plausible_usage(cpu, row.memhost or row.mem, node.capacity)
 
 
 def _guest_pressure(details: NodeDetails | None, row: ResourceRow) -> Pressure:
@@ -396,11 +180,11 @@ def _guest_pressure(details: NodeDetails | None, row: ResourceRow) -> Pressure:
     if guest is None:
         return Pressure()
     return Pressure(
-        cpu=Stall(_percent(guest.pressurecpusome), _percent(guest.pressurecpufull)),
+        cpu=Stall(fraction(guest.pressurecpusome), fraction(guest.pressurecpufull)),
         memory=Stall(
-            _percent(guest.pressurememorysome), _percent(guest.pressurememoryfull)
+            fraction(guest.pressurememorysome), fraction(guest.pressurememoryfull)
         ),
-        io=Stall(_percent(guest.pressureiosome), _percent(guest.pressureiofull)),
+        io=Stall(fraction(guest.pressureiosome), fraction(guest.pressureiofull)),
     )
 
 
@@ -426,13 +210,3 @@ def _storage_rules(
                 )
             )
     return tuple(rules)
-
-
-def _percent(value: float | None) -> float | None:
-    """Return a percentage as a fraction."""
-    return None if value is None else min(value / 100, 1.0)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None

@@ -1,0 +1,149 @@
+"""Conversion of responses of the Proxmox VE API to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import fmean
+
+from opendrs.model import (
+    MIN_CPU,
+    Node,
+    NodeId,
+    NodeState,
+    Pressure,
+    Resources,
+    Stall,
+    Storage,
+    Usage,
+    max_plausible_cpu,
+    max_plausible_memory,
+)
+from opendrs.platforms.proxmox.cluster_view import (
+    ClusterView,
+    NodeDetails,
+    guest_rows,
+    is_quorate,
+)
+from opendrs.platforms.proxmox.responses import NodeHistoryRow, ResourceRow
+
+
+def build_nodes(view: ClusterView) -> dict[NodeId, Node]:
+    """Return all nodes; the state of one that did not answer is unknown."""
+    names = [row.name for row in view.cluster if row.type == "node" and row.name]
+    names += [row.node for row in guest_rows(view.resources) if row.node]
+    rows = {row.node: row for row in view.resources if row.type == "node" and row.node}
+    return {
+        NodeId(name): _node(NodeId(name), rows.get(name), view)
+        for name in dict.fromkeys([*rows, *names])
+    }
+
+
+def _node(name: NodeId, row: ResourceRow | None, view: ClusterView) -> Node:
+    state = _node_state(name, row, view)
+    details = view.details.get(name, NodeDetails())
+    cores = row.maxcpu if row else None
+    memory = row.maxmem if row else None
+    capacity = (
+        Resources(cores, memory) if cores and memory and cores >= MIN_CPU else None
+    )
+    if state not in (NodeState.ONLINE, NodeState.MAINTENANCE):
+        return Node(id=name, capacity=capacity, state=state)
+    return Node(
+        id=name,
+        capacity=capacity,
+        usage=_node_usage(row, details, capacity),
+        state=state,
+        architecture=details.architecture,
+        cpu_model=details.cpu_model,
+        load_average=_mean(each.loadavg for each in details.history),
+        pressure=_node_pressure(details.history),
+        ksm_shared=details.ksm_shared,
+        storages=_storages(name, view),
+        jobs=tuple(
+            sorted(
+                {t.type for t in view.tasks if t.node == name and t.type is not None}
+            )
+        ),
+    )
+
+
+def _storages(node: NodeId, view: ClusterView) -> tuple[Storage, ...] | None:
+    """Return the storages of *node*; None if the login may not read storages."""
+    rows = [row for row in view.resources if row.type == "storage" and row.storage]
+    if not rows:
+        return None
+    return tuple(
+        Storage(
+            id=row.storage or "",
+            shared=row.shared,
+            capacity=row.maxdisk,
+            free=None
+            if row.maxdisk is None or row.disk is None
+            else max(0, row.maxdisk - row.disk),
+        )
+        for row in rows
+        if row.node == node and row.status == "available"
+    )
+
+
+def _node_state(name: NodeId, row: ResourceRow | None, view: ClusterView) -> NodeState:
+    online = {each.name: each.online for each in view.cluster if each.type == "node"}
+    if not is_quorate(view.cluster) or name in view.silent_nodes or row is None:
+        return NodeState.UNKNOWN
+    if name in view.ha.status.lost_nodes or row.hastate in ("fence", "unknown"):
+        return NodeState.UNKNOWN
+    if row.status != "online" or online.get(name) is False:
+        is_offline = row.status == "offline" or online.get(name) is False
+        return NodeState.OFFLINE if is_offline else NodeState.UNKNOWN
+    if name in view.ha.status.maintenance or row.hastate == "maintenance":
+        return NodeState.MAINTENANCE
+    return NodeState.ONLINE
+
+
+def _node_usage(
+    row: ResourceRow | None, details: NodeDetails, capacity: Resources | None
+) -> Usage:
+    """Return the averaged CPU usage and the current memory usage of a node."""
+    if row is None or capacity is None:
+        return Usage()
+    share = _mean(each.cpu for each in details.history)
+    if share is None:
+        share = row.cpu
+    cpu = None if share is None else share * capacity.cpu
+    return plausible_usage(cpu, row.mem, capacity)
+
+
+def plausible_usage(
+    cpu: float | None, memory: int | None, capacity: Resources
+) -> Usage:
+    """Return the usage; None for an amount that a node of *capacity* cannot have."""
+    return Usage(
+        cpu if cpu is not None and cpu <= max_plausible_cpu(capacity) else None,
+        memory
+        if memory is not None and memory <= max_plausible_memory(capacity)
+        else None,
+    )
+
+
+def _node_pressure(history: tuple[NodeHistoryRow, ...]) -> Pressure:
+    return Pressure(
+        cpu=Stall(fraction(_mean(each.pressurecpusome for each in history))),
+        memory=Stall(
+            fraction(_mean(each.pressurememorysome for each in history)),
+            fraction(_mean(each.pressurememoryfull for each in history)),
+        ),
+        io=Stall(
+            fraction(_mean(each.pressureiosome for each in history)),
+            fraction(_mean(each.pressureiofull for each in history)),
+        ),
+    )
+
+
+def fraction(value: float | None) -> float | None:
+    """Return a percentage as a fraction."""
+    return None if value is None else min(value / 100, 1.0)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
