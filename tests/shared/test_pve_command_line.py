@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import tomli_w
 
 from opendrs.cli.main import run
 from opendrs.config.platform_kinds import OnlineCheck
+from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
 from support.https_server import Answer
 from support.pve_cluster import PveCluster, PveGuest
@@ -30,6 +32,7 @@ __all__ = ["serve"]  # a fixture
 pytestmark = PVE_MARKS
 OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 SPEED = 60.0
+HOWTO = Path(__file__).parents[2] / "docs/how-to/proxmox.md"
 
 
 @pytest.fixture
@@ -83,9 +86,42 @@ def test_show_and_plan_read_the_cluster(serve: Serve, opendrs: RunOpendrs) -> No
     assert (shown.status, planned.status) == (0, 0)
     document = json.loads(shown.out)
     assert len(document["snapshot"]["nodes"]) == 3
-    assert json.loads(planned.out)["plan"]["steps"]
+    assert json.loads(planned.out)["steps"]
     assert running.cluster.tasks == []
     assert LOGIN.partition("=")[2] not in shown.out + planned.out + planned.err
+
+
+def test_howto_leads_to_a_balanced_cluster(
+    serve: Serve, opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = serve(imbalanced_cluster("9.1.2", nodes=3, guests=12))
+    access = running.double.access
+    access.roles, access.acl = {}, {}
+    for line in "".join(code_blocks("sh")).splitlines():
+        access.pveum(line)
+    answers = f"{running.servers[0].host}\ny\n{LOGIN}\nn\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    commands = "".join(code_blocks("console")).splitlines()
+
+    with passing_time(running.cluster, SPEED):
+        results = [opendrs(*command.split()[2:]) for command in commands]
+
+    assert [result.status for result in results] == [0] * 5
+    assert failed(checks(running)) == []
+
+
+def test_howto_configuration_is_valid() -> None:
+    (text,) = code_blocks("toml")
+    table = tomllib.loads(text)["platform"]["lab"]
+
+    assert table.pop("kind") == "proxmox"
+    assert ProxmoxSettings(**table)
+
+
+def code_blocks(kind: str) -> list[str]:
+    """Return the code of *kind* in the how-to."""
+    pattern = rf"^```{kind}\n(.*?)^```"
+    return re.findall(pattern, HOWTO.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_apply_balances_the_cluster(serve: Serve, opendrs: RunOpendrs) -> None:

@@ -16,6 +16,7 @@ from opendrs.model import (
     AntiAffinity,
     GuestId,
     GuestState,
+    LiveMigration,
     Mobility,
     NodeAffinity,
     NodeId,
@@ -23,6 +24,7 @@ from opendrs.model import (
 )
 from opendrs.platforms.proxmox import client as client_module
 from opendrs.platforms.proxmox.errors import LoginRejectedError, MissingPrivilegeError
+from opendrs.platforms.proxmox.settings import GuestNaming
 from support.https_server import Answer, Request
 from support.pve_cluster import PveGuest
 from support.pve_clusters import imbalanced_cluster
@@ -245,6 +247,17 @@ def test_observe_guests_with_equal_names_have_their_number(serve: Serve) -> None
     )
 
     assert set(platform_of(running).observe().guests) == {"web/100", "web/101", "102"}
+
+
+def test_observe_guests_by_id_have_the_id_of_the_ha_manager(serve: Serve) -> None:
+    running = serve(
+        with_guests(PveGuest(100, "a", "h1"), PveGuest(101, "b", "h1", kind="lxc"))
+    )
+    platform = platform_of(running, guest_ids=GuestNaming.ID)
+
+    assert set(platform.observe().guests) == {"vm:100", "ct:101"}
+    platform.start(LiveMigration(GuestId("vm:100"), H1, H2))
+    assert running.cluster.migrations_started() == [(100, "qmigrate")]
 
 
 @pytest.mark.parametrize("privilege", ["Sys.Audit", "VM.Audit"])

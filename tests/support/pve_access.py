@@ -93,8 +93,13 @@ class Access:
     def pveum(self, command: str) -> None:
         """Carry out a command of the operator."""
         words = shlex.split(command)
-        options = dict(zip(words[4::2], words[5::2], strict=True))
         assert words[0] == "pveum"
+        if words[1:] == ["user", "add", USER]:
+            return
+        if words[1:6] == ["user", "token", "add", USER, TOKEN_ID]:
+            self.separated = words[6:] != ["--privsep", "0"]
+            return
+        options = dict(zip(words[4::2], words[5::2], strict=True))
         if words[1:3] == ["role", "add"]:
             assert words[3] not in self.roles
             self.roles[words[3]] = set(options["--privs"].split(","))

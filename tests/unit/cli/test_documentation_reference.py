@@ -14,6 +14,7 @@ from opendrs.model import Limits, LoadState
 from opendrs.platforms.command import CommandPlatformSettings
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.platforms.prometheus import PrometheusSettings
+from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
 from opendrs.policies import AutoRebalance, Balance
 from opendrs.policies.consolidation import Consolidate
@@ -82,6 +83,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
         (LibvirtSettings, "`[platform.NAME]` of kind `libvirt`"),
         (SnapshotFileSettings, "`[platform.NAME]` of kind `file`"),
         (CommandPlatformSettings, "`[platform.NAME]` of kind `command`"),
+        (ProxmoxSettings, "`[platform.NAME]` of kind `proxmox`"),
         (PrometheusSettings, "`[platform.NAME.load]`"),
     ],
 )
@@ -90,6 +92,7 @@ def test_every_setting_of_a_platform_is_in_the_reference(
         LibvirtSettings
         | SnapshotFileSettings
         | CommandPlatformSettings
+        | ProxmoxSettings
         | PrometheusSettings
     ],
     title: str,

@@ -16,6 +16,8 @@ from opendrs.platforms.proxmox.responses import (
     ResourceRow,
     TaskRow,
 )
+from opendrs.platforms.proxmox.settings import GuestNaming
+from opendrs.platforms.proxmox.tasks import service_id
 
 GUEST_TYPES = {"qemu": GuestKind.VM, "lxc": GuestKind.CONTAINER}
 
@@ -75,12 +77,17 @@ def guest_rows(resources: Iterable[ResourceRow]) -> tuple[ResourceRow, ...]:
     )
 
 
-def guest_ids(rows: Iterable[ResourceRow]) -> dict[int, GuestId]:
+def guest_ids(rows: Iterable[ResourceRow], naming: GuestNaming) -> dict[int, GuestId]:
     """Return the id of each guest by its number.
 
-    This is its name; followed by its number if another guest has the same name, or
-    only its number if it has none.
+    A guest without a name is called by its number.
     """
+    if naming is GuestNaming.ID:
+        return {
+            row.vmid: GuestId(service_id(row.type, row.vmid))
+            for row in rows
+            if row.vmid is not None
+        }
     named = {row.vmid: row.name or "" for row in rows if row.vmid is not None}
     counts = Counter(named.values())
     return {

@@ -209,7 +209,7 @@ class ProxmoxPlatform:
         self, action: LiveMigration | ColdMigration, resources: Iterable[ResourceRow]
     ) -> ResourceRow | None:
         rows = guest_rows(resources)
-        ids = guest_ids(rows)
+        ids = guest_ids(rows, self._settings.guest_ids)
         return next((row for row in rows if ids[row.vmid or 0] == action.guest), None)
 
     def _is_in_progress(self, task: ProxmoxTask, row: ResourceRow) -> bool:

@@ -67,7 +67,7 @@ def build_snapshot(
         taken_at: Time of the observation.
     """
     rows = guest_rows(view.resources)
-    ids = guest_ids(rows)
+    ids = guest_ids(rows, settings.guest_ids)
     nodes = build_nodes(view)
     guests = {
         ids[row.vmid]: _guest(ids[row.vmid], row, nodes, view, settings)

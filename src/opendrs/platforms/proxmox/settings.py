@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,15 @@ _TOKEN = re.compile(r"[^\s:/@!=]+@[A-Za-z][\w.\-]+![A-Za-z][\w.\-]+=\S+")
 _USER = re.compile(r"[^\s:/]+@[A-Za-z][\w.\-]+")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9][A-Za-z0-9.\-]*)(?::(\d{1,5}))?")
 _FINGERPRINT = re.compile(r"[0-9A-F]{64}")
+
+
+class GuestNaming(StrEnum):
+    """Origin of the ids of guests."""
+
+    NAME = "name"
+    """The name; with the number, `web/101`, if several guests have it."""
+    ID = "id"
+    """The id of the HA manager, such as `vm:101` and `ct:102`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +49,7 @@ class ProxmoxSettings:
             fingerprint is set.
         fingerprints: SHA-256 fingerprints of the certificates of the hosts. Only these
             certificates are trusted, checked before a secret is sent.
+        guest_ids: Whether guests are called by their names or their ids.
         restart_containers: Migrate containers, which stops and starts them.
         container_timeout: Seconds in which a container must stop for its migration.
         local_disks: Migrate guests with disks on local storage, which are copied.
@@ -68,6 +79,7 @@ class ProxmoxSettings:
     password_env: str | None = None
     ca: Path | None = None
     fingerprints: tuple[str, ...] = ()
+    guest_ids: GuestNaming = GuestNaming.NAME
     restart_containers: bool = False
     container_timeout: Seconds = 180.0
     local_disks: bool = False
