@@ -77,7 +77,7 @@ def configure(running: RunningDouble, **changes: object) -> None:
 
 
 def test_show_and_plan_read_the_cluster(serve: Serve, opendrs: RunOpendrs) -> None:
-    running = serve(imbalanced_cluster("9.2.11", nodes=3, guests=60))
+    running = serve(imbalanced_cluster("9.2.11", nodes=3, guests=24))
     configure(running)
 
     shown = opendrs("show", "lab", "--format", "json")
