@@ -196,11 +196,12 @@ class PveCluster:
             )
         if target not in self.nodes:
             raise ApiFailure(500, f"no such cluster node '{target}'")
-        self.require_unlocked(guest)
-        if guest.status == "running" and guest.kind == "lxc":
-            if values.get("restart") != "1":
+        if guest.kind == "lxc":
+            if guest.status == "running" and values.get("restart") != "1":
                 raise ApiFailure(500, "lxc live migration is not implemented")
-        elif guest.status == "running" and values.get("online") != "1":
+            return  # all else fails in the task
+        self.require_unlocked(guest)
+        if guest.status == "running" and values.get("online") != "1":
             raise ApiFailure(500, "can't migrate running VM without --online")
         if storage := guest.lacking.get(target):
             message = f"storage '{storage}' is not available on node '{target}'"
@@ -216,12 +217,16 @@ class PveCluster:
         failure = guest.failure
         if guest.devices:
             failure = f"can't migrate VM which uses local devices: {guest.devices[0]}"
+        if guest.kind == "lxc" and guest.lock:
+            failure = f"CT is locked ({guest.lock})"
+        elif guest.kind == "lxc" and target in guest.lacking:
+            failure = f"storage '{guest.lacking[target]}' is not available"
         if not self.nodes[target].online:
             failure = "Can't connect to destination address using public key"
-        guest.lock = "migrate"
+        before, guest.lock = guest.lock, guest.lock or "migrate"
 
         def ended(status: str) -> None:
-            guest.lock = None
+            guest.lock = before
             if status == "OK":
                 guest.node = target
 

@@ -68,7 +68,8 @@ class PveDouble:
             return _failure(501, f"Method '{request.method} {path}' not implemented")
         route, in_path = found
         permissions = route.description.get("permissions", {})
-        denied = self.access.denied(permissions.get("check"), in_path)
+        check = None if permissions.get("user") == "all" else permissions.get("check")
+        denied = self.access.denied(check, in_path)
         if denied is not None:
             return _failure(403, denied)
         values, errors = parameter_errors(route, in_path, sent)
@@ -332,7 +333,13 @@ def _node_status(double: PveDouble, values: Mapping[str, str]) -> object:
 
 
 def _history(double: PveDouble, values: Mapping[str, str]) -> object:
-    node = double.cluster.nodes[values["node"]]
+    node = double.cluster.nodes.get(values["node"])
+    if node is None:
+        database = f"/var/lib/rrdcached/db/pve-node-9.0/{values['node']}"
+        message = (
+            "RRD error: rrdcached@unix:/var/run/rrdcached.sock: rrd_fetch_r failed"
+        )
+        raise ApiFailure(500, f"{message}: opening '{database}'")
     end = int(double.cluster.now) // 60 * 60
     figures = {"cpu": node.cpu, "maxcpu": node.maxcpu, "memused": node.mem}
     if double.cluster.major >= 9:
@@ -402,10 +409,14 @@ def _preconditions(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object
 
 def _migrate(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
     def migrate(double: PveDouble, values: Mapping[str, str]) -> object:
-        if any(name in values for name in ("force", "migration_type")):
-            name = "force" if "force" in values else "migration_type"
-            message = "Only root may use this option."
-            raise ApiFailure(400, "Parameter verification failed.", **{name: message})
+        for name in ("force", "migration_type", "migration_network"):
+            if name in values:
+                errors = {name: "Only root may use this option."}
+                raise ApiFailure(400, "Parameter verification failed.", **errors)
+        storage = values.get("targetstorage", values.get("target-storage", "1"))
+        path = f"/vms/{values['vmid']}"
+        if storage != "1" and not double.granted(path, "VM.Config.Disk"):
+            raise ApiFailure(403, f"Permission check failed ({path}, VM.Config.Disk)")
         return double.cluster.migrate(kind, values, USER, TOKEN_ID)
 
     return migrate

@@ -19,6 +19,7 @@ NOT_DEFINED = (
     "properties"
 )
 CONFLICT = "duplicate parameter (already defined in URI) with conflicting values!"
+_NETWORK = re.compile(r"[0-9.]+/\d+")
 _NODE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-]*[a-zA-Z0-9])?")
 _TYPES = {
     "integer": re.compile(r"-?\d+"),
@@ -108,6 +109,8 @@ def _value_error(  # noqa: PLR0911 - as above
         return _property_string_error(form["format"], value, name)
     if form.get("format") == "pve-node" and not _NODE.fullmatch(value):
         return "invalid format - value does not look like a valid node name\n"
+    if form.get("format") == "CIDR" and not _NETWORK.fullmatch(value):
+        return "invalid format - value does not look like a valid CIDR network\n"
     if form.get("format") == "pve-vmid" and not 100 <= int(value) <= 999_999_999:
         return "invalid format - value does not look like a valid VM ID\n"
     if "enum" in form and value not in form["enum"]:

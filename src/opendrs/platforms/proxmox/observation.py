@@ -27,7 +27,7 @@ from opendrs.platforms.proxmox.cluster_view import (
     instant_cpu,
     is_quorate,
 )
-from opendrs.platforms.proxmox.errors import MissingPrivilegeError
+from opendrs.platforms.proxmox.errors import ApiRequestError, MissingPrivilegeError
 from opendrs.platforms.proxmox.ha import HaView
 from opendrs.platforms.proxmox.permissions import require_permissions
 from opendrs.platforms.proxmox.preconditions import Preconditions
@@ -295,6 +295,7 @@ class ProxmoxClusterReader:
     def _read_preconditions_of(self, rows: list[ResourceRow]) -> None:
         """Read the preconditions of guests of one node; an error concerns one guest."""
         for row in rows:
+            read_at = time.monotonic()
             try:
                 known = self.queries.preconditions(
                     row.node or "", row.type, row.vmid or 0, None
@@ -303,14 +304,10 @@ class ProxmoxClusterReader:
                 return
             except MissingPrivilegeError as error:
                 known = Preconditions(error=str(error))
-            except PlatformError as error:
-                logger.debug("%s: %s", row.name, error)
-                continue
-            self._preconditions[row.vmid or 0] = (
-                time.monotonic(),
-                row.node or "",
-                known,
-            )
+            except ApiRequestError as error:
+                # Read again in the next observation: it may be temporary.
+                known, read_at = Preconditions(error=error.reason), float("-inf")
+            self._preconditions[row.vmid or 0] = (read_at, row.node or "", known)
 
     def _sample_guests(self, resources: Iterable[ResourceRow]) -> None:
         """Add the CPU usage of running guests to the samples of the load window."""

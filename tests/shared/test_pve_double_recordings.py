@@ -1,0 +1,177 @@
+"""Answers of the double compared with recorded ones, for the calls of the client.
+
+The double starts from the configuration files of a recording. Statuses, reasons and the
+errors of parameters are compared; figures and tasks of the recorded cluster are not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from support.https_server import Request
+from support.pve_access import USER
+from support.pve_cluster import PveCluster, PveGuest, PveNode
+from support.pve_double import LOGIN, PREFIX, PveDouble
+from support.pve_player import Pair, Recording
+from support.pve_schema import SHARED
+
+pytestmark = pytest.mark.shared
+
+FOLDER = SHARED / "data" / "pve-api" / "recorded"
+# The client sends these; the others of the recordings are for other programs.
+CALLS = (
+    r"GET /version",
+    r"GET /access/permissions",
+    r"GET /cluster/(status|resources|options|tasks)",
+    r"GET /cluster/ha/(resources|rules|groups|status/manager_status)",
+    r"GET /nodes/[^/]+/(status|rrddata|qemu|lxc)",
+    r"GET /nodes/[^/]+/(qemu|lxc)/\d+/(config|migrate)",
+    r"POST /nodes/[^/]+/(qemu|lxc)/\d+/migrate",
+    r"GET /nodes/[^/]+/tasks(/UPID[^/]+/log)?",
+    r"DELETE /nodes/[^/]+/tasks/UPID[^/]+",
+)
+# Recordings in which the state at the start determines the answers.
+KINDS = ("privileges", "parameters", "guests", "read", "filters", "moves")
+# Answers that the double does not give, with the reason.
+NOT_REPRODUCED = {
+    ("move-containers", 17): "the guest has left by an earlier request",
+    ("move-locks", 17): "the guest has left by an earlier request",
+    ("guests-zoo-3", 7): "an error in the server about a nonsensical file",
+    ("guests-zoo-3", 8): "an error in the server about a nonsensical file",
+    ("params-reads", 20): "a pattern in another dialect; the client sends no user",
+}
+
+
+def files() -> list[Any]:
+    found = [
+        path
+        for path in sorted(FOLDER.glob("*.json"))
+        if json.loads(path.read_text())["kind"] in KINDS
+    ]
+    if not found:
+        reason = f"no recordings in {FOLDER}; set OPENDRS_SHARED"
+        return [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
+    return [pytest.param(path, id=path.stem) for path in found]
+
+
+def double_of(recording: Recording) -> PveDouble:
+    """Return a double with the configuration of the recorded cluster."""
+    cluster = PveCluster()
+    cluster.add(*(PveNode(f"pve{number}") for number in (1, 2, 3)))
+    running = set(recording.state.get("running", ()))
+    storages = recording.state["files"].get("storage.cfg", "")
+    for path, text in recording.state["files"].items():
+        match = re.fullmatch(r"nodes/(\w+)/(qemu-server|lxc)/(\d+)\.conf", path)
+        if match is not None:
+            guest = guest_of(match, text, storages)
+            guest.status = "running" if guest.vmid in running else "stopped"
+            cluster.add(guest)
+    double = PveDouble(cluster)
+    grant(double, recording)
+    return double
+
+
+def guest_of(match: re.Match[str], text: str, storages: str) -> PveGuest:
+    config = dict(re.findall(r"^(\w+): (.*)$", text.partition("\n[")[0], re.MULTILINE))
+    disks = [
+        value.partition(",")[0]
+        for key, value in config.items()
+        if re.fullmatch(r"(scsi|virtio|ide|sata|mp)\d+|rootfs", key) and ":" in value
+    ]
+    only = dict(
+        re.findall(r"^dir: (\w+)\n(?:\t.*\n)*?\tnodes (\S+)", storages, re.MULTILINE)
+    )
+    lacking = {
+        node: storage
+        for disk in disks
+        if (storage := disk.partition(":")[0]) in only
+        for node in ("pve1", "pve2", "pve3")
+        if node not in only[storage].split(",")
+    }
+    return PveGuest(
+        int(match[3]),
+        str(config.get("name", config.get("hostname", ""))),
+        match[1],
+        kind="lxc" if match[2] == "lxc" else "qemu",
+        lock=config.get("lock"),
+        template=config.get("template") == "1",
+        lacking=lacking,
+    )
+
+
+def grant(double: PveDouble, recording: Recording) -> None:
+    """Give the login of the double the rights that the recorded one has."""
+    lines = recording.state["files"]["user.cfg"].splitlines()
+    owner = (recording.token or "").partition("!")[0]
+    access = double.access
+    access.roles = {
+        parts[1]: set(parts[2].split(","))
+        for line in lines
+        if (parts := line.split(":"))[0] == "role"
+    }
+    access.acl = {
+        (parts[2], USER): {parts[4]}
+        for line in lines
+        if (parts := line.split(":"))[0] == "acl" and parts[3] == owner
+    }
+
+
+def is_compared(pair: Pair, recording: Recording) -> bool:
+    return (
+        pair.auth.get("token") == recording.token
+        and any(re.fullmatch(call, f"{pair.method} {pair.path}") for call in CALLS)
+        and (recording.name, pair.index) not in NOT_REPRODUCED
+        and recording.name != "params-encodings"  # of other programs
+    )
+
+
+@pytest.mark.parametrize("path", files())
+def test_double_answers_as_recorded(path: Path) -> None:
+    recording = Recording.load(path)
+    differences: list[object] = []
+
+    for pair in recording.pairs:
+        if is_compared(pair, recording):
+            answer = respond(double_of(recording), pair)
+            if answer != expected(pair):
+                differences.append((pair.index, pair.method, pair.path, pair.params))
+                differences.append((answer, expected(pair)))
+
+    assert differences == []
+
+
+def respond(double: PveDouble, pair: Pair) -> tuple[int, str, list[str]]:
+    sent = tuple(
+        (name, each) for name, value in pair.params.items() for each in repeated(value)
+    )
+    in_body = pair.method == "POST"
+    answer = double.respond(
+        Request(
+            pair.method,
+            PREFIX + pair.path,
+            () if in_body else sent,
+            {"authorization": f"PVEAPIToken={LOGIN}"},
+            urlencode(sent).encode() if in_body else b"",
+        )
+    )
+    return summary(answer.status, answer.reason, answer.body.decode())
+
+
+def repeated(value: str) -> list[str]:
+    """Return the values of a parameter that may have been sent several times."""
+    return re.findall(r"'([^']*)'", value) if value.startswith("[") else [value]
+
+
+def expected(pair: Pair) -> tuple[int, str, list[str]]:
+    return summary(pair.status, pair.reason, pair.text)
+
+
+def summary(status: int, reason: str, text: str) -> tuple[int, str, list[str]]:
+    errors = json.loads(text).get("errors", {}) if status == 400 else {}
+    return status, reason, sorted(f"{name}: {each}" for name, each in errors.items())
