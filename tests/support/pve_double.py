@@ -339,7 +339,8 @@ def _history(double: PveDouble, values: Mapping[str, str]) -> object:
         message = (
             "RRD error: rrdcached@unix:/var/run/rrdcached.sock: rrd_fetch_r failed"
         )
-        raise ApiFailure(500, f"{message}: opening '{database}'")
+        cause = f"opening '{database}': No such file or directory"
+        raise ApiFailure(500, f"{message}: {cause}")
     end = int(double.cluster.now) // 60 * 60
     figures = {"cpu": node.cpu, "maxcpu": node.maxcpu, "memused": node.mem}
     if double.cluster.major >= 9:

@@ -40,6 +40,7 @@ from opendrs.platforms.proxmox.responses import (
     ResourceRow,
 )
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
+from opendrs.platforms.proxmox.tag_rules import tag_rules
 from opendrs.platforms.proxmox.tasks import running_operation, service_id
 
 _GUEST_STATES = {
@@ -86,6 +87,7 @@ def build_snapshot(
         rules=(
             *rules,
             *ha_rules(view.ha, by_sid, nodes),
+            *tag_rules(guests.values(), nodes),
             *_storage_rules(view, ids, guests, settings, frozenset(nodes)),
         ),
     )
@@ -122,9 +124,15 @@ def _guest(
         ha_managed=view.ha.is_managed(sid),
         managed_by=None if target else owner,
         lock=None if target else _lock(row, view),
-        tags=frozenset(filter(None, _SEPARATORS.split(row.tags or ""))),
+        tags=_tags(row),
         migrating_to=target,
     )
+
+
+def _tags(row: ResourceRow) -> frozenset[str]:
+    """Return the tags of a guest, and its pool as the tag `pool:NAME`."""
+    tags = frozenset(filter(None, _SEPARATORS.split(row.tags or "")))
+    return tags | {f"pool:{row.pool}"} if row.pool else tags
 
 
 def _cold_detail(kind: GuestKind) -> str | None:

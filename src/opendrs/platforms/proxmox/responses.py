@@ -98,6 +98,7 @@ class ResourceRow(ApiRow):
     template: Flag = None
     storage: Text = None
     shared: Flag = None
+    pool: Text = None
 
 
 class TaskRow(ApiRow):

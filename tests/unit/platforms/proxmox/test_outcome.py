@@ -1,0 +1,124 @@
+"""Outcome of a migration from the location of the guest, tasks and the HA manager."""
+
+from __future__ import annotations
+
+import pytest
+
+from opendrs.model import GuestId, NodeId
+from opendrs.platforms.proxmox.ha import HaService, HaStatus
+from opendrs.platforms.proxmox.outcome import (
+    GuestPlace,
+    PveMigrationEvidence,
+    migration_status,
+)
+from opendrs.platforms.proxmox.responses import TaskRow
+from opendrs.platforms.proxmox.tasks import ProxmoxTask
+from opendrs.ports import TaskState
+
+TASK = ProxmoxTask(GuestId("web"), "qemu", 100, NodeId("n1"), NodeId("n2"))
+HERE = GuestPlace()
+
+
+def row(kind: str, start: int, end: int | None = None, status: str = "OK") -> TaskRow:
+    return TaskRow(
+        upid=f"UPID:{kind}:{start}",
+        node="n1",
+        type=kind,
+        id="100",
+        starttime=start,
+        endtime=end,
+        status=None if end is None else status,
+    )
+
+
+def ha(
+    state: str, node: str = "n1", target: str | None = None, now: int = 20
+) -> HaStatus:
+    return HaStatus(
+        services={"vm:100": HaService(state, node, target)}, reported_at=now
+    )
+
+
+def state(evidence: PveMigrationEvidence) -> TaskState:
+    return migration_status(TASK, evidence, 60, lambda _: "cause").state
+
+
+@pytest.mark.parametrize(
+    ("target", "manager", "expected"),
+    [
+        (HERE, None, TaskState.DONE),
+        (GuestPlace("migrate"), None, TaskState.RUNNING),
+        (HERE, ha("started", "n2"), TaskState.DONE),
+        (HERE, ha("migrate", "n1", "n2"), TaskState.RUNNING),
+        (HERE, ha("started", "n1"), TaskState.RUNNING),
+        (HERE, ha("request_stop", "n2"), TaskState.RUNNING),
+        (HERE, ha("error", "n2"), TaskState.FAILED),
+    ],
+)
+def test_guest_on_target_is_done_when_lock_and_ha_have_settled(
+    target: GuestPlace, manager: HaStatus | None, expected: TaskState
+) -> None:
+    evidence = PveMigrationEvidence(source=None, target=target, ha=manager)
+
+    assert state(evidence) is expected
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ((), TaskState.FAILED),
+        ((row("qmigrate", 1),), TaskState.RUNNING),
+        ((row("qmigrate", 1, 2, "migration aborted"),), TaskState.FAILED),
+        ((row("qmigrate", 1, 2, "x"), row("qmigrate", 3)), TaskState.RUNNING),
+    ],
+)
+def test_guest_on_source_runs_while_a_task_runs(
+    tasks: tuple[TaskRow, ...], expected: TaskState
+) -> None:
+    evidence = PveMigrationEvidence(source=HERE, target=None, tasks=tasks)
+
+    assert state(evidence) is expected
+
+
+REQUEST = row("hamigrate", 10, 12)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "manager", "expected"),
+    [
+        ((row("hamigrate", 10),), ha("started"), TaskState.RUNNING),
+        ((REQUEST,), ha("started"), TaskState.RUNNING),
+        ((REQUEST,), ha("migrate", "n1", "n2"), TaskState.RUNNING),
+        ((REQUEST,), ha("migrate", "n1", "n3"), TaskState.FAILED),
+        ((REQUEST,), ha("error"), TaskState.FAILED),
+        ((REQUEST,), ha("started", now=80), TaskState.FAILED),
+        ((row("hamigrate", 10, 12, "refused"),), ha("started"), TaskState.FAILED),
+        ((REQUEST, row("qmigrate", 14)), ha("started"), TaskState.RUNNING),
+        ((REQUEST, row("qmigrate", 14, 15, "x")), ha("started"), TaskState.FAILED),
+        ((row("qmigrate", 4, 5, "x"), REQUEST), ha("started"), TaskState.RUNNING),
+        ((), ha("started"), TaskState.FAILED),
+    ],
+)
+def test_request_to_the_ha_manager_is_followed_to_the_migration(
+    tasks: tuple[TaskRow, ...], manager: HaStatus, expected: TaskState
+) -> None:
+    evidence = PveMigrationEvidence(source=HERE, target=None, tasks=tasks, ha=manager)
+
+    assert state(evidence) is expected
+
+
+def test_tasks_before_the_start_are_those_of_former_migrations() -> None:
+    tasks = (row("qmigrate", 1, 2, "migration aborted"),)
+    evidence = PveMigrationEvidence(
+        source=HERE, target=None, tasks=tasks, started_after=5
+    )
+
+    status = migration_status(TASK, evidence, 60, lambda _: "cause")
+
+    assert "cause" not in status.detail
+
+
+def test_guest_on_neither_node_is_lost() -> None:
+    evidence = PveMigrationEvidence(source=None, target=None)
+
+    assert state(evidence) is TaskState.LOST
