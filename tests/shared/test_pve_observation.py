@@ -110,11 +110,17 @@ def test_observe_silent_node_is_unknown_and_nothing_else(serve: Serve) -> None:
     assert all(guest.usage.cpu is None for guest in on_h2)
 
 
-def test_observe_node_that_answers_again_is_online(serve: Serve) -> None:
-    running = serve(with_guests())
-    running.cluster.nodes["h2"].failure = 595
+@pytest.mark.parametrize("version", ["8.4.1", "9.2.11"])
+def test_observe_node_that_falls_silent_is_unknown_until_it_answers(
+    serve: Serve, version: str
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h2"), version=version))
     platform = platform_of(running)
-    platform.observe()
+    assert platform.observe().nodes[H2].online
+
+    running.cluster.nodes["h2"].failure = 595
+
+    assert platform.observe().nodes[H2].state is NodeState.UNKNOWN
 
     running.cluster.nodes["h2"].failure = 0
 

@@ -34,12 +34,12 @@ from opendrs.platforms.proxmox.errors import (
 from opendrs.platforms.proxmox.login import Login
 from opendrs.platforms.proxmox.settings import ProxmoxSettings, split_host
 from opendrs.transport.certificates import authority_context, pinned_context
+from opendrs.transport.http_json import verification_error
 from opendrs.transport.threads import start_thread
 
 MAX_ANSWER = 64 << 20  # bytes; 20,000 guests give about 8 MB
 _BASE = "/api2/json"
 _OF_NODE = re.compile(r"/nodes/[^/]+/")
-_CERTIFICATE_REJECTED = "CERTIFICATE_VERIFY_FAILED"
 _MASK = "***"
 _RETRY_DELAY = 0.2  # seconds, most
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -99,8 +99,13 @@ class ApiHost:
                 )
         except httpx2.HTTPError as error:
             message = f"{self.address} unreachable: {error or type(error).__name__}"
-            if _CERTIFICATE_REJECTED in message and self._settings.fingerprints:
-                self._compare_certificate()
+            if reason := verification_error(error):
+                if self._settings.fingerprints:
+                    self._compare_certificate()
+                message = (
+                    f"{self.address}: certificate not trusted: {reason}; set "
+                    "fingerprints, or ca to a file with its issuer"
+                )
             if isinstance(error, _NOT_SENT):
                 raise HostUnreachableError(message) from None
             raise PlatformUnavailableError(message) from None

@@ -215,16 +215,17 @@ class ProxmoxClusterReader:
     ) -> tuple[Callable[[NodeDetails], NodeDetails], ...]:
         """Return the requests about *node*, each of which adds to its details."""
         chosen: list[Callable[[NodeDetails], NodeDetails]] = []
-        if time.monotonic() - self._nodes[node].status_at > _STATUS_AGE:
-            chosen.append(partial(self._add_status, node))
-        if self.settings.load_window > 0:
-            chosen.append(partial(self._add_history, node))
         if self.queries.reports_pressure:
             chosen += [
                 partial(self._add_pressure, node, kind)
                 for kind in ("qemu", "lxc")
                 if (node, kind) in running
             ]
+        age = time.monotonic() - self._nodes[node].status_at
+        if age > _STATUS_AGE or not chosen:  # the node itself answers at least one
+            chosen.append(partial(self._add_status, node))
+        if self.settings.load_window > 0:  # the API host answers it
+            chosen.append(partial(self._add_history, node))
         return tuple(chosen)
 
     def _add_status(self, node: str, details: NodeDetails) -> NodeDetails:

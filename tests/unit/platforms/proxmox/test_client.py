@@ -186,7 +186,7 @@ def test_host_name_of_another_certificate_is_rejected_with_an_authority(
         bad = client(f"localhost:{server.port}", fingerprints=(), ca=ca)
 
         assert good.get("/version") == 1
-        with pytest.raises(PlatformUnavailableError):
+        with pytest.raises(PlatformUnavailableError, match="set fingerprints"):
             bad.get("/version")
         good.close()
         bad.close()
