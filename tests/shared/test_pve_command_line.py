@@ -91,6 +91,7 @@ def test_show_and_plan_read_the_cluster(serve: Serve, opendrs: RunOpendrs) -> No
     assert LOGIN.partition("=")[2] not in shown.out + planned.out + planned.err
 
 
+@pytest.mark.slow
 def test_howto_leads_to_a_balanced_cluster(
     serve: Serve, opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def code_blocks(kind: str) -> list[str]:
     return re.findall(pattern, HOWTO.read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_apply_balances_the_cluster(serve: Serve, opendrs: RunOpendrs) -> None:
     running = serve(imbalanced_cluster("9.1.2", nodes=3, guests=24))
     configure(running)
@@ -141,6 +143,7 @@ def most_on_a_node(cluster: PveCluster) -> int:
     return max(Counter(guest.node for guest in cluster.guests.values()).values())
 
 
+@pytest.mark.slow
 def test_killed_apply_is_continued_and_starts_nothing_twice(
     serve: Serve, opendrs: RunOpendrs
 ) -> None:

@@ -32,7 +32,7 @@ from opendrs.model import (
 )
 from opendrs.platforms.proxmox import ProxmoxPlatform
 from opendrs.policies.balance import Balance
-from opendrs.ports import Outcome, TaskId, TaskState, TaskStatus
+from opendrs.ports import Outcome, StepRecord, TaskId, TaskState, TaskStatus
 from opendrs.store.memory import MemoryStore
 from support.https_server import Answer, Request
 from support.pve_cluster import PveCluster, PveGuest
@@ -375,6 +375,25 @@ def start_and_lose(running: RunningDouble, number: int, *, arrives: bool) -> Non
         running.double.fault = lambda _: None
 
 
+def balance(
+    platform: ProxmoxPlatform, cluster: PveCluster, before: Snapshot
+) -> tuple[StepRecord, ...]:
+    """Plan and execute with the production code; return the records of all steps."""
+    store, limits = MemoryStore(), DEFAULT_LIMITS
+    policy = Balance(limits=limits, load_model=LoadModel.STATIC, min_improvement=0.01)
+    decision = evaluate(before, policy, store).decision
+    context = ExecutionContext(
+        platform=platform,
+        clock=DoubleClock(cluster),
+        store=store,
+        limits=limits,
+        observer=NullObserver(),
+        cancellation=CancellationToken(),
+    )
+    return execute(decision.plan, context, run="run-1").records
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["8.4.1", "9.1.2", "9.2.11"])
 def test_cluster_is_balanced_over_tls(serve: Serve, version: str) -> None:
     cluster = imbalanced_cluster(version, nodes=3, guests=60)
@@ -382,39 +401,46 @@ def test_cluster_is_balanced_over_tls(serve: Serve, version: str) -> None:
         cluster.crs = {"ha": "dynamic", "ha-auto-rebalance": 1}
     running = serve(cluster)
     platform = platform_of(running, load_window=0, restart_containers=True)
-    store = MemoryStore()
-    limits = DEFAULT_LIMITS
     before = platform.observe()
-    policy = Balance(limits=limits, load_model=LoadModel.STATIC, min_improvement=0.01)
 
-    decision = evaluate(before, policy, store).decision
-    report = execute(
-        decision.plan,
-        ExecutionContext(
-            platform=platform,
-            clock=DoubleClock(cluster),
-            store=store,
-            limits=limits,
-            observer=NullObserver(),
-            cancellation=CancellationToken(),
-        ),
-        run="run-1",
-    )
+    records = balance(platform, cluster, before)
 
-    outcomes = {record.outcome for record in report.records}
-    assert outcomes == {Outcome.DONE}
-    assert len(report.records) >= 5
+    assert {record.outcome for record in records} == {Outcome.DONE}
+    assert len(records) >= 5
     after = platform.observe()
     assert worst(after) < worst(before)
-    moved = {
+    moved = [
         name
-        for name in after.guests
-        if after.guests[name].node != before.guests[name].node
-    }
-    if version == "9.2.11":  # CRS owns the guests under HA
-        assert all(not before.guests[name].ha_managed for name in moved)
-    else:
-        assert any(before.guests[name].ha_managed for name in moved)
+        for name, guest in after.guests.items()
+        if guest.node != before.guests[name].node
+    ]
+    managed = [name for name in moved if before.guests[name].ha_managed]
+    assert bool(managed) is not version.startswith("9.2")  # CRS owns guests under HA
+
+
+@pytest.mark.slow
+def test_node_that_goes_away_in_the_middle_concerns_its_steps_alone(
+    serve: Serve,
+) -> None:
+    cluster = imbalanced_cluster("9.1.2", nodes=4, guests=48)
+    running = serve(cluster)
+    platform = platform_of(running, load_window=0)
+    before = platform.observe()
+
+    def cut() -> None:
+        cluster.nodes["pve4"].online = False
+
+    cluster.at(4.0, cut)
+
+    records = balance(platform, cluster, before)
+
+    outcomes = Counter(
+        (getattr(record.action, "target", ""), record.outcome) for record in records
+    )
+    others = {key: count for key, count in outcomes.items() if key[0] != "pve4"}
+    assert {outcome for _, outcome in others} == {Outcome.DONE}
+    assert any(key[0] == "pve4" and key[1] is not Outcome.DONE for key in outcomes)
+    assert not any(task.end is None for task in cluster.tasks)
 
 
 def worst(snapshot: Snapshot) -> int:

@@ -147,6 +147,10 @@ class PveCluster:
                 event()
             self.now = end
 
+    def at(self, seconds: float, event: Callable[[], None]) -> None:
+        """Call *event* when *seconds* have passed."""
+        self._later(seconds, event)
+
     def finish(self, vmid: int) -> None:
         """End the running migration of a guest successfully."""
         with self.lock:
@@ -214,15 +218,7 @@ class PveCluster:
     ) -> PveTask:
         kind, word = ("vzmigrate", "CT") if guest.kind == "lxc" else ("qmigrate", "VM")
         source = guest.node
-        failure = guest.failure
-        if guest.devices:
-            failure = f"can't migrate VM which uses local devices: {guest.devices[0]}"
-        if guest.kind == "lxc" and guest.lock:
-            failure = f"CT is locked ({guest.lock})"
-        elif guest.kind == "lxc" and target in guest.lacking:
-            failure = f"storage '{guest.lacking[target]}' is not available"
-        if not self.nodes[target].online:
-            failure = "Can't connect to destination address using public key"
+        failure = self._failure(guest, target)
         before, guest.lock = guest.lock, guest.lock or "migrate"
 
         def ended(status: str) -> None:
@@ -239,15 +235,30 @@ class PveCluster:
         )
 
         def finish() -> None:
-            if failure is not None:
+            cause = failure
+            if not self.nodes[target].online:
+                cause = cause or "connection to the target was lost"
+            if cause is not None:
                 task.log.append(
                     "2026-11-22 08:00:01 ERROR: migration aborted (duration "
-                    f"00:00:01): {failure}"
+                    f"00:00:01): {cause}"
                 )
-            self._end(task, "OK" if failure is None else "migration aborted")
+            self._end(task, "OK" if cause is None else "migration aborted")
 
         self._later(guest.duration if failure is None else 1.0, finish)
         return task
+
+    def _failure(self, guest: PveGuest, target: str) -> str | None:
+        """Return why a migration fails in its task; None if it succeeds."""
+        if not self.nodes[target].online:
+            return "Can't connect to destination address using public key"
+        if guest.kind == "lxc" and guest.lock:
+            return f"CT is locked ({guest.lock})"
+        if guest.kind == "lxc" and target in guest.lacking:
+            return f"storage '{guest.lacking[target]}' is not available"
+        if guest.devices:
+            return f"can't migrate VM which uses local devices: {guest.devices[0]}"
+        return guest.failure
 
     def _request_ha(
         self, guest: PveGuest, target: str, user: str, tokenid: str | None
