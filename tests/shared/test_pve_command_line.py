@@ -100,8 +100,7 @@ def test_howto_leads_to_a_balanced_cluster(
     access.roles, access.acl = {}, {}
     for line in "".join(code_blocks("sh")).splitlines():
         access.pveum(line)
-    answers = f"{running.servers[0].host}\ny\n{LOGIN}\nn\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    answer(monkeypatch, f"{running.servers[0].host}\ny\nn\n")
     commands = "".join(code_blocks("console")).splitlines()
 
     with passing_time(running.cluster, SPEED):
@@ -262,13 +261,17 @@ def test_check_online_prints_the_remedy(serve: Serve, opendrs: RunOpendrs) -> No
     assert "pveum acl modify / --roles OpenDRS --users drs@pve" in result.out
 
 
+def answer(monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
+    """Answer the questions by *lines*, and the one for the token by that."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    monkeypatch.setattr("click.termui.hidden_prompt_func", lambda _: LOGIN)
+
+
 def test_connect_writes_a_configuration_that_works(
     serve: Serve, opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = serve(imbalanced_cluster("9.2.11", nodes=3, guests=12))
-    host = running.servers[0].host
-    answers = f"{host}\ny\n{LOGIN}\nn\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    answer(monkeypatch, f"{running.servers[0].host}\ny\nn\n")
 
     result = opendrs("connect", "proxmox", "--name", "lab")
 
@@ -285,8 +288,7 @@ def test_connect_shows_the_fingerprint_before_a_secret_is_sent(
 ) -> None:
     running = serve(with_guests())
     ca = running.certificate.write_authority(tmp_path / "ca.pem")
-    answers = f"{running.servers[0].host}\nn\n{ca}\n{LOGIN}\nn\n"
-    monkeypatch.setattr("sys.stdin", io.StringIO(answers))
+    answer(monkeypatch, f"{running.servers[0].host}\nn\n{ca}\nn\n")
 
     result = opendrs("connect", "proxmox", "--name", "lab")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -123,8 +122,7 @@ class TerminalQuestioner:
         Raises:
             ConfigurationError: The file exists already, or cannot be written.
         """
-        hidden = sys.stdin.isatty()  # a pipe cannot be hidden
-        secret: str = click.prompt(prompt, hide_input=hidden, err=True)
+        secret: str = click.prompt(prompt, hide_input=True, err=True)
         path = Path(f"{self._name}-{setting}")
         try:
             descriptor = os.open(

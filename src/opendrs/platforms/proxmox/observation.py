@@ -27,7 +27,7 @@ from opendrs.platforms.proxmox.cluster_view import (
     instant_cpu,
     is_quorate,
 )
-from opendrs.platforms.proxmox.errors import ApiRequestError, MissingPrivilegeError
+from opendrs.platforms.proxmox.errors import MissingPrivilegeError
 from opendrs.platforms.proxmox.ha import HaView
 from opendrs.platforms.proxmox.permissions import require_permissions
 from opendrs.platforms.proxmox.preconditions import Preconditions
@@ -305,9 +305,9 @@ class ProxmoxClusterReader:
                 return
             except MissingPrivilegeError as error:
                 known = Preconditions(error=str(error))
-            except ApiRequestError as error:
+            except PlatformError as error:
                 # Read again in the next observation: it may be temporary.
-                known, read_at = Preconditions(error=error.reason), float("-inf")
+                known, read_at = Preconditions(error=str(error)), float("-inf")
             self._preconditions[row.vmid or 0] = (read_at, row.node or "", known)
 
     def _sample_guests(self, resources: Iterable[ResourceRow]) -> None:
