@@ -110,6 +110,12 @@ def grant(double: PveDouble, recording: Recording) -> None:
     lines = recording.state["files"]["user.cfg"].splitlines()
     owner = (recording.token or "").partition("!")[0]
     access = double.access
+    access.pools = {
+        vmid: parts[1]
+        for line in lines
+        if (parts := line.split(":"))[0] == "pool"
+        for vmid in filter(None, parts[3].split(","))
+    }
     access.roles = {
         parts[1]: set(parts[2].split(","))
         for line in lines

@@ -20,7 +20,7 @@ from opendrs.errors import (
 from opendrs.model import Mobility, NodeState, Snapshot
 from opendrs.platforms.proxmox import ProxmoxPlatform, ProxmoxSettings
 from opendrs.platforms.proxmox.client import ProxmoxClient
-from opendrs.platforms.proxmox.cluster_view import guest_rows
+from opendrs.platforms.proxmox.cluster_view import guest_ids, guest_rows
 from opendrs.platforms.proxmox.errors import (
     ApiRequestError,
     LoginRejectedError,
@@ -46,6 +46,7 @@ from opendrs.platforms.proxmox.responses import (
     parse_row,
     parse_rows,
 )
+from opendrs.platforms.proxmox.settings import GuestNaming
 from opendrs.platforms.proxmox.tasks import Upid
 from support.https_server import Certificate, HttpsServer, https_server
 from support.pve_player import Pair, PvePlayer, Recording
@@ -204,6 +205,8 @@ def assert_values_kept(data: list[dict[str, Any]], rows: tuple[ApiRow, ...]) -> 
     for raw, row in zip(data, rows, strict=True):
         known = row.model_dump(by_alias=True)
         for key in raw.keys() & known.keys():
+            if raw[key] is None:
+                continue
             assert known[key] is not None, (key, raw[key])
             same = (raw[key], str(raw[key]), str(int(known[key] is True)))
             assert known[key] in same or str(raw[key]) in same
@@ -258,7 +261,8 @@ def assert_consistent(player: PvePlayer, snapshot: Snapshot) -> None:
     rows = parse_rows(ResourceRow, player.answer("/cluster/resources"), "test")
     manager = player.answer("/cluster/ha/status/manager_status")
     status = parse_ha_status(manager, "test")
-    by_name = {row.name: row for row in guest_rows(rows)}
+    ids = guest_ids(guest_rows(rows), GuestNaming.NAME)
+    by_id = {ids[row.vmid or 0]: row for row in guest_rows(rows)}
     nodes = {row.node: row for row in rows if row.type == "node"}
     assert len(snapshot.guests) == len(guest_rows(rows))
     for node in snapshot.nodes.values():
@@ -270,7 +274,7 @@ def assert_consistent(player: PvePlayer, snapshot: Snapshot) -> None:
         assert not (node.online and row.hastate not in (None, "online"))
         assert (node.usage.cpu is None) or node.reachable
     for guest in snapshot.guests.values():
-        row = by_name[guest.id]
+        row = by_id[guest.id]
         if row.lock:
             assert guest.lock == row.lock or guest.migrating_to
         if row.hastate in ("error", "freeze", "fence", "recovery"):

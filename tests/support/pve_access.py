@@ -23,6 +23,8 @@ class Access:
         acl: Role by path and by user or token.
         separated: Whether the token has privileges of its own.
         enabled: Whether the user is enabled.
+        tickets: Tickets that were given out.
+        pools: Pool of each guest by its number.
     """
 
     roles: dict[str, set[str]] = field(
@@ -34,6 +36,7 @@ class Access:
     separated: bool = False
     enabled: bool = True
     tickets: set[str] = field(default_factory=set)
+    pools: dict[str, str] = field(default_factory=dict)
 
     def authenticate(self, headers: Mapping[str, str], method: str) -> str | None:
         """Return the reason of a 401; None if the login is accepted."""
@@ -59,10 +62,15 @@ class Access:
 
     def privileges(self, path: str, *, by_ticket: bool = False) -> set[str]:
         """Return the privileges of the login on *path*."""
-        granted = self._of(USER, path)
+        granted = self._with_pool(USER, path)
         if self.separated and not by_ticket:
-            return granted & self._of(TOKEN, path)
+            return granted & self._with_pool(TOKEN, path)
         return granted
+
+    def _with_pool(self, name: str, path: str) -> set[str]:
+        pool = self.pools.get(path.removeprefix("/vms/"))
+        of_pool = set() if pool is None else self._of(name, f"/pool/{pool}")
+        return self._of(name, path) | of_pool
 
     def _of(self, name: str, path: str) -> set[str]:
         for candidate in _with_parents(path):
