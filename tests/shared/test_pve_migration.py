@@ -312,6 +312,7 @@ def test_unsupported_actions_are_rejected(serve: Serve) -> None:
         PowerOff(H1),
         ColdMigration(A, H1, H2),
         LiveMigration(GuestId("c"), H1, H2),
+        ColdMigration(GuestId("c"), H1, H2),  # not allowed by the settings
     ):
         with pytest.raises(UnsupportedError):
             platform.start(action)

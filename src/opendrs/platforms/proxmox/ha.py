@@ -26,6 +26,7 @@ from opendrs.platforms.proxmox.responses import (
     HaRuleRow,
     parse_object,
 )
+from opendrs.transport.http_json import get_mapping
 
 SETTLED_STATES = frozenset({"started", "stopped", "ignored"})
 MOVING_STATES = frozenset({"migrate", "relocate"})
@@ -101,20 +102,20 @@ def parse_ha_status(data: object, request: str) -> HaStatus:
         UnexpectedResponseError: *data* is not an object.
     """
     document = parse_object(data, request)
-    manager = _mapping(document.get("manager_status"))
-    lrm = _mapping(document.get("lrm_status"))
-    requests = _mapping(manager.get("node_request"))
-    states = _mapping(manager.get("node_status"))
-    times = [_mapping(each).get("timestamp") for each in (manager, *lrm.values())]
-    requested = {node for node, each in requests.items() if _mapping(each)}
+    manager = get_mapping(document, "manager_status")
+    lrm = get_mapping(document, "lrm_status")
+    requests = get_mapping(manager, "node_request")
+    states = get_mapping(manager, "node_status")
+    times = [get_mapping(each).get("timestamp") for each in (manager, *lrm.values())]
+    requested = {node for node, each in requests.items() if get_mapping(each)}
     return HaStatus(
         services={
             sid: HaService(
-                str(_mapping(each).get("state") or "unknown"),
-                _text(_mapping(each).get("node")),
-                _text(_mapping(each).get("target")),
+                str(get_mapping(each).get("state") or "unknown"),
+                _text(get_mapping(each).get("node")),
+                _text(get_mapping(each).get("target")),
             )
-            for sid, each in _mapping(manager.get("service_status")).items()
+            for sid, each in get_mapping(manager, "service_status").items()
         },
         maintenance=frozenset(
             requested | {node for node, each in states.items() if each == "maintenance"}
@@ -122,7 +123,7 @@ def parse_ha_status(data: object, request: str) -> HaStatus:
         lost_nodes=frozenset(
             node for node, each in states.items() if each in _LOST_NODE_STATES
         ),
-        disarm_mode=_text(_mapping(manager.get("disarm")).get("mode")),
+        disarm_mode=_text(get_mapping(manager, "disarm").get("mode")),
         reported_at=max((t for t in times if isinstance(t, int | float)), default=None),
     )
 
@@ -133,7 +134,7 @@ def parse_auto_rebalance(data: object, request: str) -> bool:
     Raises:
         UnexpectedResponseError: *data* is not an object.
     """
-    scheduling = _mapping(parse_object(data, request).get("crs"))
+    scheduling = get_mapping(parse_object(data, request).get("crs"))
     return str(scheduling.get("ha-auto-rebalance")) == "1"
 
 
@@ -256,10 +257,6 @@ def _is_positive(rule: HaRuleRow) -> bool:
 
 def _words(text: str | None) -> list[str]:
     return (text or "").replace(",", " ").split()
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str | None:

@@ -115,7 +115,7 @@ class ProxmoxPlatform:
         if row is None:
             raise PlatformError(f"{migration.guest}: not in the cluster")
         task = ProxmoxTask.from_action(migration, row.type, row.vmid or 0)
-        _require_kind(migration, row)
+        self._require_kind(migration, row)
         with self._lock:
             if not self._is_in_progress(task, row):
                 _require_startable(task, row, resources)
@@ -212,6 +212,21 @@ class ProxmoxPlatform:
         ids = guest_ids(rows, self._settings.guest_ids)
         return next((row for row in rows if ids[row.vmid or 0] == action.guest), None)
 
+    def _require_kind(
+        self, action: LiveMigration | ColdMigration, row: ResourceRow
+    ) -> None:
+        is_container = GUEST_TYPES[row.type] is GuestKind.CONTAINER
+        if is_container and isinstance(action, LiveMigration):
+            raise UnsupportedError(f"{action.guest}: containers do not migrate live")
+        if is_container and not self._settings.restart_containers:
+            raise UnsupportedError(
+                f"{action.guest}: migrates by a restart; set restart_containers"
+            )
+        if not is_container and isinstance(action, ColdMigration):
+            raise UnsupportedError(
+                f"{action.guest}: virtual machines that run migrate live only"
+            )
+
     def _is_in_progress(self, task: ProxmoxTask, row: ResourceRow) -> bool:
         """Return True if the migration needs no request.
 
@@ -307,16 +322,6 @@ def _require_supported(action: Action) -> LiveMigration | ColdMigration:
     if not isinstance(action, LiveMigration | ColdMigration):
         raise UnsupportedError(f"proxmox: not supported: {type(action).__name__}")
     return action
-
-
-def _require_kind(action: LiveMigration | ColdMigration, row: ResourceRow) -> None:
-    is_container = GUEST_TYPES[row.type] is GuestKind.CONTAINER
-    if is_container and isinstance(action, LiveMigration):
-        raise UnsupportedError(f"{action.guest}: containers do not migrate live")
-    if not is_container and isinstance(action, ColdMigration):
-        raise UnsupportedError(
-            f"{action.guest}: virtual machines that run migrate live only"
-        )
 
 
 def _require_startable(

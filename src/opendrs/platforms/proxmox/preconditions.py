@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 
 from opendrs.platforms.proxmox.responses import LocalDiskRow, parse_object, parse_rows
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
+from opendrs.transport.http_json import get_mapping
+
+_LIVE = "live-migration"
+_KNOWN_REASONS = ("unavailable_storages", "blocking_ha_resources")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,8 @@ class Preconditions:
         blocking_resources: HA resources with anti-affinity, by the node they are on.
         local_disks: Disks and media on local storage.
         local_media: Those of them that are CD images.
-        local_devices: Devices of the node that the guest uses.
+        other_reasons: Further reasons why a node is not allowed, by the node.
+        local_devices: Devices that the guest uses and that cannot migrate live.
         has_connection_state: Whether connection tracking state can be migrated.
         error: Why the preconditions could not be determined, such as a lock.
     """
@@ -34,6 +39,7 @@ class Preconditions:
     allowed_nodes: frozenset[str] | None = None
     missing_storages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     blocking_resources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    other_reasons: Mapping[str, str] = field(default_factory=dict)
     local_disks: tuple[str, ...] = ()
     local_media: tuple[str, ...] = ()
     local_devices: tuple[str, ...] = ()
@@ -61,6 +67,8 @@ class Preconditions:
             return f"{target} has no storage {', '.join(storages)}"
         if blocking := self.blocking_resources.get(target):
             return f"{', '.join(blocking)} must not be on the same node"
+        if reason := self.other_reasons.get(target):
+            return f"{target}: {reason}"
         if self.allowed_nodes is not None and target not in self.allowed_nodes:
             return f"{target} is not an allowed node"
         return None
@@ -94,11 +102,36 @@ def parse_preconditions(data: object, request: str) -> Preconditions:
         else frozenset(map(str, allowed)),
         missing_storages=_by_node(entries, "unavailable_storages", None),
         blocking_resources=_by_node(entries, "blocking_ha_resources", "sid"),
+        other_reasons=_other_reasons(entries),
         local_disks=tuple(disk.volid or "?" for disk in disks),
         local_media=tuple(disk.volid or "?" for disk in disks if disk.cdrom),
-        local_devices=_texts(document.get("local_resources")),
+        local_devices=(
+            *_texts(document.get("local_resources")),
+            *_mapped_devices(document),
+        ),
         has_connection_state=bool(document.get("has_dbus_vmstate")),
     )
+
+
+def _mapped_devices(document: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the mapped devices that are not reported to migrate live."""
+    return tuple(
+        name
+        for name in _texts(document.get("mapped_resources"))
+        if str(get_mapping(document, "mapped_resource_info", name).get(_LIVE)) != "1"
+    )
+
+
+def _other_reasons(entries: Mapping[str, object]) -> dict[str, str]:
+    found = {
+        node: [
+            f"{label} {items}"
+            for label, items in get_mapping(entry).items()
+            if label.replace("-", "_") not in _KNOWN_REASONS and items
+        ]
+        for node, entry in entries.items()
+    }
+    return {node: "; ".join(reasons) for node, reasons in found.items() if reasons}
 
 
 def _by_node(

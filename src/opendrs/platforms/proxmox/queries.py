@@ -36,6 +36,7 @@ from opendrs.platforms.proxmox.responses import (
 )
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.platforms.proxmox.tasks import MIGRATIONS, log_detail, log_target
+from opendrs.transport.http_json import get_mapping
 
 _FIRST_WITH_RULES = 9  # major version: HA rules instead of groups, and PSI
 _LOG_HEAD = 20  # lines in which the target of a migration stands
@@ -151,11 +152,11 @@ class Queries:
         """Return *details* with the CPU model and merged memory of *node*."""
         path = api_path("nodes", node, "status")
         data = parse_object(self._get_of_node(path), path)
-        ksm = _mapping(data.get("ksm")).get("shared")
+        ksm = get_mapping(data, "ksm").get("shared")
         return replace(
             details,
-            cpu_model=_text(_mapping(data.get("cpuinfo")).get("model")),
-            architecture=_text(_mapping(data.get("current-kernel")).get("machine")),
+            cpu_model=_text(get_mapping(data, "cpuinfo").get("model")),
+            architecture=_text(get_mapping(data, "current-kernel").get("machine")),
             ksm_shared=ksm if isinstance(ksm, int) and ksm >= 0 else None,
         )
 
@@ -249,10 +250,6 @@ def _major_version(version: str) -> int:
     if not major.isdigit():
         raise UnsupportedError(f"/version: unknown version {version!r}")
     return int(major)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str | None:

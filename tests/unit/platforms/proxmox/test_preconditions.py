@@ -1,0 +1,78 @@
+"""Migration preconditions of virtual machines and containers."""
+
+from __future__ import annotations
+
+import pytest
+
+from opendrs.errors import UnexpectedResponseError
+from opendrs.platforms.proxmox import ProxmoxSettings
+from opendrs.platforms.proxmox.preconditions import parse_preconditions
+
+STRICT = ProxmoxSettings(hosts=("h",), token_env="T")  # noqa: S106 - a name
+LENIENT = ProxmoxSettings(
+    hosts=("h",),
+    token_env="T",  # noqa: S106 - a name
+    local_disks=True,
+    target_storage="fast",
+)
+
+
+def test_empty_entries_of_other_nodes_allow_them() -> None:
+    known = parse_preconditions(
+        {"allowed_nodes": ["b"], "not_allowed_nodes": {"b": {}, "c": {}}}, "test"
+    )
+
+    assert known.target_blocker("b", STRICT) is None
+    assert known.target_blocker("c", STRICT) is not None
+
+
+def test_entries_with_content_name_what_a_node_lacks() -> None:
+    known = parse_preconditions(
+        {
+            "not_allowed_nodes": {
+                "b": {"unavailable_storages": ["ssd"]},
+                "c": {"blocking-ha-resources": [{"sid": "vm:7", "cause": "x"}]},
+                "d": {"unavailable-resources": ["gpu"]},
+            }
+        },
+        "test",
+    )
+
+    assert "ssd" in str(known.target_blocker("b", STRICT))
+    assert known.target_blocker("b", LENIENT) is None
+    assert "vm:7" in str(known.target_blocker("c", STRICT))
+    assert "gpu" in str(known.target_blocker("d", STRICT))
+    assert known.target_blocker("e", STRICT) is None
+
+
+def test_local_disks_media_and_devices_are_blockers() -> None:
+    known = parse_preconditions(
+        {
+            "local_disks": [
+                {"volid": "local:disk", "cdrom": 0},
+                {"volid": "local:iso", "cdrom": 1},
+            ],
+            "local_resources": ["hostpci0"],
+            "mapped-resources": ["gpu", "nic"],
+            "mapped-resource-info": {"nic": {"live-migration": 1}},
+        },
+        "test",
+    )
+
+    assert known.local_devices == ("hostpci0", "gpu")
+    assert len(known.blockers(STRICT)) == 4
+    assert len(known.blockers(LENIENT)) == 3
+
+
+def test_containers_spell_keys_with_dashes() -> None:
+    known = parse_preconditions(
+        {"allowed-nodes": ["b"], "not-allowed-nodes": {}, "running": 1}, "test"
+    )
+
+    assert known.allowed_nodes == {"b"}
+
+
+@pytest.mark.parametrize("data", [None, [], {"local_disks": {"a": 1}}])
+def test_another_form_is_an_error(data: object) -> None:
+    with pytest.raises(UnexpectedResponseError):
+        parse_preconditions(data, "test")
