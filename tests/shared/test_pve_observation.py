@@ -26,7 +26,7 @@ from opendrs.platforms.proxmox import client as client_module
 from opendrs.platforms.proxmox.errors import LoginRejectedError, MissingPrivilegeError
 from opendrs.platforms.proxmox.settings import GuestNaming
 from support.https_server import Answer, Request
-from support.pve_cluster import PveGuest
+from support.pve_cluster import PveGuest, PveTask
 from support.pve_clusters import imbalanced_cluster
 from support.pve_fixtures import PVE_MARKS, Serve, platform_of, serve, with_guests
 
@@ -173,6 +173,39 @@ def test_observe_without_quorum_all_nodes_are_unknown(serve: Serve) -> None:
     snapshot = platform_of(running).observe()
 
     assert {node.state for node in snapshot.nodes.values()} == {NodeState.UNKNOWN}
+
+
+def test_observe_host_without_quorum_uses_one_that_has_it(serve: Serve) -> None:
+    cut_off, other = serve(with_guests()), serve(with_guests())
+    cut_off.cluster.quorate = False
+    hosts = (cut_off.servers[0].host, other.servers[0].host)
+
+    snapshot = platform_of(cut_off, hosts=hosts).observe()
+
+    assert all(node.online for node in snapshot.nodes.values())
+
+
+def test_observe_migration_of_another_login_has_its_target(serve: Serve) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1", duration=100)))
+    values = {"node": "h1", "vmid": "100", "target": "h3", "online": "1"}
+    running.cluster.migrate("qemu", values, "root@pam", None)
+
+    guest = platform_of(running).observe().guests[GuestId("a")]
+
+    assert (guest.migrating_to, guest.lock) == (H3, None)
+
+
+def test_observe_running_backup_is_the_lock_of_the_guest(serve: Serve) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    task = PveTask(
+        "UPID:h1:1:1:1:vzdump:100:root@pam:", "h1", "vzdump", 100, "r", None, 0
+    )
+    running.cluster.tasks.append(task)
+
+    snapshot = platform_of(running).observe()
+
+    assert snapshot.guests[GuestId("a")].lock == "backup"
+    assert snapshot.nodes[H1].jobs == ("vzdump",)
 
 
 def test_observe_guests_of_automatic_rebalancing_are_managed(serve: Serve) -> None:

@@ -69,7 +69,7 @@ def test_containers_spell_keys_with_dashes() -> None:
         {"allowed-nodes": ["b"], "not-allowed-nodes": {}, "running": 1}, "test"
     )
 
-    assert known.allowed_nodes == {"b"}
+    assert known.allowed_nodes == frozenset({"b"})
 
 
 @pytest.mark.parametrize("data", [None, [], {"local_disks": {"a": 1}}])
