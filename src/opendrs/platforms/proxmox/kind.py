@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
+from opendrs.config.diagnostics import Diagnostic, DiagnosticCode, KeyPath
 from opendrs.config.platform_kinds import PlatformKind, Questioner
-from opendrs.errors import InvalidSettingError, PlatformUnavailableError
+from opendrs.config.plausibility import check_bandwidth
+from opendrs.errors import (
+    ConfigurationError,
+    InvalidSettingError,
+    PlatformUnavailableError,
+)
 from opendrs.platforms.proxmox.checks import check_online
+from opendrs.platforms.proxmox.login import read_login
 from opendrs.platforms.proxmox.platform import ProxmoxPlatform
 from opendrs.platforms.proxmox.settings import ProxmoxSettings, split_host
 from opendrs.transport.certificates import (
+    authority_context,
     certificate_fingerprint,
     fetch_certificate,
     format_fingerprint,
@@ -45,6 +56,23 @@ def ask(questioner: Questioner) -> dict[str, object]:
     return table
 
 
+def check_settings(at: KeyPath, settings: ProxmoxSettings) -> Iterator[Diagnostic]:
+    """Yield the secrets and certificates that cannot be read, and odd values."""
+    if settings.bandwidth is not None:
+        yield from check_bandwidth((*at, "bandwidth"), settings.bandwidth)
+    subject = str(at[-1])
+    for read in (
+        partial(read_login, subject, settings),
+        partial(authority_context, subject, settings.ca),
+    ):
+        try:
+            read()
+        except ConfigurationError as error:
+            for message in error.messages:
+                problem = message.removeprefix(f"{subject}: ")
+                yield Diagnostic(at, problem, code=DiagnosticCode.UNUSABLE_FILE)
+
+
 def _host_fingerprint(host: str) -> str:
     name, port = split_host(host)
     certificate = fetch_certificate(name, port, _CONNECT_TIMEOUT)
@@ -56,6 +84,7 @@ def _host_fingerprint(host: str) -> str:
 KIND = PlatformKind(
     settings_type=ProxmoxSettings,
     create=ProxmoxPlatform,
+    check=check_settings,
     check_online=check_online,
     ask=ask,
 )

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from opendrs.config.diagnostics import DiagnosticCode
 from opendrs.errors import InvalidSettingError
+from opendrs.platforms.proxmox.kind import check_settings
 from opendrs.platforms.proxmox.settings import ProxmoxSettings, is_token, split_host
 
 DIGITS = "ab" * 32
@@ -59,6 +61,24 @@ def test_invalid_settings_are_reported_together(
         ProxmoxSettings(**(GOOD | changes))
 
     assert [message.partition(":")[0] for message in caught.value.messages] == keys
+
+
+def test_unreadable_secret_and_authority_are_diagnosed(tmp_path: Path) -> None:
+    settings = ProxmoxSettings(
+        hosts=("pve1",),
+        token_file=tmp_path / "absent",
+        ca=tmp_path / "absent.pem",
+        bandwidth=2000,
+    )
+
+    found = list(check_settings(("platform", "lab"), settings))
+
+    assert [each.code for each in found] == [
+        DiagnosticCode.IMPLAUSIBLE,
+        DiagnosticCode.UNUSABLE_FILE,
+        DiagnosticCode.UNUSABLE_FILE,
+    ]
+    assert found[0].path == ("platform", "lab", "bandwidth")
 
 
 @pytest.mark.parametrize(
