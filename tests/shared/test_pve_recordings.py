@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.config.snapshot_writing import snapshot_document
 from opendrs.errors import (
     PlatformError,
     PlatformUnavailableError,
@@ -240,6 +242,8 @@ def test_observe_in_each_recorded_state_is_consistent(
             failure = error
         else:
             assert_consistent(player, snapshot)
+            document = json.loads(json.dumps(snapshot_document(snapshot)))
+            assert snapshot_from(document, "test") == snapshot
             continue
         assert is_recorded(player, failure)
     platform.close()
