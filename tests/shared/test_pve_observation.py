@@ -288,6 +288,15 @@ def test_observe_guests_with_equal_names_have_their_number(serve: Serve) -> None
     assert set(platform_of(running).observe().guests) == {"web/100", "web/101", "102"}
 
 
+def test_observe_nodes_have_their_labels(serve: Serve) -> None:
+    running = serve(with_guests())
+
+    snapshot = platform_of(running, labels={"h1": ("ssd",)}).observe()
+
+    assert snapshot.nodes[H1].labels == frozenset({"ssd"})
+    assert snapshot.nodes[H2].labels == frozenset()
+
+
 def test_observe_guests_by_id_have_the_id_of_the_ha_manager(serve: Serve) -> None:
     running = serve(
         with_guests(PveGuest(100, "a", "h1"), PveGuest(101, "b", "h1", kind="lxc"))

@@ -41,6 +41,8 @@ MAX_ANSWER = 64 << 20  # bytes; 20,000 guests give about 8 MB
 _BASE = "/api2/json"
 _OF_NODE = re.compile(r"/nodes/[^/]+/")
 _MASK = "***"
+# Shorter than that of the server: a write on a closed connection has no answer.
+_KEEP_ALIVE = 2.0  # seconds
 _RETRY_DELAY = 0.2  # seconds, most
 _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 T = TypeVar("T")
@@ -138,6 +140,7 @@ class ApiHost:
                 self._client = httpx2.Client(
                     base_url=f"https://{name}:{self._port}",
                     verify=self._context(),
+                    limits=httpx2.Limits(keepalive_expiry=_KEEP_ALIVE),
                     # A redirect or a proxy could disclose the token.
                     follow_redirects=False,
                     trust_env=False,

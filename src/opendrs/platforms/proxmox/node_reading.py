@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from statistics import fmean
 
 from opendrs.model import (
@@ -27,13 +28,21 @@ from opendrs.platforms.proxmox.cluster_view import (
 from opendrs.platforms.proxmox.responses import NodeHistoryRow, ResourceRow
 
 
-def build_nodes(view: ClusterView) -> dict[NodeId, Node]:
-    """Return all nodes; the state of one that did not answer is unknown."""
+def build_nodes(
+    view: ClusterView, labels: Mapping[str, tuple[str, ...]]
+) -> dict[NodeId, Node]:
+    """Return all nodes with their *labels*.
+
+    The state of a node that did not answer is unknown.
+    """
     names = [row.name for row in view.cluster if row.type == "node" and row.name]
     names += [row.node for row in guest_rows(view.resources) if row.node]
     rows = {row.node: row for row in view.resources if row.type == "node" and row.node}
     return {
-        NodeId(name): _node(NodeId(name), rows.get(name), view)
+        NodeId(name): replace(
+            _node(NodeId(name), rows.get(name), view),
+            labels=frozenset(labels.get(name, ())),
+        )
         for name in dict.fromkeys([*rows, *names])
     }
 

@@ -69,7 +69,7 @@ def build_snapshot(
     """
     rows = guest_rows(view.resources)
     ids = guest_ids(rows, settings.guest_ids)
-    nodes = build_nodes(view)
+    nodes = build_nodes(view, settings.labels)
     guests = {
         ids[row.vmid]: _guest(ids[row.vmid], row, nodes, view, settings)
         for row in rows

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 from opendrs.errors import InvalidSettingError
@@ -49,6 +50,7 @@ class ProxmoxSettings:
             fingerprint is set.
         fingerprints: SHA-256 fingerprints of the certificates of the hosts. Only these
             certificates are trusted, checked before a secret is sent.
+        labels: Labels of each node.
         guest_ids: Whether guests are called by their names or their ids.
         restart_containers: Migrate containers, which stops and starts them.
         container_timeout: Seconds in which a container must stop for its migration.
@@ -79,6 +81,7 @@ class ProxmoxSettings:
     password_env: str | None = None
     ca: Path | None = None
     fingerprints: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     guest_ids: GuestNaming = GuestNaming.NAME
     restart_containers: bool = False
     container_timeout: Seconds = 180.0
@@ -94,6 +97,8 @@ class ProxmoxSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hosts", tuple(self.hosts))
+        labels = {node: tuple(words) for node, words in self.labels.items()}
+        object.__setattr__(self, "labels", MappingProxyType(labels))
         prints = tuple(normalize_fingerprint(each) for each in self.fingerprints)
         object.__setattr__(self, "fingerprints", prints)
         if problems := tuple(_problems(self)):
