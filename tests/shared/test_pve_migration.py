@@ -243,17 +243,27 @@ def test_a_failed_migration_has_the_cause_of_the_log(serve: Serve) -> None:
     assert platform.observe().guests[A].node == H1
 
 
-def test_status_while_the_target_does_not_answer_is_unavailable(serve: Serve) -> None:
+def test_status_does_not_depend_on_the_answer_of_the_target(serve: Serve) -> None:
     running = serve(with_guests(PveGuest(100, "a", "h1")))
     platform = platform_of(running)
     task = platform.start(MOVE)
 
     running.cluster.nodes["h2"].failure = 595
 
+    assert last_status(platform, task, running.cluster).state is TaskState.DONE
+
+
+def test_status_of_a_guest_on_a_source_that_is_silent_is_unavailable(
+    serve: Serve,
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    platform = platform_of(running)
+    task = platform.start(MOVE)
+
+    running.cluster.nodes["h1"].failure = 595
+
     with pytest.raises(PlatformUnavailableError):
         platform.status(task)
-    running.cluster.nodes["h2"].failure = 0
-    assert last_status(platform, task, running.cluster).state is TaskState.DONE
 
 
 def test_status_of_a_guest_that_left_a_dead_source_is_done(serve: Serve) -> None:

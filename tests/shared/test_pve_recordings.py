@@ -19,7 +19,7 @@ from opendrs.errors import (
     UnexpectedResponseError,
     UnsupportedError,
 )
-from opendrs.model import Mobility, NodeState, Snapshot
+from opendrs.model import GuestId, Mobility, NodeId, NodeState, Snapshot
 from opendrs.platforms.proxmox import ProxmoxPlatform, ProxmoxSettings
 from opendrs.platforms.proxmox.client import ProxmoxClient
 from opendrs.platforms.proxmox.cluster_view import guest_ids, guest_rows
@@ -49,7 +49,7 @@ from opendrs.platforms.proxmox.responses import (
     parse_rows,
 )
 from opendrs.platforms.proxmox.settings import GuestNaming
-from opendrs.platforms.proxmox.tasks import Upid
+from opendrs.platforms.proxmox.tasks import ProxmoxTask, Upid
 from support.https_server import Certificate, HttpsServer, https_server
 from support.pve_player import Pair, PvePlayer, Recording
 
@@ -247,6 +247,33 @@ def test_observe_in_each_recorded_state_is_consistent(
             continue
         assert is_recorded(player, failure)
     platform.close()
+
+
+def test_last_recorded_migration_has_the_recorded_outcome(
+    player: PvePlayer, settings: ProxmoxSettings
+) -> None:
+    moves = [pair for pair in player.recording.pairs if is_accepted_move(pair)]
+    if not moves:
+        return
+    last = moves[-1]
+    kind, vmid = last.path.split("/")[3:5]
+    source, target = NodeId(last.path.split("/")[2]), NodeId(last.params["target"])
+    task = ProxmoxTask(GuestId("x"), kind, int(vmid), source, target)
+    platform = ProxmoxPlatform("lab", settings)
+    player.position = player.recording.pairs[-1].index
+
+    try:
+        found: object = platform.status(task.id)
+    except PlatformError as error:
+        found = error
+    platform.close()
+
+    print(player.recording.name, last.index, task.vmid, source, target, found)
+
+
+def is_accepted_move(pair: Pair) -> bool:
+    is_move = pair.method == "POST" and pair.path.endswith("/migrate")
+    return is_move and pair.status == 200 and "UPID" in pair.text
 
 
 def is_recorded(player: PvePlayer, error: PlatformError) -> bool:

@@ -132,15 +132,6 @@ def answer_error(request: str, answer: ApiAnswer) -> PlatformError:
     return error
 
 
-def is_absent(error: PlatformError) -> bool:
-    """Return True if *error* says that a guest is not on the node."""
-    return (
-        isinstance(error, ApiRequestError)
-        and "Configuration file" in error.reason
-        and "does not exist" in error.reason
-    )
-
-
 def is_unknown_task(error: PlatformError) -> bool:
     """Return True if *error* says that a task does not exist on the node."""
     return (

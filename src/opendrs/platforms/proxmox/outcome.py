@@ -15,10 +15,8 @@ from opendrs.platforms.proxmox.ha import MOVING_STATES, SETTLED_STATES, HaStatus
 from opendrs.platforms.proxmox.responses import TaskRow
 from opendrs.platforms.proxmox.tasks import (
     HA_REQUEST,
-    MIGRATIONS,
     MOVES,
     ProxmoxTask,
-    is_running,
 )
 from opendrs.ports import TaskState, TaskStatus
 
@@ -27,12 +25,14 @@ _SUCCESS = ("OK", "WARNINGS")
 
 @dataclass(frozen=True, slots=True)
 class GuestPlace:
-    """A guest that is on a node.
+    """Place of a guest.
 
     Attributes:
+        node: Its node; None if it is not in the cluster.
         lock: Its lock; None if it is not locked.
     """
 
+    node: str | None = None
     lock: str | None = None
 
 
@@ -41,16 +41,14 @@ class PveMigrationEvidence:
     """Observations about one migration.
 
     Attributes:
-        source: The guest on the source node; None if it is not there.
-        target: The guest on the target node; None if it is not there.
-        tasks: Migrations of the guest on the source node, in any order.
+        place: Place of the guest, read after the tasks.
+        tasks: Ended migrations of the guest on the source node, in any order.
         ha: The HA manager; None if it does not manage the guest.
         started_after: Time in seconds since 1970 before which tasks belong to former
             migrations; None if unknown.
     """
 
-    source: GuestPlace | None
-    target: GuestPlace | None
+    place: GuestPlace
     tasks: tuple[TaskRow, ...] = ()
     ha: HaStatus | None = None
     started_after: int | None = None
@@ -73,20 +71,26 @@ def migration_status(
         ha_timeout: Seconds in which the HA manager must begin a migration.
         read_log: Function that returns the cause of a failed task from its log.
     """
-    if evidence.target is not None:
-        return _status_on_target(task, evidence, evidence.target)
-    if evidence.source is None:
-        return TaskStatus(
-            TaskState.LOST,
-            f"{task.guest} is neither on {task.source} nor on {task.target}",
-        )
-    running = newest(evidence.tasks, MIGRATIONS, evidence.started_after, is_running)
-    if running is not None:
-        return TaskStatus(TaskState.RUNNING, f"task {running.upid}")
+    place = evidence.place
+    if place.node == task.target:
+        return _status_on_target(task, evidence)
+    if place.node != task.source:
+        where = f"is on {place.node}" if place.node else "is not in the cluster"
+        return TaskStatus(TaskState.LOST, f"{task.guest} {where}")
     if evidence.ha is not None:
         return _status_of_service(task, evidence, evidence.ha, ha_timeout, read_log)
     move = newest(evidence.tasks, MOVES, evidence.started_after)
-    return _not_moved(task, evidence.source, move, read_log)
+    return _not_moved(task, place, move, read_log)
+
+
+def is_moving(task: ProxmoxTask, ha: HaStatus) -> bool:
+    """Return True if the HA manager migrates the guest to the target of *task*."""
+    service = ha.services.get(task.sid)
+    return (
+        service is not None
+        and service.state in MOVING_STATES
+        and service.target in (None, task.target)
+    )
 
 
 def newest(
@@ -106,12 +110,10 @@ def newest(
     return max(matching, key=lambda task: task.starttime or 0, default=None)
 
 
-def _status_on_target(
-    task: ProxmoxTask, evidence: PveMigrationEvidence, place: GuestPlace
-) -> TaskStatus:
-    if place.lock is not None:
+def _status_on_target(task: ProxmoxTask, evidence: PveMigrationEvidence) -> TaskStatus:
+    if lock := evidence.place.lock:
         return TaskStatus(
-            TaskState.RUNNING, f"{task.guest} is locked on {task.target}: {place.lock}"
+            TaskState.RUNNING, f"{task.guest} is locked on {task.target}: {lock}"
         )
     service = evidence.ha.services.get(task.sid) if evidence.ha else None
     if service is not None and service.state == "error":
@@ -134,7 +136,6 @@ def _status_of_service(
     read_log: ReadLog,
 ) -> TaskStatus:
     """Return the status of a guest of the HA manager that is on its source."""
-    assert evidence.source is not None  # noqa: S101 - for the type checker
     service = ha.services.get(task.sid)
     if service is not None and service.state == "error":
         return TaskStatus(
@@ -143,17 +144,17 @@ def _status_of_service(
             "fix it first",
         )
     if service is not None and service.state in MOVING_STATES:
-        if service.target not in (None, task.target):
-            return TaskStatus(
-                TaskState.FAILED,
-                f"the HA manager migrates {task.guest} to {service.target} instead",
-            )
-        return TaskStatus(TaskState.RUNNING, f"HA manager: {service.state}")
+        if is_moving(task, ha):
+            return TaskStatus(TaskState.RUNNING, f"HA manager: {service.state}")
+        return TaskStatus(
+            TaskState.FAILED,
+            f"the HA manager migrates {task.guest} to {service.target} instead",
+        )
     request = newest(evidence.tasks, (HA_REQUEST,), evidence.started_after)
     since = evidence.started_after if request is None else request.starttime
     move = newest(evidence.tasks, MOVES, since)
     if request is None or move is not None or not _succeeded(request):
-        return _not_moved(task, evidence.source, move or request, read_log)
+        return _not_moved(task, evidence.place, move or request, read_log)
     waited = (ha.reported_at or 0) - (request.endtime or 0)
     if waited > ha_timeout:
         state = service.state if service else "unknown"

@@ -21,19 +21,21 @@ from opendrs.model import (
 )
 from opendrs.platforms.proxmox.client import ProxmoxClient
 from opendrs.platforms.proxmox.cluster_view import GUEST_TYPES, guest_ids, guest_rows
-from opendrs.platforms.proxmox.ha import MOVING_STATES, SETTLED_STATES
+from opendrs.platforms.proxmox.ha import MOVING_STATES, SETTLED_STATES, HaStatus
 from opendrs.platforms.proxmox.login import read_login
 from opendrs.platforms.proxmox.observation import ProxmoxClusterReader
 from opendrs.platforms.proxmox.outcome import (
     PveMigrationEvidence,
+    is_moving,
     migration_status,
     newest,
 )
 from opendrs.platforms.proxmox.preconditions import Preconditions
 from opendrs.platforms.proxmox.queries import Queries
-from opendrs.platforms.proxmox.responses import ResourceRow
+from opendrs.platforms.proxmox.responses import ResourceRow, TaskRow
 from opendrs.platforms.proxmox.settings import KIB, ProxmoxSettings
 from opendrs.platforms.proxmox.tasks import (
+    HA_REQUEST,
     MIGRATIONS,
     ProxmoxTask,
     Upid,
@@ -176,34 +178,49 @@ class ProxmoxPlatform:
     def _status(self, task: ProxmoxTask) -> TaskStatus:
         if not task.vmid:
             return TaskStatus(TaskState.LOST, f"{task.guest} is not in the cluster")
+        started = self._started.get(task)
+        since = started.started_at if started else None
+        tasks = self._migrations_of(task)
+        rows = () if isinstance(tasks, PlatformError) else tasks
+        running = newest(rows, MIGRATIONS, since, is_running)
+        if running is not None:
+            return TaskStatus(TaskState.RUNNING, f"task {running.upid}")
+        ha = self._ha_evidence(task, rows)
+        if ha is not None and is_moving(task, ha):
+            return TaskStatus(TaskState.RUNNING, "the HA manager migrates it")
+        # Read last: a guest that is on the source now was not moved by an ended task.
+        place = self._queries.guest_place(task.kind, task.vmid)
+        if isinstance(tasks, PlatformError) and place.node != task.target:
+            raise tasks
+        evidence = PveMigrationEvidence(
+            place=place, tasks=rows, ha=ha, started_after=since
+        )
         return migration_status(
-            task,
-            self._evidence(task),
-            self._settings.ha_timeout,
-            self._queries.log_detail,
+            task, evidence, self._settings.ha_timeout, self._queries.log_detail
         )
 
-    def _evidence(self, task: ProxmoxTask) -> PveMigrationEvidence:
-        queries, started = self._queries, self._started.get(task)
-        target = queries.guest_place(task.target, task.kind, task.vmid)
-        source = None
-        if target is None:
-            source = queries.guest_place(task.source, task.kind, task.vmid)
-            if source is None:  # it may have left the source in the meantime
-                target = queries.guest_place(task.target, task.kind, task.vmid)
-        resource = queries.ha_resource(task.sid)
-        ha = None if resource is None else queries.ha_status()
-        if ha is not None and ha.disarm_mode == "ignore":
-            ha = None
-        return PveMigrationEvidence(
-            source=source,
-            target=target,
-            tasks=()
-            if target is not None
-            else queries.migrations_of(task.source, task.vmid),
-            ha=ha,
-            started_after=started.started_at if started else None,
-        )
+    def _migrations_of(
+        self, task: ProxmoxTask
+    ) -> tuple[TaskRow, ...] | PlatformUnavailableError:
+        """Return the migrations on the source node, or why it does not answer."""
+        try:
+            return self._queries.migrations_of(task.source, task.vmid)
+        except PlatformUnavailableError as error:
+            return error
+
+    def _ha_evidence(
+        self, task: ProxmoxTask, tasks: Iterable[TaskRow]
+    ) -> HaStatus | None:
+        """Return the HA manager if it migrates the guest.
+
+        The HA manager knows a new resource only some seconds after the API does.
+        """
+        ha = self._queries.ha_status()
+        last = newest(tasks, MIGRATIONS)
+        is_requested = last is not None and last.type == HA_REQUEST
+        if ha.disarm_mode == "ignore" or not (task.sid in ha.services or is_requested):
+            return None
+        return ha
 
     def _find_row(
         self, action: LiveMigration | ColdMigration, resources: Iterable[ResourceRow]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
 from opendrs.platforms.proxmox.cluster_view import NodeDetails, recent_history
-from opendrs.platforms.proxmox.errors import ApiRequestError, is_absent, is_unknown_task
+from opendrs.platforms.proxmox.errors import ApiRequestError, is_unknown_task
 from opendrs.platforms.proxmox.ha import (
     HaStatus,
     HaView,
@@ -125,12 +125,6 @@ class Queries:
         path = "/cluster/ha/status/manager_status"
         return parse_ha_status(self._client.get(path), path)
 
-    def ha_resource(self, sid: str) -> HaResourceRow | None:
-        """Return the HA resource *sid*; None if it is not managed."""
-        path = "/cluster/ha/resources"
-        rows = parse_rows(HaResourceRow, self._client.get(path), path)
-        return next((row for row in rows if row.sid == sid), None)
-
     def _ha_rules(self) -> tuple[HaRuleRow, ...]:
         path = "/cluster/ha/rules"
         try:
@@ -181,16 +175,17 @@ class Queries:
         path = api_path("nodes", node, kind, vmid, "migrate")
         return parse_preconditions(self._get_of_node(path, target=target), path)
 
-    def guest_place(self, node: str, kind: str, vmid: int) -> GuestPlace | None:
-        """Return the guest on *node*; None if it is not there."""
-        path = api_path("nodes", node, kind, vmid, "config")
-        try:
-            data = self._get_of_node(path)
-        except PlatformError as error:
-            if is_absent(error):
-                return None
-            raise
-        return GuestPlace(_text(parse_object(data, path).get("lock")))
+    def guest_place(self, kind: str, vmid: int) -> GuestPlace:
+        """Return the node of a guest, and its lock.
+
+        The API host knows both itself, whether or not the node answers.
+        """
+        path = "/cluster/resources"
+        rows = parse_rows(ResourceRow, self._client.get(path, type="vm"), path)
+        for row in rows:
+            if (row.type, row.vmid) == (kind, vmid):
+                return GuestPlace(row.node, row.lock or None)
+        return GuestPlace()
 
     def migrations_of(self, node: str, vmid: int) -> tuple[TaskRow, ...]:
         """Return the recent migrations of a guest that *node* runs or has run."""

@@ -26,7 +26,7 @@ def test_empty_entries_of_other_nodes_allow_them() -> None:
     assert known.target_blocker("c", STRICT) is not None
 
 
-def test_entries_with_content_say_why_a_node_is_not_allowed() -> None:
+def test_entry_with_content_excludes_its_node() -> None:
     known = parse_preconditions(
         {
             "not_allowed_nodes": {
