@@ -50,6 +50,7 @@ from opendrs.platforms.proxmox.responses import (
 )
 from opendrs.platforms.proxmox.settings import GuestNaming
 from opendrs.platforms.proxmox.tasks import ProxmoxTask, Upid
+from opendrs.ports import TaskState, TaskStatus
 from support.https_server import Certificate, HttpsServer, https_server
 from support.pve_player import Pair, PvePlayer, Recording
 
@@ -262,13 +263,31 @@ def test_last_recorded_migration_has_the_recorded_outcome(
     platform = ProxmoxPlatform("lab", settings)
     player.position = player.recording.pairs[-1].index
 
+    # As if this process had started it.
+    platform._started[task] = Upid.parse(last.data)  # noqa: SLF001
     try:
         found: object = platform.status(task.id)
     except PlatformError as error:
         found = error
     platform.close()
 
-    print(player.recording.name, last.index, task.vmid, source, target, found)
+    if isinstance(found, TaskStatus):
+        assert found.state is recorded_state(player, task, last)
+    else:
+        assert player.not_recorded or isinstance(found, PlatformUnavailableError)
+
+
+def recorded_state(player: PvePlayer, task: ProxmoxTask, last: Pair) -> TaskState:
+    """Return the outcome according to the last recorded task and place of the guest."""
+    answered = player.answer("/cluster/resources", {"type": "vm"})
+    rows = parse_rows(ResourceRow, answered, "test")
+    place = next(row for row in rows if row.vmid == task.vmid)
+    polls = [p for p in player.recording.pairs if f"{last.data}/status" in p.path]
+    if polls and polls[-1].status == 200 and polls[-1].data["status"] == "running":
+        return TaskState.RUNNING
+    if place.node == task.target:
+        return TaskState.RUNNING if place.lock else TaskState.DONE
+    return TaskState.FAILED if place.node == task.source else TaskState.LOST
 
 
 def is_accepted_move(pair: Pair) -> bool:

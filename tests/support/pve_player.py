@@ -159,9 +159,9 @@ class PvePlayer:
         body = json.dumps({"data": None, "message": message})
         return Answer(501, message, body.encode())
 
-    def answer(self, path: str) -> Any:  # noqa: ANN401 - JSON
+    def answer(self, path: str, params: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
         """Return the data that `GET` *path* is answered with at the position."""
-        pair = self._find("GET", path, {})
+        pair = self._find("GET", path, params or {})
         if pair is not None and pair.status == 200:
             return pair.data
         return _NEUTRAL[path]

@@ -202,8 +202,16 @@ class ProxmoxPlatform:
     def _migrations_of(
         self, task: ProxmoxTask
     ) -> tuple[TaskRow, ...] | PlatformUnavailableError:
-        """Return the migrations on the source node, or why it does not answer."""
+        """Return the migrations on the source node, or why it does not answer.
+
+        A migration that this process started is followed by its identifier. Under HA,
+        this is the request, and others follow it.
+        """
+        started = self._started.get(task)
         try:
+            row = None if started is None else self._queries.task(started)
+            if row is not None and (is_running(row) or row.type != HA_REQUEST):
+                return (row,)
             return self._queries.migrations_of(task.source, task.vmid)
         except PlatformUnavailableError as error:
             return error

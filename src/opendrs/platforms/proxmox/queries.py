@@ -29,13 +29,19 @@ from opendrs.platforms.proxmox.responses import (
     NodeHistoryRow,
     ResourceRow,
     TaskRow,
+    TaskStatusRow,
     VersionRow,
     parse_object,
     parse_row,
     parse_rows,
 )
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
-from opendrs.platforms.proxmox.tasks import MIGRATIONS, log_detail, log_target
+from opendrs.platforms.proxmox.tasks import (
+    MIGRATIONS,
+    Upid,
+    log_detail,
+    log_target,
+)
 from opendrs.transport.http_json import get_mapping
 
 _FIRST_WITH_RULES = 9  # major version: HA rules instead of groups, and PSI
@@ -195,6 +201,29 @@ class Queries:
             row
             for row in parse_rows(TaskRow, data, path)
             if row.type in MIGRATIONS and row.id == str(vmid)
+        )
+
+    def task(self, upid: Upid) -> TaskRow | None:
+        """Return a task; None if its node does not know it any more.
+
+        The time of its end is not reported; that of its start is used.
+        """
+        path = api_path("nodes", upid.node, "tasks", upid.text, "status")
+        try:
+            row = parse_row(TaskStatusRow, self._get_of_node(path), path)
+        except PlatformError as error:
+            if is_unknown_task(error):
+                return None
+            raise
+        has_ended = row.status == "stopped"
+        return TaskRow(
+            upid=upid.text,
+            node=upid.node,
+            type=upid.type,
+            id=upid.id,
+            starttime=upid.started_at,
+            endtime=upid.started_at if has_ended else None,
+            status=row.exitstatus if has_ended else None,
         )
 
     def log(self, task: TaskRow, limit: int) -> tuple[LogRow, ...]:
