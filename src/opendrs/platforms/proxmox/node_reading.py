@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from statistics import fmean
@@ -35,20 +36,32 @@ def build_nodes(
 
     The state of a node that did not answer is unknown.
     """
-    names = [row.name for row in view.cluster if row.type == "node" and row.name]
-    names += [row.node for row in guest_rows(view.resources) if row.node]
     rows = {row.node: row for row in view.resources if row.type == "node" and row.node}
-    return {
-        NodeId(name): replace(
-            _node(NodeId(name), rows.get(name), view),
-            labels=frozenset(labels.get(name, ())),
-        )
-        for name in dict.fromkeys([*rows, *names])
-    }
+    members = [row for row in view.cluster if row.type == "node" and row.name]
+    names = dict.fromkeys(
+        [
+            *rows,
+            *(row.name for row in members if row.name),
+            *(row.node for row in guest_rows(view.resources) if row.node),
+        ]
+    )
+    offline = frozenset(row.name for row in members if row.online is False)
+    silent = view.silent_nodes if is_quorate(view.cluster) else frozenset(names)
+    storages, jobs = _storages(view), _jobs(view)
+    nodes = {}
+    for name in map(NodeId, names):
+        state = _node_state(name, rows.get(name), view, offline, silent)
+        node = _node(name, rows.get(name), view, state)
+        if node.reachable:
+            known = None if storages is None else tuple(storages[name])
+            node = replace(node, storages=known, jobs=tuple(sorted(jobs[name])))
+        nodes[name] = replace(node, labels=frozenset(labels.get(name, ())))
+    return nodes
 
 
-def _node(name: NodeId, row: ResourceRow | None, view: ClusterView) -> Node:
-    state = _node_state(name, row, view)
+def _node(
+    name: NodeId, row: ResourceRow | None, view: ClusterView, state: NodeState
+) -> Node:
     details = view.details.get(name, NodeDetails())
     cores = row.maxcpu if row else None
     memory = row.maxmem if row else None
@@ -67,43 +80,53 @@ def _node(name: NodeId, row: ResourceRow | None, view: ClusterView) -> Node:
         load_average=_mean(each.loadavg for each in details.history),
         pressure=_node_pressure(details.history),
         ksm_shared=details.ksm_shared,
-        storages=_storages(name, view),
-        jobs=tuple(
-            sorted(
-                {t.type for t in view.tasks if t.node == name and t.type is not None}
-            )
-        ),
     )
 
 
-def _storages(node: NodeId, view: ClusterView) -> tuple[Storage, ...] | None:
-    """Return the storages of *node*; None if the login may not read storages."""
+def _storages(view: ClusterView) -> defaultdict[str, list[Storage]] | None:
+    """Return the storages by node; None if the login may not read storages."""
     rows = [row for row in view.resources if row.type == "storage" and row.storage]
     if not rows:
         return None
-    return tuple(
-        Storage(
+    storages: defaultdict[str, list[Storage]] = defaultdict(list)
+    for row in rows:
+        if row.status != "available":
+            continue
+        known = row.maxdisk is not None and row.disk is not None
+        storage = Storage(
             id=row.storage or "",
             shared=row.shared,
             capacity=row.maxdisk,
-            free=None
-            if row.maxdisk is None or row.disk is None
-            else max(0, row.maxdisk - row.disk),
+            free=max(0, (row.maxdisk or 0) - (row.disk or 0)) if known else None,
         )
-        for row in rows
-        if row.node == node and row.status == "available"
-    )
+        storages[row.node or ""].append(storage)
+    return storages
 
 
-def _node_state(name: NodeId, row: ResourceRow | None, view: ClusterView) -> NodeState:
-    online = {each.name: each.online for each in view.cluster if each.type == "node"}
-    if not is_quorate(view.cluster) or name in view.silent_nodes or row is None:
+def _jobs(view: ClusterView) -> defaultdict[str, set[str]]:
+    """Return the types of the running tasks by node."""
+    jobs: defaultdict[str, set[str]] = defaultdict(set)
+    for task in view.tasks:
+        if task.node is not None and task.type is not None:
+            jobs[task.node].add(task.type)
+    return jobs
+
+
+def _node_state(
+    name: NodeId,
+    row: ResourceRow | None,
+    view: ClusterView,
+    offline: frozenset[str | None],
+    silent: frozenset[str],
+) -> NodeState:
+    if name in silent or row is None:
         return NodeState.UNKNOWN
     if name in view.ha.status.lost_nodes or row.hastate in ("fence", "unknown"):
         return NodeState.UNKNOWN
-    if row.status != "online" or online.get(name) is False:
-        is_offline = row.status == "offline" or online.get(name) is False
-        return NodeState.OFFLINE if is_offline else NodeState.UNKNOWN
+    if row.status == "offline" or name in offline:
+        return NodeState.OFFLINE
+    if row.status != "online":
+        return NodeState.UNKNOWN
     if name in view.ha.status.maintenance or row.hastate == "maintenance":
         return NodeState.MAINTENANCE
     return NodeState.ONLINE

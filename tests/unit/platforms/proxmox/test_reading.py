@@ -1,0 +1,137 @@
+"""Nodes and guests built from rows of the Proxmox VE API."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pytest
+
+from opendrs.model import GuestId, GuestState, Node, NodeId, NodeState, Snapshot
+from opendrs.platforms.proxmox import ProxmoxSettings
+from opendrs.platforms.proxmox.cluster_view import (
+    ClusterView,
+    NodeDetails,
+    recent_history,
+)
+from opendrs.platforms.proxmox.reading import build_snapshot
+from opendrs.platforms.proxmox.responses import (
+    ClusterRow,
+    NodeHistoryRow,
+    ResourceRow,
+    TaskRow,
+)
+from support.builders import NOON
+
+Row: TypeAlias = dict[str, object]
+SETTINGS = ProxmoxSettings(hosts=("h",), token_env="T")  # noqa: S106 - a name
+NODE: Row = {"id": "node/n1", "type": "node", "node": "n1", "status": "online"}
+FIGURES: Row = {"cpu": 0.5, "maxcpu": 8, "mem": 4000, "maxmem": 16000}
+GUEST: Row = {
+    "id": "qemu/100",
+    "type": "qemu",
+    "vmid": 100,
+    "node": "n1",
+    "name": "web",
+    "status": "running",
+}
+
+
+def snapshot(*rows: Row, **changes: object) -> Snapshot:
+    values: Row = {
+        "resources": tuple(ResourceRow.model_validate(row) for row in rows),
+        "cluster": (),
+    }
+    view = ClusterView(**(values | changes))  # type: ignore[arg-type]
+    return build_snapshot(view, SETTINGS, (), NOON)
+
+
+def node(*rows: Row, **changes: object) -> Node:
+    return snapshot(*rows, **changes).nodes[NodeId("n1")]
+
+
+def test_node_without_figures_has_unknown_usage() -> None:
+    found = node(NODE)
+
+    assert found.state is NodeState.ONLINE
+    assert (found.capacity, found.usage.cpu, found.usage.memory) == (None, None, None)
+
+
+def test_cpu_of_a_node_is_averaged_and_memory_is_current() -> None:
+    history = tuple(NodeHistoryRow(time=n, cpu=n / 10, loadavg=n) for n in (1, 3))
+
+    found = node(NODE | FIGURES, details={"n1": NodeDetails(history=history)})
+
+    assert found.usage.cpu == pytest.approx(0.2 * 8)
+    assert found.usage.memory == 4000
+    assert found.load_average == pytest.approx(2)
+
+
+def test_history_without_recent_figures_is_empty() -> None:
+    rows = [NodeHistoryRow(time=60 * n, cpu=0.5 if n < 10 else None) for n in range(70)]
+
+    assert recent_history(rows, 300) == ()
+    assert len(recent_history(rows[:10], 300)) == 5
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"status": "offline"}, NodeState.OFFLINE),
+        ({"status": "unknown"}, NodeState.UNKNOWN),
+        ({"hastate": "maintenance"}, NodeState.MAINTENANCE),
+        ({"hastate": "fence"}, NodeState.UNKNOWN),
+        ({"hastate": "unknown"}, NodeState.UNKNOWN),
+        ({"hastate": "online"}, NodeState.ONLINE),
+    ],
+)
+def test_node_state_follows_the_cluster_and_ha(row: Row, expected: NodeState) -> None:
+    assert node(NODE | FIGURES | row).state is expected
+
+
+def test_node_that_has_left_the_cluster_is_offline() -> None:
+    left = (ClusterRow(type="node", name="n1", online=False),)
+
+    assert node(NODE | FIGURES, cluster=left).state is NodeState.OFFLINE
+
+
+def test_node_that_only_guests_name_is_unknown() -> None:
+    found = snapshot(GUEST)
+
+    assert found.nodes[NodeId("n1")].state is NodeState.UNKNOWN
+    assert found.guests[GuestId("web")].state is GuestState.UNKNOWN
+
+
+def test_storages_and_jobs_belong_to_their_node() -> None:
+    storage: Row = {"id": "s", "type": "storage", "node": "n1", "status": "available"}
+    found = node(
+        NODE | FIGURES,
+        storage | {"storage": "ssd", "shared": 1, "maxdisk": 100, "disk": 30},
+        storage | {"storage": "far", "node": "n2"},
+        storage | {"storage": "gone", "status": "unknown"},
+        tasks=(TaskRow(upid="u", node="n1", type="vzdump", id=""),),
+    )
+
+    assert found.storages is not None
+    (only,) = found.storages
+    assert (only.id, only.shared, only.capacity, only.free) == ("ssd", True, 100, 70)
+    assert found.jobs == ("vzdump",)
+    assert node(NODE | FIGURES).storages is None
+
+
+def test_guest_has_tags_pool_and_memory_of_its_process() -> None:
+    row = GUEST | {"tags": "prod;db", "pool": "team", "maxcpu": 2, "cpu": 0.5}
+    row |= {"mem": 3000, "memhost": 2000, "maxmem": 4000}
+
+    guest = snapshot(NODE | FIGURES, row).guests[GuestId("web")]
+
+    assert guest.tags == frozenset({"prod", "db", "pool:team"})
+    assert guest.usage.cpu == pytest.approx(1.0)
+    assert guest.usage.memory == 2000
+
+
+def test_impossible_figures_are_unknown() -> None:
+    row = GUEST | {"maxcpu": 2, "cpu": 99.0, "mem": 10**12, "maxmem": "many"}
+
+    guest = snapshot(NODE | FIGURES, row).guests[GuestId("web")]
+
+    assert (guest.usage.cpu, guest.usage.memory, guest.limit) == (None, None, None)
