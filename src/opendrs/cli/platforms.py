@@ -33,6 +33,7 @@ PLATFORMS = PlatformRegistry(
         "file": _on_demand("opendrs.platforms.snapshot_file:KIND"),
         "libvirt": _on_demand("opendrs.platforms.libvirt:KIND"),
         "command": _on_demand("opendrs.platforms.command:KIND"),
+        "openstack": _on_demand("opendrs.platforms.openstack:KIND"),
     },
     extensions={
         "load": _on_demand("opendrs.platforms.prometheus:EXTENSION"),
