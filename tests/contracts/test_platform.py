@@ -7,13 +7,14 @@ whose migration takes a chosen time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from integration.libvirt_lab import MIB, LibvirtLab
+from integration.nova_lab import HOSTS, NovaLab, RenamedPlatform
 from opendrs.config.snapshot_writing import snapshot_document
 from opendrs.errors import PlatformError
 from opendrs.model import Guest, GuestId, GuestState, LiveMigration, NodeId, Pin
@@ -142,12 +143,32 @@ def libvirt(request: pytest.FixtureRequest) -> PlatformSetup:
     )
 
 
+def openstack(request: pytest.FixtureRequest) -> PlatformSetup:
+    lab: NovaLab = request.getfixturevalue("slow_nova")
+    guests = {lab.boot(name): name for name in (QUICK, SLOW)}
+    names = {**dict(zip(HOSTS, (SOURCE, TARGET, THIRD), strict=True)), **guests}
+    quick, slow = guests
+    rules = [replace(rule, guests=frozenset({quick})) for rule in RULES]
+
+    def platform() -> Platform:
+        return RenamedPlatform(lab.platform(rules), names)
+
+    return PlatformSetup(
+        platform=platform(),
+        again=platform,
+        wait=Event().wait,
+        prepare=lambda: None,
+        hurry=lambda: lab.force_complete(slow),
+    )
+
+
 @pytest.fixture(
     params=[
         simulated,
         powered,
         command,
         pytest.param(libvirt, marks=[pytest.mark.lab, pytest.mark.shared]),
+        pytest.param(openstack, marks=[pytest.mark.lab, pytest.mark.shared]),
     ]
 )
 def setup_under_test(request: pytest.FixtureRequest) -> PlatformSetup:
