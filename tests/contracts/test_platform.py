@@ -146,7 +146,8 @@ def libvirt(request: pytest.FixtureRequest) -> PlatformSetup:
 def openstack(request: pytest.FixtureRequest) -> PlatformSetup:
     lab: NovaLab = request.getfixturevalue("slow_nova")
     guests = {lab.boot(name): name for name in (QUICK, SLOW)}
-    names = {**dict(zip(HOSTS, (SOURCE, TARGET, THIRD), strict=True)), **guests}
+    names: dict[str, str] = dict(zip(HOSTS, (SOURCE, TARGET, THIRD), strict=True))
+    names |= {str(guest): str(name) for guest, name in guests.items()}
     quick, slow = guests
     rules = [replace(rule, guests=frozenset({quick})) for rule in RULES]
 

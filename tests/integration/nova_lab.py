@@ -29,6 +29,7 @@ from opendrs.model import (
     LiveMigration,
     Node,
     NodeId,
+    Pin,
     Rule,
     Snapshot,
 )
@@ -75,8 +76,12 @@ clouds:
         log = self._directory / "log"
         with log.open("wb") as output:
             self.process = subprocess.Popen(  # noqa: S603 - the lab's program
-                [VENV / "bin" / "python", PROGRAM, str(len(HOSTS))]
-                + [str(port) for port in self._ports],
+                [
+                    str(VENV / "bin" / "python"),
+                    str(PROGRAM),
+                    str(len(HOSTS)),
+                    *map(str, self._ports),
+                ],
                 env={
                     **{k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
                     "DRIVER": self._driver,
@@ -91,8 +96,8 @@ clouds:
             if self.process.poll() is not None or monotonic() > until:
                 pytest.fail(f"no Nova: {said[-2000:]}")
             Event().wait(0.2)
-        from openstack.connection import Connection  # noqa: PLC0415 - optional
         from openstack.config import OpenStackConfig  # noqa: PLC0415 - optional
+        from openstack.connection import Connection  # noqa: PLC0415 - optional
 
         config = OpenStackConfig(config_files=[str(self.clouds_file)])
         self.cloud = Connection(config=config.get_one(cloud=CLOUD))
@@ -105,15 +110,7 @@ clouds:
 
     def reset(self) -> None:
         """Delete servers, groups and aggregates, and enable all hosts."""
-        for server in self.compute.servers(all_projects=True):
-            eventually(
-                lambda uuid=server.id: self._delete(uuid), 20, "a server is deleted"
-            )
-        eventually(
-            lambda: not list(self.compute.servers(all_projects=True)),
-            20,
-            "no server is left",
-        )
+        eventually(self._delete_servers, 30, "no server is left")
         for group in self.compute.server_groups(all_projects=True):
             self.compute.delete_server_group(group.id)
         for aggregate in self.compute.aggregates():
@@ -125,13 +122,14 @@ clouds:
             if service.is_forced_down:
                 self.force_down(service.host, down=False)
 
-    def _delete(self, uuid: str) -> bool:
+    def _delete_servers(self) -> bool:
         from openstack.exceptions import HttpException  # noqa: PLC0415 - optional
 
-        with suppress(HttpException):  # 409 while it is migrating
-            self.compute.delete_server(uuid, ignore_missing=True)
-            return True
-        return False
+        left = list(self.compute.servers(all_projects=True, details=False))
+        for server in left:
+            with suppress(HttpException):  # 409 while it is migrating
+                self.compute.delete_server(server.id, ignore_missing=True)
+        return not left
 
     def boot(
         self,
@@ -249,7 +247,7 @@ def free_port() -> int:
 
 
 class RenamedPlatform:
-    """Platform whose nodes and guests have other names.
+    """Platform whose nodes and guests have other names, with pins alone as rules.
 
     Args:
         platform: The platform.
@@ -267,8 +265,9 @@ class RenamedPlatform:
         nodes = map(self._node, snapshot.nodes.values())
         guests = map(self._guest, snapshot.guests.values())
         rules = [
-            replace(each, guests=frozenset(GuestId(self._new(g)) for g in each.guests))  # type: ignore[union-attr, call-arg]
+            replace(each, guests=frozenset(GuestId(self._new(g)) for g in each.guests))
             for each in snapshot.rules
+            if isinstance(each, Pin)
         ]
         return replace(
             snapshot,
