@@ -131,19 +131,20 @@ clouds:
                 self.compute.delete_server(server.id, ignore_missing=True)
         return not left
 
-    def boot(
+    def boot(  # noqa: PLR0913 - what a server has
         self,
         name: str,
         host: str = HOSTS[0],
         *,
         group: str | None = None,
         vcpus: int = 1,
+        disk: int = 1,
         extra_specs: Mapping[str, str] | None = None,
         **body: Any,  # noqa: ANN401 - of the request
     ) -> GuestId:
         """Start a server on *host* and return the id of the guest."""
         flavor = self.compute.create_flavor(
-            name=f"flavor {name} {monotonic()}", ram=512 * vcpus, vcpus=vcpus, disk=1
+            name=f"flavor {name} {monotonic()}", ram=512 * vcpus, vcpus=vcpus, disk=disk
         )
         if extra_specs:
             self.compute.create_flavor_extra_specs(flavor, dict(extra_specs))
@@ -157,11 +158,13 @@ clouds:
             **hints,
             **body,
         )
-        eventually(
-            lambda: self.compute.get_server(server.id).status == "ACTIVE",
-            20,
-            f"{name} is active",
-        )
+
+        def active() -> bool:
+            status = self.compute.get_server(server.id).status
+            assert status != "ERROR", f"Nova cannot start {name} on {host}"
+            return bool(status == "ACTIVE")
+
+        eventually(active, 20, f"{name} is active")
         return GuestId(f"{name}/{server.id[:8]}")
 
     def uuid(self, guest: GuestId) -> str:
