@@ -135,7 +135,7 @@ def test_load_of_prometheus_is_balanced_within_server_groups(
     assert nova.host_of(idle) == HOSTS[0]
 
 
-def test_guests_leave_host_whose_service_is_disabled(nova: NovaLab) -> None:
+def test_guests_leave_host_with_disabled_service(nova: NovaLab) -> None:
     guests = [nova.boot(f"vm{n}") for n in range(3)]
     nova.disable(HOSTS[0])
 
@@ -261,7 +261,7 @@ def test_rejected_migration_is_failed_with_the_reason(nova: NovaLab) -> None:
     assert nova.host_of(large) == HOSTS[0]
 
 
-def test_locked_and_busy_servers_are_left_alone(nova: NovaLab, tmp_path: Path) -> None:
+def test_locked_servers_are_skipped(nova: NovaLab, tmp_path: Path) -> None:
     guests = [nova.boot(f"vm{n}") for n in range(2)]
     for guest in guests:
         nova.compute.lock_server(nova.uuid(guest), locked_reason="audit")

@@ -77,11 +77,13 @@ class Identity:
     Attributes:
         user: Name of the user.
         project: Name of the project.
+        project_id: Its id.
         roles: Names of the roles in it.
     """
 
     user: str = ""
     project: str = ""
+    project_id: str = ""
     roles: tuple[str, ...] = ()
 
     @property
@@ -188,7 +190,10 @@ class OpenStackClient:
             return Identity()  # a token of its own, without Keystone
         access = self._translated(get_access, session)
         return Identity(
-            access.username or "", access.project_name or "", tuple(access.role_names)
+            access.username or "",
+            access.project_name or "",
+            access.project_id or "",
+            tuple(access.role_names),
         )
 
     def endpoints(self) -> tuple[str, ...]:
@@ -302,7 +307,7 @@ class OpenStackClient:
     def _translated(self, call: Any, *arguments: object) -> Any:  # noqa: ANN401
         """Return the result of *call*, with the errors of the library translated."""
         from keystoneauth1 import exceptions as auth  # noqa: PLC0415 - optional
-        from openstack.exceptions import SDKException  # noqa: PLC0415
+        from openstack import exceptions as sdk  # noqa: PLC0415
         from requests import RequestException  # noqa: PLC0415
 
         try:
@@ -311,7 +316,12 @@ class OpenStackClient:
             raise PermissionDeniedError(
                 f"{self._name}: not logged in: {single_line(str(error))}"
             ) from None
-        except (auth.ConnectFailure, auth.RetriableConnectionFailure) as error:
+        except (
+            auth.ConnectFailure,
+            auth.RetriableConnectionFailure,
+            auth.DiscoveryFailure,
+            sdk.ServiceDiscoveryException,
+        ) as error:
             raise PlatformUnavailableError(
                 f"{self._name}: unreachable: {single_line(str(error))}"
             ) from None
@@ -319,7 +329,7 @@ class OpenStackClient:
             raise PlatformUnavailableError(
                 f"{self._name}: {single_line(str(error))}"
             ) from None
-        except (auth.ClientException, SDKException) as error:
+        except (auth.ClientException, sdk.SDKException) as error:
             raise PlatformError(f"{self._name}: {single_line(str(error))}") from None
 
 
@@ -337,6 +347,7 @@ def _negotiate(connection: Connection) -> str:
     data = connection.compute.get_endpoint_data()
     newest = None if data is None else data.max_microversion
     if newest is None:
+        connection.compute.get("/")  # an unreachable endpoint has no data either
         raise UnexpectedResponseError("compute: the endpoint reports no microversions")
     for known in reversed(MICROVERSIONS):
         if tuple(newest) >= known:

@@ -21,16 +21,22 @@ from opendrs.errors import PermissionDeniedError, PlatformError
 from opendrs.platforms.openstack.client import (
     MICROVERSIONS,
     Identity,
+    NotFoundError,
     OpenStackClient,
     load_library,
 )
 from opendrs.platforms.openstack.platform import OpenStackPlatform
+from opendrs.platforms.openstack.responses import Server, parse_all
 from opendrs.platforms.openstack.settings import BlockMigration, OpenStackSettings
 
 ROLE = "admin"  # has all of these permissions by the default policies of Nova
 MISSING_HOST = "opendrs-check-this-host-does-not-exist"
 _POLICY = re.compile(r"[Pp]olicy doesn't allow (\S+)")
 _NOVA = "os_compute_api:"
+# Without it Nova hides, without an error, servers and server groups of other projects.
+_ADMINISTRATOR = "context_is_admin"
+_SAMPLE = 100  # servers, among which one of another project is looked for
+_NO_PROVIDER = "/resource_providers/00000000-0000-0000-0000-000000000000"
 # Parts of a resource provider, and the policies that allow to read them.
 _PLACEMENT_PARTS = {
     "inventories": "inventories:list",
@@ -119,6 +125,11 @@ def _reads(client: OpenStackClient) -> Iterator[Permission]:
         lambda: client.get("/servers/detail", all_tenants=1, limit=1),
     )
     yield Permission(
+        "see servers of other projects",
+        _ADMINISTRATOR,
+        partial(_see_other_projects, client),
+    )
+    yield Permission(
         "list hypervisors",
         f"{_NOVA}os-hypervisors:list-detail",
         lambda: client.get("/os-hypervisors/detail", limit=1),
@@ -143,18 +154,34 @@ def _reads(client: OpenStackClient) -> Iterator[Permission]:
         f"{_NOVA}os-migrations:index",
         lambda: client.get("/os-migrations", limit=1),
     )
+    yield from _placement_reads(client)
+
+
+def _placement_reads(client: OpenStackClient) -> Iterator[Permission]:
+    """Yield the permissions to read what Placement has, tried on no provider."""
     for part, policy in _PLACEMENT_PARTS.items():
         yield Permission(
             f"read {part} of hypervisors",
             f"placement:resource_providers:{policy}",
-            partial(_read_provider, client, part),
+            partial(_rejected, partial(client.get_placement, f"{_NO_PROVIDER}/{part}")),
         )
 
 
-def _read_provider(client: OpenStackClient, part: str) -> None:
-    providers = client.get_placement("/resource_providers").get("resource_providers")
-    for provider in (providers or [])[:1]:
-        client.get_placement(f"/resource_providers/{provider['uuid']}/{part}")
+def _see_other_projects(client: OpenStackClient) -> None:
+    """Read a server of another project, if there is one.
+
+    Raises:
+        PermissionDeniedError: Nova hides it, and its server groups as well.
+    """
+    own = client.identity().project_id
+    found = client.get("/servers/detail", all_tenants=1, limit=_SAMPLE).get("servers")
+    for server in parse_all(Server, found or ()):
+        if own and server.project != own:
+            try:
+                client.get(f"/servers/{server.id}")
+            except NotFoundError as error:
+                raise PermissionDeniedError(str(error)) from None
+            return
 
 
 def _changes(
@@ -167,7 +194,7 @@ def _changes(
     try:
         servers = client.get("/servers", all_tenants=1, limit=1).get("servers")
     except PermissionDeniedError:
-        return
+        servers = client.get("/servers", limit=1).get("servers")
     if servers:
         path = f"/servers/{servers[0]['id']}"
         yield from _changes_of(client, path)
@@ -238,13 +265,15 @@ def _permission(permission: Permission, identity: Identity) -> OnlineCheck:
 
 
 def _grant(identity: Identity, policy: str) -> str:
-    """Return the command that grants the role, and the policy that needs no role."""
+    """Return the command that grants the role, and the policy for a role of its own."""
     user, project = shlex.quote(identity.user), shlex.quote(identity.project)
-    service = "placement" if policy.startswith("placement:") else "nova"
+    service = "placement"
+    if not policy.startswith("placement:"):
+        service, policy = "nova", _ADMINISTRATOR
     return (
         f"openstack role add --user {user} --project {project} {ROLE}; or, for a role "
-        f'of its own, "{policy}": "role:admin or role:opendrs" in '
-        f"/etc/{service}/policy.yaml"
+        f'of its own, in /etc/{service}/policy.yaml: "{policy}": '
+        '"role:admin or role:opendrs"'
     )
 
 
