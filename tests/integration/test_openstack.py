@@ -376,3 +376,29 @@ def test_online_check_of_administrator_succeeds(nova: NovaLab) -> None:
     assert [check for check in checks if not check.ok] == []
     assert nova.migrations(guest) == []  # the checks have started nothing
     assert checks[-1].detail == "3 nodes, 1 guest"
+
+
+def test_connect_writes_configuration_that_shows_the_cloud(
+    nova: NovaLab, tmp_path: Path
+) -> None:
+    nova.boot("web")
+
+    def run(answers: str, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - our own command
+            [str(OPENDRS), *words],
+            input=answers,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=tmp_path,
+        )
+
+    answers = f"{CLOUD}\n{nova.clouds_file}\n\ny\n"
+    connected = run(answers, "connect", "openstack", "--name", "prod")
+    checked = run("", "check", "opendrs.toml", "--online")
+    shown = run("", "show", "prod", "--config", "opendrs.toml", "--format", "json")
+
+    assert connected.returncode == 0, connected.stdout + connected.stderr
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert shown.returncode == 0, shown.stderr
+    assert set(HOSTS) <= set(json.loads(shown.stdout)["nodes"])

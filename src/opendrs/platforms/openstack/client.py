@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -393,9 +393,3 @@ def _reason(body: bytes) -> str:
         if message:
             return f": {single_line(' '.join(str(message).split()))}"
     return ""
-
-
-def all_errors(errors: Mapping[str, PlatformError]) -> Iterator[str]:
-    """Yield the text of each error, in the order of the names."""
-    for name in sorted(errors):
-        yield f"{name}: {errors[name]}"

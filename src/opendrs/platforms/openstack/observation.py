@@ -14,7 +14,6 @@ from opendrs.model import GuestId, Rule, Snapshot, format_count
 from opendrs.platforms.openstack.client import (
     NotFoundError,
     OpenStackClient,
-    all_errors,
 )
 from opendrs.platforms.openstack.mobility import MIGRATING
 from opendrs.platforms.openstack.placement_rules import platform_rules
@@ -161,7 +160,7 @@ class CloudReader:
             if isinstance(error, PlatformUnavailableError):
                 raise PlatformUnavailableError(
                     f"{self.name}: no resource provider can be read",
-                    *all_errors(errors),
+                    *(f"{uuid}: {each}" for uuid, each in sorted(errors.items())),
                 )
             raise error
         self._report("resource provider", errors)
