@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from integration.libvirt_lab import MIB, LibvirtLab
+from integration.nova_lab import HOSTS, NovaLab, RenamedPlatform
 from opendrs.config.snapshot_writing import snapshot_document
 from opendrs.errors import PlatformError
 from opendrs.model import Guest, GuestId, GuestState, LiveMigration, NodeId, Pin
@@ -201,6 +202,26 @@ def run_pve(
         yield lambda cluster: stack.enter_context(run_double(cluster, Certificate()))
 
 
+def openstack(request: pytest.FixtureRequest) -> PlatformSetup:
+    lab: NovaLab = request.getfixturevalue("slow_nova")
+    guests = {lab.boot(name): name for name in (QUICK, SLOW)}
+    names: dict[str, str] = dict(zip(HOSTS, (SOURCE, TARGET, THIRD), strict=True))
+    names |= {str(guest): str(name) for guest, name in guests.items()}
+    quick, slow = guests
+    rules = [replace(rule, guests=frozenset({quick})) for rule in RULES]
+
+    def platform() -> Platform:
+        return RenamedPlatform(lab.platform(rules), names)
+
+    return PlatformSetup(
+        platform=platform(),
+        again=platform,
+        wait=Event().wait,
+        prepare=lambda: None,
+        hurry=lambda: lab.force_complete(slow),
+    )
+
+
 @pytest.fixture(
     params=[
         pytest.param(proxmox, marks=pytest.mark.shared),
@@ -209,6 +230,7 @@ def run_pve(
         powered,
         command,
         pytest.param(libvirt, marks=[pytest.mark.lab, pytest.mark.shared]),
+        pytest.param(openstack, marks=[pytest.mark.lab, pytest.mark.shared]),
     ]
 )
 def setup_under_test(request: pytest.FixtureRequest) -> PlatformSetup:

@@ -1,5 +1,9 @@
-"""The lab and the management controller, for all tests of this directory."""
+"""The labs and the management controller, for all tests of this directory."""
 
 from integration.libvirt_lab import lab as lab
 from integration.libvirt_lab import lab_hosts as lab_hosts
+from integration.nova_lab import nova as nova
+from integration.nova_lab import nova_hosts as nova_hosts
+from integration.nova_lab import slow_nova as slow_nova
+from integration.nova_lab import slow_nova_hosts as slow_nova_hosts
 from integration.redfish_emulator import bmc as bmc

@@ -41,6 +41,10 @@ WINDOW = 5.0  # seconds
 pause = threading.Event().wait
 A, B = NodeId("pve1"), NodeId("pve2")
 LOAD = {"pve1": 8.0, "pve2": 1.0, "vm:101": 3.0, "vm:102": 4.0}  # busy cores
+UUIDS = {
+    "vm:101": "3abbc260-0deb-4b58-b59e-f814b8066fcb",
+    "vm:102": "86fb2389-0de3-4eb5-ab7e-6fb7fad6616a",
+}
 MEMORY = {"pve1": 60, "pve2": 20, "vm:101": 10, "vm:102": 20}  # GiB
 
 
@@ -99,7 +103,8 @@ def _libvirt_metrics(name: str, elapsed: float) -> list[str]:
     if ":" not in name:
         return []
     domain = f'{{domain="{name}"}}'
-    info = f'{{domain="{name}",instance_id="id-{name}"}}'
+    identity = f'instance_name="{name}",instance_id="{UUIDS[name]}"'
+    info = f'{{domain="{name}",{identity}}}'
     return [
         f"libvirt_domain_info_cpu_time_seconds_total{domain} {LOAD[name] * elapsed}",
         f"libvirt_domain_info_memory_usage_bytes{domain} {MEMORY[name] * GIB}",
@@ -253,7 +258,7 @@ def test_exporters_give_load_of_nodes_and_guests(
         assert each.usage.memory == MEMORY[each.id] * GIB
 
 
-def test_openstack_queries_name_guests_by_instance_id(server: Monitoring) -> None:
+def test_openstack_queries_name_guests_by_name_and_uuid(server: Monitoring) -> None:
     settings = server.settings(exporters=("openstack",))
     with PrometheusClient("test", settings) as client:
         cores = values_of(
@@ -261,8 +266,8 @@ def test_openstack_queries_name_guests_by_instance_id(server: Monitoring) -> Non
         )
 
     assert cores == {
-        "id-vm:101": pytest.approx(3.0, rel=0.25),
-        "id-vm:102": pytest.approx(4.0, rel=0.25),
+        "vm:101/3abbc260": pytest.approx(3.0, rel=0.25),
+        "vm:102/86fb2389": pytest.approx(4.0, rel=0.25),
     }
 
 

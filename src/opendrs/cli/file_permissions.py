@@ -32,8 +32,8 @@ _READ, _WRITE, _GROUP, _OTHERS = 0o044, 0o022, 0o070, 0o007
 _SECRET_NAME = re.compile(
     r"(?i)(?!.*(file|path|env))(.*_)?(pass|password|passwd|passphrase|pwd|pw|secret|token)"
 )
-_SECRET_FILE = re.compile(r"(.*_)?(token_file|password_file|key|key_file)")
-_TRUSTED_FILE = re.compile(r"(.*_)?(ca|certificate|cert|clouds_file)")
+_SECRET_FILE = re.compile(r"(.*_)?(token_file|password_file|key|key_file|clouds_file)")
+_TRUSTED_FILE = re.compile(r"(.*_)?(ca|certificate|cert)")
 _SECRET_OPTION = re.compile(r"(?i)--?(pass|password|passwd|pwd|secret|token)(=.+)?")
 _SECRET_FLAGS = {"ipmitool": "-P", "sshpass": "-p"}
 

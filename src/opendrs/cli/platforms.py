@@ -34,6 +34,7 @@ PLATFORMS = PlatformRegistry(
         "libvirt": _on_demand("opendrs.platforms.libvirt:KIND"),
         "command": _on_demand("opendrs.platforms.command:KIND"),
         "proxmox": _on_demand("opendrs.platforms.proxmox:KIND"),
+        "openstack": _on_demand("opendrs.platforms.openstack:KIND"),
     },
     extensions={
         "load": _on_demand("opendrs.platforms.prometheus:EXTENSION"),

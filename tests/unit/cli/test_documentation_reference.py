@@ -13,6 +13,7 @@ from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
 from opendrs.platforms.command import CommandPlatformSettings
 from opendrs.platforms.libvirt import LibvirtSettings
+from opendrs.platforms.openstack.settings import OpenStackSettings
 from opendrs.platforms.prometheus import PrometheusSettings
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
@@ -81,6 +82,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
     ("kind", "title"),
     [
         (LibvirtSettings, "`[platform.NAME]` of kind `libvirt`"),
+        (OpenStackSettings, "`[platform.NAME]` of kind `openstack`"),
         (SnapshotFileSettings, "`[platform.NAME]` of kind `file`"),
         (CommandPlatformSettings, "`[platform.NAME]` of kind `command`"),
         (ProxmoxSettings, "`[platform.NAME]` of kind `proxmox`"),
@@ -90,6 +92,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
 def test_every_setting_of_a_platform_is_in_the_reference(
     kind: type[
         LibvirtSettings
+        | OpenStackSettings
         | SnapshotFileSettings
         | CommandPlatformSettings
         | ProxmoxSettings

@@ -53,14 +53,15 @@ def _libvirt(aggregation: str) -> str:
     return _labelled(aggregation, "guest", "domain")
 
 
-_INSTANCE_ID = "on (domain, instance) group_left (instance_id)"
+_INSTANCE = "on (domain, instance) group_left (instance_name, instance_id)"
 
 
 def _nova(aggregation: str, expression: str) -> str:
-    named = f"{expression} * {_INSTANCE_ID} libvirt_domain_openstack_info"
-    return _labelled(
-        f"{aggregation} by (instance_id) ({named})", "guest", "instance_id"
-    )
+    """Return *expression* per server, named NAME/UUID8 as by the adapter."""
+    named = f"{expression} * {_INSTANCE} libvirt_domain_openstack_info"
+    found = f"{aggregation} by (instance_name, instance_id) ({named})"
+    short = _labelled(found, "instance_id", "instance_id", "(.{8}).*")
+    return f'label_join({short}, "guest", "/", "instance_name", "instance_id")'
 
 
 def _pve_nodes(expression: str, aggregation: str = "max") -> str:

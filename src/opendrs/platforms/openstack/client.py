@@ -1,0 +1,395 @@
+"""Client of Nova and Placement by openstacksdk.
+
+openstacksdk reads clouds.yaml, authenticates, finds the endpoints and sends the
+requests. Deadlines, the size of responses, retries and errors are determined here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tenacity import (
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from opendrs.errors import (
+    ConfigurationError,
+    PermissionDeniedError,
+    PlatformError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+)
+from opendrs.platforms.openstack.settings import OpenStackSettings
+from opendrs.transport.http_json import get_mapping, single_line
+
+if TYPE_CHECKING:
+    import requests
+    from openstack.connection import Connection
+    from openstack.proxy import Proxy
+
+# The oldest and the newest microversion of Nova whose responses are read: Train, and
+# 2024.1, the first that has pinned_availability_zone.
+MICROVERSIONS = ((2, 79), (2, 96))
+PLACEMENT_MICROVERSION = "1.14"  # Rocky: root providers
+MAX_BODY_SIZE = 64 << 20  # bytes; a page of Nova has at most 1,000 servers
+ATTEMPTS = 3
+MAX_RETRY_DELAY = 2.0  # seconds
+_CHUNK = 1 << 16
+
+
+class NotFoundError(PlatformError):
+    """Object that the cloud does not have."""
+
+
+class ConflictError(PlatformError):
+    """Request that the cloud does not accept in the current state."""
+
+
+def load_library() -> Any:  # noqa: ANN401 - a module that may be missing
+    """Return the module `openstack`.
+
+    Raises:
+        ConfigurationError: openstacksdk is not installed.
+    """
+    try:
+        import openstack.connection  # noqa: PLC0415 - optional
+    except ImportError:
+        raise ConfigurationError(
+            "openstacksdk is not installed; install opendrs[openstack]"
+        ) from None
+    return openstack
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The user that is logged in; empty where the cloud does not say.
+
+    Attributes:
+        user: Name of the user.
+        project: Name of the project.
+        project_id: Its id.
+        roles: Names of the roles in it.
+    """
+
+    user: str = ""
+    project: str = ""
+    project_id: str = ""
+    roles: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Return the identity as text."""
+        if not self.user:
+            return "by token"
+        roles = ", ".join(self.roles) or "none"
+        return f"user {self.user}, project {self.project}, roles: {roles}"
+
+
+class OpenStackClient:
+    """Client of one cloud; it connects at the first request.
+
+    Args:
+        name: Name of the platform, for error messages.
+        settings: The settings.
+    """
+
+    def __init__(self, name: str, settings: OpenStackSettings) -> None:
+        self._name = name
+        self._settings = settings
+        self._lock = Lock()
+        self._connection: tuple[Connection, str] | None = None
+
+    def get(self, path: str, **parameters: object) -> Mapping[str, Any]:
+        """Return the response of Nova to a GET request.
+
+        Raises:
+            PlatformError: Nova does not give it.
+        """
+        return self._read("compute", path, parameters)
+
+    def get_placement(self, path: str) -> Mapping[str, Any]:
+        """Return the response of Placement to a GET request.
+
+        Raises:
+            PlatformError: Placement does not give it.
+        """
+        return self._read("placement", path, {})
+
+    def get_list(self, path: str, key: str, **parameters: object) -> list[Any]:
+        """Return all objects of a list, page by page.
+
+        Raises:
+            PlatformError: Nova does not give it.
+        """
+        found: list[Any] = []
+        while True:
+            body = self.get(path, **parameters)
+            page = body.get(key)
+            if not isinstance(page, list):
+                raise UnexpectedResponseError(f"{self._name}: {path}: no {key}")
+            found += page
+            if not page or f"{key}_links" not in body:
+                return found
+            last = get_mapping(page[-1])
+            parameters["marker"] = last.get("uuid") or last.get("id")
+
+    def post(self, path: str, body: object) -> None:
+        """Send a POST request to Nova, once.
+
+        Raises:
+            PlatformError: Nova does not accept it, or does not answer.
+        """
+        self._send("compute", "POST", path, json=body)
+
+    def delete(self, path: str) -> None:
+        """Send a DELETE request to Nova, once.
+
+        Raises:
+            PlatformError: Nova does not accept it, or does not answer.
+        """
+        self._send("compute", "DELETE", path)
+
+    @property
+    def connection(self) -> Connection:
+        """Return the connection to the cloud.
+
+        Raises:
+            ConfigurationError: clouds.yaml does not have the cloud.
+            PlatformError: The cloud does not let us in, or has no such service.
+        """
+        return self._connected()[0]
+
+    @property
+    def microversion(self) -> str:
+        """Return the microversion of Nova that requests have.
+
+        Raises:
+            PlatformError: As for `connection`.
+        """
+        return self._connected()[1]
+
+    def identity(self) -> Identity:
+        """Return the user that is logged in.
+
+        Raises:
+            PlatformError: As for `connection`.
+        """
+        session = self.connection.session
+        get_access = getattr(session.auth, "get_access", None)
+        if get_access is None:
+            return Identity()  # a token of its own, without Keystone
+        access = self._translated(get_access, session)
+        return Identity(
+            access.username or "",
+            access.project_name or "",
+            access.project_id or "",
+            tuple(access.role_names),
+        )
+
+    def endpoints(self) -> tuple[str, ...]:
+        """Return the URLs that requests are sent to.
+
+        Raises:
+            PlatformError: As for `connection`.
+        """
+        connection = self.connection
+        proxies: tuple[Proxy, ...] = (connection.compute, connection.placement)
+        urls = [self._translated(proxy.get_endpoint) for proxy in proxies]
+        urls.append(getattr(connection.session.auth, "auth_url", None))
+        return tuple(str(url) for url in urls if url)
+
+    @property
+    def is_verified(self) -> bool:
+        """Return whether certificates are verified.
+
+        Raises:
+            PlatformError: As for `connection`.
+        """
+        return self.connection.session.verify is not False
+
+    def _connected(self) -> tuple[Connection, str]:
+        """Return the connection and the microversion, from the first request on."""
+        with self._lock:
+            if self._connection is None:
+                connection = self._connect()
+                version = self._translated(_negotiate, connection)
+                self._connection = connection, version
+            return self._connection
+
+    def _connect(self) -> Connection:
+        library, settings = load_library(), self._settings
+        files = secure = None
+        if settings.clouds_file is not None:
+            path = credential_path(settings.clouds_file)
+            if not path.is_file():
+                raise ConfigurationError(
+                    f"platform {self._name}: clouds_file: {path}: no such file"
+                )
+            files, secure = [str(path)], [str(path.with_name("secure.yaml"))]
+        region = {} if settings.region is None else {"region_name": settings.region}
+        try:
+            config = library.config.OpenStackConfig(
+                config_files=files, secure_files=secure, app_name="opendrs"
+            )
+            chosen = config.get_one(
+                cloud=settings.cloud, api_timeout=settings.timeout, **region
+            )
+        except Exception as error:  # noqa: BLE001 - YAML, files and plugins
+            raise ConfigurationError(
+                f"platform {self._name}: cloud {settings.cloud}: "
+                f"{single_line(str(error))}"
+            ) from None
+        connection: Connection = library.connection.Connection(config=chosen)
+        return connection
+
+    def _read(
+        self, service: str, path: str, parameters: Mapping[str, object]
+    ) -> Mapping[str, Any]:
+        retrying = Retrying(
+            retry=retry_if_exception_type(PlatformUnavailableError),
+            wait=wait_random_exponential(max=MAX_RETRY_DELAY),
+            stop=stop_after_attempt(ATTEMPTS),
+            reraise=True,
+        )
+        body: bytes = retrying(self._send, service, "GET", path, params=parameters)
+        try:
+            return get_mapping(json.loads(body))
+        except (ValueError, RecursionError):
+            raise UnexpectedResponseError(
+                f"{self._name}: {service} {path}: response is not JSON"
+            ) from None
+
+    def _send(
+        self,
+        service: str,
+        method: str,
+        path: str,
+        **content: Any,  # noqa: ANN401 - params or json
+    ) -> bytes:
+        connection, version = self._connected()
+        if service == "placement":
+            version = PLACEMENT_MICROVERSION
+        proxy: Proxy = getattr(connection, service)
+
+        def send() -> bytes:
+            response = proxy.request(
+                path,
+                method,
+                microversion=version,
+                timeout=self._settings.timeout,
+                connect_retries=0,
+                # A redirect could disclose the token.
+                redirect=False,
+                skip_cache=True,
+                stream=True,
+                **content,
+            )
+            body = _read_body(response, self._settings.timeout)
+            if response.status_code >= 300:
+                _raise_status(
+                    f"{self._name}: {service} {path}", response.status_code, body
+                )
+            return body
+
+        sent: bytes = self._translated(send)
+        return sent
+
+    def _translated(self, call: Any, *arguments: object) -> Any:  # noqa: ANN401
+        """Return the result of *call*, with the errors of the library translated."""
+        from keystoneauth1 import exceptions as auth  # noqa: PLC0415 - optional
+        from openstack import exceptions as sdk  # noqa: PLC0415
+        from requests import RequestException  # noqa: PLC0415
+
+        try:
+            return call(*arguments)
+        except (auth.Unauthorized, auth.Forbidden) as error:
+            raise PermissionDeniedError(
+                f"{self._name}: not logged in: {single_line(str(error))}"
+            ) from None
+        except (
+            auth.ConnectFailure,
+            auth.RetriableConnectionFailure,
+            auth.DiscoveryFailure,
+            sdk.ServiceDiscoveryException,
+        ) as error:
+            raise PlatformUnavailableError(
+                f"{self._name}: unreachable: {single_line(str(error))}"
+            ) from None
+        except (auth.HttpServerError, RequestException) as error:
+            raise PlatformUnavailableError(
+                f"{self._name}: {single_line(str(error))}"
+            ) from None
+        except (auth.ClientException, sdk.SDKException) as error:
+            raise PlatformError(f"{self._name}: {single_line(str(error))}") from None
+
+
+def credential_path(file: Path) -> Path:
+    """Return *file*, or the credential of the systemd unit with its name."""
+    directory = os.environ.get("CREDENTIALS_DIRECTORY")
+    if directory and not file.exists():
+        credential = Path(directory) / file.name
+        return credential if credential.exists() else file
+    return file
+
+
+def _negotiate(connection: Connection) -> str:
+    """Return the newest known microversion that the cloud has."""
+    data = connection.compute.get_endpoint_data()
+    newest = None if data is None else data.max_microversion
+    if newest is None:
+        connection.compute.get("/")  # an unreachable endpoint has no data either
+        raise UnexpectedResponseError("compute: the endpoint reports no microversions")
+    for known in reversed(MICROVERSIONS):
+        if tuple(newest) >= known:
+            return ".".join(map(str, known))
+    raise UnexpectedResponseError(
+        f"compute: expected microversion {MICROVERSIONS[0][0]}.{MICROVERSIONS[0][1]} "
+        f"(Train) or later, found {newest[0]}.{newest[1]}"
+    )
+
+
+def _read_body(response: requests.Response, timeout: float) -> bytes:
+    deadline, body = time.monotonic() + timeout, bytearray()
+    with response:
+        for chunk in response.iter_content(_CHUNK):
+            body += chunk
+            if len(body) > MAX_BODY_SIZE or time.monotonic() > deadline:
+                raise UnexpectedResponseError("response too long")
+    return bytes(body)
+
+
+def _raise_status(subject: str, status: int, body: bytes) -> NoReturn:
+    text = f"{subject}: status {status}{_reason(body)}"
+    if status in (401, 403):
+        raise PermissionDeniedError(text)
+    if status == 404:
+        raise NotFoundError(text)
+    if status == 409:
+        raise ConflictError(text)
+    if status >= 500 or status == 429:
+        raise PlatformUnavailableError(text)
+    raise PlatformError(text)
+
+
+def _reason(body: bytes) -> str:
+    """Return the message in an error response of Nova or Placement."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    errors = get_mapping(document).get("errors")
+    for fault in errors if isinstance(errors, list) else get_mapping(document).values():
+        message = get_mapping(fault).get("message") or get_mapping(fault).get("detail")
+        if message:
+            return f": {single_line(' '.join(str(message).split()))}"
+    return ""

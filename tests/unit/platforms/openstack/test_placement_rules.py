@@ -1,0 +1,191 @@
+"""Rules of server groups, zones, traits and metadata."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    Guest,
+    GuestId,
+    GuestKind,
+    NodeAffinity,
+    NodeId,
+    Pin,
+    Rule,
+)
+from opendrs.platforms.openstack.placement_rules import platform_rules, spread_parts
+from opendrs.platforms.openstack.reading import (
+    CloudState,
+    guest_ids,
+    guests_of,
+    managed_services,
+    nodes_of,
+)
+from opendrs.platforms.openstack.responses import Server, parse_response
+from support.cloud_responses import cloud, group, provider, server, service, uuid
+
+
+def rules(state: CloudState) -> tuple[Rule, ...]:
+    nodes = nodes_of(state, managed_services(state))
+    ids = guest_ids(state.servers)
+    guests = guests_of(state, ids, nodes)
+    by_uuid = {u: guests[name] for u, name in ids.items() if name in guests}
+    return platform_rules(state, by_uuid, nodes)
+
+
+def ids(*names: str) -> frozenset[GuestId]:
+    return frozenset(GuestId(f"{name}/{uuid(name)[:8]}") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "strict"),
+    [
+        ("affinity", Affinity, True),
+        ("anti-affinity", AntiAffinity, True),
+        ("soft-affinity", Affinity, False),
+        ("soft-anti-affinity", AntiAffinity, False),
+    ],
+)
+def test_server_group_is_rule_with_origin(
+    policy: str, kind: type[Affinity | AntiAffinity], *, strict: bool
+) -> None:
+    state = cloud(
+        server("a"), server("b"), groups=(group(policy, "a", "b", "deleted"),)
+    )
+
+    assert rules(state) == (
+        kind(
+            guests=ids("a", "b"),
+            strict=strict,
+            name="web",
+            origin="server group web (g1)",
+        ),
+    )
+
+
+@pytest.mark.parametrize("policy", ["affinity", "custom-policy"])
+def test_group_with_one_server_or_unknown_policy_is_no_rule(policy: str) -> None:
+    members = ("a",) if policy == "affinity" else ("a", "b")
+
+    state = cloud(server("a"), server("b"), groups=(group(policy, *members),))
+
+    assert rules(state) == ()
+
+
+def placed(**nodes: str) -> list[Guest]:
+    return [
+        Guest(id=GuestId(name), node=NodeId(node), kind=GuestKind.VM)
+        for name, node in nodes.items()
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_spread_parts_hold_where_the_maximum_holds(most: int) -> None:
+    guests = placed(a="h1", b="h1", c="h1", d="h2", e="h2", f="h3")
+    per_node = Counter(guest.node for guest in guests)
+    node_of = {guest.id: guest.node for guest in guests}
+
+    parts = spread_parts(guests, most)
+
+    assert len(parts) <= most
+    violated = [p for p in parts if len({node_of[each] for each in p}) < len(p)]
+    assert bool(violated) is (max(per_node.values()) > most)
+
+
+def test_spread_parts_stay_while_guests_move_within_them() -> None:
+    before = placed(a="h1", b="h1", c="h2", d="h2")
+
+    after = placed(a="h3", b="h1", c="h2", d="h2")
+
+    assert spread_parts(before, 2) == spread_parts(after, 2)
+
+
+def test_max_server_per_host_gives_one_rule_for_each_part() -> None:
+    servers = (server("a"), server("b"), server("c", "h2"), server("d", "h2"))
+    state = cloud(*servers, groups=(group("anti-affinity", *"abcd", most=2),))
+
+    found = rules(state)
+
+    assert [type(rule) for rule in found] == [AntiAffinity, AntiAffinity]
+    assert frozenset().union(*(rule.guests for rule in found)) == ids(*"abcd")  # type: ignore[union-attr]
+
+
+def zones(*servers: Server) -> CloudState:
+    services = (service("h1"), service("h2"), service("h3", zone="dc2"))
+    return cloud(*servers, services=services)
+
+
+def test_server_with_requested_zone_stays_in_it() -> None:
+    (rule,) = rules(zones(server("a", pinned_availability_zone="nova"), server("b")))
+
+    assert isinstance(rule, NodeAffinity)
+    assert rule.guests == ids("a")
+    assert set(rule.nodes) == {"h1", "h2"}
+
+
+def test_server_stays_in_zone_if_request_is_not_reported() -> None:
+    fields: dict[str, Any] = server("a").model_dump(by_alias=True)
+    del fields["pinned_availability_zone"]
+    fields |= {"OS-EXT-AZ:availability_zone": "nova"}
+
+    (rule,) = rules(zones(parse_response(Server, fields)))
+
+    assert isinstance(rule, NodeAffinity)
+    assert set(rule.nodes) == {"h1", "h2"}
+
+
+def test_requested_zone_is_no_rule_if_there_is_one_zone() -> None:
+    assert rules(cloud(server("a", pinned_availability_zone="nova"))) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "host", "allowed"),
+    [
+        ("required", "h1", {"h1", "h2"}),
+        ("forbidden", "h3", {"h3"}),
+        ("required", "h3", None),
+    ],
+)
+def test_trait_of_flavor_restricts_nodes_unless_violated_already(
+    value: str, host: str, allowed: set[str] | None
+) -> None:
+    gold = provider(traits=("CUSTOM_GOLD",))
+    state = cloud(
+        server("a", host, extra_specs={"trait:CUSTOM_GOLD": value}),
+        providers={"h1-1": gold, "h2-1": gold, "h3-1": provider()},
+    )
+
+    found = [set(rule.nodes) for rule in rules(state) if isinstance(rule, NodeAffinity)]
+
+    assert found == ([] if allowed is None else [allowed])
+
+
+def test_metadata_gives_rules_within_the_project() -> None:
+    word = {"opendrs.anti-affinity": "web, db"}
+    web = {"opendrs.anti-affinity": "web"}
+    state = cloud(
+        server("a", metadata=word),
+        server("b", metadata=web),
+        server("c", metadata=web, tenant_id="p2"),
+    )
+
+    (rule,) = rules(state)
+
+    assert isinstance(rule, AntiAffinity)
+    assert rule.guests == ids("a", "b")
+    assert rule.strict
+    assert rule.origin == "metadata opendrs.anti-affinity in the project p1"
+
+
+def test_metadata_pins_server() -> None:
+    state = cloud(server("a", metadata={"opendrs.pin": "true"}), server("b"))
+
+    (rule,) = rules(state)
+
+    assert isinstance(rule, Pin)
+    assert rule.guests == ids("a")
