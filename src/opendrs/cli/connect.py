@@ -38,9 +38,9 @@ CHECK_FAILED = 1
 def command(*, kind: str, name: str | None, output: Path) -> int:
     """Ask for the settings of a platform, try them, and write them.
 
-    KIND is libvirt or command. Secrets are written to a file of their own that only
-    you can read. The settings are written even if the platform does not answer, after
-    a confirmation. Nothing on the platform is changed.
+    KIND is incus, libvirt or command. Secrets are written to a file of their own that
+    only you can read. The settings are written even if the platform does not answer,
+    after a confirmation. Nothing on the platform is changed.
 
     \b
       opendrs connect libvirt --name lab

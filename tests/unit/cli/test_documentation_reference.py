@@ -12,6 +12,7 @@ from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettin
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
 from opendrs.platforms.command import CommandPlatformSettings
+from opendrs.platforms.incus import IncusSettings
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.platforms.prometheus import PrometheusSettings
 from opendrs.platforms.snapshot_file import SnapshotFileSettings
@@ -80,6 +81,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
     ("kind", "title"),
     [
         (LibvirtSettings, "`[platform.NAME]` of kind `libvirt`"),
+        (IncusSettings, "`[platform.NAME]` of kind `incus`"),
         (SnapshotFileSettings, "`[platform.NAME]` of kind `file`"),
         (CommandPlatformSettings, "`[platform.NAME]` of kind `command`"),
         (PrometheusSettings, "`[platform.NAME.load]`"),
