@@ -16,7 +16,7 @@ import pytest
 
 from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.incus import IncusPlatform
-from opendrs.platforms.incus.migration import progress_detail, running_jobs
+from opendrs.platforms.incus.migration import CREATING, progress_detail, running_jobs
 from opendrs.platforms.incus.responses import Operation, parse
 from opendrs.platforms.incus.values import guest_id, key_from_url
 from opendrs.ports import TaskState
@@ -125,7 +125,7 @@ def test_recorded_move_is_understood(folder: Path) -> None:
     assert (running.is_running, done.is_running) == (True, False)
 
 
-def test_recorded_events_of_a_move_show_the_target_and_no_secret(folder: Path) -> None:
+def test_recorded_events_of_moves_show_targets_and_no_secret(folder: Path) -> None:
     lines = (folder / "events_move.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines if line.strip()]
     latest: dict[str, Operation] = {}
@@ -144,7 +144,9 @@ def test_recorded_events_of_a_move_show_the_target_and_no_secret(folder: Path) -
         shown = f"{operation!r} {progress_detail(operation.metadata)}"
         assert not any(secret in shown for secret in secrets)
 
-    assert len(targets - {None}) == 1
+    created = {e.location for e in latest.values() if e.description == CREATING}
+    assert targets - {None} == created
+    assert created
     assert not any(each.is_running for each in latest.values())
 
 

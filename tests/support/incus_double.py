@@ -79,6 +79,7 @@ class IncusDouble:
         pools: Storage pools by name.
         operations: Operations, until they are forgotten.
         move_time: Seconds that a move takes.
+        slow: Seconds that the moves of some instances take, by name.
         move_error: Error with which moves end; empty if they succeed.
         failures: Behavior for some requests.
         requests: All requests so far, as `METHOD PATH?QUERY`.
@@ -94,6 +95,7 @@ class IncusDouble:
     pools: dict[str, Document]
     operations: list[Document] = field(default_factory=list)
     move_time: float = 0.1
+    slow: dict[str, float] = field(default_factory=dict)
     move_error: str = ""
     failures: list[Failure] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -239,7 +241,7 @@ class IncusDouble:
         self, instance: Document, target: str, operations: list[Document]
     ) -> None:
         started = monotonic()
-        while monotonic() - started < self.move_time:  # a test may change it
+        while monotonic() - started < self.slow.get(instance["name"], self.move_time):
             Event().wait(0.02)
         if not self.move_error:
             instance["location"] = target
