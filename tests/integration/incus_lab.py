@@ -112,6 +112,12 @@ class IncusLab:
         found: str = self.api(f"/1.0/cluster/members/{member}")["status"]
         return found
 
+    def is_alive(self, member: str) -> bool:
+        """Return True if the processes of *member* run."""
+        pid = int((BASE / "state" / member / "pid").read_text())
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        return children.exists() and bool(children.read_text().split())
+
     def kill_member(self, member: str) -> None:
         """End a member as a power failure would: its daemon and its machines."""
         pid = int((BASE / "state" / member / "pid").read_text())
@@ -125,10 +131,12 @@ class IncusLab:
 
     def reset(self) -> None:
         """Bring the lab back to little load, all members online and no instances."""
-        self.start_members()
         for member in MEMBERS:
-            if self.status(member) != "Online":
+            if self.status(member) == "Evacuated":
                 self.incus("cluster", "restore", member, "--force")
+        if not all(self.is_alive(member) for member in MEMBERS):
+            self.start_members()
+        for member in MEMBERS:
             self.load(member, 20, 0.2)
             self.incus("cluster", "set", member, "scheduler.instance=all")
         for instance in self.api("/1.0/instances?recursion=1"):
