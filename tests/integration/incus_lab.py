@@ -138,10 +138,8 @@ class IncusLab:
             self.start_members()
         for member in MEMBERS:
             self.load(member, 20, 0.2)
-            self.incus("cluster", "set", member, "scheduler.instance=all")
         for instance in self.api("/1.0/instances?recursion=1"):
             self.incus("delete", "--force", instance["name"])
-        self.incus("config", "set", "cluster.rebalance.interval=0")
 
     def settings(self, **changes: Any) -> IncusSettings:  # noqa: ANN401
         """Return settings with a certificate that is restricted to a project."""

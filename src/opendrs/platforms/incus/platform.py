@@ -37,6 +37,7 @@ from opendrs.ports import TaskId, TaskState, TaskStatus
 
 logger = logging.getLogger(__name__)
 
+OFFLINE = "Offline"
 LAST_MOVE = "volatile.rebalance.last_move"
 REJECTION_PAUSE = 600.0  # seconds for which a guest stays after Incus rejected its move
 
@@ -134,15 +135,13 @@ class IncusPlatform:
             PlatformError: The cluster is unreachable, or the instance does not respond.
         """
         parsed = IncusTask.parse(task)
-        followed = self._follow(parsed)
-        operation = followed.refresh() if followed is not None else None
-        if operation is not None and operation.is_running:
-            return task_status(parsed, operation, None)
-        instance = self._find_instance(instance_key(parsed.guest))
-        status = task_status(parsed, operation, instance)
-        if status.state is TaskState.DONE and instance is not None:
-            self._record_move(instance)
-        return status
+        try:
+            return self._status(parsed)
+        except PlatformUnavailableError:
+            status = self._status_of_lost_source(parsed)
+            if status is None:
+                raise
+            return status
 
     def abort(self, task: TaskId) -> None:
         """Abort the migration; has no effect on a task that has ended.
@@ -161,6 +160,31 @@ class IncusPlatform:
             f"{parsed.guest}: Incus cannot cancel the migration to {parsed.target}; it "
             "continues"
         )
+
+    def _status(self, task: IncusTask) -> TaskStatus:
+        followed = self._follow(task)
+        operation = followed.refresh() if followed is not None else None
+        if operation is not None and operation.is_running:
+            return task_status(task, operation, None)
+        instance = self._find_instance(instance_key(task.guest))
+        status = task_status(task, operation, instance)
+        if status.state is TaskState.DONE and instance is not None:
+            self._record_move(instance)
+        return status
+
+    def _status_of_lost_source(self, task: IncusTask) -> TaskStatus | None:
+        """Return LOST if the source is offline with the guest; otherwise None."""
+        members = {m.server_name: m for m in queries.read_members(self._client)}
+        source = members.get(task.source)
+        if source is None or source.status != OFFLINE:
+            return None
+        key = instance_key(task.guest)
+        for instance in queries.read_instances(self._client):
+            if instance.key == key and instance.location == task.source:
+                return TaskStatus(
+                    TaskState.LOST, f"{task.source} is offline, with {task.guest} on it"
+                )
+        return None
 
     def _managed_key(self, guest: GuestId) -> InstanceKey:
         key = instance_key(guest)
