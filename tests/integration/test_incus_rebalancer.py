@@ -71,7 +71,7 @@ def rebalanced(lab: IncusLab) -> tuple[str, str] | None:
 def test_policy_chooses_what_the_rebalancer_of_incus_chooses(
     incus_lab: IncusLab,
 ) -> None:
-    incus_lab.incus("config", "set", "cluster.rebalance.cooldown=")
+    incus_lab.incus("config", "set", "cluster.rebalance.cooldown=1S")
     for number, (name, (cpus, memory)) in enumerate(MACHINES.items()):
         limits = (f"limits.cpu={cpus}", f"limits.memory={memory}MiB")
         member = MEMBERS[number % len(MEMBERS)]
