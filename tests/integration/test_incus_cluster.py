@@ -236,6 +236,21 @@ def test_forgotten_operation_is_judged_by_location(
     assert other.status(task).state is TaskState.LOST
 
 
+@pytest.mark.parametrize("status", ["Offline", "Online"])
+def test_task_on_an_offline_source_is_lost(
+    cluster: IncusDouble, platform: IncusPlatform, status: str
+) -> None:
+    task = platform.find(MOVE)
+    cluster.members[0]["status"] = status
+    cluster.failures = [Failure("/instances/v1", status=503)]
+
+    if status == "Offline":
+        assert platform.status(task).state is TaskState.LOST
+    else:
+        with pytest.raises(PlatformUnavailableError):
+            platform.status(task)
+
+
 def test_instance_of_the_same_name_is_another_guest(
     cluster: IncusDouble, settings: IncusSettings, platform: IncusPlatform
 ) -> None:
