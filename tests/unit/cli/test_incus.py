@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shutil
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +26,8 @@ from support.incus_documents import (
 )
 from support.incus_double import Failure, IncusDouble, TlsFiles
 from support.terminal import RunOpendrs
+
+HOWTO = (Path(__file__).parents[3] / "docs/how-to/incus.md").read_text()
 
 
 @pytest.fixture
@@ -241,3 +246,25 @@ def test_record_of_an_evacuated_member_is_readable(
 
     assert opendrs("record", "lab", "-o", str(file), *config).status == 0
     assert opendrs("check", str(file)).status == 0
+
+
+def test_configuration_of_the_howto_is_valid(
+    opendrs: RunOpendrs, tmp_path: Path
+) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", HOWTO, re.MULTILINE | re.DOTALL)
+    (tmp_path / "opendrs.toml").write_text(text)
+
+    assert opendrs("check", "opendrs.toml").status == 0
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+def test_certificate_of_the_howto_is_accepted(
+    opendrs: RunOpendrs, table: dict[str, Any], tmp_path: Path
+) -> None:
+    command = re.findall(r"^```sh\n(.*?)^```", HOWTO, re.MULTILINE | re.DOTALL)[0]
+    subprocess.run(  # noqa: S603 - what our own page says
+        ["/bin/sh", "-e", "-c", command], cwd=tmp_path, check=True, capture_output=True
+    )
+    path = write(tmp_path, table, certificate="opendrs.crt", key="opendrs.key")
+
+    assert failed_checks(opendrs, path, status=0) == {}
