@@ -17,15 +17,17 @@ import pytest
 from integration.libvirt_lab import MIB, LibvirtLab
 from integration.nova_lab import HOSTS, NovaLab, RenamedPlatform
 from opendrs.config.snapshot_writing import snapshot_document
-from opendrs.errors import PlatformError
+from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import Guest, GuestId, GuestState, LiveMigration, NodeId, Pin
 from opendrs.platforms.command import CommandPlatform, CommandPlatformSettings
+from opendrs.platforms.incus import IncusPlatform
 from opendrs.platforms.proxmox import ProxmoxPlatform
 from opendrs.ports import Platform, TaskId, TaskState
 from opendrs.power import PoweredPlatform
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
-from support import command_cluster
+from support import command_cluster, incus_documents
 from support.builders import cluster, guest_ids
+from support.incus_double import TlsFiles
 from support.https_server import Certificate
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_double import (
@@ -52,6 +54,7 @@ class PlatformSetup:
         wait: Lets so many seconds pass.
         prepare: Waits until the slow guest is slow.
         hurry: Lets the migration of the slow guest come to its end.
+        can_abort: False if the platform cannot abort a migration in progress.
     """
 
     platform: Platform
@@ -59,6 +62,7 @@ class PlatformSetup:
     wait: Callable[[float], object]
     prepare: Callable[[], object]
     hurry: Callable[[], object]
+    can_abort: bool = True
 
     def node_of_guest(self, guest: GuestId) -> Guest:
         return self.platform.observe().guests[guest]
@@ -222,8 +226,31 @@ def openstack(request: pytest.FixtureRequest) -> PlatformSetup:
     )
 
 
+def incus(request: pytest.FixtureRequest) -> PlatformSetup:
+    cluster = incus_documents.double(
+        incus_documents.instance(QUICK), incus_documents.instance(SLOW)
+    )
+    tls = TlsFiles(request.getfixturevalue("tmp_path"))
+    server = tls.serve(cluster)
+    url = server.__enter__()
+    request.addfinalizer(lambda: server.__exit__(None, None, None))
+
+    def platform() -> Platform:
+        return IncusPlatform("lab", tls.settings(url), RULES)
+
+    return PlatformSetup(
+        platform=platform(),
+        again=platform,
+        wait=Event().wait,
+        prepare=lambda: cluster.slow.update({SLOW: 600}),
+        hurry=cluster.slow.clear,
+        can_abort=False,
+    )
+
+
 @pytest.fixture(
     params=[
+        incus,
         pytest.param(proxmox, marks=pytest.mark.shared),
         pytest.param(proxmox_ha, marks=pytest.mark.shared),
         simulated,
@@ -316,9 +343,25 @@ def test_another_process_can_follow_a_task_to_its_end(
     assert follower.status(task).state is TaskState.DONE
 
 
+def test_migration_that_cannot_be_aborted_continues(
+    setup_under_test: PlatformSetup,
+) -> None:
+    if setup_under_test.can_abort:
+        pytest.skip("the platform can abort migrations")
+    task = setup_under_test.wait_until_running(move(SLOW))
+
+    with pytest.raises(UnsupportedError):
+        setup_under_test.platform.abort(task)
+    setup_under_test.hurry()
+
+    assert setup_under_test.wait_until_ended(task) is TaskState.DONE
+
+
 def test_an_aborted_migration_leaves_the_guest_where_it_was(
     setup_under_test: PlatformSetup,
 ) -> None:
+    if not setup_under_test.can_abort:
+        pytest.skip("the platform cannot abort migrations")
     task = setup_under_test.wait_until_running(move(SLOW))
 
     setup_under_test.platform.abort(task)

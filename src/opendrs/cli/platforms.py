@@ -32,6 +32,7 @@ PLATFORMS = PlatformRegistry(
     kinds={
         "file": _on_demand("opendrs.platforms.snapshot_file:KIND"),
         "libvirt": _on_demand("opendrs.platforms.libvirt:KIND"),
+        "incus": _on_demand("opendrs.platforms.incus:KIND"),
         "command": _on_demand("opendrs.platforms.command:KIND"),
         "proxmox": _on_demand("opendrs.platforms.proxmox:KIND"),
         "openstack": _on_demand("opendrs.platforms.openstack:KIND"),

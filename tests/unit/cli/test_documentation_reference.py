@@ -12,6 +12,7 @@ from opendrs.config.settings import AgentSettings, ApiSettings, ControllerSettin
 from opendrs.config.snapshot_schema import FIELDS
 from opendrs.model import Limits, LoadState
 from opendrs.platforms.command import CommandPlatformSettings
+from opendrs.platforms.incus import IncusSettings
 from opendrs.platforms.libvirt import LibvirtSettings
 from opendrs.platforms.openstack.settings import OpenStackSettings
 from opendrs.platforms.prometheus import PrometheusSettings
@@ -83,6 +84,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
     [
         (LibvirtSettings, "`[platform.NAME]` of kind `libvirt`"),
         (OpenStackSettings, "`[platform.NAME]` of kind `openstack`"),
+        (IncusSettings, "`[platform.NAME]` of kind `incus`"),
         (SnapshotFileSettings, "`[platform.NAME]` of kind `file`"),
         (CommandPlatformSettings, "`[platform.NAME]` of kind `command`"),
         (ProxmoxSettings, "`[platform.NAME]` of kind `proxmox`"),
@@ -92,6 +94,7 @@ def test_every_setting_is_in_the_reference_with_its_default(
 def test_every_setting_of_a_platform_is_in_the_reference(
     kind: type[
         LibvirtSettings
+        | IncusSettings
         | OpenStackSettings
         | SnapshotFileSettings
         | CommandPlatformSettings

@@ -1,0 +1,113 @@
+"""CPU time and memory of instances from `GET /1.0/metrics`.
+
+The state of an instance has no figures for a virtual machine without guest agent, but
+the metrics have: CPU time of the threads of QEMU, and its resident memory.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from opendrs.model import MAX_AMOUNT
+from opendrs.platforms.incus.values import InstanceKey
+
+_SAMPLE = re.compile(r"incus_(cpu_seconds_total|memory_Mem\w+_bytes)\{(.*)\} (\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_IDLE_MODES = ("idle", "iowait", "steal")
+_TOTAL, _AVAILABLE = "memory_MemTotal_bytes", "memory_MemAvailable_bytes"
+_WRAP = 1 << 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceMetrics:
+    """Figures of one instance; None for those that are missing.
+
+    Attributes:
+        cpu_seconds: CPU time since it started on its member.
+        memory: Memory in use, in bytes.
+    """
+
+    cpu_seconds: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberMetrics:
+    """Figures of the instances on one member.
+
+    Attributes:
+        sampled_at: Monotonic time of the response, in seconds.
+        instances: The figures by project and name.
+    """
+
+    sampled_at: float
+    instances: Mapping[InstanceKey, InstanceMetrics]
+
+
+def parse_metrics(text: str) -> dict[InstanceKey, InstanceMetrics]:
+    """Return the figures of all instances in *text*, in the format of OpenMetrics."""
+    cpu: dict[InstanceKey, float] = {}
+    memory: dict[InstanceKey, dict[str, float]] = {}
+    for name, labels, value in _samples(text):
+        key = labels.get("project", ""), labels.get("name", "")
+        if name == "cpu_seconds_total":
+            if labels.get("mode") not in _IDLE_MODES:
+                cpu[key] = cpu.get(key, 0.0) + value
+        else:
+            memory.setdefault(key, {})[name] = value
+    return {
+        key: InstanceMetrics(
+            # A running instance has used CPU time; 0 is that of a missing source.
+            cpu_seconds=cpu.get(key) or None,
+            memory=_used(memory.get(key, {})),
+        )
+        for key in cpu.keys() | memory.keys()
+    }
+
+
+def cpu_usage(
+    key: InstanceKey, before: MemberMetrics | None, after: MemberMetrics | None
+) -> float | None:
+    """Return the cores that an instance used between two samples of its member.
+
+    None if it is missing in one of them, or has restarted in between.
+    """
+    if before is None or after is None:
+        return None
+    elapsed = after.sampled_at - before.sampled_at
+    first, last = before.instances.get(key), after.instances.get(key)
+    if first is None or last is None or elapsed <= 0:
+        return None
+    if first.cpu_seconds is None or last.cpu_seconds is None:
+        return None
+    used = last.cpu_seconds - first.cpu_seconds
+    return used / elapsed if used >= 0 else None
+
+
+def _samples(text: str) -> Iterator[tuple[str, dict[str, str], float]]:
+    for line in text.splitlines():
+        if found := _SAMPLE.match(line):
+            try:
+                value = float(found[3])
+            except ValueError:
+                continue
+            if math.isfinite(value):
+                yield found[1], dict(_LABEL.findall(found[2])), value
+
+
+def _used(values: Mapping[str, float]) -> int | None:
+    """Return total minus available memory, in bytes.
+
+    Without guest agent, available is the limit minus the resident memory of QEMU. That
+    may exceed the limit, and then the difference wraps around in 64 bits.
+    """
+    total, available = values.get(_TOTAL), values.get(_AVAILABLE)
+    if not total or available is None:
+        return None
+    used = int(total) - int(available)
+    if used < 0:
+        used += _WRAP
+    return used if 0 < used <= MAX_AMOUNT else None

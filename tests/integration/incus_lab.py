@@ -1,0 +1,199 @@
+"""Real Incus cluster of three members on this machine, with real virtual machines.
+
+Other tests take the fixture `incus_lab`: the members n1, n2 and n3 with little load, no
+instances, all online, whatever the test before did. INCUS_SUITE=sid takes Incus 7.0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from opendrs.model import Rule
+from opendrs.platforms.incus import IncusPlatform, IncusSettings
+from opendrs.platforms.incus.settings import RebalancerState
+
+PROJECT = Path(__file__).resolve().parents[2]
+SHARED = Path(os.environ.get("OPENDRS_SHARED") or PROJECT.parent / "shared")
+SCRIPT = SHARED / "labs" / "incus" / "incus-cluster.sh"
+SUITE = os.environ.get("INCUS_SUITE", "bookworm")
+BASE = Path(os.environ.get("INCUS_LAB") or f"/srv/opendrs-incus-{SUITE}")
+NETWORK = os.environ.get("INCUS_NET", "127.0.88.")
+MEMBERS = ("n1", "n2", "n3")
+BUSY = 5  # a machine with other work takes at most so many times as long
+
+
+def eventually(holds: Callable[[], bool], within: float, what: str) -> None:
+    """Wait until *holds*, and fail if it does not for too long.
+
+    Args:
+        holds: The condition.
+        within: Seconds that an idle machine takes at most.
+        what: The condition in words.
+    """
+    pause, end = Event(), monotonic() + BUSY * within
+    while monotonic() < end:
+        if holds():
+            return
+        pause.wait(0.2)
+    pytest.fail(f"not within {BUSY * within:g} s: {what}")
+
+
+@dataclass(frozen=True)
+class IncusLab:
+    """Cluster of the members n1, n2 and n3."""
+
+    def script(self, *words: object, check: bool = True) -> str:
+        """Run the script of the lab; its processes stay, so no pipe may be theirs."""
+        environment = {
+            **os.environ,
+            "IC_BASE": str(BASE),
+            "IC_SUITE": SUITE,
+            "IC_NET": NETWORK,
+        }
+        environment |= {f"IC_CPUS_{name}": "16" for name in MEMBERS}
+        with tempfile.TemporaryFile("w+") as said:
+            done = subprocess.run(  # noqa: S603 - words of the tests
+                [str(SCRIPT), *map(str, words)],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                check=False,
+            )
+            said.seek(0)
+            text = said.read()
+        if check and done.returncode:
+            raise RuntimeError(f"{words}: exit {done.returncode}: {text}")
+        return text
+
+    def incus(self, *words: object, check: bool = True) -> str:
+        """Run the command incus against n1."""
+        return self.script("incus", "n1", *words, check=check)
+
+    def api(self, path: str, method: str = "GET", body: object = None) -> Any:  # noqa: ANN401
+        """Return the answer of the API, as incus query gives it."""
+        data = [] if body is None else ["-d", json.dumps(body)]
+        text = self.incus("query", "-X", method, "--wait", *data, path)
+        return json.loads(text) if text.strip() else None
+
+    def vm(self, name: str, member: str, *options: object) -> None:
+        """Start a virtual machine of 64 MiB on *member*."""
+        self.script("vm", name, member, *options)
+
+    def load(self, member: str, memory: int, load: float) -> None:
+        """Set the memory in use in percent and the load average of *member*."""
+        self.script("load", member, memory, load)
+
+    def location(self, name: str) -> str:
+        """Return the member of an instance."""
+        found: str = self.api(f"/1.0/instances/{name}")["location"]
+        return found
+
+    def locations(self) -> dict[str, str]:
+        """Return the member of each instance."""
+        instances = self.api("/1.0/instances?recursion=1")
+        return {each["name"]: each["location"] for each in instances}
+
+    def status(self, member: str) -> str:
+        """Return the status of *member*."""
+        found: str = self.api(f"/1.0/cluster/members/{member}")["status"]
+        return found
+
+    def is_alive(self, member: str) -> bool:
+        """Return True if the processes of *member* run."""
+        pid = int((BASE / "state" / member / "pid").read_text())
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        return children.exists() and bool(children.read_text().split())
+
+    def kill_member(self, member: str) -> None:
+        """End a member as a power failure would: its daemon and its machines."""
+        pid = int((BASE / "state" / member / "pid").read_text())
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)
+
+    def start_members(self) -> None:
+        """Start the members that do not run, and wait until all are online."""
+        self.script("start")
+
+    def reset(self) -> None:
+        """Bring the lab back to little load, all members online and no instances."""
+        for member in MEMBERS:
+            if self.status(member) == "Evacuated":
+                self.incus("cluster", "restore", member, "--force")
+        if not all(self.is_alive(member) for member in MEMBERS):
+            self.start_members()
+        for member in MEMBERS:
+            self.load(member, 20, 0.2)
+        for instance in self.api("/1.0/instances?recursion=1"):
+            self.incus("delete", "--force", instance["name"])
+
+    def settings(self, **changes: Any) -> IncusSettings:  # noqa: ANN401
+        """Return settings with a certificate that is restricted to a project."""
+        self.script("trust", "default")
+        plain: dict[str, Any] = {
+            "urls": tuple(f"https://{NETWORK}{number}:8443" for number in (1, 2, 3)),
+            "certificate": BASE / "adapter-default.crt",
+            "key": BASE / "adapter-default.key",
+            "server_certificate": BASE / "cluster.crt",
+            "projects": ("default",),
+            "rebalancer": RebalancerState.OFF,
+            "local_disks": True,
+        }
+        return IncusSettings(**{**plain, **changes})
+
+    def platform(
+        self,
+        rules: Iterable[Rule] = (),
+        **changes: Any,  # noqa: ANN401
+    ) -> IncusPlatform:
+        """Return the lab as a platform that has started nothing yet."""
+        return IncusPlatform("lab", self.settings(**changes), rules)
+
+
+def missing_requirements() -> Iterator[str]:
+    """Give all reasons why no lab can run here."""
+    if not SCRIPT.exists():
+        yield f"there is no {SCRIPT}; set OPENDRS_SHARED"
+    if os.geteuid() != 0:
+        yield "members need root"
+    if shutil.which("unshare") is None or shutil.which("openssl") is None:
+        yield "unshare and openssl are needed"
+    if not (BASE / f"root-{SUITE}" / ".done").exists():
+        yield f"not built: IC_BASE={BASE} IC_SUITE={SUITE} {SCRIPT} build"
+
+
+@pytest.fixture(scope="session")
+def incus_members() -> Iterator[IncusLab]:
+    """Return the cluster, which all tests of a session share."""
+    if reason := "; ".join(missing_requirements()):
+        if os.environ.get("OPENDRS_INCUS_LAB") == "required":
+            pytest.fail(f"no Incus lab: {reason}")
+        pytest.skip(f"no Incus lab: {reason}")
+    lab = IncusLab()
+    lab.script("down")
+    lab.script("up", len(MEMBERS))
+    try:
+        yield lab
+    finally:
+        lab.script("down")
+
+
+@pytest.fixture
+def incus_lab(incus_members: IncusLab) -> IncusLab:
+    """Return members without instances."""
+    incus_members.reset()
+    return incus_members

@@ -1,0 +1,321 @@
+"""Incus adapter on a real cluster: balance, evacuate, fail, kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import tomli_w
+
+from integration.incus_lab import MEMBERS, IncusLab, eventually
+from opendrs.errors import PlatformError, UnsupportedError
+from opendrs.model import GuestId, GuestState, LiveMigration, NodeId, NodeState
+from opendrs.platforms.incus import IncusPlatform
+from opendrs.ports import TaskId, TaskState, TaskStatus
+
+pytestmark = [pytest.mark.shared, pytest.mark.lab]
+
+OPENDRS = Path(sys.executable).with_name("opendrs")
+N1, N2, N3 = (NodeId(name) for name in MEMBERS)
+V1 = GuestId("v1")
+LARGE_DISK = ("-d", "root,size=1GiB")  # its copy takes some ten seconds
+
+
+@dataclass
+class IncusOperator:
+    """An operator at the command line, with a configuration file of the lab."""
+
+    lab: IncusLab
+    home: Path
+
+    def __post_init__(self) -> None:
+        settings = self.lab.settings()
+        document = {
+            "platform": {
+                "lab": {
+                    "kind": "incus",
+                    "urls": list(settings.urls),
+                    "certificate": str(settings.certificate),
+                    "key": str(settings.key),
+                    "server_certificate": str(settings.server_certificate),
+                    "projects": ["default"],
+                    "rebalancer": "off",
+                    "local_disks": True,
+                }
+            },
+            "policy": {"name": "threshold-rebalance"},
+            "limits": {"min_uptime": 0},
+            "store": {"path": str(self.home / "record.sqlite")},
+            "controller": {"interval": 10},
+        }
+        self.config.write_text(tomli_w.dumps(document))
+
+    @property
+    def config(self) -> Path:
+        """Return the configuration file."""
+        return self.home / "opendrs.toml"
+
+    def command(self, *words: str) -> list[str]:
+        """Return the command line for *words* with the configuration."""
+        return [str(OPENDRS), *words, "--config", str(self.config)]
+
+    def runs(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run opendrs and return what it printed and its exit status."""
+        return self._run(self.command(*words))
+
+    def checks_online(self) -> list[dict[str, Any]]:
+        """Return the results of check --online."""
+        command = [str(OPENDRS), "check", str(self.config), "--online"]
+        done = self._run([*command, "--format", "json"])
+        document: dict[str, Any] = json.loads(done.stdout)
+        checks: list[dict[str, Any]] = document["online"]
+        return checks
+
+    def plans(self) -> dict[str, Any]:
+        """Return the plan that opendrs makes now."""
+        done = self.runs("plan", "lab", "--format", "json")
+        assert done.returncode == 0, done.stderr
+        plan: dict[str, Any] = json.loads(done.stdout)
+        return plan
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - our own command
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "COLUMNS": "100"},
+        )
+
+
+@pytest.fixture
+def operator(incus_lab: IncusLab, tmp_path: Path) -> IncusOperator:
+    return IncusOperator(incus_lab, tmp_path)
+
+
+def ended(platform: IncusPlatform, task: TaskId) -> TaskStatus:
+    for _ in range(600):
+        status = platform.status(task)
+        if status.state is not TaskState.RUNNING:
+            return status
+        Event().wait(0.5)
+    pytest.fail("the task does not end")
+
+
+def test_show_plan_and_apply_migrate_a_running_machine(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    incus_lab.vm("v1", "n3")
+    incus_lab.load("n3", 80, 8.0)
+
+    shown = operator.runs("show", "lab", "--format", "json")
+    plan = operator.plans()
+    applied = operator.runs("apply", "lab", "--yes")
+
+    assert shown.returncode == 0, shown.stderr
+    assert [step["guest"] for step in plan["steps"]] == ["v1"]
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    instance = incus_lab.api("/1.0/instances/v1")
+    assert instance["location"] == plan["steps"][0]["target"]
+    assert instance["status"] == "Running"
+    assert int(instance["config"]["volatile.rebalance.last_move"]) > 0
+
+
+def test_member_figures_are_those_that_the_lab_sets(incus_lab: IncusLab) -> None:
+    incus_lab.load("n1", 50, 3.2)
+
+    node = incus_lab.platform().observe().nodes[N1]
+
+    assert node.capacity is not None
+    assert node.capacity.cpu == 16
+    assert node.load_average == 3.2
+    assert node.usage.memory == pytest.approx(node.capacity.memory / 2, rel=0.01)
+
+
+def test_running_migration_is_seen_by_another_process(incus_lab: IncusLab) -> None:
+    incus_lab.vm("v1", "n1", *LARGE_DISK)
+    platform, other = incus_lab.platform(), incus_lab.platform()
+    move = LiveMigration(V1, N1, N2)
+    before = other.find(move)
+    task = platform.start(move)
+
+    eventually(
+        lambda: other.observe().guests[V1].migrating_to == N2, 10, "the target is known"
+    )
+    during, seen = other.status(task).state, other.observe().guests[V1]
+    with pytest.raises(PlatformError):
+        other.start(LiveMigration(V1, N1, N3))
+    with pytest.raises(UnsupportedError):
+        other.abort(task)
+
+    assert before == task == other.find(move)
+    assert during is TaskState.RUNNING
+    assert (seen.node, seen.state) == (N1, GuestState.RUNNING)
+    assert ended(platform, task).state is TaskState.DONE
+    assert ended(other, task).state is TaskState.DONE
+    assert incus_lab.location("v1") == "n2"
+
+
+def test_evacuated_member_is_in_maintenance_and_no_target(incus_lab: IncusLab) -> None:
+    incus_lab.vm("v1", "n1")
+    incus_lab.incus("cluster", "evacuate", "n3", "--force")
+    platform = incus_lab.platform()
+
+    seen = platform.observe()
+    with pytest.raises(PlatformError):
+        platform.start(LiveMigration(V1, N1, N3))
+
+    assert seen.nodes[N3].state is NodeState.MAINTENANCE
+    assert incus_lab.location("v1") == "n1"
+
+
+def test_guest_of_an_evacuated_member_is_left_to_incus(incus_lab: IncusLab) -> None:
+    incus_lab.vm("v1", "n3")
+    incus_lab.incus("cluster", "evacuate", "n3", "--force")
+
+    guest = incus_lab.platform().observe().guests[V1]
+    incus_lab.incus("cluster", "restore", "n3", "--force")
+
+    assert guest.node != N3
+    assert "n3" in (guest.managed_by or "")
+    assert incus_lab.platform().observe().guests[V1].managed_by is None
+
+
+def test_member_that_dies_is_unknown_and_the_others_are_observed(
+    incus_lab: IncusLab,
+) -> None:
+    incus_lab.vm("v1", "n1")
+    incus_lab.vm("v3", "n3")
+    platform = incus_lab.platform()
+    platform.observe()
+    incus_lab.kill_member("n3")
+
+    soon = platform.observe()
+    eventually(lambda: incus_lab.status("n3") == "Offline", 40, "n3 is offline")
+    later = platform.observe()
+
+    for seen in (soon, later):
+        assert seen.nodes[N3].state is NodeState.UNKNOWN
+        assert seen.nodes[N1].online
+        assert seen.guests[V1].state is GuestState.RUNNING
+    assert later.guests[GuestId("v3")].state is GuestState.UNKNOWN
+    with pytest.raises(PlatformError):
+        platform.start(LiveMigration(V1, N1, N3))
+
+
+def test_source_that_dies_during_a_migration_fails_it(incus_lab: IncusLab) -> None:
+    incus_lab.vm("v1", "n3", *LARGE_DISK)
+    platform = incus_lab.platform()
+    task = platform.start(LiveMigration(V1, N3, N2))
+    Event().wait(2)
+    incus_lab.kill_member("n3")
+
+    states = set()
+    for _ in range(120):
+        with suppress(PlatformError):
+            states.add(platform.status(task).state)
+        if states - {TaskState.RUNNING}:
+            break
+        Event().wait(1)
+
+    assert states - {TaskState.RUNNING} <= {TaskState.FAILED, TaskState.LOST}
+    assert states - {TaskState.RUNNING}
+
+
+def test_rejected_move_is_reported_with_the_reason_of_incus(
+    incus_lab: IncusLab,
+) -> None:
+    incus_lab.vm("v1", "n1")
+    incus_lab.incus("config", "set", "v1", "migration.stateful=false", check=False)
+    incus_lab.incus(
+        "query",
+        "-X",
+        "POST",
+        "-d",
+        '{"name": "b"}',
+        "--wait",
+        "/1.0/instances/v1/backups",
+    )
+    platform = incus_lab.platform()
+
+    with pytest.raises(PlatformError) as caught:
+        platform.start(LiveMigration(V1, N1, N2))
+
+    assert "backup" in str(caught.value).lower()
+    assert "backup" in (platform.observe().guests[V1].mobility_detail or "").lower()
+
+
+def test_killed_apply_is_resumed_and_starts_nothing_twice(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    incus_lab.vm("v1", "n3", *LARGE_DISK)
+    incus_lab.load("n3", 80, 8.0)
+    platform = incus_lab.platform()
+    killed = subprocess.Popen(  # noqa: S603 - our own command
+        operator.command("apply", "lab", "--yes"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    eventually(
+        lambda: platform.observe().guests[V1].migrating_to is not None,
+        30,
+        "the migration is in progress",
+    )
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    target = platform.observe().guests[V1].migrating_to
+
+    resumed = operator.runs("apply", "lab", "--yes")
+
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    assert "v1" in resumed.stdout + resumed.stderr
+    assert incus_lab.location("v1") == target
+    assert incus_lab.api("/1.0/instances/v1")["status"] == "Running"
+
+
+def test_run_in_automatic_mode_migrates_machines(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    incus_lab.vm("v1", "n3")
+    incus_lab.load("n3", 80, 8.0)
+    controller = subprocess.Popen(  # noqa: S603 - our own command
+        [str(OPENDRS), "run", str(operator.config)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: incus_lab.location("v1") != "n3", 40, "v1 has left n3")
+    finally:
+        controller.send_signal(signal.SIGTERM)
+        controller.wait(120)
+
+
+def test_check_online_names_the_command_that_makes_a_project_visible(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    incus_lab.incus("project", "create", "web", check=False)
+    text = operator.config.read_text().replace('["default"]', '["default", "web"]')
+    text = text.replace('    "default",\n', '    "default",\n    "web",\n')
+    operator.config.write_text(text)
+    failed = [each for each in operator.checks_online() if not each["ok"]]
+
+    assert [each["subject"] for each in failed] == ["projects"]
+    words = failed[0]["remedy"]
+    path = words.split()[-1]
+    incus_lab.api(path, "PATCH", {"projects": ["default", "web"]})
+    again = operator.checks_online()
+    incus_lab.api(path, "PATCH", {"projects": ["default"]})
+
+    assert all(each["ok"] for each in again), again
