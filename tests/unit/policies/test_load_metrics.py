@@ -13,8 +13,10 @@ def test_infeasible_nodes_with_same_reason_are_named_together() -> None:
     ]
 
     assert [*describe_infeasible_nodes(choices)] == [
-        "better targets are infeasible: a and c: node state offline; "
-        "b: forbidden by rule: r",
+        (
+            "better targets are infeasible: a and c: node state offline; "
+            "b: forbidden by rule: r"
+        ),
     ]
 
 

@@ -180,7 +180,7 @@ class ThresholdRebalance:
             DecisionReason.IMPROVES_BALANCE if sequenced.ordered_moves else run.reason,
             {**kept, **_record_migrations(sequenced.ordered_moves, snapshot.taken_at)},
             sequenced.plan,
-            ("after the plan: " if sequenced.ordered_moves else "")
+            ("after the plan, " if sequenced.ordered_moves else "")
             + "; ".join(run.details),
             before,
             after,
