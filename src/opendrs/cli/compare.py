@@ -86,7 +86,7 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Compare the plans of all policies for one cluster. Changes nothing.
 
-    Each policy decides once and immediately, also a policy that normally waits for
+    Each policy decides once and immediately, even a policy that normally waits for
     several cycles. The table shows the cluster after each plan: the imbalance of CPU
     load and of memory load, and the violations of strict rules. Imbalance is the
     coefficient of variation (CV) of the node loads: their standard deviation divided

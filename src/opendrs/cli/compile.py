@@ -33,19 +33,18 @@ def command(*, directory: Path | None, check: bool) -> int:
     """Compile the search of the policy optimize for this machine.
 
     It takes about 20 s and 250 MiB; make does it during setup. Without compiled code,
-    optimize uses a plain search for clusters above 400 guests, and its plans are less
-    good. The command run compiles in the background.
+    optimize uses a simpler search for clusters above 400 guests, and its plans are
+    worse. The command run compiles in the background.
 
-    Compiled code is searched in the directory OPENDRS_CACHE. If that is not set, it
-    is searched in NUMBA_CACHE_DIR, in the installation, and in ~/.cache/opendrs. It
-    matches one version of opendrs, Numba and Python, and one type of processor:
-    compile again when one of them changes. Matching code is copied, not compiled
-    again.
+    Compiled code is loaded from the directory OPENDRS_CACHE. If that is not set, it
+    is loaded from NUMBA_CACHE_DIR, the installation, or ~/.cache/opendrs. It matches
+    one version of opendrs, Numba and Python, and one type of processor: compile again
+    when one of them changes. Matching code is copied, not compiled again.
 
     \b
       opendrs compile
       opendrs compile --to /var/cache/opendrs    for a service that cannot write
-      opendrs compile --check                    is there matching code?
+      opendrs compile --check                    check only, compile nothing
 
     Exit status: 0 there is compiled code; 1 --check found none; 3 the directory
     cannot be written.

@@ -68,7 +68,9 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
 
 def _questions(kind: str) -> Callable[[Questioner], dict[str, object]]:
     if kind not in PLATFORMS.kinds:
-        raise UnknownPlatformError(unknown_name("kind", kind, PLATFORMS.kinds))
+        raise UnknownPlatformError(
+            f'"{kind}": {unknown_name("kind", kind, PLATFORMS.kinds)}'
+        )
     found = PLATFORMS.kinds[kind]()
     found.require_library()
     if found.ask is None:

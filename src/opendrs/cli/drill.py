@@ -95,7 +95,7 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs drill power-loss.toml             run the drill and print its log
       opendrs drill power-loss.toml --plot power-loss.svg
       opendrs drill scenario --expect scenario/log.expect
-      opendrs drill cluster.json --fail node3   where guests restart, and memory
+      opendrs drill cluster.json --fail node3   target and downtime of guests
       opendrs drill demo --each-node            simulate the failure of each node
 
     Exit status: 0 as expected, or the cluster survives; 1 an expectation

@@ -60,7 +60,7 @@ def _affected_table(affected: Sequence[AffectedGuest]) -> TextTable:
             one.guest.id,
             one.source,
             Text(_restart_text(one), style=style),
-            "permanent" if one.downtime is None else format_duration(one.downtime),
+            "until repair" if one.downtime is None else format_duration(one.downtime),
             format_bytes(one.guest.usage.memory),
         )
     return listing

@@ -21,7 +21,7 @@ level_option = click.option(
     "--level",
     type=click.Choice(LEVELS),
     default="info",
-    help="Least severe events to log (default info).",
+    help="Lowest severity to log (default info).",
 )
 
 

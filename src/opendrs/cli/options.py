@@ -143,9 +143,9 @@ set_option = click.option(
 budget_option = click.option(
     "--budget",
     metavar="AMOUNT",
-    help="Most that a plan of the policy optimize may cost: an amount such as "
-    "'500 GiB', '40 migrations' or '30 min', unlimited, or knee: as long as further "
-    "migrations improve the plan much.",
+    help="Maximum cost of a plan of the policy optimize: an amount such as '500 GiB', "
+    "'40 migrations' or '30 min'; unlimited; or knee, which stops where further "
+    "migrations improve the plan little.",
 )
 time_limit_option = click.option(
     "--time-limit",

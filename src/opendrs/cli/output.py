@@ -324,7 +324,7 @@ def _progress_text(progress: TaskProgress) -> str:
         else f"dirty {format_bytes(progress.dirty_rate)}/s",
         ""
         if progress.downtime is None
-        else f"downtime {format_duration(progress.downtime)}",
+        else f"expected downtime {format_duration(progress.downtime)}",
     ]
     return ", ".join(part for part in parts if part)
 

@@ -76,8 +76,8 @@ def command(  # noqa: PLR0913 - one for each option
 
     A snapshot contains the nodes, guests, measurements and rules. plan, show,
     compare and check accept the file as SOURCE, so you can also attach it to a
-    support request. Of a history they use the newest snapshot, or with --at an
-    earlier one.
+    support request. With a history they use the last snapshot, or an
+    earlier one with --at.
 
     An existing file is not overwritten without --force. --every appends to an
     existing history.

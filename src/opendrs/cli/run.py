@@ -41,8 +41,8 @@ def command(
     requests to relieve or drain their nodes in one decision.
 
     It logs to standard error, one line for each event: every started step with its
-    reason, and the violated strict rules and the reason for doing nothing when they
-    change. --level debug logs the decision of every cycle.
+    reason. Violated strict rules and the reason for an empty plan are logged only
+    when they change. --level debug logs the decision of every cycle.
 
     At startup it warns about key, token, password and database files that other
     users can read or change.

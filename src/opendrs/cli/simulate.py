@@ -29,6 +29,7 @@ from opendrs.config.policy_loading import parse_assignments
 from opendrs.errors import ConfigurationError
 from opendrs.model import MAX_DURATION, MEBIBYTES, TIME
 from opendrs.simulation.hardware import HOST_COUNT
+from opendrs.simulation.metrics import metric_label
 from opendrs.simulation.scenario.definition import SimulationModel, SimulationScenario
 from opendrs.simulation.scenario.options import (
     ScenarioOptions,
@@ -51,6 +52,11 @@ COMMAND_HELP = f"""Compute the cost of policies over recorded or synthetic load.
 SCENARIO is a scenario file in TOML or JSON. Without one, KIND is the format of the
 trace in PATH: {", ".join(READERS)}; or {SYNTHETIC}, which needs no PATH. Prints energy,
 SLA violation, migrations and other metrics of each policy.
+
+SLATAH, PDM, SLAV and ESV are the metrics of Beloglazov and Buyya (2012). SLATAH is the
+fraction of the active time of hosts in which they delivered less CPU than demanded. PDM
+is the fraction of the demanded CPU that is lost to migrations. SLAV, the SLA violation,
+is their product, and ESV is energy times SLAV. Smaller is better.
 
 \b
   opendrs simulate day.toml --plot day.svg
@@ -231,7 +237,7 @@ def _print_reports(reports: Sequence[SimulationReport]) -> None:
     )
     for metric in reports[0].metrics:
         figures = [_metric_text(report.metrics.get(metric)) for report in reports]
-        add_row(listing, metric.replace("_", " "), *figures)
+        add_row(listing, metric_label(metric), *figures)
     screen.print(listing)
     for note in reports[0].notes:
         screen.print(printable(note))

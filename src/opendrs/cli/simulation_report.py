@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opendrs.model import format_count
 from opendrs.simulation.atomic_output import (
     PLOT_SUFFIXES,
     TABLE_SUFFIXES,
@@ -190,7 +191,7 @@ def plot_title(scenario: SimulationScenario) -> str:
     environment = scenario.environment
     hosts = sum(pool.count for pool in environment.pools)
     title = scenario.title or source_name(environment.source)
-    return f"{title} ({hosts} hosts, model {environment.model})"
+    return f"{title} ({format_count(hosts, 'host')}, model {environment.model})"
 
 
 def _metrics_content(reports: Sequence[SimulationReport], suffix: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from opendrs.config import display_path
 from opendrs.errors import InvalidSettingError
 from opendrs.model import format_count
 from opendrs.simulation.atomic_output import AtomicFiles
+from opendrs.simulation.metrics import metric_label
 from opendrs.simulation.sweep.results import SweepCandidate
 
 MAX_ROWS = 40  # of the table; the file with the results has all
@@ -67,7 +69,7 @@ def print_sweep(report: SweepReport) -> None:
         *report.front,
         *(each for each in EXTRA_METRICS if each not in report.front),
     ]
-    headings = [each.replace("_", " ") for each in metrics]
+    headings = [_heading(each) for each in metrics]
     listing = create_table("", *headings, "policy", right=headings)
     listed = _listed_candidates(report.candidates)
     for each in listed:
@@ -79,7 +81,7 @@ def print_sweep(report: SweepReport) -> None:
     unlisted = len(report.candidates) - len(listed)
     if unlisted:
         screen.print(f"{unlisted} more not shown; all runs are in the results file.")
-    first, second = headings[:2]
+    first, second = map(metric_label, report.front)
     each_of = format_count(report.candidates[0].runs, "run")
     screen.print(
         f"{FRONT_MARKER} on the Pareto front of {first} and {second}; "
@@ -87,8 +89,15 @@ def print_sweep(report: SweepReport) -> None:
     )
     runs, new = format_count(report.runs, "run"), report.computed
     screen.print(
-        printable(f"{runs}, {new} of them new: {display_path(report.results)}")
+        printable(f"{runs}, {new} of them new; results: {display_path(report.results)}")
     )
+
+
+def _heading(metric: str) -> str:
+    """Return the abbreviation of *metric*, if its label ends with one, or its label."""
+    label = metric_label(metric)
+    abbreviation = re.search(r"\(([A-Z]{3,})\)$", label)
+    return abbreviation[1] if abbreviation else label
 
 
 def _listed_candidates(candidates: Sequence[SweepCandidate]) -> list[SweepCandidate]:
@@ -133,11 +142,6 @@ def draw_sweep_report(report: SweepReport, path: Path) -> None:
             f"--plot: no policy has both {first} and {second}; choose others with "
             "--front"
         )
-    names = (_axis_label(first), _axis_label(second))
+    names = (metric_label(first), metric_label(second))
     with AtomicFiles() as drafts:
         draw_sweep(report.title, points, names, drafts.new(path), path.suffix)
-
-
-def _axis_label(metric: str) -> str:
-    labels = {"energy_kwh": "energy, kWh", "slav": "SLAV", "esv": "ESV"}
-    return labels.get(metric, metric.replace("_", " "))

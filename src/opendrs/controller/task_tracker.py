@@ -279,4 +279,4 @@ class TaskTracker:
             self._finish_lost(f"platform unreachable for {seconds:.0f} s: {error}")
         elif str(error) != self._reported_error:
             self._reported_error = str(error)
-            self._context.observer.step_waiting(self.step, str(error))
+            self._context.observer.step_waiting(self.step, f"{error}; retrying")

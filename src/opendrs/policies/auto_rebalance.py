@@ -98,7 +98,7 @@ class AutoRebalance:
                 DecisionReason.HOLD_NOT_REACHED,
                 memory + 1,
                 loads,
-                f"{imbalance} is above the threshold {self.threshold:g} for "
+                f"{imbalance} has been above the threshold {self.threshold:g} for "
                 f"{memory + 1} of {self.hold} cycles",
             )
         return self._select_move(snapshot, loads, before)

@@ -117,7 +117,7 @@ def _format_demand(group: MoveGroup, load_model: LoadModel) -> str:
 def describe_infeasible_nodes(
     infeasible: Iterable[tuple[str, str]], advantage: str = "better"
 ) -> Iterator[str]:
-    """Yield one sentence per reason, with all nodes that it makes infeasible.
+    """Yield one sentence with the infeasible nodes by reason, or nothing.
 
     Args:
         infeasible: Nodes, the best first, each with the reason why it is infeasible.
@@ -126,7 +126,11 @@ def describe_infeasible_nodes(
     nodes_by_detail: dict[str, list[str]] = {}
     for node, detail in infeasible:
         nodes_by_detail.setdefault(detail, []).append(node)
-    for detail, nodes in nodes_by_detail.items():
-        names = format_list(nodes, separator=" and ")
-        one, many = f"a {advantage} target is", f"{advantage} targets are"
-        yield f"{one if len(nodes) == 1 else many} infeasible: {names}: {detail}"
+    if not nodes_by_detail:
+        return
+    is_single = sum(map(len, nodes_by_detail.values())) == 1
+    subject = f"a {advantage} target is" if is_single else f"{advantage} targets are"
+    yield f"{subject} infeasible: " + "; ".join(
+        f"{format_list(nodes, separator=' and ')}: {detail}"
+        for detail, nodes in nodes_by_detail.items()
+    )

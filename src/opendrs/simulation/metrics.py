@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -246,6 +246,39 @@ class CumulativeMetrics:
     requested: float
     capacity: float
     migrations: int
+
+
+METRIC_LABELS: Mapping[str, str] = {
+    "energy_kwh": "energy (kWh)",
+    "lower_bound_kwh": "lower bound of energy (kWh)",
+    "bound_ratio": "energy/bound",
+    "migrations_per_guest_day": "migrations per guest and day",
+    "migration_seconds": "mean migration time (s)",
+    "migration_time": "mean migration time (s)",
+    "slatah": "time with unmet demand (SLATAH)",
+    "slatah_mean": "SLATAH, mean over hosts",
+    "pdm": "CPU lost to migrations (PDM)",
+    "slav": "SLA violation (SLAV)",
+    "esv": "energy x SLAV (ESV)",
+    "shortfall": "unmet CPU demand (fraction)",
+    "overload_time_fraction": "time in overload (fraction)",
+    "overload": "time at full demand (fraction)",
+    "overall_violation": "unmet CPU demand (fraction)",
+    "average_violation": "unmet CPU demand while unmet",
+    "active_hosts": "mean hosts with guests",
+    "hosts_on": "mean hosts powered on",
+    "shutdowns": "power-offs",
+    "power_ons": "power-ons",
+    "time_to_shutdown": "mean time to power-off (s)",
+    "guests_left": "guests at the end",
+    "hours": "simulated time (h)",
+}
+"""Headings of the metrics in tables and plots; others are their names in words."""
+
+
+def metric_label(metric: str) -> str:
+    """Return the heading of a metric in tables and plots."""
+    return METRIC_LABELS.get(metric, metric.replace("_", " "))
 
 
 IntervalObserver = Callable[[CumulativeMetrics, Floats], None]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendrs.errors import ConfigurationError
+from opendrs.model import format_count
 from opendrs.policies.consolidation.input import TargetFilter
 from opendrs.simulation.hardware import GuestSpecs, HostSpecs
 from opendrs.simulation.workload import Integers, Mask
@@ -73,7 +74,8 @@ def initial_placement(
         feasible = (memory >= size) & target_filter.allowed_targets(guest)[order]
         if not feasible.any():
             raise ConfigurationError(
-                f"guest {guest + 1} of {len(host)}: does not fit on {len(cpu)} hosts; "
+                f"guest {guest + 1} of {len(host)}: does not fit on "
+                f"{format_count(len(cpu), 'host')}; "
                 "add hosts or memory"
             )
         fits = feasible & (cpu >= mips)

@@ -121,7 +121,7 @@ PROFILES = (
         memory=(4,),
         cpu_usage=(0.02, 0.1),
         mobility=Mobility.COLD,
-        mobility_detail="its disk is local to the host",
+        mobility_detail="a disk is local to the host",
     ),
     WorkloadProfile(
         name="licence",

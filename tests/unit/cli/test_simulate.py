@@ -40,7 +40,7 @@ def test_prints_the_metrics_as_a_table(opendrs: RunOpendrs) -> None:
     answer = opendrs(*SMALL)
 
     assert answer.status == 0
-    for metric in ("energy kwh", "slatah", "pdm", "slav", "esv", "migrations"):
+    for metric in ("energy (kWh)", "SLATAH", "PDM", "SLAV", "ESV", "migrations"):
         assert metric in answer.out
 
 
@@ -228,7 +228,7 @@ def test_the_example_of_the_reference_runs_as_it_stands(opendrs: RunOpendrs) -> 
         (("synthetic", "--set", "fill_target=2"), "fill_target: expected"),
         (("synthetic", "--set", "tarpit=2"), "unknown setting"),
         (("synthetic", "--model", "cloudsim-3.0.3"), 'only "planetlab" is supported'),
-        (("synthetic", "--hosts", "1"), "does not fit on 1 hosts"),
+        (("synthetic", "--hosts", "1"), "does not fit on 1 host"),
         (("synthetic", "--out", "run.xls"), "ends in .json, .csv or .parquet"),
         (("synthetic", "--series", "run.svg"), "ends in .json, .csv or .parquet"),
         (("synthetic", "--plot", "run.csv"), "ends in .svg, .png or .pdf"),
@@ -292,7 +292,7 @@ def test_scenario_without_capacity_fails_before_it_runs(
     answer = opendrs("simulate", write_scenario(hosts=[{"count": 1, "memory": 900}]))
 
     assert answer.status == 2
-    assert "does not fit on 1 hosts" in answer.err
+    assert "does not fit on 1 host" in answer.err
 
 
 def test_unknown_scheme_is_rejected(opendrs: RunOpendrs) -> None:

@@ -60,7 +60,7 @@ def test_prints_a_table_and_keeps_every_run(opendrs: RunOpendrs) -> None:
     assert answer.status == 0
     head, *lines = answer.out.splitlines()
     assert head.split() == [
-        *("energy", "kwh", "slav", "bound", "ratio", "migrations", "policy"),
+        *("energy", "(kWh)", "SLAV", "energy/bound", "migrations", "policy"),
     ]
     labels = (
         "none",
@@ -72,9 +72,10 @@ def test_prints_a_table_and_keeps_every_run(opendrs: RunOpendrs) -> None:
         assert len([line for line in lines if line.rstrip().endswith(label)]) == 1
     assert lines[0].startswith("*")
     assert (
-        "* on the Pareto front of energy kwh and slav; means of 2 runs." in answer.out
+        "* on the Pareto front of energy (kWh) and SLA violation (SLAV); "
+        "means of 2 runs." in answer.out
     )
-    assert "8 runs, 8 of them new: grid.parquet" in answer.out
+    assert "8 runs, 8 of them new; results: grid.parquet" in answer.out
     assert files() == ["grid.parquet", "grid.toml"]
     rows = parquet.read_table("grid.parquet").to_pylist()
     assert {(row["policy"], row["seed"]) for row in rows} == {
@@ -230,7 +231,7 @@ def test_plot_of_missing_metric_is_rejected(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 2
     assert "--plot: no policy has both bound_ratio and slav" in answer.err
-    assert "1 run, 1 of them new: grid.parquet" in answer.out
+    assert "1 run, 1 of them new; results: grid.parquet" in answer.out
     assert not Path("x.svg").exists()
 
 

@@ -163,7 +163,9 @@ def test_plan_accepts_time_limit_and_budget(opendrs: RunOpendrs) -> None:
     )
 
     assert answer.status == 0
-    assert "bound: no plan that migrates at most as much is " in answer.out
+    assert (
+        "bound: any other plan that transfers no more than this one is " in answer.out
+    )
     assert (found["reason"], found["steps"]) == ("migration-limit-reached", [])
 
 

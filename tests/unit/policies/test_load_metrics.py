@@ -5,7 +5,7 @@ from __future__ import annotations
 from opendrs.policies.load_metrics import describe_infeasible_nodes
 
 
-def test_infeasible_nodes_with_same_reason_share_a_note() -> None:
+def test_infeasible_nodes_with_same_reason_are_named_together() -> None:
     choices = [
         ("a", "node state offline"),
         ("b", "forbidden by rule: r"),
@@ -13,8 +13,10 @@ def test_infeasible_nodes_with_same_reason_share_a_note() -> None:
     ]
 
     assert [*describe_infeasible_nodes(choices)] == [
-        "better targets are infeasible: a and c: node state offline",
-        "a better target is infeasible: b: forbidden by rule: r",
+        (
+            "better targets are infeasible: a and c: node state offline; "
+            "b: forbidden by rule: r"
+        ),
     ]
 
 

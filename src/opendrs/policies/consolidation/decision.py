@@ -21,6 +21,7 @@ from opendrs.policies.consolidation.history import Mask
 from opendrs.policies.consolidation.input import ConsolidationInput
 from opendrs.policies.consolidation.power_curve import power_draw
 from opendrs.policies.consolidation.settings import DetectorSettings, ForecastSettings
+from opendrs.policies.load_metrics import describe_infeasible_nodes
 
 MAX_EXCLUDED_SHOWN = 3  # fuller nodes named with the reason for their exclusion
 FULLEST_CHECKED = 20  # fullest nodes that are considered for that
@@ -137,7 +138,9 @@ class DecisionBuilder:
         if self._moves.risk is None:
             return f"{name} is overloaded (CPU load {load})"
         risk = min(1.0, self._moves.risk[move.source])
-        return f"{name} (CPU load {load}) is likely to lack CPU {risk:.0%} of the time"
+        return (
+            f"{name} (CPU load {load}) is expected to lack CPU {risk:.0%} of the time"
+        )
 
     def _drain_reason(self, move: NodeMove) -> str:
         name, load = (
@@ -155,14 +158,14 @@ class DecisionBuilder:
         load = self._before.cpu_usage / self._inputs.node_arrays.cpu
         fuller = [row for row in self._fullest if load[row] > load[move.target]]
         excluded = (
-            f"a fuller target is infeasible: {self._node_name(row)} (CPU load "
-            f"{load[row]:.0%}): {rejection}"
+            (f"{self._node_name(row)} (CPU load {load[row]:.0%})", rejection)
             for row in fuller
             if row != move.source
             for rejection in [feasibility.rejection(group, self._node_name(row))]
             if rejection is not None
         )
-        return [*islice(excluded, MAX_EXCLUDED_SHOWN)]
+        shown = islice(excluded, MAX_EXCLUDED_SHOWN)
+        return [*describe_infeasible_nodes(shown, "fuller")]
 
     def _power_on_actions(self) -> list[NodePowerAction]:
         detail = "no running node has capacity"

@@ -106,11 +106,13 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
         )
         better = 100 * max(0.0, reached - least) / reached if reached > 0 else 0.0
         limit = (
-            f"more than {better:.1f} % better" if better >= MIN_SHOWN_GAP else "better"
+            f"at most {better:.1f} % better"
+            if better >= MIN_SHOWN_GAP
+            else "not better"
         )
         yield (
-            f"bound: no plan that migrates at most as much is {limit}; {measure}: "
-            f"{reached:.4f} with this plan, at least {least:.4f} with any such plan"
+            f"bound: any other plan that transfers no more than this one is {limit}; "
+            f"{measure}: {reached:.4f} with this plan, at least {least:.4f} with others"
         )
 
 

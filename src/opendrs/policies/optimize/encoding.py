@@ -174,7 +174,7 @@ class EncodedCluster:
             the guests of failed nodes.
     """
 
-    def __init__(  # noqa: PLR0913 - the cluster, who moves, and what bounds them
+    def __init__(  # noqa: PLR0913 - the cluster, the move groups and their bounds
         self,
         snapshot: Snapshot,
         rules: CompiledRules,

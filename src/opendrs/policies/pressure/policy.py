@@ -33,6 +33,7 @@ from opendrs.model import (
     Limits,
     Seconds,
     Snapshot,
+    format_count,
 )
 from opendrs.planning import sequence_in_order
 from opendrs.policies.base import Decision, DecisionReason, require_ratio
@@ -140,7 +141,7 @@ class PressureRelief:
         return Decision(
             DecisionReason.NO_PRESSURE,
             updated,
-            detail="starved guests: 0",
+            detail=f"{format_count(len(snapshot.guests), 'guest')} checked",
             before=before,
             after=before,
             notes=missing_metrics_notes(snapshot),

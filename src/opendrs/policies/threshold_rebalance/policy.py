@@ -180,7 +180,8 @@ class ThresholdRebalance:
             DecisionReason.IMPROVES_BALANCE if sequenced.ordered_moves else run.reason,
             {**kept, **_record_migrations(sequenced.ordered_moves, snapshot.taken_at)},
             sequenced.plan,
-            "; ".join(run.details),
+            ("after the plan, " if sequenced.ordered_moves else "")
+            + "; ".join(run.details),
             before,
             after,
             (*planning_notes(state), *run.skipped_notes, *sequenced.notes),

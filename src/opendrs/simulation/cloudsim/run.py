@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from opendrs.errors import ConfigurationError
+from opendrs.model import format_count
 from opendrs.simulation.cloudsim.cpu_sharing import (
     NO_MIGRATIONS,
     CpuShares,
@@ -216,7 +217,7 @@ class _CloudSimRun:
             if not len(feasible):
                 raise ConfigurationError(
                     f"guest {len(host) + 1} of {len(self._guests.mips)}: does not fit "
-                    f"on {len(free)} hosts; add hosts"
+                    f"on {format_count(len(free), 'host')}; add hosts"
                 )
             target = int(feasible[self._best_host(used, feasible, mips)])
             free[target] -= mips

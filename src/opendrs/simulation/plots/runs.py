@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opendrs.simulation.metrics import pareto_front
+from opendrs.simulation.metrics import metric_label, pareto_front
 from opendrs.simulation.plots.hosts import (
     draw_active,
     draw_counts,
@@ -123,7 +123,9 @@ def _comparison_figure(runs: Sequence[PlottedRun]) -> Figure:
     active.legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=8.5, borderpad=0
     )
-    draw_points(scatter, _points(runs), "energy, kWh", "SLAV")
+    draw_points(
+        scatter, _points(runs), metric_label("energy_kwh"), metric_label("slav")
+    )
     scatter.set_title("better is down and to the left", fontsize=9)
     return figure
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 
+from opendrs.model import format_count
 from opendrs.policies.consolidation import Consolidate
 from opendrs.simulation.cloudsim.schemes import CloudSimScheme
 from opendrs.simulation.hardware import SimulationBehavior
@@ -51,8 +52,9 @@ def source_name(source: WorkloadSource) -> str:
             if getattr(source.window, each.name) != getattr(WHOLE_TRACE, each.name)
         ]
         return ", ".join([source.path.name or str(source.path), *parts])
-    days = "1 day" if source.days == 1 else f"{source.days} days"
-    return f"synthetic, {source.guests} guests, {days}, seed {source.seed}"
+    days = format_count(source.days, "day")
+    guests = format_count(source.guests, "guest")
+    return f"synthetic, {guests}, {days}, seed {source.seed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from opendrs.errors import InvalidFileError
+from opendrs.model import format_count
 from opendrs.simulation.traces.columns import (
     MAX_REPORTED,
     BadValueError,
@@ -122,7 +123,8 @@ def _diagnose(row: list[str], table_format: TableFormat) -> str | None:
     assert table_format.columns is not None  # noqa: S101 - for the type checker
     if len(row) != len(table_format.columns):
         names = ", ".join(table_format.columns)
-        return f"{len(row)} values instead of {len(table_format.columns)}: {names}"
+        count = format_count(len(row), "value")
+        return f"{count} instead of {len(table_format.columns)}: {names}"
     values = dict(zip(table_format.columns, row, strict=True))
     for name in table_format.key:
         if not values[name]:

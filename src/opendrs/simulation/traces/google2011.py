@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from opendrs.errors import InvalidFileError
+from opendrs.model import format_count
 from opendrs.simulation.traces.columns import NumberColumn
 from opendrs.simulation.traces.files import limited_error
 from opendrs.simulation.traces.planetlab import PERCENT, read_files
@@ -76,7 +77,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Floats]]:
 
 def _diagnose(words: list[str]) -> str | None:
     if len(words) != len(FIELDS):
-        return f"{len(words)} values instead of {len(FIELDS)}"
+        return f"{format_count(len(words), 'value')} instead of {len(FIELDS)}"
     details = (each.diagnose(word) for each, word in zip(FIELDS, words, strict=True))
     return next((detail for detail in details if detail), None)
 
@@ -87,7 +88,7 @@ def _check_equal_counts(path: Path, lengths: dict[str, int]) -> None:
         raise InvalidFileError(f"{path}: no traces found")
     first, length = next(iter(lengths.items()))
     diagnostics = [
-        f"{path}: {name}: {count} samples instead of {length}"
+        f"{path}: {name}: {format_count(count, 'sample')} instead of {length}"
         for name, count in lengths.items()
         if count != length
     ]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opendrs.errors import InvalidFileError, ModelError
+from opendrs.model import format_count
 from opendrs.simulation.traces.decompression import read_all
 from opendrs.simulation.traces.files import (
     limited_error,
@@ -105,7 +106,8 @@ def read_files(path: Path, max_size: int) -> Iterator[tuple[str, str]]:
 def _diagnose(name: str, text: str) -> str | None:
     words = text.split()
     if len(words) != SAMPLES_PER_DAY:
-        return f"{name}: {len(words)} samples instead of {SAMPLES_PER_DAY}"
+        count = format_count(len(words), "sample")
+        return f"{name}: {count} instead of {SAMPLES_PER_DAY}"
     for line, word in enumerate(words, 1):
         is_number = word.isascii() and word.isdigit() and len(word) <= MAX_DIGITS
         if not is_number or int(word) > PERCENT:

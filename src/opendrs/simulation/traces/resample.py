@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from opendrs.errors import InvalidFileError, InvalidSettingError
+from opendrs.model import format_count
 from opendrs.simulation.traces.columns import MAX_REPORTED, RowBatch
 from opendrs.simulation.traces.files import limited_error
 from opendrs.simulation.traces.window import (
@@ -214,8 +215,8 @@ class _ResampledChunks:
         if filled_counts.any():
             notes.append(
                 f"gaps of at most {settings.max_gap:g} s filled with the value before "
-                f"them: {filled_counts.sum()} samples of "
-                f"{int((filled_counts > 0).sum())} guests"
+                f"them: {format_count(int(filled_counts.sum()), 'sample')} of "
+                f"{format_count(int((filled_counts > 0).sum()), 'guest')}"
             )
         return ResampledLoad(
             tuple(self.names[:max_guests]),
@@ -328,7 +329,8 @@ def _check_equal_counts(path: Path, names: list[str], counts: Integers) -> None:
     """Check that all guests have the same, sufficient number of samples."""
     length = int(counts[0])
     diagnostics = [
-        f"{path}: {names[each]}: {counts[each]} samples instead of {length}"
+        f"{path}: {names[each]}: {format_count(int(counts[each]), 'sample')} "
+        f"instead of {length}"
         for each in np.flatnonzero(counts != length).tolist()
     ]
     if length < MIN_SAMPLES:
@@ -415,5 +417,6 @@ def clip_to_one(values: Floats, quantity: str) -> tuple[Floats, tuple[str, ...]]
         quantity: Name of the quantity, for the note.
     """
     guests_above = int((values > 1 + ROUNDING).any(axis=1).sum())
-    note = f"{quantity} above 100 % counts as 100 %: {guests_above} guests"
+    count = format_count(guests_above, "guest")
+    note = f"{quantity} above 100 % counts as 100 %: {count}"
     return np.minimum(values, 1.0), (note,) if guests_above else ()

@@ -144,7 +144,7 @@ def guest_limit_note(window: WindowSettings, guests: int) -> tuple[str, ...]:
     """Return a note if *guests* exceeds the limit of *window*."""
     if window.max_guests is None or guests <= window.max_guests:
         return ()
-    return (f"only the first {window.max_guests} guests by name are kept",)
+    return (f"guests kept: the first {window.max_guests} by name",)
 
 
 def cut_window(

@@ -37,9 +37,10 @@ def test_bound_of_one_migration_moves_a_whole_guest() -> None:
     ]
 
     assert bound == (
-        "bound: no plan that migrates at most as much is more than 29.3 % better; "
+        "bound: any other plan that transfers no more than this one is at most "
+        "29.3 % better; "
         "imbalance (RMS of CPU CV and memory CV): 0.2500 with this plan, at least "
-        "0.1768 with any such plan"
+        "0.1768 with others"
     )
 
 

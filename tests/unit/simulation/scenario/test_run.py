@@ -90,7 +90,7 @@ def test_a_run_of_cloudsim_is_that_of_its_model(tmp_path: Path) -> None:
 def test_unplaceable_guests_are_reported_before_run(tmp_path: Path) -> None:
     narrow = replace(ENVIRONMENT, pools=(HostPool(count=1, memory=2000),))
 
-    with pytest.raises(ConfigurationError, match="does not fit on 1 hosts"):
+    with pytest.raises(ConfigurationError, match="does not fit on 1 host"):
         check_initial_placement(
             narrow, CONSOLIDATE, read_load(SYNTHETIC, SimulationModel.OPENDRS)
         )
@@ -102,7 +102,7 @@ def test_unplaceable_guests_are_reported_before_run(tmp_path: Path) -> None:
         model=SimulationModel.CLOUDSIM, source=source, pools=(HostPool(count=1),)
     )
     theirs = PolicyRun(label="x", name="dvfs", policy=parse_scheme("dvfs"))
-    with pytest.raises(ConfigurationError, match="does not fit on 1 hosts"):
+    with pytest.raises(ConfigurationError, match="does not fit on 1 host"):
         check_initial_placement(
             environment, theirs, read_load(source, SimulationModel.CLOUDSIM)
         )

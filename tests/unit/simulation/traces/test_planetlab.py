@@ -176,7 +176,7 @@ def test_lines_of_different_guests_may_be_mixed_in_csv(tmp_path: Path) -> None:
         ("guest,cpu,memory\na,1,inf\na,1,2\n", "line 2: memory: .* found 'inf'"),
         ("guest,cpu,memory\na,1,1\na,1\n", "line 3: 2 values instead of 3"),
         ("guest,cpu\na,1\n,2\n", "line 3: guest: expected a name, found nothing"),
-        ("guest,cpu\na,1\na,2\nb,1\n", "b: 1 samples instead of 2"),
+        ("guest,cpu\na,1\na,2\nb,1\n", "b: 1 sample instead of 2"),
         ("guest,cpu\na,1\n", "a: fewer than 2 samples"),
         ("guest,cpu\na,\na,1\n", "line 2: cpu: expected .* found ''"),
         ("guest,cpu,memory_mb\na,1,9\na,1,9\n", "a column 'cores' or 'mips'"),
