@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
-.PHONY: run test test-all test-slow test-labs soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-requests bench-roadef lock schema codes pictures libvirt clean
+.PHONY: run test test-all test-slow test-labs test-clusters soak check lint types layers cover bench bench-ha bench-cloudsim bench-consolidation bench-data-center bench-scaling bench-optimizer bench-requests bench-roadef lock schema codes pictures libvirt clean
 
 run: $(VENV)/ready
 	$(BIN)/opendrs demo
@@ -25,6 +25,15 @@ test-slow: $(VENV)/ready
 # that .ci/run installs.
 test-labs: $(VENV)/ready
 	$(PYTEST) -m lab
+
+# Real Incus and Nova clusters on this machine, some fifteen minutes; needs root.
+LABS := $(or $(OPENDRS_SHARED),../shared)/labs
+test-clusters: $(VENV)/ready
+	IC_BASE=/srv/opendrs-incus-bookworm IC_SUITE=bookworm $(LABS)/incus/incus-cluster.sh build
+	$(LABS)/openstack/full.sh venv
+	OPENDRS_INCUS_LAB=required OPENDRS_NOVA_LAB=required $(PYTEST) -m lab \
+	    tests/integration/test_incus_lab.py tests/integration/test_openstack.py \
+	    tests/contracts/test_platform.py -k "not libvirt"
 
 # Controllers against faults, clocks that jump and kills, judged by true events; some
 # minutes. One episode again: make soak SEED=1234 CYCLES=1

@@ -27,8 +27,8 @@ from opendrs.power import PoweredPlatform
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from support import command_cluster, incus_documents
 from support.builders import cluster, guest_ids
-from support.incus_double import TlsFiles
 from support.https_server import Certificate
+from support.incus_double import TlsFiles
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_double import (
     LOGIN,

@@ -166,6 +166,8 @@ class IncusLab:
 
 def missing_requirements() -> Iterator[str]:
     """Give all reasons why no lab can run here."""
+    if "OPENDRS_INCUS_LAB" not in os.environ:
+        yield "run make test-clusters"
     if not SCRIPT.exists():
         yield f"there is no {SCRIPT}; set OPENDRS_SHARED"
     if os.geteuid() != 0:

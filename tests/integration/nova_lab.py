@@ -317,6 +317,8 @@ class RenamedPlatform:
 
 def missing_requirements() -> Iterator[str]:
     """Yield all reasons why no lab can run here."""
+    if "OPENDRS_NOVA_LAB" not in os.environ:
+        yield "run make test-clusters"
     if not PROGRAM.exists():
         yield f"there is no {PROGRAM}; set OPENDRS_SHARED"
     if not (VENV / ".done").exists():
