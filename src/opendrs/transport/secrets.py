@@ -37,7 +37,7 @@ def read_secret(
         )
     location = f"{subject}: {setting}_file: {file}"
     try:
-        text = read_regular(_credential_path(file), MAX_SECRET_SIZE).decode()
+        text = read_regular(credential_path(file), MAX_SECRET_SIZE).decode()
     except (OSError, UnicodeDecodeError) as error:
         problem = getattr(error, "strerror", None) or "not text"
         raise ConfigurationError(f"{location}: {problem}") from None
@@ -80,7 +80,8 @@ def _from_environment(location: str, variable: str) -> str:
     return secret
 
 
-def _credential_path(file: Path) -> Path:
+def credential_path(file: Path) -> Path:
+    """Return *file*, or the systemd credential of its name if it does not exist."""
     directory = os.environ.get("CREDENTIALS_DIRECTORY")
     if directory and not file.exists():
         credential = Path(directory) / file.name

@@ -9,19 +9,15 @@ sent.
 from __future__ import annotations
 
 import hashlib
-import os
-import socket
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from opendrs.config.regular_files import require_regular
-from opendrs.errors import (
-    ConfigurationError,
-    PermissionDeniedError,
-    PlatformUnavailableError,
-)
+from opendrs.errors import ConfigurationError, PermissionDeniedError
 from opendrs.platforms.incus.settings import DEFAULT_PORT, IncusSettings
+from opendrs.transport import certificates
+from opendrs.transport.secrets import credential_path
 
 
 def client_context(settings: IncusSettings) -> ssl.SSLContext:
@@ -35,7 +31,7 @@ def client_context(settings: IncusSettings) -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if settings.server_certificate is not None:
-        pinned = _credential(settings.server_certificate)
+        pinned = credential_path(settings.server_certificate)
         try:
             require_regular(pinned)
             context.load_verify_locations(cafile=pinned)
@@ -43,7 +39,10 @@ def client_context(settings: IncusSettings) -> ssl.SSLContext:
             raise _file_error("server_certificate", pinned, error) from None
     assert settings.certificate is not None  # noqa: S101 - checked by the settings
     assert settings.key is not None  # noqa: S101 - as above
-    certificate, key = _credential(settings.certificate), _credential(settings.key)
+    certificate, key = (
+        credential_path(settings.certificate),
+        credential_path(settings.key),
+    )
     for name, path in (("certificate", certificate), ("key", key)):
         try:
             require_regular(path)
@@ -90,28 +89,7 @@ def fetch_certificate(url: str, timeout: float) -> bytes:
     """
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or DEFAULT_PORT
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # compared by the caller
-    try:
-        with (
-            socket.create_connection((host, port), timeout) as plain,
-            context.wrap_socket(plain, server_hostname=host) as connection,
-        ):
-            return connection.getpeercert(binary_form=True) or b""
-    except OSError as error:
-        raise PlatformUnavailableError(
-            f"{url}: unreachable: {error or type(error).__name__}"
-        ) from None
-
-
-def _credential(file: Path) -> Path:
-    """Return the systemd credential of this name if *file* does not exist."""
-    directory = os.environ.get("CREDENTIALS_DIRECTORY")
-    if directory and not file.exists():
-        credential = Path(directory) / file.name
-        return credential if credential.exists() else file
-    return file
+    return certificates.fetch_certificate(host, port, timeout)
 
 
 def _no_password() -> str:
