@@ -154,7 +154,7 @@ def test_draws_the_front(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 0
     plot = Path("x.svg").read_text()
-    for text in ("a &lt;grid&gt;", "energy, kWh", "SLAV", "on the front:", "lr-mmt"):
+    for text in ("a &lt;grid&gt;", "energy (kWh)", "SLAV", "on the front:", "lr-mmt"):
         assert text in plot
 
 

@@ -56,7 +56,7 @@ def test_several_runs_are_drawn_side_by_side(tmp_path: Path, count: int) -> None
     words = drawn_text("", runs, tmp_path / "x.svg")
 
     assert all(run.label in words for run in runs)
-    assert "energy, kWh" in words
+    assert "energy (kWh)" in words
     assert "SLAV" in words
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from opendrs.simulation.plots import PlottedCandidate, draw_sweep
 
-NAMES = ("energy, kWh", "SLAV")
+NAMES = ("energy (kWh)", "SLAV")
 
 
 def candidate(

@@ -101,8 +101,8 @@ def test_usage_above_capacity_is_clipped_with_note(tmp_path: Path) -> None:
 
     assert work.cpu.tolist() == [[1.0] * 4]
     assert work.notes == (
-        "CPU above 100 % counts as 100 %: 1 guests",
-        "memory above 100 % counts as 100 %: 1 guests",
+        "CPU above 100 % counts as 100 %: 1 guest",
+        "memory above 100 % counts as 100 %: 1 guest",
     )
 
 

@@ -127,7 +127,7 @@ def test_sample_without_usage_is_unknown(tmp_path: Path) -> None:
     del records[2]["average_usage"]
     path = write_file(tmp_path / "usage.json", records)
 
-    assert "2 samples of 1 guests" in read_google2019(path, SHORT).notes[0]
+    assert "2 samples of 1 guest" in read_google2019(path, SHORT).notes[0]
 
 
 def test_idle_guest_has_minimum_size(tmp_path: Path) -> None:

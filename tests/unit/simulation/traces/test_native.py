@@ -117,7 +117,7 @@ def test_a_row_that_is_missing_is_not_zero(tmp_path: Path) -> None:
     work = read_native_csv(write_file(tmp_path / "load.csv", text))
 
     assert work.cpu[0].tolist() == [0.01, 0.01, 0.03]
-    assert "1 samples of 1 guests" in work.notes[0]
+    assert "1 sample of 1 guest" in work.notes[0]
 
 
 def test_sizes_are_read(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_parquet_reads_like_csv(tmp_path: Path) -> None:
     assert work.cpu.tolist() == [[0.01, 0.02], [0.05, 0.06]]
     assert work.memory is not None
     assert work.memory.tolist() == [[0.5, 0.5], [0.6, 1.0]]
-    assert work.notes == ("memory above 100 % counts as 100 %: 1 guests",)
+    assert work.notes == ("memory above 100 % counts as 100 %: 1 guest",)
     assert work.sizes is not None
     assert work.sizes.cpu.tolist() == [2, 4]
 

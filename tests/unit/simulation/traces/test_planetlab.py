@@ -142,7 +142,7 @@ def test_google_has_cpu_and_memory_and_memory_above_100_counts_as_100(
     assert work.cpu.tolist() == [[0.105, 0.11]]
     assert work.memory is not None
     assert work.memory.tolist() == [[0.2, 1.0]]
-    assert work.notes == ("memory above 100 % counts as 100 %: 1 guests",)
+    assert work.notes == ("memory above 100 % counts as 100 %: 1 guest",)
 
 
 def test_archives_are_read_like_directories(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_invalid_csv_file_is_reported(tmp_path: Path, text: str, detail: str) ->
 @pytest.mark.parametrize(
     ("text", "detail"),
     [
-        ("1 2\n3\n", "a, line 2: 1 values instead of 2"),
+        ("1 2\n3\n", "a, line 2: 1 value instead of 2"),
         ("1 2\nx 2\n", "a, line 2: CPU: expected a number .* found 'x'"),
         ("1 2\n101 2\n", "a, line 2: CPU: expected .* found '101'"),
         ("1 2\n1 -2\n", "a, line 2: memory: expected .* found '-2'"),

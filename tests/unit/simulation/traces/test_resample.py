@@ -48,7 +48,7 @@ def test_gap_takes_previous_value_with_note() -> None:
 
     assert found.cpu.tolist() == [[0.1, 0.1, 0.1, 0.4]]
     expected = (
-        "gaps of at most 600 s filled with the value before them: 2 samples of 1 guests"
+        "gaps of at most 600 s filled with the value before them: 2 samples of 1 guest"
     )
     assert found.notes == (expected,)
 
@@ -128,7 +128,7 @@ def test_max_guests_limits_guests() -> None:
 
     assert found.names == ("a", "b")
     (note,) = found.notes
-    assert " 2 guests" in note
+    assert "the first 2 by name" in note
 
 
 def test_max_guests_equal_to_count_has_no_note() -> None:
@@ -156,7 +156,7 @@ def test_resampling_stops_at_max_guests(
     assert found.names == ("a", "b")
     assert found.cpu.tolist() == [[0.5] * 4] * 2
     (note,) = found.notes
-    assert " 2 guests" in note
+    assert "the first 2 by name" in note
 
 
 def test_guests_of_unknown_size_are_excluded() -> None:

@@ -76,7 +76,7 @@ def test_part_of_a_trace(kind: str) -> None:
     )
 
     assert np.allclose(absolute(work)[0], load.cpu[:2, 12:36] / 100)
-    assert any(" 2 guests" in note for note in work.notes)
+    assert any("the first 2 by name" in note for note in work.notes)
 
 
 @pytest.mark.parametrize("kind", READERS)

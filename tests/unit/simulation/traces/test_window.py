@@ -89,5 +89,5 @@ def test_a_day_of_planetlab_may_be_cut(tmp_path: Path) -> None:
     assert work.names == ("a", "b")
     assert work.interval == 3600
     (note,) = work.notes
-    assert " 2 guests" in note
+    assert "the first 2 by name" in note
     assert work.cpu.tolist() == [pytest.approx([0.01, 0.02])] * 2
