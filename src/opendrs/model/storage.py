@@ -33,10 +33,11 @@ class Storage:
             value = getattr(self, name)
             if value is not None:
                 require_amount(f"storage {self.id}: {name}", value)
-        if None not in (self.capacity, self.free) and self.free > self.capacity:  # type: ignore[operator]
+        free, capacity = self.free, self.capacity
+        if free is not None and capacity is not None and free > capacity:
             raise ModelError(
                 f"storage {self.id}: free: expected at most the capacity "
-                f"{self.capacity}, got {self.free}"
+                f"{capacity}, got {free}"
             )
 
 

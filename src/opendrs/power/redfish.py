@@ -26,11 +26,10 @@ from opendrs.model import NodeId
 from opendrs.power.driver import PowerState
 from opendrs.power.settings import RedfishSettings
 from opendrs.transport.http_json import (
+    exchange,
     get_mapping,
     parse_json_body,
-    send_request,
     single_line,
-    verification_error,
 )
 from opendrs.transport.secrets import create_ssl_context, read_secret
 
@@ -151,36 +150,17 @@ class RedfishDriver:
     ) -> httpx2.Response:
         if not path.startswith("/") or path.startswith("//"):
             self._raise_unexpected("URL of another host in the response")
-        try:
-            response = send_request(
-                client,
-                method,
-                path,
-                timeout=self._settings.timeout,
-                max_size=MAX_BODY_SIZE,
-                json=json,
-            )
-        except UnexpectedResponseError as error:
-            self._raise_unexpected(str(error))
-        except httpx2.TimeoutException:
-            seconds = self._settings.timeout
-            raise PlatformUnavailableError(
-                f"{self._controller_name}: timeout after {seconds:g} s"
-            ) from None
-        except httpx2.HTTPError as error:
-            raise self._connection_error(error) from None
+        response = exchange(
+            client,
+            self._controller_name,
+            method,
+            path,
+            timeout=self._settings.timeout,
+            max_size=MAX_BODY_SIZE,
+            json=json,
+        )
         self._require_success(response)
         return response
-
-    def _connection_error(self, error: httpx2.HTTPError) -> PlatformError:
-        if (reason := verification_error(error)) is not None:
-            return PlatformError(
-                f"{self._controller_name}: certificate not trusted: {reason}; set ca "
-                "to a file with this certificate or that of its issuer"
-            )
-        return PlatformUnavailableError(
-            f"{self._controller_name}: unreachable: {single_line(str(error))}"
-        )
 
     def _require_success(self, response: httpx2.Response) -> None:
         status = response.status_code

@@ -9,7 +9,11 @@ from typing import Any
 
 import httpx2
 
-from opendrs.errors import UnexpectedResponseError
+from opendrs.errors import (
+    PlatformError,
+    PlatformUnavailableError,
+    UnexpectedResponseError,
+)
 
 _MAX_MESSAGE_LENGTH = 200  # characters of an error message of the controller
 
@@ -52,6 +56,64 @@ def send_request(  # noqa: PLR0913 - what a request has, and its limits
             )
     except (httpx2.InvalidURL, UnicodeError):
         raise UnexpectedResponseError("invalid URL in response") from None
+
+
+def exchange(  # noqa: PLR0913 - what a request has, and its limits
+    client: httpx2.Client,
+    server: str,
+    method: str,
+    path: str,
+    *,
+    timeout: float,
+    max_size: int,
+    json: object = None,
+    data: Mapping[str, str] | None = None,
+) -> httpx2.Response:
+    """Return the complete response to one request, whatever its status.
+
+    Args:
+        client: HTTP client.
+        server: Name of the server in error messages.
+        method: HTTP method, such as GET.
+        path: Path of the resource.
+        timeout: Seconds in which the server must respond; in messages, and for the
+            body. The client has the timeouts of the connection.
+        max_size: Largest allowed size of the body, in bytes.
+        json: Body to send as JSON; None for none.
+        data: Body to send as a form; None for none.
+
+    Raises:
+        PlatformUnavailableError: The server is unreachable, or does not respond in
+            time.
+        PlatformError: Its certificate is not trusted.
+        UnexpectedResponseError: *path* is invalid, or the body is too long or takes
+            too long.
+    """
+    try:
+        return send_request(
+            client,
+            method,
+            path,
+            timeout=timeout,
+            max_size=max_size,
+            json=json,
+            data=data,
+        )
+    except UnexpectedResponseError as error:
+        raise UnexpectedResponseError(f"{server}: {error}") from None
+    except httpx2.TimeoutException:
+        raise PlatformUnavailableError(
+            f"{server}: timeout after {timeout:g} s"
+        ) from None
+    except httpx2.HTTPError as error:
+        if (reason := verification_error(error)) is not None:
+            raise PlatformError(
+                f"{server}: certificate not trusted: {reason}; set ca to a file with "
+                "this certificate or that of its issuer"
+            ) from None
+        raise PlatformUnavailableError(
+            f"{server}: unreachable: {single_line(str(error))}"
+        ) from None
 
 
 def parse_json_body(response: httpx2.Response) -> object:

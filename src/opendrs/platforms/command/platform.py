@@ -166,7 +166,8 @@ class CommandPlatform:
         return result
 
 
-def _ask(questioner: Questioner) -> dict[str, object]:
+def ask(questioner: Questioner) -> dict[str, object]:
+    """Return the table of a platform from the answers of the operator."""
     snapshot = questioner.text("Command that prints a snapshot")
     action = questioner.text("Command for actions (empty: observe only)")
     table: dict[str, object] = {"snapshot_command": shlex.split(snapshot)}
@@ -176,5 +177,5 @@ def _ask(questioner: Questioner) -> dict[str, object]:
 
 
 KIND = PlatformKind(
-    settings_type=CommandPlatformSettings, create=CommandPlatform, ask=_ask
+    settings_type=CommandPlatformSettings, create=CommandPlatform, ask=ask
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping
@@ -25,6 +24,7 @@ from opendrs.platforms.incus.settings import (
     RebalancerState,
 )
 from opendrs.platforms.incus.tls import fetch_certificate
+from opendrs.transport.certificates import certificate_fingerprint
 
 # API extensions without which the adapter cannot work.
 EXTENSIONS = (
@@ -213,8 +213,8 @@ def ask(questioner: Questioner) -> dict[str, object]:
     if where.startswith("/"):
         table: dict[str, object] = {"socket": where}
     else:
-        fingerprint = hashlib.sha256(fetch_certificate(where, _CONNECT_TIME))
-        found = fingerprint.hexdigest()
+        certificate = fetch_certificate(where, _CONNECT_TIME)
+        found = certificate_fingerprint(certificate).lower()
         expected = questioner.text(
             "Fingerprint in incus info, certificate_fingerprint", default=found
         )

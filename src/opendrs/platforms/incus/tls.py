@@ -8,7 +8,6 @@ sent.
 
 from __future__ import annotations
 
-import hashlib
 import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -71,7 +70,7 @@ def trust_fingerprint(
         PlatformUnavailableError: The member is unreachable, or does not speak TLS.
     """
     certificate = fetch_certificate(url, timeout)
-    found = hashlib.sha256(certificate).hexdigest()
+    found = certificates.certificate_fingerprint(certificate).lower()
     if found != fingerprint:
         raise PermissionDeniedError(
             f"{url}: another certificate than the pinned one: expected fingerprint "

@@ -7,11 +7,9 @@ requests. Deadlines, the size of responses, retries and errors are determined he
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,6 +29,7 @@ from opendrs.errors import (
 )
 from opendrs.platforms.openstack.settings import OpenStackSettings
 from opendrs.transport.http_json import get_mapping, single_line
+from opendrs.transport.secrets import credential_path
 
 if TYPE_CHECKING:
     import requests
@@ -331,15 +330,6 @@ class OpenStackClient:
             ) from None
         except (auth.ClientException, sdk.SDKException) as error:
             raise PlatformError(f"{self._name}: {single_line(str(error))}") from None
-
-
-def credential_path(file: Path) -> Path:
-    """Return *file*, or the credential of the systemd unit with its name."""
-    directory = os.environ.get("CREDENTIALS_DIRECTORY")
-    if directory and not file.exists():
-        credential = Path(directory) / file.name
-        return credential if credential.exists() else file
-    return file
 
 
 def _negotiate(connection: Connection) -> str:

@@ -26,11 +26,10 @@ from opendrs.errors import (
 )
 from opendrs.platforms.prometheus.settings import PrometheusSettings
 from opendrs.transport.http_json import (
+    exchange,
     get_mapping,
     parse_json_body,
-    send_request,
     single_line,
-    verification_error,
 )
 from opendrs.transport.secrets import create_ssl_context, read_secret
 
@@ -107,31 +106,15 @@ class PrometheusClient:
     def _read_once(
         self, method: str, path: str, form: Mapping[str, str] | None
     ) -> object:
-        server = self._settings.url
-        try:
-            response = send_request(
-                self._client,
-                method,
-                path,
-                timeout=self._settings.timeout,
-                max_size=MAX_BODY_SIZE,
-                data=form,
-            )
-        except httpx2.TimeoutException:
-            raise PlatformUnavailableError(
-                f"{server}: timeout after {self._settings.timeout:g} s"
-            ) from None
-        except httpx2.HTTPError as error:
-            if reason := verification_error(error):
-                raise PlatformError(
-                    f"{server}: certificate not trusted: {reason}; set ca to a file "
-                    "with this certificate or that of its issuer"
-                ) from None
-            raise PlatformUnavailableError(
-                f"{server}: unreachable: {single_line(str(error))}"
-            ) from None
-        except UnexpectedResponseError as error:
-            raise UnexpectedResponseError(f"{server}: {error}") from None
+        response = exchange(
+            self._client,
+            self._settings.url,
+            method,
+            path,
+            timeout=self._settings.timeout,
+            max_size=MAX_BODY_SIZE,
+            data=form,
+        )
         return self._data(response)
 
     def _data(self, response: httpx2.Response) -> object:

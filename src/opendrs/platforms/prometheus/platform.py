@@ -38,7 +38,8 @@ class MeasuredPlatform:
         self._platform = platform
         self._settings = settings
         self._subject = f"platform {platform.name}: load"
-        PrometheusClient(self._subject, settings)  # fails before the first cycle
+        with PrometheusClient(self._subject, settings):
+            pass  # what cannot be read is an error before the first cycle
 
     def observe(self) -> Snapshot:
         """Return the cluster with the measured load.
