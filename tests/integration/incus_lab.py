@@ -12,11 +12,9 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
-from time import monotonic
 from typing import Any
 
 import pytest
@@ -32,23 +30,6 @@ SUITE = os.environ.get("INCUS_SUITE", "bookworm")
 BASE = Path(os.environ.get("INCUS_LAB") or f"/srv/opendrs-incus-{SUITE}")
 NETWORK = os.environ.get("INCUS_NET", "127.0.88.")
 MEMBERS = ("n1", "n2", "n3")
-BUSY = 5  # a machine with other work takes at most so many times as long
-
-
-def eventually(holds: Callable[[], bool], within: float, what: str) -> None:
-    """Wait until *holds*, and fail if it does not for too long.
-
-    Args:
-        holds: The condition.
-        within: Seconds that an idle machine takes at most.
-        what: The condition in words.
-    """
-    pause, end = Event(), monotonic() + BUSY * within
-    while monotonic() < end:
-        if holds():
-            return
-        pause.wait(0.2)
-    pytest.fail(f"not within {BUSY * within:g} s: {what}")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 import tomli_w
 
-from integration.incus_lab import MEMBERS, IncusLab, eventually
+from integration.incus_lab import MEMBERS, IncusLab
+from integration.libvirt_lab import eventually
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import GuestId, GuestState, LiveMigration, NodeId, NodeState
 from opendrs.platforms.incus import IncusPlatform

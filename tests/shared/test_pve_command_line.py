@@ -17,7 +17,6 @@ from threading import Event
 import pytest
 import tomli_w
 
-from opendrs.cli.main import run
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
@@ -26,31 +25,14 @@ from support.pve_cluster import PveCluster, PveGuest
 from support.pve_clusters import imbalanced_cluster
 from support.pve_double import LOGIN, RunningDouble
 from support.pve_fixtures import PVE_MARKS, Serve, passing_time, serve, with_guests
-from support.terminal import CommandResult, RunOpendrs
+from support.terminal import RunOpendrs
+from unit.cli.conftest import opendrs
 
-__all__ = ["serve"]  # a fixture
+__all__ = ["opendrs", "serve"]  # fixtures
 pytestmark = PVE_MARKS
 OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 SPEED = 60.0
 HOWTO = Path(__file__).parents[2] / "docs/how-to/proxmox.md"
-
-
-@pytest.fixture
-def opendrs(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> RunOpendrs:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def answer(*arguments: str) -> CommandResult:
-        status = run(arguments)
-        captured = capsys.readouterr()
-        return CommandResult(status, captured.out, captured.err)
-
-    return answer
 
 
 def configure(running: RunningDouble, **changes: object) -> None:

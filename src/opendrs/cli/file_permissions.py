@@ -17,7 +17,7 @@ from opendrs.config import KeyPath, display_path, path_text
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.settings import Settings
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.power import PowerCommandSettings, PowerDriverSettings, RedfishSettings
+from opendrs.power import PowerCommandSettings, PowerDriverSettings
 
 _IN_COMMAND = (
     "seems to contain a password, which ps shows to all users while a command runs; "
@@ -142,7 +142,6 @@ def _protected_files(
         if agent.ca is not None:
             yield ("agent", "ca"), agent.ca, FileProtection.TRUSTED
     for connection in settings.platforms.values():
-        yield from _protected_power_files(connection)
         for at, name, value in _platform_settings(connection):
             if isinstance(value, Path) and _SECRET_FILE.fullmatch(name):
                 yield (*at, name), value, FileProtection.SECRET
@@ -157,33 +156,15 @@ def _protected_files(
 def _platform_settings(
     connection: PlatformConnection,
 ) -> Iterator[tuple[KeyPath, str, object]]:
-    """Yield path, name and value of each setting of a platform and its extensions.
-
-    The settings of power drivers are nested; see `_drivers`.
-    """
+    """Yield path, name and value of each setting of a platform and its extensions."""
     at: KeyPath = ("platform", connection.name)
     tables = {at: connection.settings}
     tables |= {(*at, name): table for name, table in connection.extensions.items()}
+    tables |= {(*at, "power", *node): driver for node, driver in _drivers(connection)}
     for path, table in tables.items():
         if is_dataclass(table):
             for field in fields(table):
                 yield path, field.name, getattr(table, field.name)
-
-
-def _protected_power_files(
-    connection: PlatformConnection,
-) -> Iterator[tuple[KeyPath, Path, FileProtection]]:
-    for node, driver in _drivers(connection):
-        at = ("platform", connection.name, "power", *node)
-        if isinstance(driver, RedfishSettings):
-            if driver.password_file is not None:
-                yield (
-                    (*at, "password_file"),
-                    driver.password_file,
-                    FileProtection.SECRET,
-                )
-            if driver.ca is not None:
-                yield (*at, "ca"), driver.ca, FileProtection.TRUSTED
 
 
 def _store_paths(settings: Settings) -> Iterator[Path]:

@@ -7,12 +7,10 @@ from dataclasses import asdict, dataclass
 
 from opendrs.cli.console import TerminalConsole, add_row, create_table, printable
 from opendrs.cli.platforms import connect_platform, kind_of
-from opendrs.config.platform_kinds import (
-    OnlineCheck,
-    PlatformConnection,
-    observe_once,
-)
+from opendrs.config.platform_kinds import OnlineCheck, PlatformConnection
 from opendrs.errors import OpenDRSError
+from opendrs.model import format_count, format_list
+from opendrs.ports import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +31,42 @@ def check_online(
 ) -> Iterator[PlatformCheck]:
     """Yield the results of all checks of the platforms, as they are known.
 
-    A check that ends with an error is the last one of its platform.
+    The last check is an observation, if the checks of the kind before it are ok. A
+    check that ends with an error is the last one of its platform.
     """
     for name, connection in connections.items():
         try:
-            for check in _checks(connection):
+            ok = True
+            for check in _own_checks(connection):
                 yield PlatformCheck(name, check)
+                ok = ok and check.ok
+            if ok:
+                for check in _observation(connect_platform(connection)):
+                    yield PlatformCheck(name, check)
         except OpenDRSError as error:
             failed = OnlineCheck("connection", ok=False, detail=str(error))
             yield PlatformCheck(name, failed)
 
 
-def _checks(connection: PlatformConnection) -> Iterator[OnlineCheck]:
-    own_checks = kind_of(connection).check_online
-    if own_checks is not None:
-        yield from own_checks(connection.name, connection.settings)
-    yield from observe_once(connect_platform(connection))
+def _own_checks(connection: PlatformConnection) -> Iterator[OnlineCheck]:
+    check = kind_of(connection).check_online
+    return iter(()) if check is None else check(connection.name, connection.settings)
+
+
+def _observation(platform: Platform) -> Iterator[OnlineCheck]:
+    """Yield whether the platform can be observed."""
+    snapshot = platform.observe()
+    unreachable = sorted(
+        name for name, node in snapshot.nodes.items() if not node.reachable
+    )
+    detail = (
+        f"{format_count(len(snapshot.nodes), 'node')}, "
+        f"{format_count(len(snapshot.guests), 'guest')}"
+    )
+    yield OnlineCheck("observation", ok=bool(snapshot.nodes), detail=detail)
+    if unreachable:
+        detail = f"unreachable: {format_list(unreachable)}"
+        yield OnlineCheck("nodes", ok=False, detail=detail)
 
 
 def print_checks(screen: TerminalConsole, checks: Sequence[PlatformCheck]) -> None:

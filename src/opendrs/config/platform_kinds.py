@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from opendrs.config.diagnostics import Diagnostic, KeyPath
-from opendrs.model import Rule, format_count, format_list
+from opendrs.model import Rule
 from opendrs.ports import Platform
 
 SettingsT = TypeVar("SettingsT")
@@ -71,22 +71,6 @@ class Questioner(Protocol):
         """Return whether the operator answers yes."""
 
 
-def observe_once(platform: Platform) -> Iterator[OnlineCheck]:
-    """Yield whether the platform can be observed."""
-    snapshot = platform.observe()
-    unreachable = sorted(
-        name for name, node in snapshot.nodes.items() if not node.reachable
-    )
-    detail = (
-        f"{format_count(len(snapshot.nodes), 'node')}, "
-        f"{format_count(len(snapshot.guests), 'guest')}"
-    )
-    yield OnlineCheck("observation", ok=bool(snapshot.nodes), detail=detail)
-    if unreachable:
-        detail = f"unreachable: {format_list(unreachable)}"
-        yield OnlineCheck("nodes", ok=False, detail=detail)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformKind(Generic[SettingsT]):
     """One kind of platform.
@@ -103,8 +87,8 @@ class PlatformKind(Generic[SettingsT]):
             connecting to the platform.
         require_library: Raises `ConfigurationError` if a library is not installed.
         check_online: Yields the results of checks that connect to the platform, given
-            its name and its settings. May raise `OpenDRSError`. None if an observation
-            is the only check.
+            its name and its settings. May raise `OpenDRSError`. If all are ok, an
+            observation follows; None if it is the only check.
         ask: Returns the table of the platform from the answers of the operator; None
             if its settings must be written by hand.
     """

@@ -15,7 +15,6 @@ from opendrs.config.platform_kinds import (
     OnlineCheck,
     PlatformKind,
     Questioner,
-    observe_once,
 )
 from opendrs.errors import PermissionDeniedError, PlatformError
 from opendrs.platforms.openstack.client import (
@@ -83,7 +82,7 @@ def check_online(name: str, settings: OpenStackSettings) -> Iterator[OnlineCheck
     ]
     yield from checks
     if all(check.ok for check in checks):
-        yield from _observation(name, settings, identity)
+        yield from _hidden_hosts(client, identity)
 
 
 def _encryption(client: OpenStackClient) -> OnlineCheck:
@@ -277,10 +276,8 @@ def _grant(identity: Identity, policy: str) -> str:
     )
 
 
-def _observation(
-    name: str, settings: OpenStackSettings, identity: Identity
-) -> Iterator[OnlineCheck]:
-    client = OpenStackClient(name, settings)
+def _hidden_hosts(client: OpenStackClient, identity: Identity) -> Iterator[OnlineCheck]:
+    """Yield a failed check if Nova does not show the hosts of servers."""
     servers = client.get("/servers/detail", all_tenants=1, limit=1).get("servers")
     policy = f"{_NOVA}os-extended-server-attributes"
     if servers and "OS-EXT-SRV-ATTR:host" not in servers[0]:
@@ -290,8 +287,6 @@ def _observation(
             detail=f"hidden by the policy {policy}",
             remedy=_grant(identity, policy),
         )
-        return
-    yield from observe_once(OpenStackPlatform(name, settings))
 
 
 def ask(questioner: Questioner) -> dict[str, object]:

@@ -26,6 +26,7 @@ from opendrs.platforms.openstack.client import (
     OpenStackClient,
 )
 from opendrs.platforms.openstack.settings import OpenStackSettings
+from opendrs.transport.secrets import credential_path
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("openstack") is None,
@@ -256,7 +257,7 @@ def test_clouds_file_is_found_among_credentials_of_systemd(
     (tmp_path / "clouds.yaml").write_text("clouds: {}\n")
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
 
-    found = client_module.credential_path(Path("/missing/clouds.yaml"))
+    found = credential_path(Path("/missing/clouds.yaml"))
 
     assert found == tmp_path / "clouds.yaml"
 
