@@ -38,7 +38,7 @@ from opendrs.platforms.incus.responses import (
     VIRTUAL_MACHINE,
     Instance,
 )
-from opendrs.platforms.incus.rules import words_of
+from opendrs.platforms.incus.rules import key_words
 from opendrs.platforms.incus.settings import IncusSettings, RebalancerState
 from opendrs.platforms.incus.values import (
     guest_id,
@@ -105,7 +105,7 @@ class GuestReader:
             uptime=self._uptime(started_at) if state is GuestState.RUNNING else None,
             mobility=Mobility.NONE if blockers else Mobility.LIVE,
             mobility_detail="; ".join(blockers) or None,
-            tags=frozenset(words_of(instance.expanded_config, "tags")),
+            tags=frozenset(key_words(instance.expanded_config, "tags")),
             migrating_to=target,
             migrated_at=last_move(instance),
             managed_by=self._manager(instance),

@@ -6,15 +6,13 @@ location of the instance then determines what became of a migration.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from opendrs.errors import PlatformError
-from opendrs.model import GuestId, LiveMigration, NodeId
+from opendrs.model import LiveMigration
 from opendrs.platforms.incus.responses import READY, RUNNING, Instance, Operation
 from opendrs.platforms.incus.values import InstanceKey, guest_id, key_from_url
-from opendrs.ports import TaskId, TaskState, TaskStatus
+from opendrs.ports import GuestTask, TaskState, TaskStatus
 from opendrs.transport.http_json import single_line
 
 MIGRATING, CREATING = "Migrating instance", "Creating instance"
@@ -28,49 +26,19 @@ _PROGRESS_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class IncusTask:
-    """Contents of a task id.
+class IncusTask(GuestTask):
+    """Contents of a task id; the uuid is volatile.uuid of the instance."""
 
-    Attributes:
-        guest: Id of the guest.
-        uuid: Its volatile.uuid; empty if it did not exist.
-        source: Source node.
-        target: Target node.
-    """
-
-    guest: GuestId
-    uuid: str
-    source: NodeId
-    target: NodeId
+    __slots__ = ()
+    platform = "an Incus"
 
     @classmethod
-    def from_migration(
+    def of_instance(
         cls, migration: LiveMigration, instance: Instance | None
     ) -> IncusTask:
-        """Return the task of *migration* of *instance*."""
+        """Return the task of *migration* of *instance*; None if it does not exist."""
         uuid = "" if instance is None else instance_uuid(instance)
-        return cls(migration.guest, uuid, migration.source, migration.target)
-
-    @classmethod
-    def parse(cls, text: TaskId) -> IncusTask:
-        """Return the task with the id *text*.
-
-        Raises:
-            PlatformError: *text* is not the id of an Incus migration.
-        """
-        try:
-            fields = json.loads(text)
-            uuid, guest = str(fields["uuid"]), GuestId(str(fields["guest"]))
-            source, target = str(fields["source"]), str(fields["target"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise PlatformError(f"not an Incus task id: {text!r}") from error
-        return cls(guest, uuid, NodeId(source), NodeId(target))
-
-    @property
-    def id(self) -> TaskId:
-        """Return the task id; equal migrations have equal ids."""
-        return TaskId(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False))
+        return cls.from_migration(migration, uuid)
 
 
 def instance_uuid(instance: Instance) -> str:

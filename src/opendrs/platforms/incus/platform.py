@@ -101,7 +101,7 @@ class IncusPlatform:
         migration = _require_supported(action)
         key = self._managed_key(migration.guest)
         instance = queries.read_instance(self._client, key)
-        task = IncusTask.from_migration(migration, instance)
+        task = IncusTask.of_instance(migration, instance)
         with self._lock:
             followed = self._followed.get(task)
             if followed is not None and followed.latest and followed.latest.is_running:
@@ -126,7 +126,7 @@ class IncusPlatform:
         """
         migration = _require_supported(action)
         instance = self._find_instance(instance_key(migration.guest))
-        return IncusTask.from_migration(migration, instance).id
+        return IncusTask.of_instance(migration, instance).id
 
     def status(self, task: TaskId) -> TaskStatus:
         """Return the status of *task*, by its operation or the location of the guest.

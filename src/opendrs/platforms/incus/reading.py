@@ -28,7 +28,7 @@ from opendrs.platforms.incus.cluster_responses import EVACUATING, ClusterRespons
 from opendrs.platforms.incus.guests import GuestReader
 from opendrs.platforms.incus.mobility import SCHEDULED, SCHEDULER
 from opendrs.platforms.incus.responses import HostResources, Member, MemberState
-from opendrs.platforms.incus.rules import platform_rules, words_of
+from opendrs.platforms.incus.rules import key_words, platform_rules
 from opendrs.platforms.incus.settings import IncusSettings
 
 # Versions that answer GET /1.0/resources from a cache that never expires.
@@ -74,7 +74,7 @@ def build_node(
     """Return the node of *member*; its state is unknown if it did not respond."""
     name = member.server_name
     state, resources = responses.states.get(name), responses.resources.get(name)
-    labels = set(words_of(member.config, "labels"))
+    labels = set(key_words(member.config, "labels"))
     if (scheduled := member.config.get(SCHEDULER, SCHEDULED)) != SCHEDULED:
         labels.add(f"{SCHEDULER}={scheduled}")
     known = Node(

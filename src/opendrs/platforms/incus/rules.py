@@ -16,35 +16,26 @@ they were started, and excludes members from scheduling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opendrs.model import (
-    Affinity,
-    AntiAffinity,
     GuestId,
     NodeAffinity,
     NodeId,
-    Pin,
     Rule,
 )
 from opendrs.platforms.incus.mobility import RESTRICTED, SCHEDULED, SCHEDULER
 from opendrs.platforms.incus.responses import Instance, Member, Project
 from opendrs.platforms.incus.values import guest_id, is_true
+from opendrs.rules import keyed_group_rules, pin_rules, words_of
 
 PREFIX = "user.opendrs."
-RuleBuilder = Callable[..., Rule]
-_GROUP_KEYS: Mapping[str, RuleBuilder] = {
-    "affinity": partial(Affinity, strict=True),
-    "anti-affinity": partial(AntiAffinity, strict=True),
-    "soft-affinity": partial(Affinity, strict=False),
-    "soft-anti-affinity": partial(AntiAffinity, strict=False),
-}
+_PIN = f"{PREFIX}pin"
 
 
-def words_of(config: Mapping[str, str], key: str) -> tuple[str, ...]:
+def key_words(config: Mapping[str, str], key: str) -> tuple[str, ...]:
     """Return the words of the key `user.opendrs.KEY`, separated by commas or spaces."""
-    return tuple(config.get(PREFIX + key, "").replace(",", " ").split())
+    return words_of(config.get(PREFIX + key, ""))
 
 
 def platform_rules(
@@ -59,30 +50,25 @@ def platform_rules(
         members: All members.
         projects: The projects that can be read, by name.
     """
+    pinned = (
+        guest_id(each.key)
+        for each in instances
+        if is_true(each.expanded_config.get(_PIN))
+    )
     return (
-        *_group_rules(instances),
+        *keyed_group_rules(
+            (
+                (guest_id(each.key), each.project, each.expanded_config)
+                for each in instances
+            ),
+            PREFIX,
+        ),
         *_node_rules(instances, members),
-        *_pins(instances),
+        *pin_rules(pinned, _PIN),
         *_project_rules(instances, members, projects),
         *_cluster_group_rules(instances, members),
         *_scheduler_rules(instances, members),
     )
-
-
-def _group_rules(instances: Iterable[Instance]) -> Iterator[Rule]:
-    groups: dict[tuple[str, str, str], set[GuestId]] = {}
-    for instance in instances:
-        for key in _GROUP_KEYS:
-            for word in words_of(instance.expanded_config, key):
-                group = groups.setdefault((key, instance.project, word), set())
-                group.add(guest_id(instance.key))
-    for (key, project, word), guests in sorted(groups.items()):
-        if len(guests) > 1:
-            yield _GROUP_KEYS[key](
-                guests=frozenset(guests),
-                name=f"{key} {word}",
-                origin=f"{PREFIX}{key} in the project {project}",
-            )
 
 
 def _node_rules(
@@ -90,7 +76,7 @@ def _node_rules(
 ) -> Iterator[Rule]:
     chosen: dict[tuple[str, ...], set[GuestId]] = {}
     for instance in instances:
-        if words := words_of(instance.expanded_config, "nodes"):
+        if words := key_words(instance.expanded_config, "nodes"):
             guests = chosen.setdefault(tuple(sorted(words)), set())
             guests.add(guest_id(instance.key))
     for words, guests in sorted(chosen.items()):
@@ -103,16 +89,6 @@ def _node_rules(
         text = ",".join(words)
         if rule := _affinity_to(guests, nodes, f"nodes {text}", f"{PREFIX}nodes"):
             yield rule
-
-
-def _pins(instances: Iterable[Instance]) -> Iterator[Rule]:
-    pinned = frozenset(
-        guest_id(instance.key)
-        for instance in instances
-        if is_true(instance.expanded_config.get(f"{PREFIX}pin"))
-    )
-    if pinned:
-        yield Pin(guests=pinned, name="pinned", origin=f"{PREFIX}pin")
 
 
 def _project_rules(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import wait
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from functools import partial
 
 from opendrs.errors import PlatformError
-from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.libvirt.client import (
     LibvirtConnection,
     RawConnection,
@@ -21,7 +18,7 @@ from opendrs.platforms.libvirt.client import (
 from opendrs.platforms.libvirt.errors import migration_error_text
 from opendrs.platforms.libvirt.queries import start_post_copy
 from opendrs.platforms.libvirt.settings import MIB, LibvirtSettings
-from opendrs.ports import TaskId
+from opendrs.ports import GuestTask
 from opendrs.transport.threads import error_text, start_thread
 
 
@@ -109,43 +106,8 @@ def _parameters(settings: LibvirtSettings) -> dict[str, int]:
     return {load_library().VIR_MIGRATE_PARAM_BANDWIDTH: settings.bandwidth // MIB}
 
 
-@dataclass(frozen=True, slots=True)
-class LibvirtTask:
-    """The contents of a task id.
+class LibvirtTask(GuestTask):
+    """Contents of a task id; the uuid is empty if the guest was on neither host."""
 
-    Attributes:
-        guest: The id of the guest.
-        uuid: Its uuid in libvirt; empty if it was on neither host.
-        source: The source node.
-        target: The target node.
-    """
-
-    guest: GuestId
-    uuid: str
-    source: NodeId
-    target: NodeId
-
-    @classmethod
-    def from_migration(cls, migration: LiveMigration, uuid: str) -> LibvirtTask:
-        """Return the task of *migration* for the guest *uuid*."""
-        return cls(migration.guest, uuid, migration.source, migration.target)
-
-    @classmethod
-    def parse(cls, text: TaskId) -> LibvirtTask:
-        """Return the task with the id *text*.
-
-        Raises:
-            PlatformError: *text* is not the id of a libvirt migration.
-        """
-        try:
-            fields = json.loads(text)
-            uuid, guest = str(fields["uuid"]), GuestId(str(fields["guest"]))
-            source, target = str(fields["source"]), str(fields["target"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise PlatformError(f"not a libvirt task id: {text!r}") from error
-        return cls(guest, uuid, NodeId(source), NodeId(target))
-
-    @property
-    def id(self) -> TaskId:
-        """Return the task id; equal migrations have equal ids."""
-        return TaskId(json.dumps(asdict(self), sort_keys=True, ensure_ascii=False))
+    __slots__ = ()
+    platform = "a libvirt"

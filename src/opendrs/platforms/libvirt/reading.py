@@ -30,6 +30,7 @@ from opendrs.platforms.libvirt.responses import (
     HostResponse,
     HostSample,
 )
+from opendrs.rules import words_of
 
 T = TypeVar("T", int, float)
 KIB = 1 << 10
@@ -256,5 +257,4 @@ def _mobility_detail(
 
 def _tags(xml: Element) -> frozenset[str]:
     """Return the words in the metadata element `tags` of the namespace urn:opendrs."""
-    words = (xml.findtext(TAGS) or "").replace(",", " ").split()
-    return frozenset(words)
+    return frozenset(words_of(xml.findtext(TAGS) or ""))

@@ -10,8 +10,7 @@ Users set metadata of their servers; it applies to servers of the same project:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from opendrs.model import (
     Affinity,
@@ -21,19 +20,14 @@ from opendrs.model import (
     Node,
     NodeAffinity,
     NodeId,
-    Pin,
     Rule,
 )
 from opendrs.platforms.openstack.reading import CloudState
 from opendrs.platforms.openstack.responses import Server, ServerGroup
+from opendrs.rules import keyed_group_rules, pin_rules
 
 PREFIX = "opendrs."
-_METADATA_RULES: Mapping[str, Callable[..., Rule]] = {
-    "affinity": partial(Affinity, strict=True),
-    "anti-affinity": partial(AntiAffinity, strict=True),
-    "soft-affinity": partial(Affinity, strict=False),
-    "soft-anti-affinity": partial(AntiAffinity, strict=False),
-}
+_PIN = f"{PREFIX}pin"
 _TRAIT = "trait:"
 
 
@@ -51,12 +45,21 @@ def platform_rules(
     """
     servers = [each for each in state.servers if each.id in guests]
     ids = {uuid: guest.id for uuid, guest in guests.items()}
+    pinned = (
+        ids[each.id]
+        for each in servers
+        if each.metadata.get(_PIN, "").lower() == "true"
+    )
     return (
         *(rule for group in state.groups for rule in _group_rules(group, guests)),
         *_zone_rules(servers, ids, nodes),
         *_trait_rules(state, servers, guests, nodes),
-        *_metadata_rules(servers, ids),
-        *_pins(servers, ids),
+        *keyed_group_rules(
+            ((ids[each.id], each.project, each.metadata) for each in servers),
+            PREFIX,
+            "metadata ",
+        ),
+        *pin_rules(pinned, f"metadata {_PIN}"),
     )
 
 
@@ -177,33 +180,3 @@ def _trait_rules(
             name=f"trait {trait} {value}",
             origin=f"flavors with {_TRAIT}{trait}={value}",
         )
-
-
-def _metadata_rules(
-    servers: Iterable[Server], ids: Mapping[str, GuestId]
-) -> Iterator[Rule]:
-    groups: dict[tuple[str, str, str], set[GuestId]] = {}
-    for server in servers:
-        for key in _METADATA_RULES:
-            words = server.metadata.get(PREFIX + key, "").replace(",", " ").split()
-            for word in words:
-                group = groups.setdefault((key, server.project, word), set())
-                group.add(ids[server.id])
-    for (key, project, word), guests in sorted(groups.items()):
-        if len(guests) > 1:
-            yield _METADATA_RULES[key](
-                guests=frozenset(guests),
-                name=f"{key} {word}",
-                origin=f"metadata {PREFIX}{key} in the project {project}",
-            )
-
-
-def _pins(servers: Iterable[Server], ids: Mapping[str, GuestId]) -> Iterator[Rule]:
-    key = f"{PREFIX}pin"
-    pinned = frozenset(
-        ids[server.id]
-        for server in servers
-        if server.metadata.get(key, "").lower() == "true"
-    )
-    if pinned:
-        yield Pin(guests=pinned, name="pinned", origin=f"metadata {key}")

@@ -11,28 +11,20 @@ Tags of Proxmox VE consist of small letters, digits and `_ - + .`:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator
 
 from opendrs.model import (
-    Affinity,
-    AntiAffinity,
     Guest,
     GuestId,
     NodeAffinity,
     NodeId,
-    Pin,
     Rule,
 )
+from opendrs.rules import GROUP_RULES, pin_rules
 
 PREFIX = "opendrs."
 _PIN, _NODE = f"{PREFIX}pin", f"{PREFIX}node."
-_GROUPS: Mapping[str, Callable[..., Rule]] = {
-    f"{PREFIX}affinity.": partial(Affinity, strict=True),
-    f"{PREFIX}anti-affinity.": partial(AntiAffinity, strict=True),
-    f"{PREFIX}soft-affinity.": partial(Affinity, strict=False),
-    f"{PREFIX}soft-anti-affinity.": partial(AntiAffinity, strict=False),
-}
+_GROUPS = {f"{PREFIX}{kind}.": rule for kind, rule in GROUP_RULES.items()}
 
 
 def tag_rules(guests: Iterable[Guest], nodes: Iterable[NodeId]) -> tuple[Rule, ...]:
@@ -43,7 +35,12 @@ def tag_rules(guests: Iterable[Guest], nodes: Iterable[NodeId]) -> tuple[Rule, .
         nodes: The nodes of the cluster; tags with others have no effect.
     """
     rows = tuple(guests)
-    return (*_groups(rows), *_node_rules(rows, frozenset(nodes)), *_pins(rows))
+    pinned = (guest.id for guest in rows if _PIN in guest.tags)
+    return (
+        *_groups(rows),
+        *_node_rules(rows, frozenset(nodes)),
+        *pin_rules(pinned, f"tag {_PIN}"),
+    )
 
 
 def _groups(guests: Iterable[Guest]) -> Iterator[Rule]:
@@ -69,9 +66,3 @@ def _node_rules(guests: Iterable[Guest], nodes: frozenset[NodeId]) -> Iterator[R
                 name=f"nodes of {guest.id}",
                 origin=f"tags {_NODE}*",
             )
-
-
-def _pins(guests: Iterable[Guest]) -> Iterator[Rule]:
-    pinned = frozenset(guest.id for guest in guests if _PIN in guest.tags)
-    if pinned:
-        yield Pin(guests=pinned, name="pinned", origin=f"tag {_PIN}")
