@@ -52,8 +52,8 @@ class Exporter:
     """HTTP server with metrics, as an exporter prints them.
 
     Attributes:
-        text: The metrics; counters are computed when they are read.
         silent: True to respond with an error.
+        excluded: Nodes and guests that have no metrics.
     """
 
     def __init__(self) -> None:

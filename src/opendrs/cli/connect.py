@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Self
 
 import click
 import tomli_w
@@ -52,16 +53,17 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
     ask = _questions(kind)
     before = read_text(output) if output.exists() else ""
     _require_new(name, before, output)
-    questioner = TerminalQuestioner(output.parent, name)
-    table = {"platform": {name: {"kind": kind, **ask(questioner)}}}
-    text = f"{before}\n{tomli_w.dumps(table)}".lstrip("\n")
-    settings = _validated(text, output)
-    checks = list(check_online({name: settings.connection(name)}))
-    print_checks(console(), checks)
-    failed = any(not each.check.ok for each in checks)
-    if failed and not questioner.confirm("Write the settings anyway?"):
-        return CHECK_FAILED
-    replace_file(output, text)
+    with TerminalQuestioner(output.parent, name) as questioner:
+        table = {"platform": {name: {"kind": kind, **ask(questioner)}}}
+        text = f"{before}\n{tomli_w.dumps(table)}".lstrip("\n")
+        settings = _validated(text, output)
+        checks = list(check_online({name: settings.connection(name)}))
+        print_checks(console(), checks)
+        failed = any(not each.check.ok for each in checks)
+        if failed and not questioner.confirm("Write the settings anyway?"):
+            return CHECK_FAILED
+        replace_file(output, text)
+        questioner.keep_secrets()
     click.echo(printable(f"written: {display_path(output)}; next: opendrs plan {name}"))
     return CHECK_FAILED if failed else 0
 
@@ -102,6 +104,9 @@ def _validated(text: str, output: Path) -> Settings:
 class TerminalQuestioner:
     """Questions on the terminal, or from a pipe, one answer on each line.
 
+    Used in a `with` statement, at the end of which the files of secrets are deleted,
+    unless `keep_secrets` was called: a dialog that is not completed leaves nothing.
+
     Args:
         directory: Directory of the configuration.
         name: Name of the platform; part of the names of secret files.
@@ -110,6 +115,18 @@ class TerminalQuestioner:
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
         self._name = name
+        self._secrets: list[Path] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for path in self._secrets:
+            path.unlink(missing_ok=True)
+
+    def keep_secrets(self) -> None:
+        """Keep the files of secrets, which the written configuration names."""
+        self._secrets.clear()
 
     def text(self, prompt: str, default: str = "") -> str:
         """Return the answer to *prompt*."""
@@ -126,14 +143,14 @@ class TerminalQuestioner:
         """
         secret: str = click.prompt(prompt, hide_input=True, err=True)
         path = Path(f"{self._name}-{setting}")
+        file_path = self._directory / path
         try:
-            descriptor = os.open(
-                self._directory / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
-            )
+            descriptor = os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
             raise ConfigurationError(
                 f"{path}: cannot be created: {error.strerror}"
             ) from None
+        self._secrets.append(file_path)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(f"{secret}\n")
         return path

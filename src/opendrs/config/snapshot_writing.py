@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -49,9 +50,19 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     Raises:
         InvalidFileError: The file cannot be written.
     """
-    text = toml_text(snapshot) if path.suffix == ".toml" else json_text(snapshot)
+    replace_file(
+        path, toml_text(snapshot) if path.suffix == ".toml" else json_text(snapshot)
+    )
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write *text* to *path*, which is never incomplete and keeps its permissions.
+
+    Raises:
+        InvalidFileError: The file cannot be written.
+    """
     try:
-        replace_file(path, text)
+        _replace_file(path, text)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidFileError(
@@ -59,12 +70,7 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
         ) from error
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Write *text* to *path*, which is never incomplete.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+def _replace_file(path: Path, text: str) -> None:
     target = path.resolve()
     if target.exists() and not target.is_file():  # such as /dev/stdout
         target.write_text(text, encoding="utf-8")
@@ -75,6 +81,8 @@ def replace_file(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
         temporary.replace(target)
     except BaseException:
         with suppress(OSError):

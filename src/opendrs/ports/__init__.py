@@ -1,8 +1,8 @@
 """Protocols of the platform, the clock, the store and the request store."""
 
 from opendrs.ports.clock import Clock as Clock
-from opendrs.ports.guest_task import GuestTask as GuestTask
 from opendrs.ports.platform import MAX_POWER_OFF_DELAY as MAX_POWER_OFF_DELAY
+from opendrs.ports.platform import GuestTask as GuestTask
 from opendrs.ports.platform import Platform as Platform
 from opendrs.ports.platform import Progress as Progress
 from opendrs.ports.platform import TaskId as TaskId

@@ -132,6 +132,31 @@ def test_secret_is_written_to_file_of_owner_alone(
         questioner.secret("token", "Token")
 
 
+@pytest.mark.parametrize("completed", [True, False])
+def test_secret_of_dialog_that_is_not_completed_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, completed: bool
+) -> None:
+    monkeypatch.setattr("click.termui.hidden_prompt_func", lambda _: "s3cret")
+
+    with TerminalQuestioner(tmp_path, "pve") as questioner:
+        questioner.secret("token", "Token")
+        if completed:
+            questioner.keep_secrets()
+
+    assert (tmp_path / "pve-token").exists() is completed
+
+
+def test_connect_names_file_that_cannot_be_written(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    answers = [f"{program} snapshot", ""]
+
+    result = answer(opendrs, monkeypatch, answers, "command", "-o", "missing/x.toml")
+
+    assert result.status == 2
+    assert "cannot write missing/x.toml: No such file" in result.err
+
+
 def configuration(*command: str) -> None:
     program = json.dumps([*command, "snapshot"])
     Path("opendrs.toml").write_text(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from opendrs.config import json_line, json_text, read_snapshot, write_snapshot
+from opendrs.config.snapshot_writing import replace_file
 from opendrs.errors import InvalidFileError
 from opendrs.model import AntiAffinity, Snapshot
 from support.builders import cluster, guest_ids
@@ -93,3 +94,13 @@ def test_unwritable_path_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidFileError, match=r"cannot write .*nowhere/cluster.json"):
         write_snapshot(PAIR, path)
+
+
+def test_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "opendrs.toml"
+    path.touch(mode=0o600)
+
+    replace_file(path, "new")
+
+    assert path.read_text(encoding="utf-8") == "new"
+    assert path.stat().st_mode & 0o777 == 0o600

@@ -22,6 +22,7 @@ from opendrs.model import (
     GuestId,
     NodeAffinity,
     NodeId,
+    Pin,
     Rule,
 )
 from opendrs.platforms.incus.mobility import RESTRICTED, SCHEDULED, SCHEDULER
