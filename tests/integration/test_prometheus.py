@@ -38,6 +38,7 @@ from support.builders import cluster
 
 SCRAPE_INTERVAL = 0.5  # seconds
 WINDOW = 5.0  # seconds
+TOLERANCE = 0.25  # of rates, relative
 pause = threading.Event().wait
 A, B = NodeId("pve1"), NodeId("pve2")
 LOAD = {"pve1": 8.0, "pve2": 1.0, "vm:101": 3.0, "vm:102": 4.0}  # busy cores
@@ -215,20 +216,32 @@ def _target(exporter: Exporter) -> dict[str, list[str]]:
 
 
 def _wait_until_measured(monitoring: Monitoring) -> None:
-    settings = monitoring.settings(exporters=("pve", "node", "libvirt"))
-    platform = measured(settings)
+    """Return when the rates of all series are near those of the exporters.
+
+    A rate over a window that samples cover in part is too low.
+    """
+    choices = [("pve",), ("node", "libvirt")]
+    sources = [measured(monitoring.settings(exporters=each)) for each in choices]
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert monitoring.process.poll() is None
-        try:
-            usages = [each.usage for each in platform.observe().nodes.values()]
-        except PlatformUnavailableError:
-            usages = []
-        if usages and all(usage.resources for usage in usages):
-            pause(WINDOW)  # until rates cover the whole window
+        if all(map(_is_measured, sources)):
             return
         pause(SCRAPE_INTERVAL)
-    pytest.fail("Prometheus has no samples after 60 s")
+    pytest.fail("Prometheus has no rates of whole windows after 60 s")
+
+
+def _is_measured(platform: MeasuredPlatform) -> bool:
+    try:
+        snapshot = platform.observe()
+    except (PlatformUnavailableError, UnexpectedResponseError):
+        return False
+    found = {each.id: each.usage.cpu for each in _parts(snapshot)}
+    return found == pytest.approx(LOAD, rel=TOLERANCE)
+
+
+def _parts(snapshot: Snapshot) -> list[Node | Guest]:
+    return [*snapshot.nodes.values(), *snapshot.guests.values()]
 
 
 def origin() -> Snapshot:
@@ -249,12 +262,8 @@ def test_exporters_give_load_of_nodes_and_guests(
 ) -> None:
     snapshot = measured(server.settings(exporters=exporters)).observe()
 
-    measured_things: list[Node | Guest] = [
-        *snapshot.nodes.values(),
-        *snapshot.guests.values(),
-    ]
-    for each in measured_things:
-        assert each.usage.cpu == pytest.approx(LOAD[each.id], rel=0.25)
+    for each in _parts(snapshot):
+        assert each.usage.cpu == pytest.approx(LOAD[each.id], rel=TOLERANCE)
         assert each.usage.memory == MEMORY[each.id] * GIB
 
 
@@ -266,8 +275,8 @@ def test_openstack_queries_name_guests_by_name_and_uuid(server: Monitoring) -> N
         )
 
     assert cores == {
-        "vm:101/3abbc260": pytest.approx(3.0, rel=0.25),
-        "vm:102/86fb2389": pytest.approx(4.0, rel=0.25),
+        "vm:101/3abbc260": pytest.approx(3.0, rel=TOLERANCE),
+        "vm:102/86fb2389": pytest.approx(4.0, rel=TOLERANCE),
     }
 
 
@@ -400,5 +409,5 @@ def test_configured_load_source_is_checked_and_used(
     snapshot = connect_platform(settings.connection("lab")).observe()
     (check,) = check_online(settings.platforms)
 
-    assert snapshot.nodes[A].usage.cpu == pytest.approx(LOAD["pve1"], rel=0.25)
+    assert snapshot.nodes[A].usage.cpu == pytest.approx(LOAD["pve1"], rel=TOLERANCE)
     assert check.check.ok

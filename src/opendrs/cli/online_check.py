@@ -31,18 +31,15 @@ def check_online(
 ) -> Iterator[PlatformCheck]:
     """Yield the results of all checks of the platforms, as they are known.
 
-    The last check is an observation, if the checks of the kind before it are ok. A
-    check that ends with an error is the last one of its platform.
+    Each platform is observed after the checks of its kind. A check that ends with an
+    error is the last one of its platform.
     """
     for name, connection in connections.items():
         try:
-            ok = True
             for check in _own_checks(connection):
                 yield PlatformCheck(name, check)
-                ok = ok and check.ok
-            if ok:
-                for check in _observation(connect_platform(connection)):
-                    yield PlatformCheck(name, check)
+            for check in _observation(connect_platform(connection)):
+                yield PlatformCheck(name, check)
         except OpenDRSError as error:
             failed = OnlineCheck("connection", ok=False, detail=str(error))
             yield PlatformCheck(name, failed)

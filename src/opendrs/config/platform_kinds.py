@@ -87,8 +87,8 @@ class PlatformKind(Generic[SettingsT]):
             connecting to the platform.
         require_library: Raises `ConfigurationError` if a library is not installed.
         check_online: Yields the results of checks that connect to the platform, given
-            its name and its settings. May raise `OpenDRSError`. If all are ok, an
-            observation follows; None if it is the only check.
+            its name and its settings. May raise `OpenDRSError`. An observation follows
+            them; None if it is the only check.
         ask: Returns the table of the platform from the answers of the operator; None
             if its settings must be written by hand.
     """

@@ -189,7 +189,7 @@ class ProxmoxClient:
             PlatformError: The request failed.
         """
         values = _values(parameters)
-        call = partial(self.send, "GET", path, values, timeout)
+        call = partial(self._exchange, "GET", path, values, timeout)
         return self._retry(call, partial(_may_retry_read, path))
 
     def post(self, path: str, **parameters: object) -> object:
@@ -222,36 +222,61 @@ class ProxmoxClient:
     def _write(
         self, method: str, path: str, parameters: Mapping[str, object]
     ) -> object:
-        call = partial(self.send, method, path, _values(parameters), None)
+        call = partial(self._exchange, method, path, _values(parameters), None)
         return self._retry(call, lambda error: isinstance(error, HostUnreachableError))
 
     def _retry(
-        self, call: Callable[[], object], may_retry: Callable[[BaseException], bool]
+        self,
+        call: Callable[[ApiHost], object],
+        may_retry: Callable[[BaseException], bool],
     ) -> object:
+        """Return the result of *call* with one host after the other.
+
+        Requests of several threads fail at one time: each tries every host itself, and
+        only the first failure at the current host makes the next one current.
+        """
+        first, count = self._current, len(self._hosts)
+        attempts = max(2, count)
+        indexes = iter([(first + number) % count for number in range(attempts)])
+        index = first
+
+        def attempt() -> object:
+            nonlocal index
+            index = next(indexes)
+            return call(self._hosts[index])
+
         def check(state: RetryCallState) -> bool:
             error = state.outcome.exception() if state.outcome else None
             if error is None or not may_retry(error):
                 return False
-            self.use_next_host()
+            if self._current == index:
+                self._current = (index + 1) % count
             return True
 
         retrying = Retrying(
             retry=check,
-            stop=stop_after_attempt(max(2, len(self._hosts))),
+            stop=stop_after_attempt(attempts),
             wait=wait_random(0, _RETRY_DELAY),
             reraise=True,
         )
-        return retrying(call)
+        return retrying(attempt)
 
-    def send(
-        self, method: str, path: str, values: Parameters, timeout: float | None = None
-    ) -> object:
+    def send(self, method: str, path: str, values: Parameters) -> object:
         """Return the data of one request to the current host, without retries.
 
         Raises:
             PlatformError: The request failed.
         """
-        host = self._hosts[self._current]
+        return self._exchange(method, path, values, None, self._hosts[self._current])
+
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        values: Parameters,
+        timeout: float | None,
+        host: ApiHost,
+    ) -> object:
         request = f"{host.address}: {method} {path}"
         seconds = timeout or self._settings.timeout
         send = partial(self._send, host, method, path, values, seconds)

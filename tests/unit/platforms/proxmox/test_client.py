@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -74,6 +76,27 @@ def test_get_first_host_unreachable_uses_the_second() -> None:
         found = client(unused_host(), server.host)
 
         assert found.get("/version") == "second"
+        assert found.get("/version") == "second"
+        found.close()
+
+
+def test_get_of_two_threads_first_host_fails_both_use_the_second() -> None:
+    both = Barrier(2, timeout=5)
+
+    def fail(request: Request) -> Answer:
+        del request
+        both.wait()  # both requests fail at one time
+        return Answer(595, "Connection refused")
+
+    with (
+        https_server(fail, CERTIFICATE) as first,
+        https_server(lambda _: ok("second"), CERTIFICATE) as second,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        found = client(first.host, second.host)
+        answers = [pool.submit(found.get, "/version") for _ in range(2)]
+
+        assert [each.result() for each in answers] == ["second", "second"]
         assert found.get("/version") == "second"
         found.close()
 
