@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.errors import OpenDRSError, PlatformError
+from opendrs.model import format_list
 from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
 from opendrs.platforms.proxmox.cluster_view import is_quorate
 from opendrs.platforms.proxmox.login import Login, read_login
@@ -20,6 +21,7 @@ from opendrs.platforms.proxmox.permissions import (
     requirements,
 )
 from opendrs.platforms.proxmox.queries import Queries
+from opendrs.platforms.proxmox.responses import ClusterRow
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 
 _VERSIONS = ("8", "9")
@@ -41,9 +43,11 @@ def check_online(name: str, settings: ProxmoxSettings) -> Iterator[OnlineCheck]:
         permissions = queries.permissions()
         yield from _check_permissions(queries, login, permissions, settings)
         if has_privilege(permissions, "/", "Sys.Audit"):
-            quorate = is_quorate(queries.cluster_status())
+            members = queries.cluster_status()
+            quorate = is_quorate(members)
             detail = "quorate" if quorate else "no quorum: guests cannot migrate"
             yield OnlineCheck("quorum", ok=quorate, detail=detail)
+            yield from _check_node_names(members, settings)
             yield _check_rebalancing(queries)
     finally:
         client.close()
@@ -127,6 +131,23 @@ def _separate_token(queries: Queries, login: Login) -> str | None:
         return login.token_id
     is_separate = not isinstance(row, dict) or str(row.get("privsep", 1)) != "0"
     return login.token_id if is_separate else None
+
+
+def _check_node_names(
+    members: Iterable[ClusterRow], settings: ProxmoxSettings
+) -> Iterator[OnlineCheck]:
+    """Yield a failed check for each setting that names nodes the cluster lacks."""
+    nodes = {row.name for row in members if row.type == "node" and row.name}
+    settings_with_nodes = {
+        "maintenance_nodes": settings.maintenance_nodes,
+        "ignored_nodes": settings.ignored_nodes,
+        **{f"pools.{pool}.nodes": each.nodes for pool, each in settings.pools.items()},
+    }
+    for setting, names in settings_with_nodes.items():
+        if unknown := sorted({*names} - nodes):
+            detail = f"not in the cluster: {format_list(unknown)}"
+            remedy = f"correct {setting}; the nodes are {', '.join(sorted(nodes))}"
+            yield OnlineCheck(setting, ok=False, detail=detail, remedy=remedy)
 
 
 def _check_rebalancing(queries: Queries) -> OnlineCheck:

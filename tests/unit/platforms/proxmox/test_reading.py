@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -135,3 +136,15 @@ def test_impossible_figures_are_unknown() -> None:
     guest = snapshot(NODE | FIGURES, row).guests[GuestId("web")]
 
     assert (guest.usage.cpu, guest.usage.memory, guest.limit) == (None, None, None)
+
+
+@pytest.mark.parametrize("setting", ["maintenance_nodes", "ignored_nodes"])
+def test_node_out_of_service_by_setting_is_in_maintenance(setting: str) -> None:
+    settings = replace(SETTINGS, **{setting: ("n1",)})  # type: ignore[arg-type]
+    view = ClusterView(
+        resources=(ResourceRow.model_validate(NODE | FIGURES),), cluster=()
+    )
+
+    found = build_snapshot(view, settings, (), NOON).nodes[NodeId("n1")]
+
+    assert (found.state, found.reachable) == (NodeState.MAINTENANCE, True)

@@ -1,0 +1,85 @@
+"""Placement rules from the settings of a cluster: pools, and nodes out of service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from opendrs.model import Guest, GuestId, NodeAffinity, NodeId, Rule
+from opendrs.platforms.proxmox.settings import PoolRule, ProxmoxSettings
+from opendrs.rules import GROUP_RULES, pin_rules
+
+POOL_TAG = "pool:"
+
+
+def setting_rules(
+    guests: Mapping[GuestId, Guest], nodes: Iterable[NodeId], settings: ProxmoxSettings
+) -> tuple[Rule, ...]:
+    """Return the rules that *settings* define, each with its origin.
+
+    Args:
+        guests: The guests; the tag `pool:NAME` names their pool.
+        nodes: The nodes of the cluster; others have no effect.
+        settings: The settings of the cluster.
+    """
+    known = frozenset(nodes)
+    pools = (
+        rule
+        for pool, each in sorted(settings.pools.items())
+        for rule in _pool_rules(pool, each, guests, known)
+    )
+    return (
+        *pools,
+        *_maintenance_rules(guests, known, settings),
+        *_ignored_rules(guests, settings),
+    )
+
+
+def _pool_rules(
+    pool: str,
+    setting: PoolRule,
+    guests: Mapping[GuestId, Guest],
+    nodes: frozenset[NodeId],
+) -> Iterator[Rule]:
+    tag = f"{POOL_TAG}{pool}"
+    members = frozenset(name for name, guest in guests.items() if tag in guest.tags)
+    origin = f"setting pools.{pool}"
+    if setting.kind is not None and len(members) > 1:
+        rule = GROUP_RULES[setting.kind]
+        yield rule(guests=members, name=f"pool {pool}", origin=origin)
+    allowed = sorted(nodes & {NodeId(name) for name in setting.nodes})
+    if members and allowed:
+        yield NodeAffinity(
+            guests=members,
+            nodes=dict.fromkeys(allowed, 0),
+            strict=setting.strict_nodes,
+            name=f"nodes of pool {pool}",
+            origin=origin,
+        )
+
+
+def _maintenance_rules(
+    guests: Mapping[GuestId, Guest], nodes: frozenset[NodeId], settings: ProxmoxSettings
+) -> Iterator[Rule]:
+    """Yield the rule that places the guests of nodes in maintenance elsewhere."""
+    members = frozenset(
+        name
+        for name, guest in guests.items()
+        if guest.node in settings.maintenance_nodes
+    )
+    others = nodes - {*settings.maintenance_nodes, *settings.ignored_nodes}
+    if members and others:
+        yield NodeAffinity(
+            guests=members,
+            nodes=dict.fromkeys(sorted(others), 0),
+            name="nodes in maintenance",
+            origin="setting maintenance_nodes",
+        )
+
+
+def _ignored_rules(
+    guests: Mapping[GuestId, Guest], settings: ProxmoxSettings
+) -> Iterator[Rule]:
+    members = (
+        name for name, guest in guests.items() if guest.node in settings.ignored_nodes
+    )
+    return pin_rules(members, "setting ignored_nodes")
