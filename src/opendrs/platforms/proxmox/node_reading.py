@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from statistics import fmean
 
@@ -27,11 +27,12 @@ from opendrs.platforms.proxmox.cluster_view import (
     is_quorate,
 )
 from opendrs.platforms.proxmox.responses import NodeHistoryRow, ResourceRow
-from opendrs.platforms.proxmox.settings import ProxmoxSettings
 
 
-def build_nodes(view: ClusterView, settings: ProxmoxSettings) -> dict[NodeId, Node]:
-    """Return all nodes with their labels.
+def build_nodes(
+    view: ClusterView, labels: Mapping[str, tuple[str, ...]]
+) -> dict[NodeId, Node]:
+    """Return all nodes with their *labels*.
 
     The state of a node that did not answer is unknown.
     """
@@ -47,17 +48,14 @@ def build_nodes(view: ClusterView, settings: ProxmoxSettings) -> dict[NodeId, No
     offline = frozenset(row.name for row in members if row.online is False)
     silent = view.silent_nodes if is_quorate(view.cluster) else frozenset(names)
     storages, jobs = _storages(view), _jobs(view)
-    out_of_service = {*settings.maintenance_nodes, *settings.ignored_nodes}
     nodes = {}
     for name in map(NodeId, names):
         state = _node_state(name, rows.get(name), view, offline, silent)
-        if state is NodeState.ONLINE and name in out_of_service:
-            state = NodeState.MAINTENANCE
         node = _node(name, rows.get(name), view, state)
         if node.reachable:
             known = None if storages is None else tuple(storages[name])
             node = replace(node, storages=known, jobs=tuple(sorted(jobs[name])))
-        nodes[name] = replace(node, labels=frozenset(settings.labels.get(name, ())))
+        nodes[name] = replace(node, labels=frozenset(labels.get(name, ())))
     return nodes
 
 

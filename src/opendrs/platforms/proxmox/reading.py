@@ -39,7 +39,11 @@ from opendrs.platforms.proxmox.node_reading import (
 from opendrs.platforms.proxmox.responses import (
     ResourceRow,
 )
-from opendrs.platforms.proxmox.setting_rules import POOL_TAG, setting_rules
+from opendrs.platforms.proxmox.setting_rules import (
+    POOL_TAG,
+    setting_rules,
+    with_node_states,
+)
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.platforms.proxmox.tag_rules import proxlb_tag_rules, tag_rules
 from opendrs.platforms.proxmox.tasks import running_operation, service_id
@@ -70,12 +74,13 @@ def build_snapshot(
     """
     rows = guest_rows(view.resources)
     ids = guest_ids(rows, settings.guest_ids)
-    nodes = build_nodes(view, settings)
+    nodes = build_nodes(view, settings.labels)
     guests = {
         ids[row.vmid]: _guest(ids[row.vmid], row, nodes, view, settings)
         for row in rows
         if row.vmid is not None
     }
+    nodes = with_node_states(nodes, guests.values(), settings)
     by_sid = {
         service_id(row.type, row.vmid): ids[row.vmid]
         for row in rows

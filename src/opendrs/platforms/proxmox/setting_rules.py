@@ -1,10 +1,24 @@
-"""Placement rules from the settings of a cluster: pools, and nodes out of service."""
+"""Pools and nodes out of service in the settings of a cluster.
+
+A node in maintenance is neither source nor target of a migration. A node of the setting
+`maintenance_nodes` therefore is in that state once no guest runs on it. Until then it
+is online, and a rule places all guests on the other nodes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from opendrs.model import Guest, GuestId, NodeAffinity, NodeId, Rule
+from opendrs.model import (
+    Guest,
+    GuestId,
+    Node,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Rule,
+)
 from opendrs.platforms.proxmox.settings import PoolRule, ProxmoxSettings
 from opendrs.rules import GROUP_RULES, pin_rules
 
@@ -60,14 +74,14 @@ def _pool_rules(
 def _maintenance_rules(
     guests: Mapping[GuestId, Guest], nodes: frozenset[NodeId], settings: ProxmoxSettings
 ) -> Iterator[Rule]:
-    """Yield the rule that places the guests of nodes in maintenance elsewhere."""
+    """Yield the rule that places all guests elsewhere than on nodes in maintenance."""
     members = frozenset(
         name
         for name, guest in guests.items()
-        if guest.node in settings.maintenance_nodes
+        if guest.node not in settings.ignored_nodes
     )
     others = nodes - {*settings.maintenance_nodes, *settings.ignored_nodes}
-    if members and others:
+    if nodes & {*settings.maintenance_nodes} and members and others:
         yield NodeAffinity(
             guests=members,
             nodes=dict.fromkeys(sorted(others), 0),
@@ -83,3 +97,26 @@ def _ignored_rules(
         name for name, guest in guests.items() if guest.node in settings.ignored_nodes
     )
     return pin_rules(members, "setting ignored_nodes")
+
+
+def with_node_states(
+    nodes: Mapping[NodeId, Node], guests: Iterable[Guest], settings: ProxmoxSettings
+) -> dict[NodeId, Node]:
+    """Return *nodes* with those out of service in maintenance.
+
+    Args:
+        nodes: The nodes as the cluster reports them.
+        guests: The guests.
+        settings: The settings of the cluster.
+    """
+    occupied = {node for guest in guests for node in guest.occupied_nodes}
+    out_of_service = {
+        *settings.ignored_nodes,
+        *(name for name in settings.maintenance_nodes if name not in occupied),
+    }
+    return {
+        name: replace(node, state=NodeState.MAINTENANCE)
+        if node.online and name in out_of_service
+        else node
+        for name, node in nodes.items()
+    }

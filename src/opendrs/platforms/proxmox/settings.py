@@ -78,8 +78,8 @@ class ProxmoxSettings:
         fingerprints: SHA-256 fingerprints of the certificates of the hosts. Only these
             certificates are trusted, checked before a secret is sent.
         labels: Labels of each node.
-        maintenance_nodes: Nodes that are in maintenance in addition to those of the HA
-            manager: they receive no guests, and a strict rule places theirs elsewhere.
+        maintenance_nodes: Nodes that are drained and kept empty, in addition to those
+            in maintenance by the HA manager: a strict rule places all guests elsewhere.
         ignored_nodes: Nodes that are neither source nor target: they count as in
             maintenance, and their guests are pinned.
         pools: Rule of the guests in each pool.

@@ -138,13 +138,25 @@ def test_impossible_figures_are_unknown() -> None:
     assert (guest.usage.cpu, guest.usage.memory, guest.limit) == (None, None, None)
 
 
-@pytest.mark.parametrize("setting", ["maintenance_nodes", "ignored_nodes"])
-def test_node_out_of_service_by_setting_is_in_maintenance(setting: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "guest_rows", "state"),
+    [
+        ("ignored_nodes", [], NodeState.MAINTENANCE),
+        ("ignored_nodes", [GUEST], NodeState.MAINTENANCE),
+        ("maintenance_nodes", [], NodeState.MAINTENANCE),
+        ("maintenance_nodes", [GUEST | {"status": "stopped"}], NodeState.MAINTENANCE),
+        ("maintenance_nodes", [GUEST], NodeState.ONLINE),  # a source until it is empty
+    ],
+)
+def test_node_out_of_service_by_setting_is_in_maintenance(
+    setting: str, guest_rows: list[Row], state: NodeState
+) -> None:
     settings = replace(SETTINGS, **{setting: ("n1",)})  # type: ignore[arg-type]
+    rows = (NODE | FIGURES, *guest_rows)
     view = ClusterView(
-        resources=(ResourceRow.model_validate(NODE | FIGURES),), cluster=()
+        resources=tuple(ResourceRow.model_validate(row) for row in rows), cluster=()
     )
 
-    found = build_snapshot(view, settings, (), NOON).nodes[NodeId("n1")]
+    found = build_snapshot(view, settings, (), NOON)
 
-    assert (found.state, found.reachable) == (NodeState.MAINTENANCE, True)
+    assert found.nodes[NodeId("n1")].state is state

@@ -68,12 +68,16 @@ def test_pool_without_kind_and_nodes_is_rejected() -> None:
         PoolRule()
 
 
-def test_guests_of_nodes_in_maintenance_are_placed_elsewhere() -> None:
+def test_all_guests_are_placed_elsewhere_than_on_nodes_in_maintenance() -> None:
     (rule,) = rules(maintenance_nodes=("n1",))
 
     assert isinstance(rule, NodeAffinity)
-    assert (set(rule.guests), set(rule.nodes)) == ({"a", "b"}, {"n2", "n3"})
+    assert (set(rule.guests), set(rule.nodes)) == ({"a", "b", "c"}, {"n2", "n3"})
     assert (rule.strict, rule.origin) == (True, "setting maintenance_nodes")
+
+
+def test_unknown_node_in_maintenance_has_no_effect() -> None:
+    assert rules(maintenance_nodes=("gone",)) == ()
 
 
 def test_guests_of_ignored_nodes_are_pinned() -> None:
@@ -86,7 +90,8 @@ def test_guests_of_ignored_nodes_are_pinned() -> None:
 def test_guests_are_not_placed_on_ignored_nodes() -> None:
     found = rules(maintenance_nodes=("n1",), ignored_nodes=("n2",))
 
-    assert [set(r.nodes) for r in found if isinstance(r, NodeAffinity)] == [{"n3"}]
+    (rule,) = [each for each in found if isinstance(each, NodeAffinity)]
+    assert (set(rule.guests), set(rule.nodes)) == ({"a", "b"}, {"n3"})
 
 
 def test_node_in_maintenance_and_ignored_is_rejected() -> None:
