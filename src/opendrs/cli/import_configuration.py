@@ -100,10 +100,7 @@ def proxlb(  # noqa: PLR0913 - one for each option
 
     Exit status: 0 written, 2 invalid input, with which nothing is written.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    if output.exists() and not force:
-        raise InvalidFileError(
-            f"{display_path(output)}: the file exists; use --force to replace it"
-        )
+    _require_absent(output, force=force)
     trusted = ca is not None or bool(fingerprints)
     translation, problems = translate(read_document(source), trusted=trusted)
     if problems and output_format == JSON:
@@ -132,18 +129,33 @@ def proxlb(  # noqa: PLR0913 - one for each option
     return 0
 
 
+def _require_absent(path: Path, *, force: bool) -> None:
+    """Check that *path* does not exist, or is a file that may be replaced.
+
+    Raises:
+        InvalidFileError: It exists, or is not a valid path.
+    """
+    try:
+        exists, is_file = path.exists(), path.is_file()
+    except (OSError, ValueError) as error:  # such as a name that is too long
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidFileError(f"{display_path(path)}: {reason}") from error
+    if exists and not is_file:
+        raise InvalidFileError(f"{display_path(path)}: expected a regular file")
+    if exists and not force:
+        raise InvalidFileError(
+            f"{display_path(path)}: the file exists; use --force to replace it"
+        )
+
+
 def _relative(path: Path, directory: Path) -> str:
     """Return *path* for a configuration in *directory*."""
     return str(path) if path.is_absolute() else os.path.relpath(path, directory)
 
 
-def _write(translation: Translation, name: str, output: Path, *, force: bool) -> Path:
-    """Write the configuration and the secret; return the file of the secret.
-
-    Raises:
-        ConfigurationError: The name or a file is not valid, or cannot be written.
-    """
-    setting, secret = translation.secret
+def configuration_text(translation: Translation, name: str) -> str:
+    """Return the configuration of the platform *name*, as TOML."""
+    setting, _ = translation.secret
     platform = {
         "kind": KIND,
         f"{setting}_file": f"{name}-{setting}",
@@ -158,8 +170,19 @@ def _write(translation: Translation, name: str, output: Path, *, force: bool) ->
         document["controller"] = translation.controller
     if translation.rules:
         document["rules"] = translation.rules
-    text = escape_toml(tomli_w.dumps(document))
+    return escape_toml(tomli_w.dumps(document))
+
+
+def _write(translation: Translation, name: str, output: Path, *, force: bool) -> Path:
+    """Write the configuration and the secret; return the file of the secret.
+
+    Raises:
+        ConfigurationError: The name or a file is not valid, or cannot be written.
+    """
+    setting, secret = translation.secret
+    text = configuration_text(translation, name)
     validated_settings(text, output)
+    _require_absent(output.parent / f"{name}-{setting}", force=force)
     with SecretFiles(output.parent, name, replace=force) as files:
         path = files.write(setting, secret)
         replace_file(output, text)

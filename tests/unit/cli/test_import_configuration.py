@@ -110,7 +110,7 @@ def test_existing_file_is_not_replaced(opendrs: RunOpendrs, existing: str) -> No
     result = opendrs("import", "proxlb", "proxlb.yaml")
 
     assert (result.status, result.out) == (2, "")
-    assert existing in result.err
+    assert f"{existing}: the file exists; use --force" in result.err
     assert Path(existing).read_text(encoding="utf-8") == "# mine\n"
     assert sorted(each.name for each in Path().iterdir()) == sorted(
         ["proxlb.yaml", existing]
@@ -157,6 +157,8 @@ def test_errors_are_listed_and_nothing_is_written(opendrs: RunOpendrs) -> None:
         (["proxlb.yaml", "--name", "../lab"], "invalid name of a platform"),
         (["proxlb.yaml", "--fingerprint", "AB"], "64 hexadecimal digits"),
         (["proxlb.yaml", "-o", "missing/opendrs.toml"], "No such file"),
+        (["proxlb.yaml", "-o", "x" * 300], "too long"),
+        (["proxlb.yaml", "-o", "/dev/null", "--force"], "expected a regular file"),
     ],
 )
 def test_invalid_arguments_change_nothing(

@@ -13,7 +13,8 @@ from typing import Any
 from opendrs.config.parsing import DuplicateKeysDict, display_path, read_text
 from opendrs.errors import ConfigurationError, InvalidFileError
 
-MAX_SIZE = 256 << 10  # bytes; a configuration has about two thousand
+MAX_SIZE = 64 << 10  # bytes; a configuration has about two thousand
+_MAX_BITS = 63  # of a number
 MAX_DEPTH = 16  # a configuration has a depth of five
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_TYPES = frozenset({"str", "int", "float", "bool", "null", "timestamp"})
@@ -50,7 +51,7 @@ def read_document(path: Path) -> object:
             f"{source}: not YAML with plain values{where}; put texts with special "
             "characters in quotes"
         ) from None
-    except ValueError:  # a number of thousands of digits
+    except ValueError:
         raise InvalidFileError(f"{source}: number too long") from None
 
 
@@ -104,7 +105,10 @@ class _Reader:
             raise self._yaml.MarkedYAMLError(problem_mark=node.start_mark)
         if kind == "timestamp":  # a password may look like one
             return node.value
-        return self._loader.construct_object(node)
+        value = self._loader.construct_object(node)
+        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+            raise ValueError  # it may also be long in base 16 or 60
+        return value
 
     def _pairs(self, node: Any) -> Iterator[tuple[str, object]]:  # noqa: ANN401
         for key, value in node.value:

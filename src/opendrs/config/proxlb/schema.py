@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -68,10 +69,16 @@ def _names(value: object) -> object:
     return tuple(each for each in value if each != "")
 
 
+def _schedule(value: object) -> object:
+    """Return a number of hours, the form of ProxLB 1.1.0, as a table."""
+    return {"interval": value} if type(value) is int else value
+
+
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Positive = Annotated[int, Field(ge=1)]
 Amount = Annotated[int, Field(ge=0)]
+NonNegative = Annotated[float, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 TimeFormat = Literal["hours", "minutes"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "CRITICAL"]
@@ -162,7 +169,7 @@ class BalancingSection(_Section):
     method: Literal["memory", "cpu", "disk"] = "memory"
     mode: Literal["used", "assigned", "psi"] = "used"
     balance_larger_guests_first: Flag = False
-    node_resource_reserve: Mapping[str, Mapping[str, Amount]] = {}
+    node_resource_reserve: Mapping[str, Mapping[str, NonNegative]] = {}
     cpu_overcommit: float | None = None
     max_node_inflow: Positive | None = None
     ignore_guests: Names = ()
@@ -190,7 +197,7 @@ class ServiceSection(_Section):
 
     daemon: Flag = True
     enable_ha: Flag = False
-    schedule: CycleSchedule = CycleSchedule()
+    schedule: Annotated[CycleSchedule, BeforeValidator(_schedule)] = CycleSchedule()
     delay: Delay = Delay()
     log_level: LogLevel = "INFO"
 
@@ -233,9 +240,24 @@ def validate_document(
         )
     except ValidationError as error:
         describe = _Hidden(values).describe
-        return None, (*problems, *pydantic_diagnostics(error, (), _KEYS, describe))
+        found = pydantic_diagnostics(error, (), _KEYS, describe)
+        return None, (*problems, *map(_with_section, found))
     problems += _login_problems(configuration.proxmox_api)
     return (None if problems else configuration), problems
+
+
+def _with_section(diagnostic: Diagnostic) -> Diagnostic:
+    """Return *diagnostic*; that of a misplaced setting names its section."""
+    name = diagnostic.path[-1] if diagnostic.path else ""
+    sections = [
+        section
+        for section, field in ProxlbConfiguration.model_fields.items()
+        if name in getattr(field.annotation, "model_fields", ())
+    ]
+    if diagnostic.code is not DiagnosticCode.UNKNOWN_KEY or not sections:
+        return diagnostic
+    message = f"unknown field here; it belongs to {' or '.join(sections)}"
+    return replace(diagnostic, message=message)
 
 
 def _without_empty(value: object) -> object:

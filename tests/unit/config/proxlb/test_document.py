@@ -39,8 +39,10 @@ def test_duplicate_keys_are_kept_for_a_diagnostic(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a: &x 1\nb: *x\n", "line 2: an alias"),
-        ("x: " + "[" * 400 + "]" * 400, "nested too deeply"),
-        ("n: " + "9" * 6000, "number too long"),
+        pytest.param("x: " + "[" * 400, "nested too deeply", id="depth"),
+        pytest.param("n: " + "9" * 6000, "number too long", id="decimal"),
+        pytest.param("n: 0x" + "f" * 60_000, "number too long", id="base 16"),
+        pytest.param("n: " + "1:" * 6000 + "1", "number too long", id="base 60"),
         ("a: [1\n", "not YAML"),
         ("a: \x01\n", "not YAML"),
         ("a: 1\n---\nb: 2\n", "not YAML"),
@@ -48,7 +50,7 @@ def test_duplicate_keys_are_kept_for_a_diagnostic(tmp_path: Path) -> None:
         ("a: !!set {b}\n", "not YAML"),
         ("a: !!binary aGVsbG8=\n", "not YAML"),
         ("[proxmox]\napi_host: pve1\n", "format of ProxLB 1.0"),
-        ("a" * (MAX_SIZE + 1), "larger than"),
+        pytest.param("a" * (MAX_SIZE + 1), "larger than", id="size"),
     ],
 )
 def test_file_that_is_no_plain_yaml_is_rejected(

@@ -183,11 +183,12 @@ def test_pools_become_rules_of_pools() -> None:
     [
         ({"interval": 30, "format": "minutes"}, 1800, TAKEN),
         ({"interval": 2}, 7200, TAKEN),
+        (3, 10_800, TAKEN),  # ProxLB 1.1.0
         ({"interval": 48, "format": "hours"}, 86_400, DIFFERS),
     ],
 )
 def test_schedule_is_the_interval_of_the_controller(
-    schedule: Mapping[str, object], seconds: int, expected: ImportStatus
+    schedule: object, seconds: int, expected: ImportStatus
 ) -> None:
     result = translated(service={"schedule": schedule})
 
@@ -358,6 +359,12 @@ def test_errors_name_field_and_code(
     sections: Mapping[str, object], expected: tuple[str, str]
 ) -> None:
     assert [(field, code.value) for field, code in errors(**sections)] == [expected]
+
+
+def test_misplaced_setting_names_its_section() -> None:
+    _, (problem,) = translate({"proxmox_api": API, "psi": {}}, trusted=False)
+
+    assert "belongs to balancing" in problem.text
 
 
 @pytest.mark.parametrize("document", [None, [], "text", {}])
