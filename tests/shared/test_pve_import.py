@@ -158,7 +158,9 @@ def test_tags_and_pools_are_rules_and_are_repaired(
     serve: Serve, opendrs: RunOpendrs
 ) -> None:
     running = serve(rule_cluster())
-    running.double.access.pools = {"106": "db", "107": "db"}
+    access = running.double.access
+    access.pools = {"106": "db", "107": "db"}
+    access.roles["Balancer"].add("Pool.Audit")
     pools = {"db": {"type": "anti-affinity", "pin": ["h2", "h3"]}}
     balancing = {**sections(running)["balancing"], "pools": pools}
     import_sections(running, opendrs, balancing=balancing)
@@ -179,6 +181,30 @@ def test_tags_and_pools_are_rules_and_are_repaired(
     assert places["app1"] == places["app2"]
     assert {places["db1"], places["db2"]} == {"h2", "h3"}
     assert places["fixed"] == "h1"
+
+
+@pytest.mark.parametrize("granted", ["/pool", "/pool/db"])
+def test_pools_with_rules_need_the_privilege_to_read_them(
+    serve: Serve, opendrs: RunOpendrs, granted: str
+) -> None:
+    running = serve(rule_cluster())
+    access = running.double.access
+    access.pools = {"106": "db", "107": "db"}
+    pools = {"pools": {"db": {"type": "anti-affinity"}}}
+    import_sections(running, opendrs, balancing=pools)
+
+    planned = opendrs("plan", "lab")
+    checked = opendrs("check", "opendrs.toml", "--online")
+
+    assert planned.status == 3
+    assert "Pool.Audit on /pool missing" in planned.err
+    assert checked.status == 1
+    (remedy,) = [line for line in checked.out.splitlines() if "Pool.Audit &&" in line]
+    for command in remedy.strip().split(" && "):
+        access.pveum(command.replace("modify / ", f"modify {granted} "))
+    checked = opendrs("check", "opendrs.toml", "--online")
+    assert (checked.status, "pool db\tok\t2 guests" in checked.out) == (0, True)
+    assert "setting pools.db" in shown_rules(opendrs)
 
 
 def test_tags_of_proxlb_are_not_read_without_the_setting(

@@ -192,7 +192,9 @@ def _guest_row(cluster: PveCluster, guest: PveGuest) -> dict[str, Any]:
 
 def _pool(double: PveDouble, guest: PveGuest) -> dict[str, str]:
     pool = double.access.pools.get(str(guest.vmid))
-    return {} if pool is None else {"pool": pool}
+    if pool is None or not double.granted(f"/pool/{pool}", "Pool.Audit"):
+        return {}  # as recorded: resources-filters
+    return {"pool": pool}
 
 
 def _cluster_tasks(double: PveDouble, _: Mapping[str, str]) -> object:
