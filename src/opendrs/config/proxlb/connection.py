@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv6Address
 
 from opendrs.config.diagnostics import Diagnostic, DiagnosticCode, KeyPath
@@ -13,7 +13,6 @@ from opendrs.escapes import repr_value
 
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9.\-]*)(?::(?P<port>\d{1,5}))?")
 _BRACKETS = re.compile(r"\[(?P<name>[0-9A-Fa-f:.]+)\](?::(?P<port>\d{1,5}))?")
-_MAINTENANCE = "ha-manager crm-command node-maintenance enable NODE"
 
 
 def translate_api(api: ApiSection, result: Translation, *, trusted: bool) -> None:
@@ -124,26 +123,35 @@ def translate_cluster(cluster: ClusterSection, result: Translation) -> None:
                     at = (*path, index)
                     code = DiagnosticCode.INCONSISTENT
                     result.problems.append(Diagnostic(at, message, code=code))
-                result.platform["maintenance_nodes"] = list(cluster.maintenance_nodes)
                 detail = "the next plan moves their guests away (goal repair)"
-                result.taken(path, "maintenance_nodes", detail)
+                nodes = cluster.maintenance_nodes
+                _nodes("maintenance_nodes", nodes, path, detail, result)
             case "maintenance_nodes_schedule":
                 if not cluster.maintenance_nodes_schedule.schedules:
                     result.taken(path, "", "no schedule: nothing is to be set")
                     continue
                 detail = (
-                    "maintenance has no schedule; let a timer run "
-                    f"{_MAINTENANCE}, which OpenDRS reads"
+                    "maintenance has no schedule; add the node to maintenance_nodes "
+                    "for the time, and restart opendrs run"
                 )
                 result.unsupported(path, detail)
             case "ignore_nodes":
-                result.platform["ignored_nodes"] = list(cluster.ignore_nodes)
                 detail = "they are shown as in maintenance, and their guests stay"
-                result.taken(path, "ignored_nodes", detail)
+                _nodes("ignored_nodes", cluster.ignore_nodes, path, detail, result)
             case "ignore_guests":
                 translate_ignored_guests(cluster.ignore_guests, path, result)
             case "overprovisioning":
                 _overprovisioning(cluster, path, result)
+
+
+def _nodes(
+    setting: str, nodes: Sequence[str], path: KeyPath, detail: str, result: Translation
+) -> None:
+    if nodes:
+        result.platform[setting] = list(nodes)
+        result.taken(path, setting, detail)
+    else:
+        result.taken(path, "", "no node: nothing is to be set")
 
 
 def _in_both(cluster: ClusterSection) -> Iterator[tuple[int, str]]:

@@ -36,10 +36,15 @@ def setting_rules(
         settings: The settings of the cluster.
     """
     known = frozenset(nodes)
+    members: dict[str, set[GuestId]] = {}
+    for name, guest in guests.items():
+        for tag in guest.tags:
+            if tag.startswith(POOL_TAG):
+                members.setdefault(tag.removeprefix(POOL_TAG), set()).add(name)
     pools = (
         rule
         for pool, each in sorted(settings.pools.items())
-        for rule in _pool_rules(pool, each, guests, known)
+        for rule in _pool_rules(pool, each, frozenset(members.get(pool, ())), known)
     )
     return (
         *pools,
@@ -51,11 +56,9 @@ def setting_rules(
 def _pool_rules(
     pool: str,
     setting: PoolRule,
-    guests: Mapping[GuestId, Guest],
+    members: frozenset[GuestId],
     nodes: frozenset[NodeId],
 ) -> Iterator[Rule]:
-    tag = f"{POOL_TAG}{pool}"
-    members = frozenset(name for name, guest in guests.items() if tag in guest.tags)
     origin = f"setting pools.{pool}"
     if setting.kind is not None and len(members) > 1:
         rule = GROUP_RULES[setting.kind]
