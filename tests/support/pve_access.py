@@ -80,7 +80,7 @@ class Access:
 
     def permissions(self) -> dict[str, dict[str, int]]:
         """Return the answer of `GET /access/permissions`."""
-        fixed = ("/", "/vms", "/nodes", "/storage", "/access")
+        fixed = ("/", "/vms", "/nodes", "/storage", "/access", "/pool")
         paths = {*fixed, *(path for path, _ in self.acl)}
         return {
             path: dict.fromkeys(sorted(granted), 1)

@@ -145,7 +145,10 @@ def _cluster_status(double: PveDouble, _: Mapping[str, str]) -> object:
 
 def _resources(double: PveDouble, values: Mapping[str, str]) -> object:
     cluster = double.cluster
-    rows = [_guest_row(cluster, guest) for guest in cluster.guests.values()]
+    rows = [
+        _guest_row(cluster, guest) | _pool(double, guest)
+        for guest in cluster.guests.values()
+    ]
     visible = [row for row in rows if double.granted(f"/vms/{row['vmid']}", "VM.Audit")]
     nodes = [_node_row(double, node) for node in cluster.nodes.values()]
     wanted = values.get("type")
@@ -185,6 +188,13 @@ def _guest_row(cluster: PveCluster, guest: PveGuest) -> dict[str, Any]:
     if guest.sid in cluster.services:
         row["hastate"] = cluster.services[guest.sid]["state"]
     return row
+
+
+def _pool(double: PveDouble, guest: PveGuest) -> dict[str, str]:
+    pool = double.access.pools.get(str(guest.vmid))
+    if pool is None or not double.granted(f"/pool/{pool}", "Pool.Audit"):
+        return {}  # as recorded: resources-filters
+    return {"pool": pool}
 
 
 def _cluster_tasks(double: PveDouble, _: Mapping[str, str]) -> object:

@@ -18,6 +18,7 @@ from opendrs.arrays.move_groups import SkipReason
 from opendrs.config import DiagnosticCode
 from opendrs.config.api_schema import ProblemCode
 from opendrs.config.diagnostics import Severity
+from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
@@ -90,6 +91,11 @@ CATALOGS = (
         "`code` of an error or warning about a file: `opendrs check --format json`.",
     ),
     Catalog("Severities", Severity, "`severity` of a diagnostic."),
+    Catalog(
+        "Imported settings",
+        ImportStatus,
+        "`status` of a setting of another program: `opendrs import --format json`.",
+    ),
     Catalog(
         "Log events",
         LogEventCode,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
@@ -13,6 +12,7 @@ import tomli_w
 from opendrs.cli.console import console, printable
 from opendrs.cli.online_check import check_online, print_checks
 from opendrs.cli.platforms import PLATFORMS
+from opendrs.cli.secret_files import SecretFiles
 from opendrs.config import display_path, raise_diagnostics, read_text
 from opendrs.config.binding import unknown_name
 from opendrs.config.parsing import parse_toml
@@ -56,7 +56,7 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
     with TerminalQuestioner(output.parent, name) as questioner:
         table = {"platform": {name: {"kind": kind, **ask(questioner)}}}
         text = f"{before}\n{tomli_w.dumps(table)}".lstrip("\n")
-        settings = _validated(text, output)
+        settings = validated_settings(text, output)
         checks = list(check_online({name: settings.connection(name)}))
         print_checks(console(), checks)
         failed = any(not each.check.ok for each in checks)
@@ -91,8 +91,12 @@ def _require_new(name: str, text: str, output: Path) -> None:
         )
 
 
-def _validated(text: str, output: Path) -> Settings:
-    """Return the settings in *text*, which is to become the content of *output*."""
+def validated_settings(text: str, output: Path) -> Settings:
+    """Return the settings in *text*, which is to become the content of *output*.
+
+    Raises:
+        ConfigurationError: The settings are not valid; with all errors.
+    """
     source = display_path(output)
     settings, diagnostics = settings_and_diagnostics(
         parse_toml(text, source), source, output.parent, PLATFORMS
@@ -113,20 +117,18 @@ class TerminalQuestioner:
     """
 
     def __init__(self, directory: Path, name: str) -> None:
-        self._directory = directory
-        self._name = name
-        self._secrets: list[Path] = []
+        self._secrets = SecretFiles(directory, name)
 
     def __enter__(self) -> Self:
+        self._secrets.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        for path in self._secrets:
-            path.unlink(missing_ok=True)
+        self._secrets.__exit__(*error)
 
     def keep_secrets(self) -> None:
         """Keep the files of secrets, which the written configuration names."""
-        self._secrets.clear()
+        self._secrets.keep()
 
     def text(self, prompt: str, default: str = "") -> str:
         """Return the answer to *prompt*."""
@@ -142,18 +144,7 @@ class TerminalQuestioner:
             ConfigurationError: The file exists already, or cannot be written.
         """
         secret: str = click.prompt(prompt, hide_input=True, err=True)
-        path = Path(f"{self._name}-{setting}")
-        file_path = self._directory / path
-        try:
-            descriptor = os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError as error:
-            raise ConfigurationError(
-                f"{path}: cannot be created: {error.strerror}"
-            ) from None
-        self._secrets.append(file_path)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(f"{secret}\n")
-        return path
+        return self._secrets.write(setting, secret)
 
     def confirm(self, prompt: str) -> bool:
         """Return whether the operator answers yes."""

@@ -43,11 +43,13 @@ COMMANDS = {
     "record": "Write a snapshot or a history to a file.",
     "check": "Validate a file, or check a cluster for violated rules.",
     "connect": "Ask for the settings of a platform, and write them.",
+    "import": "Convert the configuration of another program.",
     "compile": "Compile the search of the policy optimize for this machine.",
     "simulate": "Simulate policies on recorded load: energy and overload.",
     "sweep": "Simulate combinations of policies, settings, traces and seeds.",
     "drill": "Simulate node failures and the response of the HA manager.",
 }
+_MODULES = {"import": "import_configuration"}  # of names that Python reserves
 
 HELP = """Balance virtual machines across nodes with live migrations.
 
@@ -67,7 +69,7 @@ database failed.
 
 
 class LazyCommandGroup(click.Group):
-    """The commands in `COMMANDS`; each is in the module of its name."""
+    """The commands in `COMMANDS`; each is in the module of its name or `_MODULES`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands in the order of `COMMANDS`."""
@@ -79,7 +81,8 @@ class LazyCommandGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"opendrs.cli.{cmd_name}").command
+        module = _MODULES.get(cmd_name, cmd_name)
+        command = import_module(f"opendrs.cli.{module}").command
         assert isinstance(command, click.Command)  # noqa: S101 - for the type checker
         if "opendrs.policies.optimize" in sys.modules:
             from opendrs.cli.compile import supply_compiled_code  # noqa: PLC0415

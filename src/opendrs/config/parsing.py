@@ -42,14 +42,18 @@ class DuplicateKeysDict(dict[str, object]):
         self.duplicate_keys = sorted(key for key, count in counts.items() if count > 1)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, max_size: int = MAX_FILE_SIZE) -> str:
     """Return the text of *path*.
+
+    Args:
+        path: The file.
+        max_size: Largest allowed size in bytes.
 
     Raises:
         InvalidFileError: The file does not exist, is not a regular file, is too
             large, compressed, or not UTF-8.
     """
-    content = _read_bytes(path)
+    content = _read_bytes(path, max_size)
     if content.startswith(GZIP_MAGIC):
         raise InvalidFileError(f"{display_path(path)}: compressed; decompress it first")
     try:
@@ -61,9 +65,9 @@ def read_text(path: Path) -> str:
         ) from error
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(path: Path, max_size: int) -> bytes:
     try:
-        return read_regular(path, MAX_FILE_SIZE, allow_pipes=True)
+        return read_regular(path, max_size, allow_pipes=True)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InvalidFileError(f"cannot read {display_path(path)}: {reason}") from error

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.errors import OpenDRSError, PlatformError
+from opendrs.model import format_count, format_list
 from opendrs.platforms.proxmox.client import ProxmoxClient, api_path
-from opendrs.platforms.proxmox.cluster_view import is_quorate
+from opendrs.platforms.proxmox.cluster_view import guest_rows, is_quorate
 from opendrs.platforms.proxmox.login import Login, read_login
 from opendrs.platforms.proxmox.permissions import (
     ROLE,
@@ -17,9 +19,11 @@ from opendrs.platforms.proxmox.permissions import (
     grant_commands,
     grant_path,
     has_privilege,
+    pools_without_privilege,
     requirements,
 )
 from opendrs.platforms.proxmox.queries import Queries
+from opendrs.platforms.proxmox.responses import ClusterRow, ResourceRow
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
 
 _VERSIONS = ("8", "9")
@@ -41,10 +45,14 @@ def check_online(name: str, settings: ProxmoxSettings) -> Iterator[OnlineCheck]:
         permissions = queries.permissions()
         yield from _check_permissions(queries, login, permissions, settings)
         if has_privilege(permissions, "/", "Sys.Audit"):
-            quorate = is_quorate(queries.cluster_status())
+            members = queries.cluster_status()
+            quorate = is_quorate(members)
             detail = "quorate" if quorate else "no quorum: guests cannot migrate"
             yield OnlineCheck("quorum", ok=quorate, detail=detail)
+            yield from _check_node_names(members, settings)
             yield _check_rebalancing(queries)
+        if settings.pools and not pools_without_privilege(permissions, settings):
+            yield from _check_pools(queries.resources(), settings)
     finally:
         client.close()
 
@@ -76,7 +84,7 @@ def _check_permissions(
         if has_privilege(permissions, each.path, each.privilege):
             yield OnlineCheck(subject, ok=True, detail=f"to {each.purpose}")
             continue
-        if parts := _granted_parts(permissions, each):
+        if parts := _granted_parts(permissions, each, settings):
             yield OnlineCheck(subject, ok=True, detail=f"only on {', '.join(parts)}")
             continue
         if role_exists is None:
@@ -98,8 +106,12 @@ def _check_permissions(
         )
 
 
-def _granted_parts(permissions: Permissions, needed: Requirement) -> list[str]:
-    """Return the guests and pools that the privilege is granted on."""
+def _granted_parts(
+    permissions: Permissions, needed: Requirement, settings: ProxmoxSettings
+) -> list[str]:
+    """Return the guests and pools that the privilege is granted on, if they suffice."""
+    if needed.path == "/pool" and not pools_without_privilege(permissions, settings):
+        return sorted(f"/pool/{name}" for name in settings.pools)
     if needed.path != "/vms":
         return []
     return sorted(
@@ -127,6 +139,33 @@ def _separate_token(queries: Queries, login: Login) -> str | None:
         return login.token_id
     is_separate = not isinstance(row, dict) or str(row.get("privsep", 1)) != "0"
     return login.token_id if is_separate else None
+
+
+def _check_node_names(
+    members: Iterable[ClusterRow], settings: ProxmoxSettings
+) -> Iterator[OnlineCheck]:
+    """Yield a failed check for each setting that names nodes the cluster lacks."""
+    nodes = {row.name for row in members if row.type == "node" and row.name}
+    settings_with_nodes = {
+        "maintenance_nodes": settings.maintenance_nodes,
+        "ignored_nodes": settings.ignored_nodes,
+        **{f"pools.{pool}.nodes": each.nodes for pool, each in settings.pools.items()},
+    }
+    for setting, names in settings_with_nodes.items():
+        if unknown := sorted({*names} - nodes):
+            detail = f"not in the cluster: {format_list(unknown)}"
+            remedy = f"correct {setting}; the nodes are {', '.join(sorted(nodes))}"
+            yield OnlineCheck(setting, ok=False, detail=detail, remedy=remedy)
+
+
+def _check_pools(
+    rows: Iterable[ResourceRow], settings: ProxmoxSettings
+) -> Iterator[OnlineCheck]:
+    """Yield the number of guests in each pool with a rule; none may be a wrong name."""
+    guests = Counter(row.pool for row in guest_rows(rows))
+    for pool in sorted(settings.pools):
+        detail = format_count(guests[pool], "guest")
+        yield OnlineCheck(f"pool {pool}", ok=True, detail=detail)
 
 
 def _check_rebalancing(queries: Queries) -> OnlineCheck:

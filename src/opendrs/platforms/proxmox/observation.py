@@ -150,7 +150,7 @@ class ProxmoxClusterReader:
         resources = pool.submit(queries.resources)
         tasks = pool.submit(queries.cluster_tasks)
         ha = pool.submit(queries.ha_view)
-        require_permissions(permissions.result())
+        require_permissions(permissions.result(), self.settings)
         return _ClusterAnswers(
             cluster=cluster.result(),
             resources=resources.result(),

@@ -41,6 +41,7 @@ _READING = (
     Requirement("/vms", "VM.Audit", "read guests"),
 )
 _MIGRATING = (Requirement("/vms", "VM.Migrate", "migrate guests"),)
+_POOLS = Requirement("/pool", "Pool.Audit", "read which guests are in a pool")
 _STORAGE = (
     Requirement("/vms", "VM.Config.Disk", "copy local disks to target_storage"),
     Requirement("/storage", "Datastore.AllocateSpace", "copy disks to target_storage"),
@@ -50,7 +51,8 @@ _STORAGE = (
 def requirements(settings: ProxmoxSettings) -> tuple[Requirement, ...]:
     """Return all privileges that *settings* need."""
     storage = _STORAGE if settings.target_storage is not None else ()
-    return (*_READING, *_MIGRATING, *storage)
+    pools = (_POOLS,) if settings.pools else ()
+    return (*_READING, *_MIGRATING, *storage, *pools)
 
 
 def parse_permissions(data: Mapping[str, object]) -> Permissions:
@@ -80,8 +82,19 @@ def _with_parents(path: str) -> Iterator[str]:
     yield "/"
 
 
-def require_permissions(permissions: Permissions) -> None:
-    """Check that the nodes, and some guests, can be read.
+def pools_without_privilege(
+    permissions: Permissions, settings: ProxmoxSettings
+) -> list[str]:
+    """Return the pools with a rule whose guests cannot be read."""
+    return [
+        name
+        for name in sorted(settings.pools)
+        if not has_privilege(permissions, f"/pool/{name}", _POOLS.privilege)
+    ]
+
+
+def require_permissions(permissions: Permissions, settings: ProxmoxSettings) -> None:
+    """Check that the nodes, some guests, and the pools with rules can be read.
 
     A login may be limited to some guests or pools, and then observes those.
 
@@ -97,13 +110,18 @@ def require_permissions(permissions: Permissions) -> None:
             else each.privilege in granted
         )
         if not enough:
-            raise MissingPrivilegeError(
-                f"privilege {each.privilege} on {each.path} missing, needed to "
-                f"{each.purpose}; run opendrs check --online for the command that "
-                "grants it",
-                each.path,
-                each.privilege,
-            )
+            raise _missing(each)
+    if pools_without_privilege(permissions, settings):
+        raise _missing(_POOLS)
+
+
+def _missing(needed: Requirement) -> MissingPrivilegeError:
+    return MissingPrivilegeError(
+        f"privilege {needed.privilege} on {needed.path} missing, needed to "
+        f"{needed.purpose}; run opendrs check --online for the command that grants it",
+        needed.path,
+        needed.privilege,
+    )
 
 
 def grant_path(permissions: Permissions, path: str) -> str:

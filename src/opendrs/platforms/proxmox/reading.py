@@ -39,8 +39,13 @@ from opendrs.platforms.proxmox.node_reading import (
 from opendrs.platforms.proxmox.responses import (
     ResourceRow,
 )
+from opendrs.platforms.proxmox.setting_rules import (
+    POOL_TAG,
+    setting_rules,
+    with_node_states,
+)
 from opendrs.platforms.proxmox.settings import ProxmoxSettings
-from opendrs.platforms.proxmox.tag_rules import tag_rules
+from opendrs.platforms.proxmox.tag_rules import proxlb_tag_rules, tag_rules
 from opendrs.platforms.proxmox.tasks import running_operation, service_id
 
 _GUEST_STATES = {
@@ -75,6 +80,7 @@ def build_snapshot(
         for row in rows
         if row.vmid is not None
     }
+    nodes = with_node_states(nodes, guests.values(), settings)
     by_sid = {
         service_id(row.type, row.vmid): ids[row.vmid]
         for row in rows
@@ -88,6 +94,8 @@ def build_snapshot(
             *rules,
             *ha_rules(view.ha, by_sid, nodes),
             *tag_rules(guests.values(), nodes),
+            *(proxlb_tag_rules(guests.values(), nodes) if settings.proxlb_tags else ()),
+            *setting_rules(guests, nodes, settings),
             *_storage_rules(view, ids, guests, settings, frozenset(nodes)),
         ),
     )
@@ -132,7 +140,7 @@ def _guest(
 def _tags(row: ResourceRow) -> frozenset[str]:
     """Return the tags of a guest, and its pool as the tag `pool:NAME`."""
     tags = frozenset(filter(None, _SEPARATORS.split(row.tags or "")))
-    return tags | {f"pool:{row.pool}"} if row.pool else tags
+    return tags | {f"{POOL_TAG}{row.pool}"} if row.pool else tags
 
 
 def _cold_detail(kind: GuestKind) -> str | None:

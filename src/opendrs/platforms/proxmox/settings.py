@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
 from opendrs.errors import InvalidSettingError
 from opendrs.model import RATE, Seconds
@@ -33,6 +33,33 @@ class GuestNaming(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRule:
+    """Placement rule of all guests in a pool of Proxmox VE.
+
+    Attributes:
+        kind: Rule of the guests with each other; None if there is none.
+        nodes: Nodes on which the guests are placed; empty for all nodes.
+        strict_nodes: Whether other nodes are forbidden, or only not preferred.
+
+    Raises:
+        InvalidSettingError: There is neither a kind nor a node.
+    """
+
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
+
+    kind: (
+        Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"]
+        | None
+    ) = None
+    nodes: tuple[str, ...] = ()
+    strict_nodes: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind is None and not self.nodes:
+            raise InvalidSettingError("kind: expected kind or nodes, found neither")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProxmoxSettings:
     """Settings of a Proxmox VE cluster and of its migrations.
 
@@ -51,6 +78,12 @@ class ProxmoxSettings:
         fingerprints: SHA-256 fingerprints of the certificates of the hosts. Only these
             certificates are trusted, checked before a secret is sent.
         labels: Labels of each node.
+        maintenance_nodes: Nodes that are drained and kept empty, in addition to those
+            in maintenance by the HA manager: a strict rule places all guests elsewhere.
+        ignored_nodes: Nodes that are neither source nor target: they count as in
+            maintenance, and their guests are pinned.
+        pools: Rule of the guests in each pool.
+        proxlb_tags: Whether tags of ProxLB, such as `plb_affinity_web`, are rules.
         guest_ids: Whether guests are called by their names or their ids.
         restart_containers: Migrate containers, which stops and starts them.
         container_timeout: Seconds in which a container must stop for its migration.
@@ -82,6 +115,10 @@ class ProxmoxSettings:
     ca: Path | None = None
     fingerprints: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    maintenance_nodes: tuple[str, ...] = ()
+    ignored_nodes: tuple[str, ...] = ()
+    pools: Mapping[str, PoolRule] = field(default_factory=dict)
+    proxlb_tags: bool = False
     guest_ids: GuestNaming = GuestNaming.NAME
     restart_containers: bool = False
     container_timeout: Seconds = 180.0
@@ -99,6 +136,7 @@ class ProxmoxSettings:
         object.__setattr__(self, "hosts", tuple(self.hosts))
         labels = {node: tuple(words) for node, words in self.labels.items()}
         object.__setattr__(self, "labels", MappingProxyType(labels))
+        object.__setattr__(self, "pools", MappingProxyType(dict(self.pools)))
         prints = tuple(normalize_fingerprint(each) for each in self.fingerprints)
         object.__setattr__(self, "fingerprints", prints)
         if problems := tuple(_problems(self)):
@@ -139,6 +177,10 @@ def _problems(settings: ProxmoxSettings) -> Iterator[str]:
             )
     if settings.ca is not None and settings.fingerprints:
         yield "fingerprints: expected either ca or fingerprints, got both"
+    for name in sorted({*settings.maintenance_nodes} & {*settings.ignored_nodes}):
+        yield (
+            f"ignored_nodes: expected {name!r} in maintenance_nodes or here, got both"
+        )
     yield from _number_problems(settings)
 
 

@@ -7,13 +7,27 @@ Tags of Proxmox VE consist of small letters, digits and `_ - + .`:
 - `opendrs.soft-affinity.web` and `opendrs.soft-anti-affinity.web` are preferences;
 - `opendrs.node.pve1` places a guest on this node; several tags allow several nodes;
 - `opendrs.pin` keeps a guest on its node.
+
+With the setting `proxlb_tags`, the tags of ProxLB are rules as well:
+
+- `plb_affinity_web` and `plb_anti_affinity_web` are as above. Anti-affinity of more
+  guests than there are nodes is a preference;
+- `plb_pin_pve1` places a guest on this node; several tags allow several nodes;
+- `plb_ignore_web`, and any other tag that begins with `plb_ignore`, keeps a guest on
+  its node.
+
+Source:
+    Documentation of ProxLB 2.3: README, section Affinity & Anti-Affinity Rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from opendrs.model import (
+    Affinity,
+    AntiAffinity,
     Guest,
     GuestId,
     NodeAffinity,
@@ -25,6 +39,11 @@ from opendrs.rules import GROUP_RULES, pin_rules
 PREFIX = "opendrs."
 _PIN, _NODE = f"{PREFIX}pin", f"{PREFIX}node."
 _GROUPS = {f"{PREFIX}{kind}.": rule for kind, rule in GROUP_RULES.items()}
+_PROXLB_NODE, _PROXLB_IGNORE = "plb_pin_", "plb_ignore"
+_PROXLB_GROUPS: Mapping[str, Callable[..., Rule]] = {
+    "plb_affinity_": Affinity,
+    "plb_anti_affinity_": AntiAffinity,
+}
 
 
 def tag_rules(guests: Iterable[Guest], nodes: Iterable[NodeId]) -> tuple[Rule, ...]:
@@ -34,35 +53,71 @@ def tag_rules(guests: Iterable[Guest], nodes: Iterable[NodeId]) -> tuple[Rule, .
         guests: The guests.
         nodes: The nodes of the cluster; tags with others have no effect.
     """
-    rows = tuple(guests)
-    pinned = (guest.id for guest in rows if _PIN in guest.tags)
+    members = _guests_by_tag(guests)
     return (
-        *_groups(rows),
-        *_node_rules(rows, frozenset(nodes)),
-        *pin_rules(pinned, f"tag {_PIN}"),
+        *_groups(members, _GROUPS),
+        *_node_rules(members, _NODE, nodes),
+        *pin_rules(members.get(_PIN, ()), f"tag {_PIN}"),
     )
 
 
-def _groups(guests: Iterable[Guest]) -> Iterator[Rule]:
+def proxlb_tag_rules(
+    guests: Iterable[Guest], nodes: Iterable[NodeId]
+) -> tuple[Rule, ...]:
+    """Return the rules that tags of ProxLB define, each with its origin.
+
+    Args:
+        guests: The guests.
+        nodes: The nodes of the cluster; tags with others have no effect.
+    """
+    names = tuple(nodes)
+    members = _guests_by_tag(guests)
+    ignored = (tag for tag in sorted(members) if tag.startswith(_PROXLB_IGNORE))
+    return (
+        *(
+            replace(rule, strict=False)
+            if isinstance(rule, AntiAffinity) and len(rule.guests) > len(names)
+            else rule
+            for rule in _groups(members, _PROXLB_GROUPS)
+        ),
+        *_node_rules(members, _PROXLB_NODE, names),
+        *(rule for tag in ignored for rule in pin_rules(members[tag], f"tag {tag}")),
+    )
+
+
+def _guests_by_tag(guests: Iterable[Guest]) -> dict[str, set[GuestId]]:
     members: dict[str, set[GuestId]] = {}
     for guest in guests:
         for tag in guest.tags:
             members.setdefault(tag, set()).add(guest.id)
+    return members
+
+
+def _groups(
+    members: Mapping[str, set[GuestId]], kinds: Mapping[str, Callable[..., Rule]]
+) -> Iterator[Rule]:
     for tag, names in sorted(members.items()):
-        for prefix, rule in _GROUPS.items():
+        for prefix, rule in kinds.items():
             if tag.startswith(prefix) and len(names) > 1:
                 yield rule(guests=frozenset(names), name=tag, origin=f"tag {tag}")
 
 
-def _node_rules(guests: Iterable[Guest], nodes: frozenset[NodeId]) -> Iterator[Rule]:
-    for guest in guests:
-        named = {
-            NodeId(t.removeprefix(_NODE)) for t in guest.tags if t.startswith(_NODE)
-        }
-        if allowed := named & nodes:
-            yield NodeAffinity(
-                guests=frozenset({guest.id}),
-                nodes=dict.fromkeys(sorted(allowed), 0),
-                name=f"nodes of {guest.id}",
-                origin=f"tags {_NODE}*",
-            )
+def _node_rules(
+    members: Mapping[str, set[GuestId]], prefix: str, nodes: Iterable[NodeId]
+) -> Iterator[Rule]:
+    """Yield the rule of each guest with tags of *prefix* and a node.
+
+    Proxmox VE may write tags in small letters, also where the name of the node is not.
+    """
+    allowed: dict[GuestId, set[NodeId]] = {}
+    for node in nodes:
+        for tag in (f"{prefix}{node}", f"{prefix}{node.lower()}"):
+            for guest in members.get(tag, ()):
+                allowed.setdefault(guest, set()).add(node)
+    for guest, names in sorted(allowed.items()):
+        yield NodeAffinity(
+            guests=frozenset({guest}),
+            nodes=dict.fromkeys(sorted(names), 0),
+            name=f"nodes of {guest}",
+            origin=f"tags {prefix}*",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
@@ -135,3 +136,27 @@ def test_impossible_figures_are_unknown() -> None:
     guest = snapshot(NODE | FIGURES, row).guests[GuestId("web")]
 
     assert (guest.usage.cpu, guest.usage.memory, guest.limit) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("setting", "guest_rows", "state"),
+    [
+        ("ignored_nodes", [], NodeState.MAINTENANCE),
+        ("ignored_nodes", [GUEST], NodeState.MAINTENANCE),
+        ("maintenance_nodes", [], NodeState.MAINTENANCE),
+        ("maintenance_nodes", [GUEST | {"status": "stopped"}], NodeState.MAINTENANCE),
+        ("maintenance_nodes", [GUEST], NodeState.ONLINE),  # a source until it is empty
+    ],
+)
+def test_node_out_of_service_by_setting_is_in_maintenance(
+    setting: str, guest_rows: list[Row], state: NodeState
+) -> None:
+    settings = replace(SETTINGS, **{setting: ("n1",)})  # type: ignore[arg-type]
+    rows = (NODE | FIGURES, *guest_rows)
+    view = ClusterView(
+        resources=tuple(ResourceRow.model_validate(row) for row in rows), cluster=()
+    )
+
+    found = build_snapshot(view, settings, (), NOON)
+
+    assert found.nodes[NodeId("n1")].state is state

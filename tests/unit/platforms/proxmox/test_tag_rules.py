@@ -12,7 +12,7 @@ from opendrs.model import (
     NodeId,
     Pin,
 )
-from opendrs.platforms.proxmox.tag_rules import tag_rules
+from opendrs.platforms.proxmox.tag_rules import proxlb_tag_rules, tag_rules
 
 NODES = [NodeId("pve1"), NodeId("pve2"), NodeId("pve3")]
 
@@ -60,3 +60,47 @@ def test_pin_tag_pins_the_guest() -> None:
 
     assert isinstance(rule, Pin)
     assert set(rule.guests) == {"a"}
+
+
+def test_tags_of_proxlb_are_rules_with_an_origin() -> None:
+    rules = proxlb_tag_rules(
+        [
+            guest("a", "plb_affinity_app", "plb_anti_affinity_dns"),
+            guest("b", "plb_affinity_app", "plb_anti_affinity_dns"),
+            guest("c", "plb_affinity_alone", "plb_ignore_dev"),
+            guest("d", "plb_ignore"),
+        ],
+        NODES,
+    )
+
+    assert {(type(rule), rule.origin) for rule in rules} == {
+        (Affinity, "tag plb_affinity_app"),
+        (AntiAffinity, "tag plb_anti_affinity_dns"),
+        (Pin, "tag plb_ignore_dev"),
+        (Pin, "tag plb_ignore"),
+    }
+    assert all(getattr(rule, "strict", True) for rule in rules)
+
+
+def test_anti_affinity_of_proxlb_with_more_guests_than_nodes_is_soft() -> None:
+    guests = [guest(name, "plb_anti_affinity_dns") for name in "abcd"]
+
+    (rule,) = proxlb_tag_rules(guests, NODES)
+
+    assert isinstance(rule, AntiAffinity)
+    assert not rule.strict
+
+
+def test_pin_tags_of_proxlb_allow_nodes_in_any_case() -> None:
+    (rule,) = proxlb_tag_rules(
+        [guest("a", "plb_pin_pve1", "plb_pin_rack2", "plb_pin_gone")],
+        [*NODES, NodeId("Rack2")],
+    )
+
+    assert isinstance(rule, NodeAffinity)
+    assert (set(rule.nodes), rule.strict) == ({"pve1", "Rack2"}, True)
+    assert rule.origin == "tags plb_pin_*"
+
+
+def test_tags_of_proxlb_without_setting_are_no_rules() -> None:
+    assert tag_rules([guest("a", "plb_ignore"), guest("b", "plb_ignore")], NODES) == ()
