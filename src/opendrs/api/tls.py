@@ -7,9 +7,10 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import partial
 
 from opendrs.api.tokens import read_tokens
-from opendrs.config import display_path
+from opendrs.config import display_path, run_checks
 from opendrs.config.regular_files import require_regular
 from opendrs.config.settings import ApiSettings
 from opendrs.errors import ConfigurationError
@@ -97,14 +98,4 @@ def check_credentials(settings: ApiSettings) -> None:
     Raises:
         ConfigurationError: A file cannot be used; with all problems.
     """
-    problems: list[str] = []
-    try:
-        read_tokens(settings.tokens)
-    except ConfigurationError as error:
-        problems += error.messages
-    try:
-        tls_context(settings)
-    except ConfigurationError as error:
-        problems += error.messages
-    if problems:
-        raise ConfigurationError(*problems)
+    run_checks(partial(read_tokens, settings.tokens), partial(tls_context, settings))

@@ -19,6 +19,7 @@ from opendrs.config import DiagnosticCode
 from opendrs.config.api_schema import ProblemCode
 from opendrs.config.diagnostics import Severity
 from opendrs.controller.events import LogEventCode
+from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
 from opendrs.policies import DecisionReason
@@ -87,7 +88,14 @@ CATALOGS = (
     Catalog(
         "Diagnostics",
         DiagnosticCode,
-        "`code` of an error or warning about a file: `opendrs check --format json`.",
+        "`code` of an error or warning about the input: `opendrs check`, and errors of "
+        "any command, with `--format json`.",
+    ),
+    Catalog(
+        "Failures",
+        FailureCode,
+        "`code` of an error that is not about the input, with `--format json`: exit "
+        "status 3.",
     ),
     Catalog("Severities", Severity, "`severity` of a diagnostic."),
     Catalog(

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import quote
 
 import httpx2
 
+from opendrs.config import run_checks
 from opendrs.errors import (
     ConfigurationError,
     PermissionDeniedError,
@@ -204,14 +206,10 @@ def require_credentials(node: str, settings: RedfishSettings) -> None:
     Raises:
         ConfigurationError: One of them cannot be used; with all errors.
     """
-    problems: list[str] = []
-    for read in (_read_password, _create_ssl_context):
-        try:
-            read(NodeId(node), settings)
-        except ConfigurationError as error:
-            problems += error.messages
-    if problems:
-        raise ConfigurationError(*problems)
+    run_checks(
+        partial(_read_password, NodeId(node), settings),
+        partial(_create_ssl_context, NodeId(node), settings),
+    )
 
 
 def _error_message(response: httpx2.Response) -> str:
