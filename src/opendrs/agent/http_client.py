@@ -36,6 +36,7 @@ from opendrs.config.settings import AgentSettings
 from opendrs.controller.events import MASK, mask_logs
 from opendrs.errors import (
     ConfigurationError,
+    DiagnosticCode,
     PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
@@ -241,7 +242,8 @@ def _read_token(path: Path) -> str:
         or " " in text
     ):
         raise ConfigurationError(
-            f"agent.token_file: expected one token on one line: {display_path(path)}"
+            f"agent.token_file: expected one token on one line: {display_path(path)}",
+            code=DiagnosticCode.INVALID_VALUE,
         )
     return text
 

@@ -24,7 +24,7 @@ from opendrs.cli.wiring import cancel_on_signals
 from opendrs.config import display_path
 from opendrs.config.settings import AgentSettings, Settings
 from opendrs.controller import CancellationToken, SystemClock
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import Platform
 from opendrs.store import SqliteStore
@@ -84,7 +84,8 @@ def _require_agent_settings(agent: AgentSettings | None, config: Path) -> AgentS
     if agent is None:
         raise ConfigurationError(
             f"{display_path(config)}: agent: section missing; set node, controller and "
-            "token_file"
+            "token_file",
+            code=DiagnosticCode.MISSING_KEY,
         )
     return agent
 
@@ -94,7 +95,8 @@ def _agent_platform(settings: Settings, config: Path) -> Platform:
         names = ", ".join(sorted(settings.platforms)) or "none"
         raise ConfigurationError(
             f"{display_path(config)}: platform: expected one (this host), got "
-            f"{len(settings.platforms)}: {names}"
+            f"{len(settings.platforms)}: {names}",
+            code=DiagnosticCode.INCONSISTENT,
         )
     (only,) = settings.platforms.values()
     return connect_platform(only)

@@ -181,7 +181,10 @@ def _validate_source(
 
 def _online_checks(source: str, result: ValidationResult) -> list[PlatformCheck] | None:
     if result.settings is None:
-        raise ConfigurationError(f"--online: {source} is not a configuration")
+        raise ConfigurationError(
+            f"--online: {source} is not a configuration",
+            code=DiagnosticCode.INCONSISTENT,
+        )
     return list(check_online(result.settings.platforms)) if result.is_valid else None
 
 

@@ -88,8 +88,8 @@ CATALOGS = (
     Catalog(
         "Diagnostics",
         DiagnosticCode,
-        "`code` of an error or warning about the input: `opendrs check`, and errors of "
-        "any command, with `--format json`.",
+        "`code` of an error or warning about the input, of any command with "
+        "`--format json`.",
     ),
     Catalog(
         "Failures",

@@ -20,7 +20,7 @@ from opendrs.config.platform_kinds import Questioner
 from opendrs.config.settings import Settings
 from opendrs.config.settings_reading import settings_and_diagnostics
 from opendrs.config.snapshot_writing import replace_file
-from opendrs.errors import ConfigurationError, UnknownPlatformError
+from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownPlatformError
 
 CHECK_FAILED = 1
 
@@ -77,7 +77,8 @@ def _questions(kind: str) -> Callable[[Questioner], dict[str, object]]:
     found.require_library()
     if found.ask is None:
         raise ConfigurationError(
-            f"{kind}: has no questions; see docs/reference/configuration.md"
+            f"{kind}: has no questions; see docs/reference/configuration.md",
+            code=DiagnosticCode.UNKNOWN_NAME,
         )
     return found.ask
 
@@ -87,7 +88,8 @@ def _require_new(name: str, text: str, output: Path) -> None:
     if isinstance(platforms, Mapping) and name in platforms:
         raise ConfigurationError(
             f"{display_path(output)}: platform.{name}: exists already; choose another "
-            "name with --name"
+            "name with --name",
+            code=DiagnosticCode.DUPLICATE_NAME,
         )
 
 
@@ -148,7 +150,8 @@ class TerminalQuestioner:
             descriptor = os.open(file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
             raise ConfigurationError(
-                f"{path}: cannot be created: {error.strerror}"
+                f"{path}: cannot be created: {error.strerror}",
+                code=DiagnosticCode.UNUSABLE_FILE,
             ) from None
         self._secrets.append(file_path)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -17,7 +17,7 @@ from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.config import display_path
 from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
-from opendrs.errors import UnknownPlatformError
+from opendrs.errors import DiagnosticCode, UnknownPlatformError
 
 
 @click.command(name="run")
@@ -88,7 +88,8 @@ def _only_platform(settings: Settings, config: Path) -> str:
         raise UnknownPlatformError(
             f"{display_path(config)}: platform: expected one, got "
             f"{len(settings.platforms)}; select it with --platform NAME "
-            f"(configured: {names})"
+            f"(configured: {names})",
+            code=DiagnosticCode.INCONSISTENT,
         )
     (name,) = settings.platforms
     return name

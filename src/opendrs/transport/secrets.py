@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 
 
 def read_secret(
@@ -33,16 +33,21 @@ def read_secret(
         return _from_environment(f"{subject}: {setting}_env", variable)
     if file is None:
         raise ConfigurationError(
-            f"{subject}: expected {setting}_file or {setting}_env, found neither"
+            f"{subject}: expected {setting}_file or {setting}_env, found neither",
+            code=DiagnosticCode.MISSING_KEY,
         )
     location = f"{subject}: {setting}_file: {file}"
     try:
         text = read_regular(credential_path(file), MAX_SECRET_SIZE).decode()
     except (OSError, UnicodeDecodeError) as error:
         problem = getattr(error, "strerror", None) or "not text"
-        raise ConfigurationError(f"{location}: {problem}") from None
+        raise ConfigurationError(
+            f"{location}: {problem}", code=DiagnosticCode.UNUSABLE_FILE
+        ) from None
     if not text.rstrip("\r\n"):
-        raise ConfigurationError(f"{location} is empty")
+        raise ConfigurationError(
+            f"{location} is empty", code=DiagnosticCode.MISSING_KEY
+        )
     return text.rstrip("\r\n")
 
 
@@ -64,14 +69,17 @@ def create_ssl_context(subject: str, ca: Path | None) -> ssl.SSLContext:
         problem = (
             "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
         )
-        raise ConfigurationError(f"{subject}: ca: {ca}: {problem}") from None
+        raise ConfigurationError(
+            f"{subject}: ca: {ca}: {problem}", code=DiagnosticCode.UNUSABLE_FILE
+        ) from None
 
 
 def _from_environment(location: str, variable: str) -> str:
     secret = os.environ.get(variable)
     if not secret:
         raise ConfigurationError(
-            f"{location}: the environment variable {variable} is not set"
+            f"{location}: the environment variable {variable} is not set",
+            code=DiagnosticCode.MISSING_KEY,
         )
     if any("\ud800" <= character <= "\udfff" for character in secret):
         raise ConfigurationError(
