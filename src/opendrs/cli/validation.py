@@ -278,7 +278,12 @@ def _power_diagnostics(
     reported: set[object] = set()  # files shared by nodes are reported once
     for node, settings in drivers.items():
         if isinstance(settings, RedfishSettings):
-            files = (settings.password_file, settings.password_env, settings.ca)
+            files = (
+                settings.password_file,
+                settings.password_env,
+                settings.password_keyring,
+                settings.ca,
+            )
             if files not in reported:
                 reported.add(files)
                 yield from _catch_diagnostics(

@@ -232,6 +232,7 @@ def _read_password(node: NodeId, settings: RedfishSettings) -> str:
         "password",
         file=settings.password_file,
         variable=settings.password_env,
+        entry=settings.password_keyring,
     )
 
 

@@ -31,7 +31,7 @@ from opendrs.transport.http_json import (
     parse_json_body,
     single_line,
 )
-from opendrs.transport.secrets import create_ssl_context, read_secret
+from opendrs.transport.secrets import create_ssl_context, given_sources, read_secret
 
 MAX_BODY_SIZE = 64 << 20  # bytes; some 400,000 series
 ATTEMPTS = 3
@@ -141,10 +141,14 @@ class PrometheusClient:
 
 
 def _authentication(subject: str, settings: PrometheusSettings) -> httpx2.Auth | None:
-    if settings.token_file is None and settings.token_env is None:
+    if not given_sources(settings, "token"):
         return None
     token = read_secret(
-        subject, "token", file=settings.token_file, variable=settings.token_env
+        subject,
+        "token",
+        file=settings.token_file,
+        variable=settings.token_env,
+        entry=settings.token_keyring,
     )
     if settings.user is not None:
         return httpx2.BasicAuth(settings.user, token)

@@ -60,10 +60,15 @@ def read_login(subject: str, settings: ProxmoxSettings) -> Login:
             "password",
             file=settings.password_file,
             variable=settings.password_env,
+            entry=settings.password_keyring,
         )
         return TicketLogin(settings.user, password)
     token = read_secret(
-        subject, "token", file=settings.token_file, variable=settings.token_env
+        subject,
+        "token",
+        file=settings.token_file,
+        variable=settings.token_env,
+        entry=settings.token_keyring,
     ).strip()
     if not is_token(token):
         raise ConfigurationError(
