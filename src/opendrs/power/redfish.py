@@ -228,7 +228,7 @@ def _error_message(response: httpx2.Response) -> str:
 
 def _read_password(node: NodeId, settings: RedfishSettings) -> str:
     return read_secret(
-        f"power of {node}",
+        f"power of {node}: ",
         "password",
         file=settings.password_file,
         variable=settings.password_env,
@@ -237,4 +237,4 @@ def _read_password(node: NodeId, settings: RedfishSettings) -> str:
 
 
 def _create_ssl_context(node: NodeId, settings: RedfishSettings) -> ssl.SSLContext:
-    return create_ssl_context(f"power of {node}", settings.ca)
+    return create_ssl_context(f"power of {node}: ", settings.ca)

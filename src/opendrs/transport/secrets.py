@@ -37,7 +37,7 @@ def source_problems(settings: object, setting: str) -> Iterator[str]:
 
 
 def read_secret(
-    subject: str,
+    prefix: str,
     setting: str,
     *,
     file: Path | None,
@@ -47,7 +47,8 @@ def read_secret(
     """Return a secret from a file, an environment variable or the keyring.
 
     Args:
-        subject: Part of the configuration that it belongs to, for error messages.
+        prefix: Part of the configuration that it belongs to, at the start of error
+            messages: `agent.` or `platform lab: `.
         setting: Name of the setting without suffix: `password` for `password_file`,
             `password_env` and `password_keyring`.
         file: File with the secret. If it does not exist, the credential of the systemd
@@ -63,16 +64,16 @@ def read_secret(
         systemd.exec(5), `LoadCredential=` and `CREDENTIALS_DIRECTORY`.
     """
     if variable is not None:
-        return _from_environment(f"{subject}: {setting}_env", variable)
+        return _from_environment(f"{prefix}{setting}_env", variable)
     if entry is not None:
-        return _from_keyring(f"{subject}: {setting}_keyring: {entry}", entry)
+        return _from_keyring(f"{prefix}{setting}_keyring: {entry}", entry)
     if file is None:
         raise ConfigurationError(
-            f"{subject}: expected one of {', '.join(source_names(setting))}, "
-            "found none",
+            f"{prefix}{setting}_file: expected one of "
+            f"{', '.join(source_names(setting))}, found none",
             code=DiagnosticCode.MISSING_KEY,
         )
-    location = f"{subject}: {setting}_file: {file}"
+    location = f"{prefix}{setting}_file: {file}"
     try:
         text = read_regular(credential_path(file), MAX_SECRET_SIZE).decode()
     except (OSError, UnicodeDecodeError) as error:
@@ -87,11 +88,11 @@ def read_secret(
     return text.rstrip("\r\n")
 
 
-def create_ssl_context(subject: str, ca: Path | None) -> ssl.SSLContext:
+def create_ssl_context(prefix: str, ca: Path | None) -> ssl.SSLContext:
     """Return the context that trusts *ca* alone, or the system trust store.
 
     Args:
-        subject: Part of the configuration that it belongs to, for error messages.
+        prefix: As of `read_secret`.
         ca: File with the only trusted certificates; None for the system trust store.
 
     Raises:
@@ -106,7 +107,7 @@ def create_ssl_context(subject: str, ca: Path | None) -> ssl.SSLContext:
             "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
         )
         raise ConfigurationError(
-            f"{subject}: ca: {ca}: {problem}", code=DiagnosticCode.UNUSABLE_FILE
+            f"{prefix}ca: {ca}: {problem}", code=DiagnosticCode.UNUSABLE_FILE
         ) from None
 
 

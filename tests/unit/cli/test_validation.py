@@ -64,8 +64,8 @@ policy.optimize: contention_threshold: expected
 api.tokens: cannot read tokens.toml
 api.certificate: cannot read c.pem
 api.key: cannot read c.key
-agent.token_file: cannot read token
-agent.ca: not a certificate: ca.pem
+agent.token_file: token: No such file
+agent.ca: ca.pem: No such file
 agent.node: unknown node "h9"
 platform.lab.kind: libvirt: libvirt-python is not installed
 platform.lab.power: power of h1: password_file

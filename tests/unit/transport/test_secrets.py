@@ -29,7 +29,7 @@ def secret(
     file: Path | None = None, variable: str | None = None, entry: str | None = None
 ) -> str:
     return read_secret(
-        "platform pve", "token", file=file, variable=variable, entry=entry
+        "platform pve: ", "token", file=file, variable=variable, entry=entry
     )
 
 
@@ -216,4 +216,4 @@ def test_ca_without_certificates_raises_error(tmp_path: Path) -> None:
     path.write_text("no certificate", encoding="utf-8")
 
     with pytest.raises(ConfigurationError, match=f"platform pve: ca: {path}"):
-        create_ssl_context("platform pve", path)
+        create_ssl_context("platform pve: ", path)

@@ -54,7 +54,7 @@ class PrometheusClient:
         self._client = httpx2.Client(
             base_url=settings.url,
             auth=_authentication(subject, settings),
-            verify=create_ssl_context(subject, settings.ca),
+            verify=create_ssl_context(f"{subject}: ", settings.ca),
             timeout=settings.timeout,
             # A redirect or a proxy could disclose the token.
             follow_redirects=False,
@@ -144,7 +144,7 @@ def _authentication(subject: str, settings: PrometheusSettings) -> httpx2.Auth |
     if not given_sources(settings, "token"):
         return None
     token = read_secret(
-        subject,
+        f"{subject}: ",
         "token",
         file=settings.token_file,
         variable=settings.token_env,

@@ -56,7 +56,7 @@ def read_login(subject: str, settings: ProxmoxSettings) -> Login:
     """
     if settings.user is not None:
         password = read_secret(
-            subject,
+            f"{subject}: ",
             "password",
             file=settings.password_file,
             variable=settings.password_env,
@@ -64,7 +64,7 @@ def read_login(subject: str, settings: ProxmoxSettings) -> Login:
         )
         return TicketLogin(settings.user, password)
     token = read_secret(
-        subject,
+        f"{subject}: ",
         "token",
         file=settings.token_file,
         variable=settings.token_env,
