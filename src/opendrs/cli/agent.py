@@ -16,8 +16,7 @@ from opendrs.agent import (
     run_forever,
 )
 from opendrs.cli.file_permissions import log_exposures
-from opendrs.cli.logs import level_option, log_to_stderr
-from opendrs.cli.options import format_option
+from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.platforms import connect_platform
 from opendrs.cli.sources import load_settings
 from opendrs.cli.wiring import cancel_on_signals
@@ -36,7 +35,7 @@ REQUEST_REJECTED = 3
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
 @level_option
-@format_option
+@log_format_option
 def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
     """Run the agent of one host.
 

@@ -23,6 +23,7 @@ from opendrs.escapes import repr_value
 
 T = TypeVar("T")
 _WORD = re.compile(r"\w+")
+_FIELD = re.compile(r"(\w+)(: )?")
 _EMPTY = ('""', "{}", "[]", "0")  # in JSON
 
 
@@ -172,14 +173,17 @@ class TableBinder(Generic[T]):
 
     def _diagnostic(self, line: str, code: DiagnosticCode) -> Diagnostic:
         """Return *line* as a diagnostic; most lines start with a field name."""
-        match = _WORD.match(line)
-        name = "" if match is None else match[0]
-        within = (name,) if name in self._settable_fields() else ()
+        match = _FIELD.match(line)
+        name = "" if match is None else match[1]
         # A dataclass rejects a number of the right type because of its range.
         is_number = type(self._values.get(name)) in (int, float)
         if is_number and code is DiagnosticCode.INVALID_VALUE:
             code = DiagnosticCode.OUT_OF_RANGE
-        return Diagnostic(self._path, line, subpath=within, code=code)
+        if match is None or name not in self._settable_fields():
+            return Diagnostic(self._path, line, code=code)
+        if match[2] is None:  # a sentence that begins with the field
+            return Diagnostic(self._path, line, subpath=(name,), code=code)
+        return Diagnostic((*self._path, name), line[match.end() :], code=code)
 
 
 def _required(field: Field[Any]) -> bool:

@@ -359,7 +359,7 @@ def test_no_error_shows_the_token(client: ControllerClient, server: FakeServer) 
     assert TOKEN not in shown
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_the_token_is_masked_in_the_log_of_the_agent(
     client: ControllerClient,
     server: FakeServer,
