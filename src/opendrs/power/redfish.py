@@ -33,7 +33,7 @@ from opendrs.transport.http_json import (
     parse_json_body,
     single_line,
 )
-from opendrs.transport.secrets import create_ssl_context, read_secret
+from opendrs.transport.secrets import create_ssl_context, read_located_secret
 
 MAX_BODY_SIZE = 1 << 20  # bytes of a response
 SYSTEMS = "/redfish/v1/Systems"
@@ -227,13 +227,7 @@ def _error_message(response: httpx2.Response) -> str:
 
 
 def _read_password(node: NodeId, settings: RedfishSettings) -> str:
-    return read_secret(
-        f"power of {node}: ",
-        "password",
-        file=settings.password_file,
-        variable=settings.password_env,
-        entry=settings.password_keyring,
-    )
+    return read_located_secret(f"power of {node}: ", "password", settings)
 
 
 def _create_ssl_context(node: NodeId, settings: RedfishSettings) -> ssl.SSLContext:

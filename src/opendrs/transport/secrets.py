@@ -111,6 +111,16 @@ def create_ssl_context(prefix: str, ca: Path | None) -> ssl.SSLContext:
         ) from None
 
 
+def read_located_secret(prefix: str, setting: str, settings: object) -> str:
+    """Return the secret that the settings `{setting}_file` etc. of *settings* locate.
+
+    Raises:
+        ConfigurationError: As `read_secret`.
+    """
+    file, variable, entry = (getattr(settings, name) for name in source_names(setting))
+    return read_secret(prefix, setting, file=file, variable=variable, entry=entry)
+
+
 def _from_environment(location: str, variable: str) -> str:
     secret = os.environ.get(variable)
     if not secret:

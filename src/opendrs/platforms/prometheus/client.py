@@ -31,7 +31,11 @@ from opendrs.transport.http_json import (
     parse_json_body,
     single_line,
 )
-from opendrs.transport.secrets import create_ssl_context, given_sources, read_secret
+from opendrs.transport.secrets import (
+    create_ssl_context,
+    given_sources,
+    read_located_secret,
+)
 
 MAX_BODY_SIZE = 64 << 20  # bytes; some 400,000 series
 ATTEMPTS = 3
@@ -143,13 +147,7 @@ class PrometheusClient:
 def _authentication(subject: str, settings: PrometheusSettings) -> httpx2.Auth | None:
     if not given_sources(settings, "token"):
         return None
-    token = read_secret(
-        f"{subject}: ",
-        "token",
-        file=settings.token_file,
-        variable=settings.token_env,
-        entry=settings.token_keyring,
-    )
+    token = read_located_secret(f"{subject}: ", "token", settings)
     if settings.user is not None:
         return httpx2.BasicAuth(settings.user, token)
     return httpx2.FunctionAuth(lambda request: _with_bearer(request, token))
