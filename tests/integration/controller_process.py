@@ -68,15 +68,7 @@ class ControllerProcess:
 
     def start(self) -> None:
         """Start it, and wait until it has observed the cluster."""
-        self._hang_up()
-        with (self.place / "log").open("wb") as log:
-            self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [*self.command(), "--format", "json"],
-                cwd=self.place,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
+        self.launch()
         eventually(
             lambda: bool(self.has_logged("decision-made")), 30, "it has looked around"
         )
@@ -87,11 +79,23 @@ class ControllerProcess:
             node: self._certificates.client(port, node_token(node)) for node in NODES
         }
 
+    def launch(self) -> None:
+        """Start it, and do not wait."""
+        self._hang_up()
+        with (self.place / "log").open("wb") as log:
+            self.process = subprocess.Popen(  # noqa: S603 - our own program
+                [*self.command(), "--format", "json"],
+                cwd=self.place,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
     def has_logged(self, event: str) -> list[dict[str, object]]:
         """Return the events of this name logged since the start."""
         lines = (self.place / "log").read_text().splitlines(keepends=True)
         line_event = [json.loads(line) for line in lines if line.endswith("\n")]
-        return [line for line in line_event if line["event"] == event]
+        return [line for line in line_event if line.get("event") == event]
 
     def kill_at(self, moment: CallMoment) -> None:
         """Let it die once it comes to *moment*; the cluster does not answer it."""

@@ -94,6 +94,31 @@ def test_stopped_controller_finishes_running_steps(service: ControllerProcess) -
     assert sum(service.cluster.starts.values()) == 1
 
 
+@pytest.mark.parametrize("method", ["find", "status"])
+def test_stopped_controller_leaves_steps_of_failing_platform_to_the_next(
+    service: ControllerProcess, method: str
+) -> None:
+    for node in ("h2", "h3"):
+        service.send_request(node)
+    service.kill_at(("start", AFTER))
+    requested = service.send_request("h1", LoadState.OVERLOADED, ["vm1"])
+    assert service.process.wait(PROMPT) == -signal.SIGKILL
+    service.cluster.failing_method = method
+    service.launch()
+    eventually(
+        lambda: bool(service.has_logged("step-waiting")), 30, "the task is not found"
+    )
+
+    assert service.stop() == 0
+
+    (stopped,) = service.has_logged("controller-stopped")
+    assert stopped["unfinished"] == 1
+    service.cluster.failing_method = None
+    service.start()
+    assert service.closed(requested).state is RequestState.DONE
+    assert sum(service.cluster.starts.values()) == 1
+
+
 def test_second_controller_is_rejected(service: ControllerProcess) -> None:
     second = subprocess.run(  # noqa: S603 - our own program
         service.command(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from support.pve_access import PASSWORD, SECRET, TOKEN_ID, USER
 from support.pve_cluster import PveCluster, PveGuest

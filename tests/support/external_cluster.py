@@ -20,7 +20,7 @@ from opendrs.cli.main import main
 from opendrs.cli.platforms import PLATFORMS
 from opendrs.config.platform_kinds import PlatformKind
 from opendrs.controller import SystemClock
-from opendrs.errors import OpenDRSError
+from opendrs.errors import OpenDRSError, PlatformUnavailableError
 from opendrs.model import Action, Snapshot
 from opendrs.ports import TaskId, TaskStatus
 from opendrs.simulation import SimulatedPlatform
@@ -44,6 +44,7 @@ class ExternalCluster:
         )
         self.starts: Counter[Action] = Counter()
         self.on_call: Callable[[CallMoment], None] = lambda _: None
+        self.failing_method: str | None = None
         self._listener = Listener(str(address))
         self._lock = threading.Lock()
 
@@ -78,6 +79,8 @@ class ExternalCluster:
 
     def _answer(self, method: str, arguments: tuple[Any, ...]) -> object:
         with self._lock:
+            if method == self.failing_method:
+                return PlatformUnavailableError(f"{method}: connection refused")
             if method == "start":
                 self.starts[arguments[0]] += 1
             try:

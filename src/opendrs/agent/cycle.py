@@ -22,7 +22,12 @@ from opendrs.config.api_schema import (
 from opendrs.config.settings import AgentSettings
 from opendrs.controller.clock import POLL_INTERVAL, IntervalTimer
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.errors import ConfigurationError, PermissionDeniedError, PlatformError
+from opendrs.errors import (
+    ConfigurationError,
+    DiagnosticCode,
+    PermissionDeniedError,
+    PlatformError,
+)
 from opendrs.model import LoadState, NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.agent_requests import AgentRequest
@@ -126,7 +131,8 @@ class HostAgent:
         if name not in observed.nodes:
             raise ConfigurationError(
                 f"agent.node: unknown node on {self.platform.name}: {name}; known: "
-                f"{', '.join(sorted(observed.nodes))}"
+                f"{', '.join(sorted(observed.nodes))}",
+                code=DiagnosticCode.UNKNOWN_NAME,
             )
         guests = {
             guest.id: replace(guest, migrating_to=None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from opendrs.config import display_path
+from opendrs.config import run_checks
 from opendrs.config.api_schema import (
     REQUEST_PATH,
     REQUESTS_PATH,
@@ -31,17 +31,19 @@ from opendrs.config.api_schema import (
     RequestBody,
     RequestStatus,
 )
-from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
 from opendrs.config.settings import AgentSettings
 from opendrs.controller.events import MASK, mask_logs
 from opendrs.errors import (
     ConfigurationError,
+    DiagnosticCode,
     PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
     UnexpectedResponseError,
 )
+from opendrs.transport.secrets import create_ssl_context, read_secret
 
+_SECTION = "agent."  # of the configuration, for messages
 MAX_TOKEN_LENGTH = 4096  # characters
 MAX_RETRY_DELAY = 30.0  # seconds between two attempts
 _TEMPORARY_STATUS = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
@@ -69,7 +71,7 @@ class ControllerClient:
             base_url=settings.controller,
             headers={"Authorization": f"Bearer {self._token}"},
             timeout=settings.timeout,
-            verify=_ssl_context(settings.ca),
+            verify=create_ssl_context(_SECTION, settings.ca),
             trust_env=False,  # a proxy or a .netrc must not see the token
         )
         self._stack.callback(self._client.close)
@@ -213,50 +215,21 @@ def check_agent_credentials(settings: AgentSettings) -> None:
     Raises:
         ConfigurationError: A file cannot be used; with all problems.
     """
-    problems: list[str] = []
-    for check in (
-        lambda: _read_token(settings.token_file),
-        lambda: _ssl_context(settings.ca),
-    ):
-        try:
-            check()
-        except ConfigurationError as error:
-            problems += error.messages
-    if problems:
-        raise ConfigurationError(*problems)
+    run_checks(
+        partial(_read_token, settings.token_file),
+        partial(create_ssl_context, _SECTION, settings.ca),
+    )
 
 
 def _read_token(path: Path) -> str:
-    try:
-        text = read_regular(path, MAX_SECRET_SIZE).decode("ascii").strip()
-    except (OSError, ValueError) as error:
-        detail = error.strerror if isinstance(error, OSError) else "not plain text"
+    token = read_secret(_SECTION, "token", file=path).strip()
+    is_one_word = token.isascii() and token.isprintable() and " " not in token
+    if not is_one_word or not 0 < len(token) <= MAX_TOKEN_LENGTH:
         raise ConfigurationError(
-            f"agent.token_file: cannot read {display_path(path)}: {detail}"
-        ) from None  # the error may contain the token
-    if (
-        not text
-        or len(text) > MAX_TOKEN_LENGTH
-        or not text.isprintable()
-        or " " in text
-    ):
-        raise ConfigurationError(
-            f"agent.token_file: expected one token on one line: {display_path(path)}"
+            f"{_SECTION}token_file: {path}: expected one token on one line",
+            code=DiagnosticCode.INVALID_VALUE,
         )
-    return text
-
-
-def _ssl_context(ca: Path | None) -> ssl.SSLContext:
-    try:
-        if ca is not None:
-            require_regular(ca)
-        return ssl.create_default_context(cafile=None if ca is None else str(ca))
-    except OSError as error:  # also ssl.SSLError
-        assert ca is not None  # noqa: S101 - otherwise no file is read
-        raise ConfigurationError(
-            f"agent.ca: not a certificate: {display_path(ca)}: "
-            f"{error.strerror or error}"
-        ) from None
+    return token
 
 
 class RequestRejectedError(PlatformError):

@@ -7,12 +7,13 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import partial
 
 from opendrs.api.tokens import read_tokens
-from opendrs.config import display_path
+from opendrs.config import display_path, run_checks
 from opendrs.config.regular_files import require_regular
 from opendrs.config.settings import ApiSettings
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 
 _BACKLOG = 128
 
@@ -28,7 +29,7 @@ def tls_context(settings: ApiSettings) -> ssl.SSLContext:
         *_unreadable_file("key", settings),
     ]
     if unreadable:
-        raise ConfigurationError(*unreadable)
+        raise ConfigurationError(*unreadable, code=DiagnosticCode.UNUSABLE_FILE)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -37,7 +38,8 @@ def tls_context(settings: ApiSettings) -> ssl.SSLContext:
         raise ConfigurationError(
             "api.certificate, api.key: cannot use "
             f"{display_path(settings.certificate)} and {display_path(settings.key)}: "
-            f"{_tls_error_detail(error)}"
+            f"{_tls_error_detail(error)}",
+            code=DiagnosticCode.UNUSABLE_FILE,
         ) from error
     return context
 
@@ -53,7 +55,8 @@ def _unreadable_file(name: str, settings: ApiSettings) -> Iterator[str]:
 
 def _reject_password() -> str:
     raise ConfigurationError(
-        "api.key: the key is protected by a password; remove the password"
+        "api.key: the key is protected by a password; remove the password",
+        code=DiagnosticCode.UNUSABLE_FILE,
     )
 
 
@@ -97,14 +100,4 @@ def check_credentials(settings: ApiSettings) -> None:
     Raises:
         ConfigurationError: A file cannot be used; with all problems.
     """
-    problems: list[str] = []
-    try:
-        read_tokens(settings.tokens)
-    except ConfigurationError as error:
-        problems += error.messages
-    try:
-        tls_context(settings)
-    except ConfigurationError as error:
-        problems += error.messages
-    if problems:
-        raise ConfigurationError(*problems)
+    run_checks(partial(read_tokens, settings.tokens), partial(tls_context, settings))

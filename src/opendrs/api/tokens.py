@@ -137,10 +137,15 @@ def read_tokens(path: Path) -> TokenTable:
     try:
         text = read_text(path)
     except InvalidFileError as error:
-        raise ConfigurationError(f"api.tokens: {error}") from error
+        raise ConfigurationError(
+            f"api.tokens: {error}", code=DiagnosticCode.UNUSABLE_FILE
+        ) from error
     document = parse(text, source, ".toml")
     if not isinstance(document, Mapping) or not document:
-        raise ConfigurationError(f'{source}: expected a line like h1 = "HASH"')
+        raise ConfigurationError(
+            f'{source}: expected a line like h1 = "HASH"',
+            code=DiagnosticCode.WRONG_TYPE,
+        )
     hashes: dict[str, NodeId] = {}
     raise_diagnostics(source, _collect_hashes(document, hashes))
     return TokenTable(hashes)

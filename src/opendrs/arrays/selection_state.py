@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from opendrs.arrays.move_groups import (
     migrations_of,
 )
 from opendrs.arrays.placement_classes import Mask
-from opendrs.metrics import ImbalanceMetric, NodeLoad, node_loads
+from opendrs.metrics import ImbalanceMetric, NodeLoad, has_known_load, node_loads
 from opendrs.model import Limits, NodeId, Snapshot
 from opendrs.rules import CompiledRules, FeasibilityChecker, compile_rules
 
@@ -47,16 +46,13 @@ class SelectionState:
             snapshot, self.rules, limits, mobility_filter
         )
         self._load_model = mobility_filter.load_model
-        cluster = ClusterArrays(
-            snapshot, self.rules, limits, load_model=self._load_model
+        groups = (
+            group
+            for group in self.move_groups.movable.values()
+            if has_known_load(snapshot.nodes[group[0].node], self._load_model)
         )
-        self.cluster = cluster = replace(
-            cluster,
-            groups=tuple(
-                group
-                for group in self.move_groups.movable.values()
-                if group[0].node in cluster.index
-            ),
+        self.cluster = cluster = ClusterArrays(
+            snapshot, self.rules, limits, tuple(groups), self._load_model
         )
         self.nodes: tuple[NodeId, ...] = cluster.node_ids
         self._feasibility = cluster.feasibility

@@ -16,15 +16,14 @@ from opendrs.agent import (
     run_forever,
 )
 from opendrs.cli.file_permissions import log_exposures
-from opendrs.cli.logs import level_option, log_to_stderr
-from opendrs.cli.options import format_option
+from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.platforms import connect_platform
 from opendrs.cli.sources import load_settings
 from opendrs.cli.wiring import cancel_on_signals
 from opendrs.config import display_path
 from opendrs.config.settings import AgentSettings, Settings
 from opendrs.controller import CancellationToken, SystemClock
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import Platform
 from opendrs.store import SqliteStore
@@ -36,7 +35,7 @@ REQUEST_REJECTED = 3
 @click.argument("config", type=click.Path(path_type=Path), metavar="CONFIG")
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
 @level_option
-@format_option
+@log_format_option
 def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
     """Run the agent of one host.
 
@@ -84,7 +83,8 @@ def _require_agent_settings(agent: AgentSettings | None, config: Path) -> AgentS
     if agent is None:
         raise ConfigurationError(
             f"{display_path(config)}: agent: section missing; set node, controller and "
-            "token_file"
+            "token_file",
+            code=DiagnosticCode.MISSING_KEY,
         )
     return agent
 
@@ -94,7 +94,8 @@ def _agent_platform(settings: Settings, config: Path) -> Platform:
         names = ", ".join(sorted(settings.platforms)) or "none"
         raise ConfigurationError(
             f"{display_path(config)}: platform: expected one (this host), got "
-            f"{len(settings.platforms)}: {names}"
+            f"{len(settings.platforms)}: {names}",
+            code=DiagnosticCode.INCONSISTENT,
         )
     (only,) = settings.platforms.values()
     return connect_platform(only)

@@ -29,7 +29,7 @@ from opendrs.cli.sources import (
     simulation_pace,
 )
 from opendrs.cli.time_limit import choose_policy
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 
 
 @click.command(name="apply")
@@ -94,12 +94,14 @@ def command(  # noqa: PLR0913 - one for each option
 def _require_confirmation(*, yes: bool, output_format: str) -> None:
     if not yes and output_format == JSON:
         raise ConfigurationError(
-            "apply: --format json cannot ask for confirmation; add --yes"
+            "apply: --format json cannot ask for confirmation; add --yes",
+            code=DiagnosticCode.INCONSISTENT,
         )
     if not yes and not sys.stdin.isatty():
         raise ConfigurationError(
             "apply: standard input is not a terminal, so no confirmation is possible; "
-            "add --yes"
+            "add --yes",
+            code=DiagnosticCode.INCONSISTENT,
         )
 
 

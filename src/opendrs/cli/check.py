@@ -37,6 +37,7 @@ from opendrs.config import (
     DiagnosticCode,
     Severity,
     display_path,
+    error_diagnostics,
     is_history,
     parse,
     path_text,
@@ -118,10 +119,7 @@ def command(  # noqa: PLR0913 - one for each option
             raise
         result = ValidationResult(
             "a file",
-            tuple(
-                Diagnostic((), each, code=DiagnosticCode.UNUSABLE_FILE)
-                for each in error.messages
-            ),
+            error_diagnostics(error),
         )
     problems: tuple[Sequence[Contradiction], Sequence[Violation]] = ((), ())
     if result.is_valid:
@@ -183,7 +181,10 @@ def _validate_source(
 
 def _online_checks(source: str, result: ValidationResult) -> list[PlatformCheck] | None:
     if result.settings is None:
-        raise ConfigurationError(f"--online: {source} is not a configuration")
+        raise ConfigurationError(
+            f"--online: {source} is not a configuration",
+            code=DiagnosticCode.INCONSISTENT,
+        )
     return list(check_online(result.settings.platforms)) if result.is_valid else None
 
 

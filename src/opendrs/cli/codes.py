@@ -20,6 +20,7 @@ from opendrs.config.api_schema import ProblemCode
 from opendrs.config.diagnostics import Severity
 from opendrs.config.proxlb import ImportStatus
 from opendrs.controller.events import LogEventCode
+from opendrs.errors import FailureCode
 from opendrs.guard import RejectionReason
 from opendrs.model import LoadState
 from opendrs.policies import DecisionReason
@@ -88,7 +89,14 @@ CATALOGS = (
     Catalog(
         "Diagnostics",
         DiagnosticCode,
-        "`code` of an error or warning about a file: `opendrs check --format json`.",
+        "`code` of an error or warning about the input, of any command with "
+        "`--format json`.",
+    ),
+    Catalog(
+        "Failures",
+        FailureCode,
+        "`code` of an error that is not about the input, with `--format json`: exit "
+        "status 3.",
     ),
     Catalog("Severities", Severity, "`severity` of a diagnostic."),
     Catalog(

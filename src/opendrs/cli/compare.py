@@ -39,7 +39,7 @@ from opendrs.cli.plan_summary import (
 from opendrs.cli.progress import planning_spinner
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.controller.serialization import violation_documents
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import EMPTY_PLAN
 from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
@@ -110,7 +110,10 @@ def command(  # noqa: PLR0913 - one for each option
     snapshot = observe(open_source(source, settings, at=at))
     missing = missing_comparison_metrics(snapshot)
     if missing:
-        raise ConfigurationError(f"{source}: {missing}; compare needs all measurements")
+        raise ConfigurationError(
+            f"{source}: {missing}; compare needs all measurements",
+            code=DiagnosticCode.INCOMPLETE,
+        )
     with planning_spinner() as notify:
         policy_rows = [
             *compare_policies(

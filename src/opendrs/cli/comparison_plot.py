@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from opendrs.cli.comparison import ClusterScore, ComparisonRow
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import escape_labels, escape_line
 from opendrs.model import format_count
 
@@ -39,9 +39,15 @@ def require_plot_path(path: Path) -> None:
             f"{path.suffix!r}"
         )
     if not path.absolute().parent.is_dir():
-        raise ConfigurationError(f"{path}: directory not found: {path.parent}")
+        raise ConfigurationError(
+            f"{path}: directory not found: {path.parent}",
+            code=DiagnosticCode.UNUSABLE_FILE,
+        )
     if path.is_dir():
-        raise ConfigurationError(f"{path}: expected a file, got a directory")
+        raise ConfigurationError(
+            f"{path}: expected a file, got a directory",
+            code=DiagnosticCode.UNUSABLE_FILE,
+        )
 
 
 def draw_comparison(
@@ -75,7 +81,8 @@ def draw_comparison(
             figure.savefig(path, metadata=metadata)
         except OSError as error:
             raise ConfigurationError(
-                f"{path}: cannot write: {error.strerror}"
+                f"{path}: cannot write: {error.strerror}",
+                code=DiagnosticCode.UNUSABLE_FILE,
             ) from error
 
 

@@ -18,9 +18,9 @@ from opendrs.config.binding import unknown_name
 from opendrs.config.parsing import parse_toml
 from opendrs.config.platform_kinds import Questioner
 from opendrs.config.settings import Settings
-from opendrs.config.settings_reading import settings_and_diagnostics
+from opendrs.config.settings_reading import is_platform_name, settings_and_diagnostics
 from opendrs.config.snapshot_writing import replace_file
-from opendrs.errors import ConfigurationError, UnknownPlatformError
+from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownPlatformError
 
 CHECK_FAILED = 1
 
@@ -50,6 +50,11 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
     Exit status: 0 connected, 1 a check failed, 2 invalid input.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     name = name or kind
+    if not is_platform_name(name):
+        raise ConfigurationError(
+            f"--name: invalid name of a platform: {repr_value(name)}",
+            code=DiagnosticCode.INVALID_VALUE,
+        )
     ask = _questions(kind)
     before = read_text(output) if output.exists() else ""
     _require_new(name, before, output)
@@ -77,7 +82,8 @@ def _questions(kind: str) -> Callable[[Questioner], dict[str, object]]:
     found.require_library()
     if found.ask is None:
         raise ConfigurationError(
-            f"{kind}: has no questions; see docs/reference/configuration.md"
+            f"{kind}: has no questions; see docs/reference/configuration.md",
+            code=DiagnosticCode.UNKNOWN_NAME,
         )
     return found.ask
 
@@ -87,7 +93,8 @@ def _require_new(name: str, text: str, output: Path) -> None:
     if isinstance(platforms, Mapping) and name in platforms:
         raise ConfigurationError(
             f"{display_path(output)}: platform.{name}: exists already; choose another "
-            "name with --name"
+            "name with --name",
+            code=DiagnosticCode.DUPLICATE_NAME,
         )
 
 

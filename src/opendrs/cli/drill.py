@@ -14,7 +14,7 @@ from opendrs.cli.drill_failure import (
 from opendrs.cli.drill_output import FORMATS, DrillOutput
 from opendrs.cli.drill_run import run_drill_command
 from opendrs.cli.options import config_option, source_argument
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 
 
 @click.command(name="drill")
@@ -107,15 +107,19 @@ def command(  # noqa: PLR0913 - one for each option
     drill_output.check()
     if not failed_nodes and not each_node:
         if assume_ha:
-            raise ConfigurationError("--assume-ha: requires --fail or --each-node")
+            raise _conflict("--assume-ha: requires --fail or --each-node")
         return run_drill_command(source, drill_output, expect)
     if expect is not None:
-        raise ConfigurationError("--expect: not allowed with --fail or --each-node")
+        raise _conflict("--expect: not allowed with --fail or --each-node")
     options = FailureOptions(assume_ha=assume_ha, scheduler=scheduler, config=config)
     if each_node:
         if failed_nodes:
-            raise ConfigurationError("--fail: not allowed with --each-node")
+            raise _conflict("--fail: not allowed with --each-node")
         if plot is not None or output is not None:
-            raise ConfigurationError("--plot, --output: not allowed with --each-node")
+            raise _conflict("--plot, --output: not allowed with --each-node")
         return simulate_each_failure(source, options, drill_output)
     return simulate_failure(source, failed_nodes, options, drill_output)
+
+
+def _conflict(message: str) -> ConfigurationError:
+    return ConfigurationError(message, code=DiagnosticCode.INCONSISTENT)

@@ -15,7 +15,7 @@ from rich.progress import SpinnerColumn, TextColumn
 from opendrs.cli.console import printable
 from opendrs.cli.progress import counting_bars, progress_bars
 from opendrs.config import display_path
-from opendrs.errors import ConfigurationError, InvalidFileError
+from opendrs.errors import ConfigurationError, DiagnosticCode, InvalidFileError
 from opendrs.escapes import escape_text
 from opendrs.pve_ha.simulator import Drill
 from opendrs.pve_ha.simulator.drill_log import format_log
@@ -54,7 +54,8 @@ class DrillOutput:
         for path in (self.plot, self.log):
             if path is not None and not path.parent.is_dir():
                 raise ConfigurationError(
-                    f"cannot write {display_path(path)}: no such directory"
+                    f"cannot write {display_path(path)}: no such directory",
+                    code=DiagnosticCode.UNUSABLE_FILE,
                 )
 
     def write(self, data: DrillPlotData) -> None:

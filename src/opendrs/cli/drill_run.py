@@ -25,7 +25,7 @@ from opendrs.cli.drill_tables import (
     print_drill_summary,
 )
 from opendrs.config import display_path, parse, read_text
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.escapes import repr_value
 from opendrs.pve_ha.simulator import Drill, read_scenario, run_drill
 from opendrs.pve_ha.simulator.file_format import drill_from
@@ -118,7 +118,8 @@ def _run_source(
     if isinstance(document, dict) and "taken_at" in document:
         raise InvalidFileError(
             f"{display_path(path)}: expected a drill file, got a snapshot; add --fail "
-            "NODE or --each-node"
+            "NODE or --each-node",
+            code=DiagnosticCode.INCONSISTENT,
         )
     file = drill_from(document, display_path(path), path.parent)
     drill = file.run(observer)

@@ -30,7 +30,7 @@ _IN_CONFIGURATION = (
 _STORE_SUFFIXES = ("", "-journal", ".lock")  # files of SQLite, and the lease
 _READ, _WRITE, _GROUP, _OTHERS = 0o044, 0o022, 0o070, 0o007
 _SECRET_NAME = re.compile(
-    r"(?i)(?!.*(file|path|env))(.*_)?(pass|password|passwd|passphrase|pwd|pw|secret|token)"
+    r"(?i)(?!.*(file|path|env|keyring))(.*_)?(pass|password|passwd|passphrase|pwd|pw|secret|token)"
 )
 _SECRET_FILE = re.compile(r"(.*_)?(token_file|password_file|key|key_file|clouds_file)")
 _TRUSTED_FILE = re.compile(r"(.*_)?(ca|certificate|cert)")

@@ -15,8 +15,16 @@ from opendrs.cli.options import JSON
 from opendrs.controller.events import LOGGER, MaskFilter
 from opendrs.escapes import escape_line, escape_text
 
+TEXT = "text"
 LEVELS = ("debug", "info", "warning", "error")
 
+log_format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice([TEXT, JSON]),
+    default=TEXT,
+    help="Log as text (default), or as JSON, one object for each event.",
+)
 level_option = click.option(
     "--level",
     type=click.Choice(LEVELS),
@@ -30,7 +38,7 @@ def log_to_stderr(output_format: str, level: str) -> Iterator[None]:
     """Write the log to standard error in a `with` block.
 
     Args:
-        output_format: `table` for lines of text, `json` for JSON objects.
+        output_format: `text` for lines of text, `json` for JSON objects.
         level: One of `LEVELS`; less severe events are omitted. Other libraries log
             only warnings.
     """

@@ -6,12 +6,14 @@ A subcommand is imported when it is called, so that `--help` is fast.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from importlib import import_module
+from itertools import pairwise
 
 import click
 
@@ -19,12 +21,15 @@ from opendrs import __version__
 from opendrs.cli.escaping_stream import escape_output
 from opendrs.errors import (
     ConfigurationError,
+    DiagnosticCode,
+    FailureCode,
     ModelError,
     OpenDRSError,
     PlatformUnavailableError,
 )
 from opendrs.escapes import escape_line
 
+JSON = "json"
 BAD_INPUT = 2
 FAILURE = 3
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
@@ -137,13 +142,13 @@ def _run(arguments: Sequence[str]) -> int:
         status = opendrs.main(list(arguments), "opendrs", standalone_mode=False)
         sys.stdout.flush()
     except Exception as error:  # noqa: BLE001 - every error becomes a status
-        return _report_error(error, debug="--debug" in arguments)
+        return _report_error(error, arguments)
     except KeyboardInterrupt:
         return INTERRUPTED
     return status if isinstance(status, int) else 0
 
 
-def _report_error(error: Exception, *, debug: bool) -> int:
+def _report_error(error: Exception, arguments: Sequence[str]) -> int:
     """Print *error* on standard error and return the exit status."""
     if isinstance(error, BrokenPipeError):
         _close_output()
@@ -156,12 +161,16 @@ def _report_error(error: Exception, *, debug: bool) -> int:
         for line in usage.getvalue().splitlines():
             _print_error(line, start="")
         return BAD_INPUT
-    if debug:
+    if "--debug" in arguments:
         traceback.print_exception(error)
     if isinstance(error, OpenDRSError):
         bad = isinstance(error, ConfigurationError | ModelError)
-        for line in _error_lines(error):
-            _print_error(line)
+        for code, line in _error_lines(error):
+            if _is_json_requested(arguments):
+                document = {"code": code, "message": line}
+                sys.stderr.write(f"{json.dumps(document)}\n")
+            else:
+                _print_error(line)
         return BAD_INPUT if bad else FAILURE
     if isinstance(error, OSError):  # for example, standard output on a full disk
         _print_error(error.strerror or str(error))
@@ -171,11 +180,22 @@ def _report_error(error: Exception, *, debug: bool) -> int:
     return FAILURE
 
 
-def _error_lines(error: OpenDRSError) -> Sequence[str]:
-    """Return the lines of *error*: one for each problem or unreachable host."""
-    if isinstance(error, PlatformUnavailableError):
-        return (error.summary, *error.details)
-    return str(error).split("\n")
+def _error_lines(error: OpenDRSError) -> Iterator[tuple[str, str]]:
+    """Yield the code and text of each problem, or of each unreachable host."""
+    problems: Iterable[tuple[DiagnosticCode | FailureCode, str]]
+    if isinstance(error, ConfigurationError):
+        problems = zip(error.codes, error.messages, strict=True)
+    elif isinstance(error, PlatformUnavailableError):
+        problems = ((error.code, each) for each in (error.summary, *error.details))
+    else:
+        problems = [(error.code, str(error))]
+    for code, message in problems:
+        for line in message.split("\n"):
+            yield code.value, line
+
+
+def _is_json_requested(arguments: Sequence[str]) -> bool:
+    return "--format=json" in arguments or ("--format", JSON) in pairwise(arguments)
 
 
 def _print_error(message: str, start: str = "opendrs: ") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Self
@@ -126,7 +126,7 @@ class TableOutput:
         print_change(screen, cluster_load(before), cluster_load(after), rules)
 
 
-def _incomplete_steps(records: Iterable[StepRecord]) -> Iterator[str]:
+def _incomplete_steps(records: Sequence[StepRecord]) -> Iterator[str]:
     """Yield the steps that were not completed; one line for each reason."""
     by_reason: dict[tuple[str, str], list[StepRecord]] = {}
     for record in records:
@@ -136,6 +136,9 @@ def _incomplete_steps(records: Iterable[StepRecord]) -> Iterator[str]:
         names = format_list([record.step for record in group])
         action = f": {describe_action(group[0].action)}" if len(group) == 1 else ""
         yield printable(f"  {outcome} {names}{action}: {detail}")
+    if unfinished := [record.step for record in records if record.outcome is None]:
+        names = format_list(unfinished)
+        yield f"  unfinished {names}: the next apply or run determines the outcome"
 
 
 def _summarize_result(result: ApplyResult, repair: RepairCommand) -> PlanSummary:

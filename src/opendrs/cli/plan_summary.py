@@ -25,7 +25,7 @@ from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import GIB, NodeId, Plan, PowerOff, PowerOn, Snapshot, format_count
 from opendrs.planning import Schedule
 from opendrs.policies import Decision, Policy, reason_text
-from opendrs.policies.load_metrics import load_metrics
+from opendrs.policies.load_metrics import imbalance_metric_of, load_metrics
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.objective import Goal
 from opendrs.policies.optimize.repairs import (
@@ -116,7 +116,7 @@ def summarize(
     sizes = (snapshot.guests[each.guest].usage.memory or 0 for each in migrations)
     return PlanSummary(
         policy=policy.name,
-        imbalance_metric=getattr(policy, "imbalance_metric", ImbalanceMetric.CV),
+        imbalance_metric=imbalance_metric_of(policy),
         decision=decision,
         migrations=len(migrations),
         power_on=sum(isinstance(each, PowerOn) for each in actions),
@@ -299,14 +299,14 @@ class RuleReport:
 
 
 def rule_report(
-    snapshot: Snapshot, plan: Plan, policy: object, repair: RepairCommand
+    snapshot: Snapshot, plan: Plan, policy: Policy[Any] | None, repair: RepairCommand
 ) -> RuleReport:
     """Return the effect of *plan* on the rules of *snapshot*.
 
     Args:
         snapshot: The cluster before the plan.
         plan: The plan.
-        policy: The policy that made it.
+        policy: The policy that made it; None if none did.
         repair: The command that repairs violated rules.
     """
     after = snapshot.apply(*(step.action for step in plan.steps))
@@ -321,7 +321,7 @@ def rule_report(
             load_model=repair.policy.load_model,
             allow_cold_migration=repair.policy.allow_cold_migration,
         ),
-        policy=str(getattr(policy, "name", "")),
+        policy="" if policy is None else policy.name,
         repairs_rules=optimize is not None and Goal.REPAIR in optimize.priorities,
         repair=None if optimize == repair.policy else repair,
     )

@@ -28,6 +28,7 @@ from opendrs.config import (
 )
 from opendrs.errors import (
     ConfigurationError,
+    DiagnosticCode,
     InvalidFileError,
     PlatformUnavailableError,
 )
@@ -89,7 +90,9 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs plan history.jsonl --at 2026-11-22T09:30
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     if count is not None and every is None:
-        raise ConfigurationError("--count needs --every SECONDS")
+        raise ConfigurationError(
+            "--count needs --every SECONDS", code=DiagnosticCode.MISSING_KEY
+        )
     if every is None and not force:
         _require_absent(output)
     pace = 1.0 if every is not None and count is None else 0.0

@@ -9,15 +9,14 @@ import click
 
 from opendrs.cli.apply_cycle import exit_status
 from opendrs.cli.file_permissions import log_exposures
-from opendrs.cli.logs import level_option, log_to_stderr
-from opendrs.cli.options import format_option
+from opendrs.cli.logs import level_option, log_format_option, log_to_stderr
 from opendrs.cli.plan_summary import repair_command
 from opendrs.cli.sources import load_settings, open_source, require_writable
 from opendrs.cli.wiring import ControllerFactory, cancel_on_signals
 from opendrs.config import display_path
 from opendrs.config.settings import Settings
 from opendrs.controller import CancellationToken
-from opendrs.errors import UnknownPlatformError
+from opendrs.errors import DiagnosticCode, UnknownPlatformError
 
 
 @click.command(name="run")
@@ -29,7 +28,7 @@ from opendrs.errors import UnknownPlatformError
 )
 @click.option("--once", is_flag=True, help="Run one cycle and exit.")
 @level_option
-@format_option
+@log_format_option
 def command(
     *, config: Path, platform: str | None, once: bool, level: str, output_format: str
 ) -> int:
@@ -88,7 +87,8 @@ def _only_platform(settings: Settings, config: Path) -> str:
         raise UnknownPlatformError(
             f"{display_path(config)}: platform: expected one, got "
             f"{len(settings.platforms)}; select it with --platform NAME "
-            f"(configured: {names})"
+            f"(configured: {names})",
+            code=DiagnosticCode.INCONSISTENT,
         )
     (name,) = settings.platforms
     return name

@@ -6,7 +6,9 @@ import os
 from pathlib import Path
 from typing import Self
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
+
+_DEVICES = Path("/dev")  # /dev/stdout can be a regular file
 
 
 class SecretFiles:
@@ -50,6 +52,11 @@ class SecretFiles:
         """
         name = Path(f"{self._name}-{setting}")
         path = self._directory / name
+        if _DEVICES in path.absolute().parents:
+            raise ConfigurationError(
+                f"{name}: a configuration with secrets must be written to a file",
+                code=DiagnosticCode.UNUSABLE_FILE,
+            )
         try:
             if self._replace and path.is_file():
                 temporary = path.with_name(f".{name}.{os.getpid()}")
@@ -60,7 +67,8 @@ class SecretFiles:
                 self._new.append(path)
         except OSError as error:
             raise ConfigurationError(
-                f"{name}: cannot be created: {error.strerror}"
+                f"{name}: cannot be created: {error.strerror}",
+                code=DiagnosticCode.UNUSABLE_FILE,
             ) from None
         return name
 

@@ -26,7 +26,7 @@ from opendrs.cli.simulation_report import (
     run_scenario,
 )
 from opendrs.config.policy_loading import parse_assignments
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import MAX_DURATION, MEBIBYTES, TIME
 from opendrs.simulation.hardware import HOST_COUNT
 from opendrs.simulation.metrics import metric_label
@@ -196,11 +196,13 @@ def _load_scenario(
     if file.suffix not in SCENARIO_SUFFIXES:
         raise ConfigurationError(
             f"{source}: expected a scenario file (.toml or .json), or one of "
-            f"{', '.join(WORKLOAD_KINDS)}"
+            f"{', '.join(WORKLOAD_KINDS)}",
+            code=DiagnosticCode.UNUSABLE_FILE,
         )
     if path is not None:
         raise ConfigurationError(
-            f"{source}: a scenario file has no PATH: {path}; remove it"
+            f"{source}: a scenario file has no PATH: {path}; remove it",
+            code=DiagnosticCode.INCONSISTENT,
         )
     return read_scenario(file, scenario_changes(options)), [file]
 

@@ -119,7 +119,8 @@ def as_of(source: ClusterSource, at: datetime | None) -> ClusterSource:
     if not isinstance(source.platform, SnapshotFilePlatform):
         raise ConfigurationError(
             f"--at: {source.platform.name} is not a history file: {at.isoformat()}; "
-            "use it with a file of opendrs record --every"
+            "use it with a file of opendrs record --every",
+            code=DiagnosticCode.INCONSISTENT,
         )
     return replace(source, platform=source.platform.as_of(at))
 
@@ -192,7 +193,8 @@ def require_writable(platform: Platform) -> None:
     if isinstance(platform, SnapshotFilePlatform):
         raise ConfigurationError(
             f"{display_path(platform.path)}: a snapshot file cannot be changed; use "
-            "opendrs plan"
+            "opendrs plan",
+            code=DiagnosticCode.INCONSISTENT,
         )
 
 
@@ -278,7 +280,8 @@ def open_store(source: ClusterSource, settings: Settings) -> Iterator[SqliteStor
         if settings.store is not None:
             raise ConfigurationError(
                 f"[store] path: {source.platform.name} is not persistent and has no "
-                "store; remove [store], or use another configuration"
+                "store; remove [store], or use another configuration",
+                code=DiagnosticCode.INCONSISTENT,
             )
         with SqliteStore(None) as store:
             yield store
@@ -307,7 +310,8 @@ def store_owner(store: Store, name: str) -> str | None:
     if document["name"] != name:
         raise ConfigurationError(
             f"[store] path: belongs to platform {repr_value(document['name'])}; "
-            f"configure another store for {name}"
+            f"configure another store for {name}",
+            code=DiagnosticCode.INCONSISTENT,
         )
     return name
 

@@ -18,7 +18,7 @@ from opendrs.cli.sweep_report import (
     print_sweep,
     sweep_document,
 )
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import format_count
 from opendrs.simulation.atomic_output import PLOT_SUFFIXES, check_outputs
 from opendrs.simulation.sweep.checkpoint import checkpoint_path
@@ -102,10 +102,14 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs sweep settings.toml --scheduler tcp://10.0.0.1:8786
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     if jobs is not None and scheduler is not None:
-        raise ConfigurationError("--jobs: cannot be combined with --scheduler")
+        raise ConfigurationError(
+            "--jobs: cannot be combined with --scheduler",
+            code=DiagnosticCode.INCONSISTENT,
+        )
     if front[0] == front[1]:
         raise ConfigurationError(
-            f"--front: expected two different metrics, got {front[0]} twice"
+            f"--front: expected two different metrics, got {front[0]} twice",
+            code=DiagnosticCode.DUPLICATE_NAME,
         )
     grid = read_sweep(file)
     results = file.with_suffix(".parquet") if out is None else out

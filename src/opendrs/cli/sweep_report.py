@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opendrs.cli.console import add_row, console, create_table, printable
 from opendrs.config import display_path
-from opendrs.errors import InvalidSettingError
+from opendrs.errors import DiagnosticCode, InvalidSettingError
 from opendrs.model import format_count
 from opendrs.simulation.atomic_output import AtomicFiles
 from opendrs.simulation.metrics import metric_label
@@ -140,7 +140,8 @@ def draw_sweep_report(report: SweepReport, path: Path) -> None:
     if not points:
         raise InvalidSettingError(
             f"--plot: no policy has both {first} and {second}; choose others with "
-            "--front"
+            "--front",
+            code=DiagnosticCode.INCOMPLETE,
         )
     names = (metric_label(first), metric_label(second))
     with AtomicFiles() as drafts:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from opendrs.cli.progress import progress_bars
 from opendrs.config.policy_loading import parse_assignments
 from opendrs.config.settings import Settings
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import Limits, Snapshot
 from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
@@ -54,10 +54,14 @@ def choose_policy(
         chosen = settings.policy if name is None else name
         if chosen != Optimize.name:
             raise ConfigurationError(
-                f"--budget: {chosen} has no budget; use --policy optimize"
+                f"--budget: {chosen} has no budget; use --policy optimize",
+                code=DiagnosticCode.INCONSISTENT,
             )
         if "budget" in changes:
-            raise ConfigurationError("--budget: also given by --set budget; remove one")
+            raise ConfigurationError(
+                "--budget: also given by --set budget; remove one",
+                code=DiagnosticCode.INCONSISTENT,
+            )
         policy = settings.load_policy(name, {**changes, "budget": budget})
     if time_limit is not None:
         require_time_limit_support(policy)
@@ -99,7 +103,8 @@ def require_time_limit_support(policy: Policy[Any]) -> None:
     """
     if not isinstance(policy, Optimize):
         raise ConfigurationError(
-            f"--time-limit: {policy.name} has no time limit; use --policy optimize"
+            f"--time-limit: {policy.name} has no time limit; use --policy optimize",
+            code=DiagnosticCode.INCONSISTENT,
         )
 
 

@@ -12,7 +12,7 @@ from opendrs.api.tokens import hash_token, new_token, require_node_name
 from opendrs.cli.console import print_json
 from opendrs.cli.options import JSON, format_option
 from opendrs.config import display_path
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 
 
 @click.command(name="token")
@@ -62,5 +62,6 @@ def _write_token(path: Path, token: str) -> None:
     except (OSError, ValueError) as error:
         detail = error.strerror if isinstance(error, OSError) else error
         raise ConfigurationError(
-            f"{display_path(path)}: cannot write: {detail}"
+            f"{display_path(path)}: cannot write: {detail}",
+            code=DiagnosticCode.UNUSABLE_FILE,
         ) from error

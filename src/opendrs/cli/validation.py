@@ -19,6 +19,7 @@ from opendrs.config import (
     Severity,
     detect_format,
     display_path,
+    error_diagnostics,
     snapshot_and_diagnostics,
 )
 from opendrs.config.platform_kinds import PlatformConnection
@@ -215,9 +216,7 @@ def _snapshot_diagnostics(
     try:
         snapshot = SnapshotFilePlatform(file).observe()
     except ConfigurationError as error:
-        code = DiagnosticCode.UNUSABLE_FILE
-        for line in error.messages:
-            yield Diagnostic((*path, "path"), line, code=code)
+        yield from error_diagnostics(error, (*path, "path"))
         return
     for diagnostic in find_impossible(snapshot):
         message = f"{display_path(file)}: {diagnostic}"
@@ -279,7 +278,12 @@ def _power_diagnostics(
     reported: set[object] = set()  # files shared by nodes are reported once
     for node, settings in drivers.items():
         if isinstance(settings, RedfishSettings):
-            files = (settings.password_file, settings.password_env, settings.ca)
+            files = (
+                settings.password_file,
+                settings.password_env,
+                settings.password_keyring,
+                settings.ca,
+            )
             if files not in reported:
                 reported.add(files)
                 yield from _catch_diagnostics(
@@ -344,12 +348,9 @@ def _catch_diagnostics(
     try:
         check()
     except ConfigurationError as error:
-        for line in error.messages:
-            field, colon, message = line.partition(": ")
+        for each in error_diagnostics(error, path):
+            field, colon, message = each.message.partition(": ")
             if not path and colon and _KEY_PATH.fullmatch(field):
-                path_in_file = tuple(field.split("."))
-                yield Diagnostic(
-                    path_in_file, message, code=DiagnosticCode.UNUSABLE_FILE
-                )
+                yield replace(each, path=tuple(field.split(".")), message=message)
             else:
-                yield Diagnostic(path, line, code=DiagnosticCode.UNUSABLE_FILE)
+                yield each

@@ -4,9 +4,11 @@ from opendrs.config.diagnostics import Diagnostic as Diagnostic
 from opendrs.config.diagnostics import DiagnosticCode as DiagnosticCode
 from opendrs.config.diagnostics import KeyPath as KeyPath
 from opendrs.config.diagnostics import Severity as Severity
+from opendrs.config.diagnostics import error_diagnostics as error_diagnostics
 from opendrs.config.diagnostics import path_text as path_text
 from opendrs.config.diagnostics import pydantic_diagnostics as pydantic_diagnostics
 from opendrs.config.diagnostics import raise_diagnostics as raise_diagnostics
+from opendrs.config.diagnostics import run_checks as run_checks
 from opendrs.config.diagnostics import suggestion as suggestion
 from opendrs.config.formats import FileFormat as FileFormat
 from opendrs.config.formats import detect_format as detect_format

@@ -23,6 +23,7 @@ from opendrs.escapes import repr_value
 
 T = TypeVar("T")
 _WORD = re.compile(r"\w+")
+_FIELD = re.compile(r"(\w+)(: )?")
 _EMPTY = ('""', "{}", "[]", "0")  # in JSON
 
 
@@ -134,17 +135,21 @@ class TableBinder(Generic[T]):
             try:
                 built = self._target_type(**placeholders, **values, **self._preset)
             except ConfigurationError as error:
-                lines = error.messages
+                problems = tuple(zip(error.messages, error.codes, strict=True))
             except (TypeError, ValueError) as error:  # TypeError: no placeholder fits
                 if isinstance(error, TypeError) and not omitted:
                     raise
-                lines = () if isinstance(error, TypeError) else (str(error),)
+                problems = (
+                    ()
+                    if isinstance(error, TypeError)
+                    else ((str(error), DiagnosticCode.INVALID_VALUE),)
+                )
             else:
                 self.partial_value = None if placeholders else built
                 return
             diagnostics = [
-                self._diagnostic(line)
-                for line in lines
+                self._diagnostic(line, code)
+                for line, code in problems
                 if not invalid.intersection(_WORD.findall(line))
             ]
             yield from diagnostics
@@ -166,17 +171,19 @@ class TableBinder(Generic[T]):
                         break
         return values
 
-    def _diagnostic(self, line: str) -> Diagnostic:
+    def _diagnostic(self, line: str, code: DiagnosticCode) -> Diagnostic:
         """Return *line* as a diagnostic; most lines start with a field name."""
-        match = _WORD.match(line)
-        name = "" if match is None else match[0]
-        within = (name,) if name in self._settable_fields() else ()
+        match = _FIELD.match(line)
+        name = "" if match is None else match[1]
         # A dataclass rejects a number of the right type because of its range.
         is_number = type(self._values.get(name)) in (int, float)
-        code = (
-            DiagnosticCode.OUT_OF_RANGE if is_number else DiagnosticCode.INVALID_VALUE
-        )
-        return Diagnostic(self._path, line, subpath=within, code=code)
+        if is_number and code is DiagnosticCode.INVALID_VALUE:
+            code = DiagnosticCode.OUT_OF_RANGE
+        if match is None or name not in self._settable_fields():
+            return Diagnostic(self._path, line, code=code)
+        if match[2] is None:  # a sentence that begins with the field
+            return Diagnostic(self._path, line, subpath=(name,), code=code)
+        return Diagnostic((*self._path, name), line[match.end() :], code=code)
 
 
 def _required(field: Field[Any]) -> bool:

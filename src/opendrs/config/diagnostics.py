@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from opendrs.errors import ConfigurationError
+from opendrs.errors import DiagnosticCode as DiagnosticCode
 from opendrs.escapes import MAX_VALUE_LENGTH, repr_value
 from opendrs.model import QuantityError
 
@@ -24,43 +25,6 @@ class Severity(StrEnum):
     """The value is impossible or cannot be used."""
     WARNING = "warning"
     """The value is possible but improbable."""
-
-
-class DiagnosticCode(StrEnum):
-    """Code of a diagnostic. The values are stable."""
-
-    UNKNOWN_KEY = "unknown-key"
-    """A key, table or setting that does not exist."""
-    MISSING_KEY = "missing-key"
-    """A required key is absent."""
-    DUPLICATE_KEY = "duplicate-key"
-    """A key occurs more than once in one object."""
-    WRONG_TYPE = "wrong-type"
-    """A value of another type than expected."""
-    OUT_OF_RANGE = "out-of-range"
-    """A number or a count outside the allowed range."""
-    UNKNOWN_VALUE = "unknown-value"
-    """A value that is not one of a closed list."""
-    UNKNOWN_NAME = "unknown-name"
-    """A reference to a node, guest, policy, platform or driver that does not exist."""
-    DUPLICATE_NAME = "duplicate-name"
-    """A name or token that must be unique occurs more than once."""
-    INVALID_VALUE = "invalid-value"
-    """A value that is not valid for another reason, which the message states."""
-    INCONSISTENT = "inconsistent"
-    """Values that are valid alone but not together."""
-    IMPLAUSIBLE = "implausible"
-    """An impossible (error) or improbable (warning) number, often in a wrong unit."""
-    INCOMPLETE = "incomplete"
-    """A value that a plan requires is unknown (warning)."""
-    UNUSABLE_FILE = "unusable-file"
-    """A file that cannot be read, parsed or used."""
-    UNUSABLE_LIBRARY = "unusable-library"
-    """A required library or policy that is not installed or cannot be loaded."""
-    SECRET_EXPOSED = "secret-exposed"  # noqa: S105 - a code
-    """A secret or the store that other users can access (warning)."""
-    NOT_CHECKED = "not-checked"
-    """A name that could not be checked (warning)."""
 
 
 KeyPath = tuple[str | int, ...]
@@ -169,13 +133,44 @@ def raise_diagnostics(
 ) -> None:
     """Raise *error_type* with the first few of *diagnostics*, if there are any."""
     remaining = iter(diagnostics)
-    lines = [f"{source}: {diagnostic}" for diagnostic in islice(remaining, MAX_LISTED)]
+    listed = list(islice(remaining, MAX_LISTED))
+    lines = [f"{source}: {diagnostic}" for diagnostic in listed]
+    codes = [diagnostic.code for diagnostic in listed]
     further = sum(1 for _ in islice(remaining, MAX_COUNTED))
     if further:
         more = f"at least {further}" if further == MAX_COUNTED else f"{further}"
         lines.append(f"{source}: and {more} more")
+        codes.append(codes[-1])
     if lines:
-        raise error_type(*lines)
+        raise error_type(*lines, code=codes)
+
+
+def error_diagnostics(
+    error: ConfigurationError, path: KeyPath = ()
+) -> tuple[Diagnostic, ...]:
+    """Return the problems of *error* as diagnostics about the value at *path*."""
+    return tuple(
+        Diagnostic(path, message, code=code)
+        for message, code in zip(error.messages, error.codes, strict=True)
+    )
+
+
+def run_checks(*checks: Callable[[], object]) -> None:
+    """Run all *checks*, also after one has failed.
+
+    Raises:
+        ConfigurationError: Some failed; with all of their problems.
+    """
+    messages: list[str] = []
+    codes: list[DiagnosticCode] = []
+    for check in checks:
+        try:
+            check()
+        except ConfigurationError as error:
+            messages += error.messages
+            codes += error.codes
+    if messages:
+        raise ConfigurationError(*messages, code=codes)
 
 
 def path_text(path: KeyPath) -> str:

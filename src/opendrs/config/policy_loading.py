@@ -10,7 +10,12 @@ from typing import Any
 
 from opendrs.config.binding import TableBinder, unknown_name
 from opendrs.config.diagnostics import KeyPath, raise_diagnostics
-from opendrs.errors import ConfigurationError, InvalidSettingError, UnknownPolicyError
+from opendrs.errors import (
+    ConfigurationError,
+    DiagnosticCode,
+    InvalidSettingError,
+    UnknownPolicyError,
+)
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, Limits
 from opendrs.policies import BUILT_IN_POLICIES, Policy
@@ -74,7 +79,10 @@ def policy_type(name: str) -> type[Policy[Any]]:
         )
     if len(matching) > 1:
         locations = " and ".join(sorted(point.value for point in matching))
-        raise ConfigurationError(f"policy {name}: provided twice: {locations}")
+        raise ConfigurationError(
+            f"policy {name}: provided twice: {locations}",
+            code=DiagnosticCode.DUPLICATE_NAME,
+        )
     return _load_entry_point(matching[0])
 
 
@@ -83,11 +91,13 @@ def _load_entry_point(point: EntryPoint) -> type[Policy[Any]]:
         policy_class: type[Policy[Any]] = point.load()
     except Exception as error:  # an external package may raise any exception
         raise ConfigurationError(
-            f"policy {point.name}: cannot load {point.value}: {error!r}"
+            f"policy {point.name}: cannot load {point.value}: {error!r}",
+            code=DiagnosticCode.UNUSABLE_LIBRARY,
         ) from error
     if not (isinstance(policy_class, type) and is_dataclass(policy_class)):
         raise ConfigurationError(
-            f"policy {point.name}: expected a dataclass: {point.value}"
+            f"policy {point.name}: expected a dataclass: {point.value}",
+            code=DiagnosticCode.UNUSABLE_LIBRARY,
         )
     return policy_class
 

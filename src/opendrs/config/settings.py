@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from opendrs.config.binding import unknown_name
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.policy_loading import build_policy
-from opendrs.errors import InvalidSettingError, UnknownPlatformError
+from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPlatformError
 from opendrs.escapes import repr_value
 from opendrs.model import DEFAULT_LIMITS, Limits, Rule, Seconds
 from opendrs.policies import Policy
@@ -158,7 +158,8 @@ class ControllerSettings:
         if not 0 < self.interval <= MAX_INTERVAL:
             raise InvalidSettingError(
                 f"interval: expected seconds above 0 and up to {MAX_INTERVAL}, "
-                f"found {self.interval:g}"
+                f"found {self.interval:g}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
 
 

@@ -58,6 +58,13 @@ _TABLES = frozenset(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def is_platform_name(name: str) -> bool:
+    """Return True if a platform can have this name, which is a part of file names."""
+    return name != RESERVED_NAME and _NAME.fullmatch(name) is not None
+
+
 T = TypeVar("T")
 
 
@@ -202,7 +209,7 @@ class _SettingsReader:
 
     def _connection(self, name: str, value: object) -> PlatformConnection | None:
         at = ("platform", name)
-        if name == RESERVED_NAME or not _NAME.fullmatch(name):
+        if not is_platform_name(name):
             message = f"invalid name of a platform: {repr_value(name)}"
             self._diagnose(at, message, DiagnosticCode.INVALID_VALUE)
         table = self._table(at, value)

@@ -115,7 +115,8 @@ class ExponentialBackoff:
 
     def is_exhausted(self, now: float) -> bool:
         """Return True if the attempts have failed for the whole timeout."""
-        return (
-            self._failing_since is not None
-            and now - self._failing_since >= self._timeout
-        )
+        return self.has_failed_for(self._timeout, now)
+
+    def has_failed_for(self, seconds: float, now: float) -> bool:
+        """Return True if the attempts have failed for at least *seconds*."""
+        return self._failing_since is not None and now - self._failing_since >= seconds

@@ -46,7 +46,7 @@ class LogEventCode(StrEnum):
     CONTROLLER_STARTED = "controller-started"
     """The controller started."""
     CONTROLLER_STOPPED = "controller-stopped"
-    """The controller stopped. No step is running."""
+    """The controller stopped. `unfinished` steps are left to the next start."""
     COMPILED_CODE = "compiled-code"
     """State of the compiled search of the policy optimize."""
     FILE_EXPOSED = "file-exposed"

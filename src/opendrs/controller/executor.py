@@ -42,7 +42,8 @@ class ExecutionReport:
     """Result of the execution of a plan.
 
     Attributes:
-        records: One record per step, in the order of the plan; all have an outcome.
+        records: One record per step, in the order of the plan. All have an outcome,
+            except those that a stop left to the next process.
     """
 
     records: tuple[StepRecord, ...] = ()
@@ -59,7 +60,9 @@ class ExecutionReport:
     @property
     def summary(self) -> str:
         """Return the number of steps of each outcome that occurs, as text."""
-        counts = ((outcome, self.count(outcome)) for outcome in Outcome)
+        counts = [(str(outcome), self.count(outcome)) for outcome in Outcome]
+        unfinished = sum(record.outcome is None for record in self.records)
+        counts.append(("unfinished", unfinished))
         parts = (f"{count} {outcome}" for outcome, count in counts if count)
         return ", ".join(parts) or "nothing to do"
 
@@ -104,7 +107,7 @@ class PlanProgress:
         return record
 
     def record_end(self, record: StepRecord) -> None:
-        """Record the end of a step that was started."""
+        """Record the end of a step that was started, or that it is left open."""
         self._finished[record.step] = record
 
     def reject(self, steps: Iterable[Step], detail: str) -> None:
@@ -207,11 +210,15 @@ class _PlanExecution:
         self._power_failures = find_power_failures(context.store, context.clock.now())
 
     def run(self) -> ExecutionReport:
-        """Run until every step has an outcome."""
+        """Run until every step has an outcome, or is left open by a stop."""
         while True:
             self._poll_tasks()
             self._start_ready()
-            if not self._progress.pending and not self._running:
+            if not self._progress.pending and all(
+                tracker.is_left_open for tracker in self._running
+            ):
+                for tracker in self._running:
+                    self._progress.record_end(tracker.record)
                 return ExecutionReport(self._progress.records)
             self._context.clock.sleep(self._context.poll_interval)
 

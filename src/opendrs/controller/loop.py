@@ -97,7 +97,8 @@ class Controller:
     def run_forever(self) -> None:
         """Run cycles until stopped and all running steps have ended.
 
-        An unreachable platform is logged once and retried.
+        An unreachable platform is logged once and retried. After a stop request, the
+        steps that it executes are left to the next process.
 
         Raises:
             PermissionDeniedError: A permission on the platform is missing.
@@ -112,9 +113,7 @@ class Controller:
                 raise
             except PlatformError as error:
                 self._record_unreachable(error)
-        log_event(
-            LogEventCode.CONTROLLER_STOPPED, "controller stopped: no step is running"
-        )
+        self._log_stopped()
 
     def run_once(self) -> ExecutionReport:
         """Run one cycle and return the report of its execution.
@@ -128,7 +127,7 @@ class Controller:
         self._timer.start_cycle(context.clock.monotonic())
         correct_times(context.store, context.clock.now())
         self._recover()
-        source.reconcile()
+        self._reconcile()
         # A stop during the recovery also prevents a new plan.
         if context.cancellation.stop_requested:
             return ExecutionReport()
@@ -149,7 +148,7 @@ class Controller:
         self._log.log_decision(source.policy, decision, snapshot, run)
         source.record_decision(snapshot, decision, run)
         report = execute(decision.plan, context, run=run)
-        source.reconcile()
+        self._reconcile()
         if report.records:
             log_event(
                 LogEventCode.PLAN_EXECUTED, f"plan executed: {report.summary}", run=run
@@ -167,6 +166,25 @@ class Controller:
                 steps=len(unfinished),
             )
             recover(self._context)
+
+    def _reconcile(self) -> None:
+        """Settle the requests, unless a stop left steps to the next process."""
+        if not self._context.store.unfinished():
+            self._decision_source.reconcile()
+
+    def _log_stopped(self) -> None:
+        unfinished = len(self._context.store.unfinished())
+        steps = (
+            f"{format_count(unfinished, 'unfinished step')}: the platform is "
+            "unreachable; the next start follows them"
+            if unfinished
+            else "no step is running"
+        )
+        log_event(
+            LogEventCode.CONTROLLER_STOPPED,
+            f"controller stopped: {steps}",
+            unfinished=unfinished,
+        )
 
     def _wait_until_due(self) -> bool:
         """Wait until a cycle is due; return False if a stop is requested first."""

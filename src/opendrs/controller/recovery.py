@@ -18,11 +18,12 @@ def recover(context: ExecutionContext) -> tuple[StepRecord, ...]:
     """Follow the unfinished steps of a previous run to their end; start no step.
 
     Args:
-        context: Dependencies of the executor. Only an abort request has an effect,
-            a stop request has none.
+        context: Dependencies of the executor. After a stop request, running steps
+            are followed to their end, unless the platform is unreachable.
 
     Returns:
-        The records that had no outcome, now with an outcome.
+        The records that had no outcome, now with an outcome, except those that a
+        stop left to the next process.
 
     Raises:
         StoreError: The store could not be read or written.
@@ -36,7 +37,8 @@ def recover(context: ExecutionContext) -> tuple[StepRecord, ...]:
     open_migrations.adopt(a for a in actions if not isinstance(a, PowerOn | PowerOff))
     _poll_until_ended(trackers, _step_groups(trackers, context.platform), context)
     for tracker in trackers:
-        open_migrations.finish(tracker.record)
+        if not tracker.is_running:
+            open_migrations.finish(tracker.record)
     return tuple(tracker.record for tracker in trackers)
 
 
@@ -50,8 +52,10 @@ def _poll_until_ended(
             tracker.poll()
         for group in groups:
             group.cancel_if_failed()
-        if any(tracker.is_running for tracker in running):
-            context.clock.sleep(context.poll_interval)
+        running = [tracker for tracker in running if tracker.is_running]
+        if all(tracker.is_left_open for tracker in running):
+            return
+        context.clock.sleep(context.poll_interval)
 
 
 def _step_groups(

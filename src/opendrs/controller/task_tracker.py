@@ -25,6 +25,7 @@ from opendrs.ports import (
 )
 
 MIB = 1 << 20
+MAX_STOP_DELAY = 10.0  # seconds for which a stop waits for an unreachable platform
 
 
 def join_details(*parts: str) -> str:
@@ -130,6 +131,19 @@ class TaskTracker:
     def is_running(self) -> bool:
         """Return True if there is no outcome yet."""
         return self.record.outcome is None
+
+    @property
+    def is_left_open(self) -> bool:
+        """Return True if a stop is requested while the status cannot be queried.
+
+        The step remains without an outcome in the store. The next process recovers it.
+        """
+        now = self._context.clock.monotonic()
+        return (
+            self.is_running
+            and self._context.cancellation.stop_requested
+            and self._backoff.has_failed_for(MAX_STOP_DELAY, now)
+        )
 
     @property
     def is_done(self) -> bool:

@@ -13,6 +13,7 @@ from opendrs.metrics.load import LoadModel as LoadModel
 from opendrs.metrics.load import NodeLoad as NodeLoad
 from opendrs.metrics.load import demand as demand
 from opendrs.metrics.load import format_missing as format_missing
+from opendrs.metrics.load import has_known_load as has_known_load
 from opendrs.metrics.load import missing_metrics as missing_metrics
 from opendrs.metrics.load import node_loads as node_loads
 from opendrs.metrics.load import nodes_missing_metrics as nodes_missing_metrics

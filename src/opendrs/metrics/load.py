@@ -126,8 +126,17 @@ def node_loads(snapshot: Snapshot, load_model: LoadModel) -> dict[NodeId, NodeLo
     return {
         name: loads[name]
         for name, node in sorted(snapshot.nodes.items())
-        if node.online and name in loads
+        if has_known_load(node, load_model)
     }
+
+
+def has_known_load(node: Node, load_model: LoadModel) -> bool:
+    """Return True if *node* is online and its load is known."""
+    return (
+        node.online
+        and node.capacity is not None
+        and (load_model is LoadModel.STATIC or node.usage.resources is not None)
+    )
 
 
 def missing_metrics(snapshot: Snapshot, load_model: LoadModel) -> str:

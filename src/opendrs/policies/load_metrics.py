@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
+from typing import Protocol, runtime_checkable
 
 from opendrs.arrays import (
     BestMove,
@@ -48,6 +49,22 @@ def load_imbalance(loads: LoadByNode, metric: ImbalanceMetric) -> float:
 def imbalance_text(value: float, metric: ImbalanceMetric) -> str:
     """Return the imbalance *value* with its metric, such as `imbalance (CV) 0.120`."""
     return f"imbalance ({metric.label}) {value:.3f}"
+
+
+@runtime_checkable
+class MeasuresImbalance(Protocol):
+    """Policy with a setting for the metric of its imbalances."""
+
+    @property
+    def imbalance_metric(self) -> ImbalanceMetric:
+        """Return the metric."""
+
+
+def imbalance_metric_of(policy: object) -> ImbalanceMetric:
+    """Return the metric of the imbalances of *policy*: CV without such a setting."""
+    if isinstance(policy, MeasuresImbalance):
+        return policy.imbalance_metric
+    return ImbalanceMetric.CV
 
 
 def load_metrics(loads: LoadByNode, metric: ImbalanceMetric) -> dict[str, float]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import quote
 
 import httpx2
 
+from opendrs.config import run_checks
 from opendrs.errors import (
     ConfigurationError,
     PermissionDeniedError,
@@ -31,7 +33,7 @@ from opendrs.transport.http_json import (
     parse_json_body,
     single_line,
 )
-from opendrs.transport.secrets import create_ssl_context, read_secret
+from opendrs.transport.secrets import create_ssl_context, read_located_secret
 
 MAX_BODY_SIZE = 1 << 20  # bytes of a response
 SYSTEMS = "/redfish/v1/Systems"
@@ -204,14 +206,10 @@ def require_credentials(node: str, settings: RedfishSettings) -> None:
     Raises:
         ConfigurationError: One of them cannot be used; with all errors.
     """
-    problems: list[str] = []
-    for read in (_read_password, _create_ssl_context):
-        try:
-            read(NodeId(node), settings)
-        except ConfigurationError as error:
-            problems += error.messages
-    if problems:
-        raise ConfigurationError(*problems)
+    run_checks(
+        partial(_read_password, NodeId(node), settings),
+        partial(_create_ssl_context, NodeId(node), settings),
+    )
 
 
 def _error_message(response: httpx2.Response) -> str:
@@ -229,13 +227,8 @@ def _error_message(response: httpx2.Response) -> str:
 
 
 def _read_password(node: NodeId, settings: RedfishSettings) -> str:
-    return read_secret(
-        f"power of {node}",
-        "password",
-        file=settings.password_file,
-        variable=settings.password_env,
-    )
+    return read_located_secret(f"power of {node}: ", "password", settings)
 
 
 def _create_ssl_context(node: NodeId, settings: RedfishSettings) -> ssl.SSLContext:
-    return create_ssl_context(f"power of {node}", settings.ca)
+    return create_ssl_context(f"power of {node}: ", settings.ca)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
+from opendrs.transport.secrets import given_sources, source_names, source_problems
 
 MAX_DURATION = 3_600  # seconds
 NODE_VARIABLE = "node"  # the predefined variable
@@ -80,6 +81,7 @@ class RedfishSettings:
         user: User name.
         password_file: File with the password.
         password_env: Environment variable with the password.
+        password_keyring: Entry SERVICE/USER of the keyring with the password.
         ca: File with the only trusted certificates; None for the system trust store.
         off_method: Reset type with which the node is powered off.
         timeout: Seconds in which the controller must respond.
@@ -98,6 +100,7 @@ class RedfishSettings:
     system: str | None = None
     password_file: Path | None = None
     password_env: str | None = None
+    password_keyring: str | None = None
     ca: Path | None = None
     off_method: OffMethod = OffMethod.GRACEFUL_SHUTDOWN
     timeout: Seconds = 10.0
@@ -174,8 +177,10 @@ def _redfish_problems(settings: RedfishSettings) -> Iterator[str]:
     yield from _url_problems(settings.url)
     if settings.system is not None and not _SYSTEM_ID.fullmatch(settings.system):
         yield "system: expected the id of a system, such as 1"
-    if (settings.password_file is None) == (settings.password_env is None):
-        yield "password_file, password_env: expected exactly one of both"
+    if not given_sources(settings, "password"):
+        names = ", ".join(source_names("password"))
+        yield f"password_file: expected one of {names}, got none"
+    yield from source_problems(settings, "password")
     if not settings.user:
         yield "user: expected a user name, got an empty value"
     yield from _duration_problems(settings, "timeout", "transition_timeout")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from opendrs.errors import InvalidSettingError, UnknownPolicyError
+from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPolicyError
 from opendrs.policies.consolidation.detector import MAX_SAFETY
 from opendrs.policies.consolidation.settings import (
     DEFAULT_PARAMETERS,
@@ -91,7 +91,10 @@ def baseline_policy(name: str) -> BaselinePolicy:
 def _cloudsim(name: str) -> BaselinePolicy:
     parsed = parse_scheme(name)
     if not isinstance(parsed, MigrationScheme):
-        raise InvalidSettingError(f"{name}: only available in model cloudsim-3.0.3")
+        raise InvalidSettingError(
+            f"{name}: only available in model cloudsim-3.0.3",
+            code=DiagnosticCode.INCONSISTENT,
+        )
     return BaselinePolicy(
         {
             **_COMMON,
@@ -162,6 +165,7 @@ def _positive(name: str, number: str, limit: float) -> float:
         value = 0.0
     if not 0 < value <= limit:
         raise InvalidSettingError(
-            f"{name}: expected a number above 0 and at most {limit:g}, got {number!r}"
+            f"{name}: expected a number above 0 and at most {limit:g}, got {number!r}",
+            code=DiagnosticCode.OUT_OF_RANGE,
         )
     return value

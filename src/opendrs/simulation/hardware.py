@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import MegabytesPerSecond, Seconds
 from opendrs.policies.consolidation import SPECPOWER, power_draw
 from opendrs.simulation.workload import CpuUnit, Floats, Integers, MemoryUnit, Workload
@@ -54,11 +54,13 @@ class SimulationBehavior:
         for name in ("power_on_time", "power_off_time", "powered_off_watts"):
             if not getattr(self, name) >= 0:
                 raise ConfigurationError(
-                    f"{name}: expected at least 0, got {getattr(self, name)}"
+                    f"{name}: expected at least 0, got {getattr(self, name)}",
+                    code=DiagnosticCode.OUT_OF_RANGE,
                 )
         if not self.bandwidth > 0:
             raise ConfigurationError(
-                f"bandwidth: expected more than 0 MB/s, got {self.bandwidth}"
+                f"bandwidth: expected more than 0 MB/s, got {self.bandwidth}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
         for name in (
             "power_on_time",
@@ -69,12 +71,14 @@ class SimulationBehavior:
             if getattr(self, name) > MAX_BEHAVIOR_VALUE:
                 raise ConfigurationError(
                     f"{name}: expected at most {MAX_BEHAVIOR_VALUE:,}, "
-                    f"got {getattr(self, name)}"
+                    f"got {getattr(self, name)}",
+                    code=DiagnosticCode.OUT_OF_RANGE,
                 )
         if not 0 <= self.migration_cpu_overhead <= 1:
             raise ConfigurationError(
                 "migration_cpu_overhead: expected a number in [0, 1], "
-                f"got {self.migration_cpu_overhead}"
+                f"got {self.migration_cpu_overhead}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
 
 

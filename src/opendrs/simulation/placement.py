@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import format_count
 from opendrs.policies.consolidation.input import TargetFilter
 from opendrs.simulation.hardware import GuestSpecs, HostSpecs
@@ -76,7 +76,8 @@ def initial_placement(
             raise ConfigurationError(
                 f"guest {guest + 1} of {len(host)}: does not fit on "
                 f"{format_count(len(cpu), 'host')}; "
-                "add hosts or memory"
+                "add hosts or memory",
+                code=DiagnosticCode.INCONSISTENT,
             )
         fits = feasible & (cpu >= mips)
         free_cpu = np.where(feasible, cpu / total, -np.inf)

@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.errors import ConfigurationError, ModelError
+from opendrs.errors import ConfigurationError, DiagnosticCode, ModelError
 
 MIN_SAMPLES = 2
 
@@ -150,17 +150,20 @@ class SyntheticSettings:
         for name in ("guests", "days", "group"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(
-                    f"{name}: expected at least 1, got {getattr(self, name)}"
+                    f"{name}: expected at least 1, got {getattr(self, name)}",
+                    code=DiagnosticCode.OUT_OF_RANGE,
                 )
         if not 0 < self.load <= 1:
             raise ConfigurationError(
-                f"load: expected a number in (0, 1], got {self.load}"
+                f"load: expected a number in (0, 1], got {self.load}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
         for name in ("noise", "bursts"):
             if not 0 <= getattr(self, name) <= MAX_SYNTHETIC_VALUE:
                 raise ConfigurationError(
                     f"{name}: expected a number from 0 to {MAX_SYNTHETIC_VALUE}, "
-                    f"got {getattr(self, name)}"
+                    f"got {getattr(self, name)}",
+                    code=DiagnosticCode.OUT_OF_RANGE,
                 )
 
 

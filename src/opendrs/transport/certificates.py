@@ -30,7 +30,7 @@ def authority_context(subject: str, ca: Path | None) -> ssl.SSLContext:
     Raises:
         ConfigurationError: The file cannot be read or contains no certificate.
     """
-    context = create_ssl_context(subject, ca)
+    context = create_ssl_context(f"{subject}: ", ca)
     # Platforms issue authorities without critical basic constraints, which Python 3.13
     # would reject.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT

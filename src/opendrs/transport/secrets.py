@@ -3,54 +3,96 @@
 from __future__ import annotations
 
 import os
+import shlex
 import ssl
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from opendrs.config.regular_files import MAX_SECRET_SIZE, read_regular, require_regular
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
+
+
+def source_names(setting: str) -> tuple[str, ...]:
+    """Return the names of the settings that locate the secret *setting*."""
+    return tuple(f"{setting}_{suffix}" for suffix in ("file", "env", "keyring"))
+
+
+def given_sources(settings: object, setting: str) -> list[str]:
+    """Return the names of the settings that are set and locate the secret *setting*."""
+    return [
+        name for name in source_names(setting) if getattr(settings, name) is not None
+    ]
+
+
+def source_problems(settings: object, setting: str) -> Iterator[str]:
+    """Yield a problem if more than one setting, or an invalid one, locates a secret."""
+    given = given_sources(settings, setting)
+    if len(given) > 1:
+        names = ", ".join(source_names(setting))
+        yield f"{given[1]}: expected one of {names}, got {' and '.join(given)}"
+    entry = getattr(settings, f"{setting}_keyring")
+    if entry is not None and not all(_split_entry(entry)):
+        yield f"{setting}_keyring: expected SERVICE/USER, got {entry!r}"
 
 
 def read_secret(
-    subject: str, setting: str, *, file: Path | None, variable: str | None
+    prefix: str,
+    setting: str,
+    *,
+    file: Path | None,
+    variable: str | None = None,
+    entry: str | None = None,
 ) -> str:
-    """Return a secret from a file, or from an environment variable.
+    """Return a secret from a file, an environment variable or the keyring.
 
     Args:
-        subject: Part of the configuration that it belongs to, for error messages.
-        setting: Name of the setting without suffix: `password` for `password_file` and
-            `password_env`.
+        prefix: Part of the configuration that it belongs to, at the start of error
+            messages: `agent.` or `platform lab: `.
+        setting: Name of the setting without suffix: `password` for `password_file`,
+            `password_env` and `password_keyring`.
         file: File with the secret. If it does not exist, the credential of the systemd
             unit with the name of the file is used.
         variable: Environment variable with the secret; takes precedence.
+        entry: Entry `SERVICE/USER` of the keyring; takes precedence over the file.
 
     Raises:
-        ConfigurationError: The secret is missing, empty or not text.
+        ConfigurationError: The secret is missing, empty or not text, or the library
+            keyring is not installed.
 
     Source:
         systemd.exec(5), `LoadCredential=` and `CREDENTIALS_DIRECTORY`.
     """
     if variable is not None:
-        return _from_environment(f"{subject}: {setting}_env", variable)
+        return _from_environment(f"{prefix}{setting}_env", variable)
+    if entry is not None:
+        return _from_keyring(f"{prefix}{setting}_keyring: {entry}", entry)
     if file is None:
         raise ConfigurationError(
-            f"{subject}: expected {setting}_file or {setting}_env, found neither"
+            f"{prefix}{setting}_file: expected one of "
+            f"{', '.join(source_names(setting))}, found none",
+            code=DiagnosticCode.MISSING_KEY,
         )
-    location = f"{subject}: {setting}_file: {file}"
+    location = f"{prefix}{setting}_file: {file}"
     try:
         text = read_regular(credential_path(file), MAX_SECRET_SIZE).decode()
     except (OSError, UnicodeDecodeError) as error:
         problem = getattr(error, "strerror", None) or "not text"
-        raise ConfigurationError(f"{location}: {problem}") from None
+        raise ConfigurationError(
+            f"{location}: {problem}", code=DiagnosticCode.UNUSABLE_FILE
+        ) from None
     if not text.rstrip("\r\n"):
-        raise ConfigurationError(f"{location} is empty")
+        raise ConfigurationError(
+            f"{location} is empty", code=DiagnosticCode.MISSING_KEY
+        )
     return text.rstrip("\r\n")
 
 
-def create_ssl_context(subject: str, ca: Path | None) -> ssl.SSLContext:
+def create_ssl_context(prefix: str, ca: Path | None) -> ssl.SSLContext:
     """Return the context that trusts *ca* alone, or the system trust store.
 
     Args:
-        subject: Part of the configuration that it belongs to, for error messages.
+        prefix: As of `read_secret`.
         ca: File with the only trusted certificates; None for the system trust store.
 
     Raises:
@@ -64,20 +106,65 @@ def create_ssl_context(subject: str, ca: Path | None) -> ssl.SSLContext:
         problem = (
             "no certificates" if isinstance(error, ssl.SSLError) else error.strerror
         )
-        raise ConfigurationError(f"{subject}: ca: {ca}: {problem}") from None
+        raise ConfigurationError(
+            f"{prefix}ca: {ca}: {problem}", code=DiagnosticCode.UNUSABLE_FILE
+        ) from None
+
+
+def read_located_secret(prefix: str, setting: str, settings: object) -> str:
+    """Return the secret that the settings `{setting}_file` etc. of *settings* locate.
+
+    Raises:
+        ConfigurationError: As `read_secret`.
+    """
+    file, variable, entry = (getattr(settings, name) for name in source_names(setting))
+    return read_secret(prefix, setting, file=file, variable=variable, entry=entry)
 
 
 def _from_environment(location: str, variable: str) -> str:
     secret = os.environ.get(variable)
     if not secret:
         raise ConfigurationError(
-            f"{location}: the environment variable {variable} is not set"
+            f"{location}: the environment variable {variable} is not set",
+            code=DiagnosticCode.MISSING_KEY,
         )
     if any("\ud800" <= character <= "\udfff" for character in secret):
         raise ConfigurationError(
             f"{location}: the environment variable {variable} is not text"
         )
     return secret
+
+
+def _from_keyring(location: str, entry: str) -> str:
+    try:
+        keyring = import_module("keyring")
+    except ImportError:
+        raise ConfigurationError(
+            f"{location}: keyring is not installed; run pip install '.[keyring]' in a "
+            "checkout of opendrs",
+            code=DiagnosticCode.UNUSABLE_LIBRARY,
+        ) from None
+    service, user = _split_entry(entry)
+    try:
+        secret: str | None = keyring.get_password(service, user)
+    except Exception as error:  # noqa: BLE001 - backends have errors of their own
+        problem = str(error).partition("\n")[0] or type(error).__name__
+        raise ConfigurationError(
+            f"{location}: cannot read the keyring: {problem}",
+            code=DiagnosticCode.UNUSABLE_FILE,
+        ) from None
+    if not secret:
+        command = shlex.join(["keyring", "set", service, user])
+        raise ConfigurationError(
+            f"{location}: no such entry in the keyring; add it with: {command}",
+            code=DiagnosticCode.MISSING_KEY,
+        )
+    return secret
+
+
+def _split_entry(entry: str) -> tuple[str, str]:
+    service, _, user = entry.rpartition("/")
+    return service, user
 
 
 def credential_path(file: Path) -> Path:

@@ -311,6 +311,24 @@ def test_invalid_token_file_is_rejected_without_content(
     assert not text.strip() or text not in str(raised.value)
 
 
+def test_token_is_read_from_systemd_credential(
+    settings: AgentSettings,
+    server: FakeServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    settings.token_file.rename(credentials / settings.token_file.name)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
+    server.answers = [(200, {**QUEUED, "state": "done"})]
+
+    with ControllerClient(settings, lambda _: None) as client:
+        found = client.get_status(REQUEST)
+
+    assert found is not None
+
+
 def test_a_token_file_that_is_not_there_is_named(settings: AgentSettings) -> None:
     settings.token_file.unlink()
 
@@ -341,7 +359,7 @@ def test_no_error_shows_the_token(client: ControllerClient, server: FakeServer) 
     assert TOKEN not in shown
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_the_token_is_masked_in_the_log_of_the_agent(
     client: ControllerClient,
     server: FakeServer,

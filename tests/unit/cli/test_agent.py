@@ -89,5 +89,6 @@ def test_agent_with_missing_token_fails_before_it_writes(
     (tmp_path / "token").unlink()
 
     assert once(config, tmp_path) == 2
-    assert "agent.token_file: cannot read" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert f"agent.token_file: {tmp_path / 'token'}: No such file" in printed
     assert not (tmp_path / "agent.sqlite").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from opendrs.cli.connect import TerminalQuestioner
+from opendrs.cli.secret_files import SecretFiles
 from opendrs.config.snapshot_writing import snapshot_document
 from opendrs.errors import ConfigurationError
 from support import command_cluster
@@ -130,6 +131,22 @@ def test_secret_is_written_to_file_of_owner_alone(
     assert "s3cret" not in "".join(capsys.readouterr())
     with pytest.raises(ConfigurationError, match="pve-token: cannot be created"):
         questioner.secret("token", "Token")
+
+
+def test_connect_rejects_name_that_leaves_the_directory_before_it_asks(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = answer(opendrs, monkeypatch, [], "command", "--name", "../lab")
+
+    assert result.status == 2
+    assert "--name: invalid name of a platform" in result.err
+
+
+def test_secret_is_not_written_to_directory_of_devices() -> None:
+    with SecretFiles(Path("/dev"), "lab") as files, pytest.raises(ConfigurationError):
+        files.write("token", "hunter2")
+
+    assert not Path("/dev/lab-token").exists()
 
 
 @pytest.mark.parametrize("completed", [True, False])

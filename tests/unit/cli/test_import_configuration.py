@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from support.terminal import RunOpendrs
 

@@ -18,7 +18,7 @@ def log_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_text_format_has_time_level_and_message(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with log_to_stderr("table", "info"):
+    with log_to_stderr("text", "info"):
         log_event(LogEventCode.STEP_STARTED, "step 1: started", step="1")
 
     (line,) = log_lines(capsys)
@@ -57,7 +57,7 @@ def test_event_fields_do_not_replace_standard_fields(
     assert json.loads(line)["time"] != "never"
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_event_is_one_escaped_line(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,7 +68,7 @@ def test_event_is_one_escaped_line(
     assert line.isprintable()
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_library_warning_names_its_logger(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,7 +84,7 @@ def test_library_warning_names_its_logger(
 
 
 def test_lower_levels_are_omitted(capsys: pytest.CaptureFixture[str]) -> None:
-    with log_to_stderr("table", "warning"):
+    with log_to_stderr("text", "warning"):
         log_event(LogEventCode.DECISION_MADE, "nothing to do")
         logging.getLogger("library").info("chatter")
         log_event(
@@ -100,14 +100,14 @@ def test_lower_levels_are_omitted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_log_stops_at_the_end_of_the_context(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with log_to_stderr("table", "info"):
+    with log_to_stderr("text", "info"):
         pass
     log_event(LogEventCode.DECISION_MADE, "nothing to do")
 
     assert log_lines(capsys) == []
 
 
-@pytest.mark.parametrize("form", ["table", "json"])
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_no_secret_is_logged_wherever_it_is(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +137,7 @@ def test_no_secret_is_logged_wherever_it_is(
 def test_secret_is_masked_while_it_is_registered(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with log_to_stderr("table", "info"):
+    with log_to_stderr("text", "info"):
         with mask_logs(lambda text: text.replace("one", "-")):
             with mask_logs(lambda text: text.replace("two", "-")):
                 log_event(LogEventCode.DECISION_MADE, "one two")

@@ -1,5 +1,6 @@
 """Errors become an exit status and a line or two; never a traceback."""
 
+import json
 import os
 import re
 import resource
@@ -15,6 +16,7 @@ import pytest
 
 from opendrs.cli import main as entry
 from opendrs.errors import (
+    DiagnosticCode,
     InvalidFileError,
     ModelError,
     PermissionDeniedError,
@@ -33,8 +35,9 @@ def register_failing_command(
 
     @click.command()
     @click.argument("source")
-    def command(*, source: str) -> None:
-        del source
+    @click.option("--format", "output_format")
+    def command(*, source: str, output_format: str | None) -> None:
+        del source, output_format
         raise error
 
     monkeypatch.setattr("opendrs.cli.show.command", command)
@@ -74,6 +77,40 @@ def test_expected_error_is_printed_line_by_line(
 
     assert answer.status == status
     assert answer.err == "opendrs: first\nopendrs: second\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "codes"),
+    [
+        (
+            InvalidFileError(
+                "first",
+                "second",
+                code=(DiagnosticCode.UNKNOWN_KEY, DiagnosticCode.WRONG_TYPE),
+            ),
+            ["unknown-key", "wrong-type"],
+        ),
+        (ModelError("first\nsecond"), ["inconsistent"] * 2),
+        (PermissionDeniedError("first\nsecond"), ["permission-denied"] * 2),
+        (PlatformUnavailableError("first", "second"), ["platform-unreachable"] * 2),
+        (StoreError("first\nsecond"), ["store-failed"] * 2),
+    ],
+)
+@pytest.mark.parametrize("option", [("--format", "json"), ("--format=json",)])
+def test_expected_error_has_code_in_json(
+    opendrs: RunOpendrs,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    codes: list[str],
+    option: tuple[str, ...],
+) -> None:
+    register_failing_command(error, monkeypatch)
+
+    answer = opendrs("show", "x", *option)
+
+    documents = [json.loads(line) for line in answer.err.splitlines()]
+    assert [each["code"] for each in documents] == codes
+    assert [each["message"] for each in documents] == ["first", "second"]
 
 
 def test_unexpected_error_is_reported_as_bug(

@@ -143,11 +143,11 @@ def invalid_tokens(document: Document, place: Path) -> None:
         ),
         (
             change_requests(listen="8443"),
-            "opendrs.toml: api: listen: expected ADDRESS:PORT",
+            "opendrs.toml: api.listen: expected ADDRESS:PORT",
         ),
         (
             change_requests(agent_timeout=0.0),
-            "opendrs.toml: api: agent_timeout: expected seconds above 0",
+            "opendrs.toml: api.agent_timeout: expected seconds above 0",
         ),
         (
             change_requests(keys="x"),
@@ -163,7 +163,7 @@ def invalid_tokens(document: Document, place: Path) -> None:
         ),
         (
             lambda document, _: document.update(controller={"interval": 0}),
-            "opendrs.toml: controller: interval: expected seconds above 0",
+            "opendrs.toml: controller.interval: expected seconds above 0",
         ),
     ],
 )

@@ -280,7 +280,7 @@ def test_invalid_option_writes_nothing(
                     {"name": "consolidate", "settings": {"fill_target": [0.5, 9]}}
                 ]
             },
-            "fill_target: expected",
+            "fill_target[1]: expected",
         ),
         ({"workload": {"kind": "csv", "path": "no.csv"}}, "no.csv: No such file"),
         ({"workload": {"kind": "csv", "path": ["good.csv", "bad.csv"]}}, "bad.csv"),

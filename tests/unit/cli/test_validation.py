@@ -57,15 +57,15 @@ SCENARIO = 'format = "opendrs-scenario/1"\n[workload]\nkind = "synthetic"\n'
 SWEEP = 'format = "opendrs-sweep/1"\nworkload = [{kind = "synthetic"}]\n'
 DRILL = 'format = "opendrs-drill/1"\nsnapshot = "c.json"\n'
 EXPECTED = """
-limits: cooldown: expected
+limits.cooldown: expected
 limit: unknown table
-policy.balance: threshold: expected
-policy.optimize: contention_threshold: expected
+policy.balance.threshold: expected
+policy.optimize.contention_threshold: expected
 api.tokens: cannot read tokens.toml
 api.certificate: cannot read c.pem
 api.key: cannot read c.key
-agent.token_file: cannot read token
-agent.ca: not a certificate: ca.pem
+agent.token_file: token: No such file
+agent.ca: ca.pem: No such file
 agent.node: unknown node "h9"
 platform.lab.kind: libvirt: libvirt-python is not installed
 platform.lab.power: power of h1: password_file
@@ -130,27 +130,27 @@ nodes = {gamma = 1}
 TWO_LABS_ERRORS = {
     (
         "limits.memory_headroom",
-        "memory_headroom: expected a fraction in [0, 1), got 10.0",
+        "expected a fraction in [0, 1), got 10.0",
     ),
     (
         "limits.max_parallel_migrations",
-        "max_parallel_migrations: expected at least 1, got 0",
+        "expected at least 1, got 0",
     ),
     ("limits.bandwidth", "expected a number of bytes per second"),
-    ("agent.node", "node: expected the name of this node"),
-    ("agent.controller", "controller: expected an address like https://HOST:PORT"),
-    ("agent.timeout", "timeout: expected seconds above 0"),
+    ("agent.node", "expected the name of this node"),
+    ("agent.controller", "expected an address like https://HOST:PORT"),
+    ("agent.timeout", "expected seconds above 0"),
     ("agent.token_file", "is missing"),
     ("platform.lab.auto_converge", 'expected true or false, found "yes"'),
-    ("platform.lab.sample", "sample: expected more than 0 s, got -1.0"),
+    ("platform.lab.sample", "expected more than 0 s, got -1.0"),
     ("platform.lab.power.nodes.h1.on_command", "expected a list, found a number"),
     (
         "platform.lab.power.nodes.h1.off_command",
-        "off_command: expected a list of a program",
+        "expected a list of a program",
     ),
     ("platform.lab.kind", "libvirt: libvirt-python is not installed"),
     ("platform.broken.nodes", "expected a table of named values, found 5"),
-    ("platform.broken.timeout", "timeout: expected more than 0 s, got -1.0"),
+    ("platform.broken.timeout", "expected more than 0 s, got -1.0"),
     ("rules[0].nodes", 'unknown node "gamma" on platform lab'),
 }
 

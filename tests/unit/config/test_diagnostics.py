@@ -48,7 +48,7 @@ SNAPSHOT = (
         (
             "[controller]\ninterval = 0",
             DiagnosticCode.OUT_OF_RANGE,
-            ("controller",),
+            ("controller", "interval"),
         ),
         (
             '[policy]\nname = "ballance"',

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import pytest
 
+from opendrs.controller import CancellationToken
 from opendrs.errors import (
     PermissionDeniedError,
     PlatformError,
@@ -487,6 +488,28 @@ def test_cancel_skips_pending_and_finishes_running() -> None:
     assert outcomes(report) == [DONE, SKIPPED]
     assert report.summary == "1 done, 1 skipped"
     assert not report.all_done
+
+
+def test_cancel_leaves_steps_of_unreachable_platform_to_recovery() -> None:
+    simulation = SimulatedCluster(
+        sample_cluster(), limits=replace(SHORT_LIMITS, max_parallel_migrations=1)
+    )
+    simulation.simulated_platform.schedule_fault(
+        2, simulation.simulated_platform.disconnect
+    )
+    simulation.simulated_platform.schedule_fault(3, simulation.cancellation.cancel)
+
+    report = simulation.execute(ONE, TWO)
+
+    assert outcomes(report) == [None, SKIPPED]
+    assert report.summary == "1 skipped, 1 unfinished"
+    assert not report.all_done
+    assert simulation.elapsed < 20
+    assert [record.step for record in simulation.store.unfinished()] == ["1"]
+    simulation.simulated_platform.reconnect()
+    simulation.cancellation = CancellationToken()
+    assert [record.outcome for record in simulation.recover()] == [DONE]
+    assert set(simulation.simulated_platform.starts.values()) == {1}
 
 
 def test_cancel_twice_aborts_running() -> None:

@@ -149,7 +149,7 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
         (
             COMMAND,
             [
-                f"platform.lab.power.nodes.{node}: on_command: unknown variable: mac; "
+                f"platform.lab.power.nodes.{node}.on_command: unknown variable: mac; "
                 "expected one of node; write {{ for a brace"
                 for node in ("h1", "h2")
             ],
@@ -177,7 +177,7 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
                 "platform.lab.power.nodes.h1.off_command: is missing",
                 "platform.lab.power.nodes.h1.on_command: expected a list, found a text",
                 (
-                    "platform.lab.power.nodes.h1: timeout: expected more than 0 and "
+                    "platform.lab.power.nodes.h1.timeout: expected more than 0 and "
                     "at most 3600 s, got 0.0"
                 ),
             ],
@@ -192,7 +192,8 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
                 (
                     "platform.lab.power.nodes.h1.password: unknown setting; did you "
                     "mean password_env? (known: ca, off_method, password_env, "
-                    "password_file, system, timeout, transition_timeout, url, user)"
+                    "password_file, password_keyring, system, timeout, "
+                    "transition_timeout, url, user)"
                 )
             ],
         ),

@@ -124,11 +124,17 @@ def test_invalid_command_settings_are_rejected(
         ),
         (
             {"password_file": None},
-            "password_file, password_env: expected exactly one of both",
+            (
+                "password_file: expected one of password_file, password_env, "
+                "password_keyring, got none"
+            ),
         ),
         (
             {"password_env": "BMC"},
-            "password_file, password_env: expected exactly one of both",
+            (
+                "password_env: expected one of password_file, password_env, "
+                "password_keyring, got password_file and password_env"
+            ),
         ),
         ({"user": ""}, "user: expected a user name, got an empty value"),
         (

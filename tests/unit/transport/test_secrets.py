@@ -2,16 +2,159 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import keyring
+import keyring.errors
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends import fail, null
 
-from opendrs.errors import ConfigurationError
-from opendrs.transport.secrets import create_ssl_context, read_secret
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.transport.secrets import (
+    create_ssl_context,
+    read_secret,
+    source_names,
+    source_problems,
+)
+from support.errors import has_code
 
 
-def secret(file: Path | None = None, variable: str | None = None) -> str:
-    return read_secret("platform pve", "token", file=file, variable=variable)
+def secret(
+    file: Path | None = None, variable: str | None = None, entry: str | None = None
+) -> str:
+    return read_secret(
+        "platform pve: ", "token", file=file, variable=variable, entry=entry
+    )
+
+
+class FileBackend(KeyringBackend):
+    """Backend of keyring with the entries in a JSON file."""
+
+    priority = -1.0  # never the default
+    path: Path
+
+    def get_password(self, service: str, username: str) -> str | None:
+        """Return the secret of an entry; None if there is none."""
+        if not self.path.exists():
+            return None
+        entries: dict[str, str] = json.loads(self.path.read_text(encoding="utf-8"))
+        return entries.get(json.dumps([service, username]))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        """Add an entry."""
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else "{}"
+        entries = {**json.loads(text), json.dumps([service, username]): password}
+        self.path.write_text(json.dumps(entries), encoding="utf-8")
+
+    def delete_password(self, service: str, username: str) -> None:
+        """Reject the request: no test deletes an entry."""
+        raise keyring.errors.PasswordDeleteError(f"{service}/{username}")
+
+
+@pytest.fixture
+def use_keyring() -> Iterator[Callable[[KeyringBackend], None]]:
+    """Return the function that selects a backend until the end of the test."""
+    before = keyring.get_keyring()
+    yield keyring.set_keyring
+    keyring.set_keyring(before)
+
+
+def test_secret_is_read_from_keyring(
+    tmp_path: Path, use_keyring: Callable[[KeyringBackend], None]
+) -> None:
+    backend = FileBackend()  # type: ignore[no-untyped-call]
+    backend.path = tmp_path / "entries.json"
+    use_keyring(backend)
+    keyring.set_password("https://pve1:8006/api", "drs", "from-keyring")
+
+    found = secret(tmp_path / "missing", entry="https://pve1:8006/api/drs")
+
+    assert found == "from-keyring"
+
+
+@pytest.mark.parametrize(
+    ("backend", "code", "detail"),
+    [
+        (null.Keyring, DiagnosticCode.MISSING_KEY, r"keyring set 'open drs' lab"),
+        (fail.Keyring, DiagnosticCode.UNUSABLE_FILE, "cannot read the keyring"),
+    ],
+)
+def test_unusable_keyring_raises_error(
+    use_keyring: Callable[[KeyringBackend], None],
+    backend: type[KeyringBackend],
+    code: DiagnosticCode,
+    detail: str,
+) -> None:
+    use_keyring(backend())
+
+    with pytest.raises(
+        ConfigurationError,
+        match=f"platform pve: token_keyring: open drs/lab: .*{detail}",
+        check=has_code(code),
+    ):
+        secret(entry="open drs/lab")
+
+
+def test_missing_keyring_library_is_reported_with_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "keyring", None)
+
+    with pytest.raises(
+        ConfigurationError,
+        match=r"pip install '\.\[keyring\]'",
+        check=has_code(DiagnosticCode.UNUSABLE_LIBRARY),
+    ):
+        secret(entry="opendrs/lab")
+
+
+def test_keyring_is_imported_only_when_used(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("abc", encoding="utf-8")
+    program = (
+        "import sys; from pathlib import Path; "
+        "from opendrs.transport.secrets import read_secret; "
+        "read_secret('x', 'token', file=Path(sys.argv[1])); "
+        "print('keyring' in sys.modules)"
+    )
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", program, str(tmp_path / "token")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        ({"token_file": "t"}, None),
+        ({"token_keyring": "opendrs/lab"}, None),
+        ({}, None),
+        ({"token_file": "t", "token_keyring": "opendrs/lab"}, "token_keyring"),
+        ({"token_keyring": "opendrs"}, "token_keyring"),
+        ({"token_keyring": "opendrs/"}, "token_keyring"),
+        ({"token_keyring": "/lab"}, "token_keyring"),
+    ],
+)
+def test_invalid_sources_of_a_secret_are_reported(
+    names: dict[str, str], problem: str | None
+) -> None:
+    settings = SimpleNamespace(**{**dict.fromkeys(source_names("token")), **names})
+
+    problems = list(source_problems(settings, "token"))
+
+    assert [each.partition(":")[0] for each in problems] == (
+        [] if problem is None else [problem]
+    )
 
 
 def test_secret_in_file_has_no_line_break(tmp_path: Path) -> None:
@@ -60,7 +203,11 @@ def test_unusable_variable_raises_error(
 
 
 def test_neither_file_nor_variable_raises_error() -> None:
-    with pytest.raises(ConfigurationError, match="token_file or token_env"):
+    with pytest.raises(
+        ConfigurationError,
+        match="token_file, token_env, token_keyring",
+        check=has_code(DiagnosticCode.MISSING_KEY),
+    ):
         secret()
 
 
@@ -69,4 +216,4 @@ def test_ca_without_certificates_raises_error(tmp_path: Path) -> None:
     path.write_text("no certificate", encoding="utf-8")
 
     with pytest.raises(ConfigurationError, match=f"platform pve: ca: {path}"):
-        create_ssl_context("platform pve", path)
+        create_ssl_context("platform pve: ", path)

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from opendrs.config.parsing import DuplicateKeysDict, display_path, read_text
-from opendrs.errors import ConfigurationError, InvalidFileError
+from opendrs.errors import InvalidFileError
 
 MAX_SIZE = 64 << 10  # bytes; a configuration has about two thousand
 _MAX_BITS = 63  # of a number
@@ -28,7 +30,6 @@ def read_document(path: Path) -> object:
     duplicate keys is a `DuplicateKeysDict`.
 
     Raises:
-        ConfigurationError: PyYAML is not installed.
         InvalidFileError: The file cannot be read, is too large, or is not YAML. The
             message contains nothing of the file, which has secrets.
     """
@@ -38,10 +39,9 @@ def read_document(path: Path) -> object:
         raise InvalidFileError(
             f"{source}: the format of ProxLB 1.0; expected the YAML format of 1.1 or 2"
         )
-    yaml = _library()
     try:
-        _check_structure(yaml, text, source)
-        return _Reader(yaml, text).value()
+        _check_structure(text, source)
+        return _Reader(text).value()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(
             error, "context_mark", None
@@ -55,17 +55,7 @@ def read_document(path: Path) -> object:
         raise InvalidFileError(f"{source}: number too long") from None
 
 
-def _library() -> Any:  # noqa: ANN401 - PyYAML has no types
-    try:
-        import yaml  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise ConfigurationError(
-            "the configuration of ProxLB requires PyYAML; run pip install pyyaml"
-        ) from error
-    return yaml
-
-
-def _check_structure(yaml: Any, text: str, source: str) -> None:  # noqa: ANN401
+def _check_structure(text: str, source: str) -> None:
     """Check depth and aliases without building any value."""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
@@ -83,8 +73,7 @@ def _check_structure(yaml: Any, text: str, source: str) -> None:  # noqa: ANN401
 class _Reader:
     """Conversion of the nodes of one text to plain values."""
 
-    def __init__(self, yaml: Any, text: str) -> None:  # noqa: ANN401
-        self._yaml = yaml
+    def __init__(self, text: str) -> None:
         self._loader = yaml.SafeLoader(text)
 
     def value(self) -> object:
@@ -102,7 +91,7 @@ class _Reader:
         if node.id == "sequence" and kind == "seq":
             return [self._convert(each) for each in node.value]
         if node.id != "scalar" or kind not in _PLAIN_TYPES:
-            raise self._yaml.MarkedYAMLError(problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem_mark=node.start_mark)
         if kind == "timestamp":  # a password may look like one
             return node.value
         value = self._loader.construct_object(node)

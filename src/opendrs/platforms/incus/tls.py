@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from opendrs.config.regular_files import require_regular
-from opendrs.errors import ConfigurationError, PermissionDeniedError
+from opendrs.errors import ConfigurationError, DiagnosticCode, PermissionDeniedError
 from opendrs.platforms.incus.settings import DEFAULT_PORT, IncusSettings
 from opendrs.transport import certificates
 from opendrs.transport.secrets import credential_path
@@ -101,4 +101,6 @@ def _file_error(name: str, path: Path, error: Exception) -> ConfigurationError:
         detail = "expected PEM: a certificate, and a key that belongs to it"
     else:
         detail = getattr(error, "strerror", None) or str(error)
-    return ConfigurationError(f"{name}: {path}: {detail}")
+    return ConfigurationError(
+        f"{name}: {path}: {detail}", code=DiagnosticCode.UNUSABLE_FILE
+    )

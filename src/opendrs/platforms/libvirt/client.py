@@ -15,7 +15,12 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
-from opendrs.errors import ConfigurationError, PlatformError, PlatformUnavailableError
+from opendrs.errors import (
+    ConfigurationError,
+    DiagnosticCode,
+    PlatformError,
+    PlatformUnavailableError,
+)
 from opendrs.model import NodeId
 from opendrs.platforms.libvirt.errors import (
     LibvirtError,
@@ -140,9 +145,12 @@ def load_library() -> ModuleType:
             "pip install '.[libvirt]', in a checkout of opendrs",
             "libvirt: the build needs a compiler and the libvirt headers; on Debian "
             "run apt-get install gcc pkg-config python3-dev libvirt-dev",
+            code=DiagnosticCode.UNUSABLE_LIBRARY,
         ) from error
     except SystemError as error:  # in a process that has changed its user
-        raise ConfigurationError(f"libvirt: cannot be loaded: {error}") from error
+        raise ConfigurationError(
+            f"libvirt: cannot be loaded: {error}", code=DiagnosticCode.UNUSABLE_LIBRARY
+        ) from error
     # By default libvirt also writes each error to standard error.
     module.registerErrorHandler(_ignore_error, None)
     return module

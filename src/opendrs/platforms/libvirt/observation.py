@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 from functools import partial
 from threading import Event
 
-from opendrs.errors import ConfigurationError, PlatformError, PlatformUnavailableError
+from opendrs.errors import (
+    ConfigurationError,
+    DiagnosticCode,
+    PlatformError,
+    PlatformUnavailableError,
+)
 from opendrs.model import Guest, GuestId, Node, NodeId, Rule, Snapshot
 from opendrs.platforms.libvirt.client import LibvirtConnection, query_all
 from opendrs.platforms.libvirt.guest_location import is_settled, locate_guests
@@ -151,5 +156,6 @@ def _require_distinct_hosts(responses: Mapping[NodeId, HostResponse]) -> None:
     for node, response in responses.items():
         if (other := known.setdefault(host_identity(response), node)) != node:
             raise ConfigurationError(
-                f"nodes.{node}: same host as nodes.{other}; each host needs one name"
+                f"nodes.{node}: same host as nodes.{other}; each host needs one name",
+                code=DiagnosticCode.DUPLICATE_NAME,
             )

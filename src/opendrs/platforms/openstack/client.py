@@ -22,6 +22,7 @@ from tenacity import (
 
 from opendrs.errors import (
     ConfigurationError,
+    DiagnosticCode,
     PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
@@ -64,7 +65,8 @@ def load_library() -> Any:  # noqa: ANN401 - a module that may be missing
         import openstack.connection  # noqa: PLC0415 - optional
     except ImportError:
         raise ConfigurationError(
-            "openstacksdk is not installed; install opendrs[openstack]"
+            "openstacksdk is not installed; install opendrs[openstack]",
+            code=DiagnosticCode.UNUSABLE_LIBRARY,
         ) from None
     return openstack
 
@@ -232,7 +234,8 @@ class OpenStackClient:
             path = credential_path(settings.clouds_file)
             if not path.is_file():
                 raise ConfigurationError(
-                    f"platform {self._name}: clouds_file: {path}: no such file"
+                    f"platform {self._name}: clouds_file: {path}: no such file",
+                    code=DiagnosticCode.UNUSABLE_FILE,
                 )
             files, secure = [str(path)], [str(path.with_name("secure.yaml"))]
         region = {} if settings.region is None else {"region_name": settings.region}
@@ -246,7 +249,8 @@ class OpenStackClient:
         except Exception as error:  # noqa: BLE001 - YAML, files and plugins
             raise ConfigurationError(
                 f"platform {self._name}: cloud {settings.cloud}: "
-                f"{single_line(str(error))}"
+                f"{single_line(str(error))}",
+                code=DiagnosticCode.UNUSABLE_FILE,
             ) from None
         connection: Connection = library.connection.Connection(config=chosen)
         return connection

@@ -31,7 +31,11 @@ from opendrs.transport.http_json import (
     parse_json_body,
     single_line,
 )
-from opendrs.transport.secrets import create_ssl_context, read_secret
+from opendrs.transport.secrets import (
+    create_ssl_context,
+    given_sources,
+    read_located_secret,
+)
 
 MAX_BODY_SIZE = 64 << 20  # bytes; some 400,000 series
 ATTEMPTS = 3
@@ -54,7 +58,7 @@ class PrometheusClient:
         self._client = httpx2.Client(
             base_url=settings.url,
             auth=_authentication(subject, settings),
-            verify=create_ssl_context(subject, settings.ca),
+            verify=create_ssl_context(f"{subject}: ", settings.ca),
             timeout=settings.timeout,
             # A redirect or a proxy could disclose the token.
             follow_redirects=False,
@@ -141,11 +145,9 @@ class PrometheusClient:
 
 
 def _authentication(subject: str, settings: PrometheusSettings) -> httpx2.Auth | None:
-    if settings.token_file is None and settings.token_env is None:
+    if not given_sources(settings, "token"):
         return None
-    token = read_secret(
-        subject, "token", file=settings.token_file, variable=settings.token_env
-    )
+    token = read_located_secret(f"{subject}: ", "token", settings)
     if settings.user is not None:
         return httpx2.BasicAuth(settings.user, token)
     return httpx2.FunctionAuth(lambda request: _with_bearer(request, token))

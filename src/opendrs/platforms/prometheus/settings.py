@@ -12,6 +12,7 @@ import httpx2
 
 from opendrs.errors import InvalidSettingError
 from opendrs.model import Seconds
+from opendrs.transport.secrets import given_sources, source_names, source_problems
 
 MAX_DURATION = 86_400.0  # seconds
 WINDOW_VARIABLE = "$window"
@@ -164,6 +165,7 @@ class PrometheusSettings:
         user: User name for basic authentication; None for a bearer token.
         token_file: File with the bearer token, or with the password of `user`.
         token_env: Environment variable with it.
+        token_keyring: Entry SERVICE/USER of the keyring with it.
         timeout: Seconds in which the server must respond to a query.
 
     Raises:
@@ -179,6 +181,7 @@ class PrometheusSettings:
     user: str | None = None
     token_file: Path | None = None
     token_env: str | None = None
+    token_keyring: str | None = None
     timeout: Seconds = 10.0
 
     def __post_init__(self) -> None:
@@ -217,10 +220,10 @@ def _problems(settings: PrometheusSettings) -> Iterator[str]:
                 f"{name}: expected seconds above 0 and up to {MAX_DURATION:.0f}, "
                 f"found {seconds:g}"
             )
-    if None not in (settings.token_file, settings.token_env):
-        yield "expected token_file or token_env, found both"
-    if settings.user is not None and not _has_secret(settings):
-        yield "user: expected token_file or token_env with the password, found neither"
+    yield from source_problems(settings, "token")
+    if settings.user is not None and not given_sources(settings, "token"):
+        names = ", ".join(source_names("token"))
+        yield f"user: expected one of {names} with the password, found none"
 
 
 def _url_problems(settings: PrometheusSettings) -> Iterator[str]:
@@ -233,9 +236,5 @@ def _url_problems(settings: PrometheusSettings) -> Iterator[str]:
         yield "url: expected a URL such as https://prometheus:9090"
     elif url.userinfo:
         yield "url: contains a user or a password; set user and token_file instead"
-    elif url.scheme == "http" and _has_secret(settings):
+    elif url.scheme == "http" and given_sources(settings, "token"):
         yield "url: expected https, because the token would be sent unencrypted"
-
-
-def _has_secret(settings: PrometheusSettings) -> bool:
-    return (settings.token_file, settings.token_env) != (None, None)

@@ -14,7 +14,7 @@ from opendrs.errors import (
     UnexpectedResponseError,
 )
 from opendrs.platforms.proxmox.settings import ProxmoxSettings, is_token
-from opendrs.transport.secrets import read_secret
+from opendrs.transport.secrets import read_located_secret
 
 TICKET_PATH = "/access/ticket"
 _RENEWAL_AGE = 3600.0  # seconds; Proxmox VE accepts a ticket for two hours
@@ -55,16 +55,9 @@ def read_login(subject: str, settings: ProxmoxSettings) -> Login:
         ConfigurationError: A secret cannot be read, or is no API token.
     """
     if settings.user is not None:
-        password = read_secret(
-            subject,
-            "password",
-            file=settings.password_file,
-            variable=settings.password_env,
-        )
+        password = read_located_secret(f"{subject}: ", "password", settings)
         return TicketLogin(settings.user, password)
-    token = read_secret(
-        subject, "token", file=settings.token_file, variable=settings.token_env
-    ).strip()
+    token = read_located_secret(f"{subject}: ", "token", settings).strip()
     if not is_token(token):
         raise ConfigurationError(
             f"{subject}: token: expected USER@REALM!ID=SECRET, such as "

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from opendrs.errors import InvalidSettingError
 from opendrs.model import RATE, Seconds
+from opendrs.transport.secrets import given_sources, source_names, source_problems
 
 DEFAULT_PORT = 8006
 KIB = 1 << 10
@@ -69,9 +70,11 @@ class ProxmoxSettings:
         token_file: File with an API token `USER@REALM!ID=SECRET`. If it does not exist,
             the systemd credential with its name is used.
         token_env: Environment variable with an API token.
+        token_keyring: Entry `SERVICE/USER` of the keyring with an API token.
         user: User `USER@REALM` that logs in with a password, instead of a token.
         password_file: File, or systemd credential, with its password.
         password_env: Environment variable with its password.
+        password_keyring: Entry `SERVICE/USER` of the keyring with its password.
         ca: File with the certificates that signed those of the hosts, such as
             `pve-root-ca.pem`; the system trust store if neither this nor a
             fingerprint is set.
@@ -109,9 +112,11 @@ class ProxmoxSettings:
     hosts: tuple[str, ...]
     token_file: Path | None = None
     token_env: str | None = None
+    token_keyring: str | None = None
     user: str | None = None
     password_file: Path | None = None
     password_env: str | None = None
+    password_keyring: str | None = None
     ca: Path | None = None
     fingerprints: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -185,21 +190,17 @@ def _problems(settings: ProxmoxSettings) -> Iterator[str]:
 
 
 def _login_problems(settings: ProxmoxSettings) -> Iterator[str]:
-    tokens = _given(settings, "token_file", "token_env")
-    passwords = _given(settings, "password_file", "password_env")
-    for names in (tokens, passwords):
-        if len(names) > 1:
-            yield f"{names[1]}: expected either {names[0]} or {names[1]}, got both"
+    for setting in ("token", "password"):
+        yield from source_problems(settings, setting)
+    tokens = given_sources(settings, "token")
+    passwords = given_sources(settings, "password")
     if tokens and (settings.user is not None or passwords):
         yield f"{tokens[0]}: expected either a token or a user, got both"
     if not tokens and (settings.user is None or not passwords):
-        yield "token_file: expected token_file or token_env, or user and password_file"
+        names = ", ".join(source_names("token"))
+        yield f"token_file: expected one of {names}, or user and password_file"
     if settings.user is not None and not _USER.fullmatch(settings.user):
         yield f"user: expected USER@REALM, got {settings.user!r}"
-
-
-def _given(settings: ProxmoxSettings, *names: str) -> list[str]:
-    return [name for name in names if getattr(settings, name) is not None]
 
 
 def _number_problems(settings: ProxmoxSettings) -> Iterator[str]:

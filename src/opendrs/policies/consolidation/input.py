@@ -146,16 +146,15 @@ class ConsolidationInput:
         now = _as_powered_on(snapshot, self.powered_off)
         rules = compile_rules(now)
         self.move_groups: MoveGroups = compile_move_groups(now, rules, limits, MOBILITY)
-        nodes = ClusterArrays(now, rules, limits)
-        self.measured = np.array(
-            [is_measured(snapshot.nodes[name]) for name in nodes.node_ids], bool
-        )
         groups = (
             group
             for group in self.move_groups.movable.values()
-            if self.measured[nodes.index[group[0].node]]
+            if is_measured(snapshot.nodes[group[0].node])
         )
-        self.cluster = replace(nodes, groups=tuple(groups))
+        self.cluster = ClusterArrays(now, rules, limits, tuple(groups))
+        self.measured = np.array(
+            [is_measured(snapshot.nodes[name]) for name in self.cluster.node_ids], bool
+        )
         histories = [*memory["nodes"].values(), *memory["guests"].values()]
         self._width = max(map(len, histories), default=0)
         self.guest_arrays = self._build_guest_arrays()

@@ -28,6 +28,17 @@ from opendrs.policies.consolidation.markov import (
 )
 
 
+def _count_samples(
+    histories: LoadHistories, counters: OverloadCounters, threshold: float
+) -> tuple[Mask, OverloadCounters]:
+    """Return which hosts are above *threshold*, and the counters with this sample."""
+    known = histories.lengths > 0
+    is_overloaded = known & (histories.last() >= threshold)
+    return is_overloaded, OverloadCounters(
+        counters.samples + known, counters.overloaded + is_overloaded
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverloadTimeFraction:
     """OTF: overloaded if a migration would end with too much time in overload.
@@ -66,12 +77,8 @@ class OverloadTimeFraction:
         self, histories: LoadHistories, counters: OverloadCounters, migration: Floats
     ) -> DetectorResults:
         """Return the results for all hosts."""
-        known = histories.lengths > 0
-        is_overloaded = known & (histories.last() >= self.threshold)
-        after = OverloadCounters(
-            counters.samples + known, counters.overloaded + is_overloaded
-        )
-        time = np.where(known, migration + after.samples, 1)
+        is_overloaded, after = _count_samples(histories, counters, self.threshold)
+        time = np.where(histories.lengths > 0, migration + after.samples, 1)
         exceeded = (migration + after.overloaded) / time >= self.otf
         return DetectorResults(
             is_overloaded & (histories.lengths >= self.limit) & exceeded, after
@@ -142,11 +149,7 @@ class MhodDetector:
         self, histories: LoadHistories, counters: OverloadCounters, migration: Floats
     ) -> DetectorResults:
         """Return the results for all hosts."""
-        known = histories.lengths > 0
-        is_overloaded = known & (histories.last() >= self.threshold)
-        after = OverloadCounters(
-            counters.samples + known, counters.overloaded + is_overloaded
-        )
+        is_overloaded, after = _count_samples(histories, counters, self.threshold)
         candidates = np.flatnonzero(
             is_overloaded & (histories.lengths >= self.learning)
         )
@@ -163,7 +166,7 @@ class MhodDetector:
         infeasible = (probabilities[:, 1, 1] > 0) & ~self._bound_can_hold(
             probabilities, *bound
         )
-        overloaded = np.zeros(len(known), np.bool_)
+        overloaded = np.zeros(len(is_overloaded), np.bool_)
         overloaded[candidates] = infeasible
         return DetectorResults(overloaded, after)
 

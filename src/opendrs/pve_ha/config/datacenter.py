@@ -10,7 +10,9 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-from opendrs.errors import ConfigurationError
+from opendrs.config.diagnostics import Diagnostic
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.pve_ha.config.section_config import skipped
 from opendrs.pve_ha.status_files import CrsSettings, DatacenterSettings
 
 FLAGS: Mapping[str, bool] = MappingProxyType(
@@ -36,7 +38,7 @@ class PropertyString:
         self._whole = whole
         self._values: dict[str, str] = {}
         self._read_names: set[str] = set()
-        self._errors: list[str] = []
+        self._diagnostics: list[Diagnostic] = []
         for entry in filter(None, map(str.strip, text.split(","))):
             self._add(entry)
 
@@ -63,20 +65,30 @@ class PropertyString:
         """Return the option *name* as a fraction, or *default*."""
         return self._read_number(name, default, self._whole)
 
-    def diagnostics(self) -> Iterator[str]:
-        """Yield an error for each invalid option and each option that was not read."""
-        for error in self._errors:
-            yield f"{self._location}: {error}"
+    def diagnostics(self) -> Iterator[Diagnostic]:
+        """Yield a warning for each invalid option, and each that was not read."""
+        yield from self._diagnostics
         for name in self._values:
             if name not in self._read_names:
-                yield f"{self._location}: unknown property {name}"
+                yield self._warning(
+                    f"unknown property {name}", DiagnosticCode.UNKNOWN_KEY
+                )
+
+    def _warning(self, message: str, code: DiagnosticCode) -> Diagnostic:
+        return skipped(f"{self._location}: {message}", code)
 
     def _add(self, entry: str) -> None:
         name, has_value, value = (part.strip() for part in entry.partition("="))
         if not has_value:
-            self._errors.append(f"ignored: {entry}")
+            self._diagnostics.append(
+                self._warning(f"ignored: {entry}", DiagnosticCode.INVALID_VALUE)
+            )
         elif name in self._values:
-            self._errors.append(f"duplicate attribute {name}")
+            self._diagnostics.append(
+                self._warning(
+                    f"duplicate attribute {name}", DiagnosticCode.DUPLICATE_KEY
+                )
+            )
         else:
             self._values[name] = value
 
@@ -94,7 +106,9 @@ class PropertyString:
         return float(number / whole)
 
     def _reject(self, name: str, value: str, default: ValueT) -> ValueT:
-        self._errors.append(f"bad value of {name}: {value}")
+        self._diagnostics.append(
+            self._warning(f"bad value of {name}: {value}", DiagnosticCode.INVALID_VALUE)
+        )
         return default
 
 
@@ -138,7 +152,7 @@ class DatacenterFile:
     """The HA settings of a file, and warnings about skipped content."""
 
     settings: DatacenterSettings
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 def datacenter_from_options(ha: Options, crs: Options) -> DatacenterSettings:
@@ -170,12 +184,13 @@ def read_datacenter(text: str, unit: ShareUnit = ShareUnit.PERCENT) -> Datacente
         unit: Unit of threshold and margin.
     """
     options_of = {HA: PropertyString("", HA), CRS: PropertyString("", CRS)}
-    warnings = []
+    warnings: list[Diagnostic] = []
     for number, line in enumerate(text.split("\n"), start=1):
         match = LINE.fullmatch(line)
         if match is None:
             if line.strip() and not line.lstrip().startswith("#"):
-                warnings.append(f"line {number}: ignored: {line.strip()}")
+                message = f"line {number}: ignored: {line.strip()}"
+                warnings.append(skipped(message, DiagnosticCode.INVALID_VALUE))
         elif match[1] in options_of:
             location = f"line {number}: {match[1]}"
             options_of[match[1]] = PropertyString(match[2], location, unit)
@@ -229,7 +244,7 @@ def _validate(settings: DatacenterSettings) -> None:
         if word not in known
     ]
     if errors:
-        raise ConfigurationError(*errors)
+        raise ConfigurationError(*errors, code=DiagnosticCode.UNKNOWN_VALUE)
 
 
 def _ha_options(settings: DatacenterSettings) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from opendrs.config.diagnostics import Diagnostic
 from opendrs.model import NodeId
 from opendrs.pve_ha.config.section_config import (
     PropertyKind,
@@ -79,7 +80,7 @@ class ResourceFile:
     """The services of a file, in order, and warnings about skipped content."""
 
     resources: Mapping[ServiceId, ResourceConfig] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 def read_resources(text: str) -> ResourceFile:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
+
+from opendrs.config.diagnostics import Diagnostic
+from opendrs.errors import DiagnosticCode
 
 HEADER = re.compile(r"(\S+):\s*(\S+)\s*")
 PROPERTY = re.compile(r"\s+(\S+)(?:\s+(.*\S))?\s*")
@@ -67,7 +70,12 @@ class SectionFile:
     """The sections of a file, in order, and warnings about skipped content."""
 
     sections: list[Section] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+
+def skipped(message: str, code: DiagnosticCode) -> Diagnostic:
+    """Return the warning about content that is skipped."""
+    return Diagnostic.warning((), message, code)
 
 
 def split_list(value: str) -> list[str]:
@@ -100,12 +108,19 @@ def read_sections(text: str, types: Mapping[str, SectionType]) -> SectionFile:
             continue
         header = HEADER.fullmatch(line)
         if header is None:
-            result.warnings.append(f"line {number}: ignored: {line.strip()}")
+            message = f"line {number}: ignored: {line.strip()}"
+            result.warnings.append(skipped(message, DiagnosticCode.INVALID_VALUE))
             continue
         kind, name = header[1].lower(), header[2]
         body = _body(lines)
         if kind not in types or not types[kind].names.fullmatch(name):
-            result.warnings.append(f"line {number}: invalid section {kind}: {name}")
+            message = f"line {number}: invalid section {kind}: {name}"
+            code = (
+                DiagnosticCode.INVALID_VALUE
+                if kind in types
+                else DiagnosticCode.UNKNOWN_VALUE
+            )
+            result.warnings.append(skipped(message, code))
             continue
         properties = _properties(body, types[kind], result.warnings)
         result.sections.append(Section(kind, name, properties))
@@ -129,37 +144,41 @@ def _body(lines: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _properties(
-    body: list[tuple[int, str]], section: SectionType, warnings: list[str]
+    body: list[tuple[int, str]], section: SectionType, warnings: list[Diagnostic]
 ) -> dict[str, str] | None:
     properties: dict[str, str] = {}
     for number, line in body:
         if problem := _add_property(line, section, properties):
-            warnings.append(f"line {number}: {problem}")
+            warnings.append(
+                replace(problem, message=f"line {number}: {problem.message}")
+            )
     missing = [key for key in section.mandatory if key not in properties]
     if missing:
         first = body[0][0] - 1 if body else 0
-        warnings.append(f"section at line {first}: {', '.join(missing)} is missing")
+        message = f"section at line {first}: {', '.join(missing)} is missing"
+        warnings.append(skipped(message, DiagnosticCode.MISSING_KEY))
         return None
     return properties
 
 
 def _add_property(
     line: str, section: SectionType, properties: dict[str, str]
-) -> str | None:
+) -> Diagnostic | None:
     """Add the property of *line* to *properties*, or return an error."""
     match = PROPERTY.fullmatch(line)
     if match is None:
-        return f"ignored: {line.strip()}"
+        return skipped(f"ignored: {line.strip()}", DiagnosticCode.INVALID_VALUE)
     key, value = match[1], match[2]
     kind = section.properties.get(key)
     if kind is None:
-        return f"unknown property {key}"
+        return skipped(f"unknown property {key}", DiagnosticCode.UNKNOWN_KEY)
     if key in properties:
-        return f"duplicate attribute {key}"
+        return skipped(f"duplicate attribute {key}", DiagnosticCode.DUPLICATE_KEY)
     if value is None and kind is PropertyKind.FLAG:
         value = "1"
     if value is None or not _IS_VALID[kind](value):
-        return f"bad value of {key}: {value}"
+        message = f"bad value of {key}: {value}"
+        return skipped(message, DiagnosticCode.INVALID_VALUE)
     properties[key] = value
     return None
 

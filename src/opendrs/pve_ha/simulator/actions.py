@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import NodeId, Usage
 from opendrs.pve_ha.observation import PowerChange
 from opendrs.pve_ha.simulator.injected_failures import InjectedFailures
@@ -15,8 +16,10 @@ from opendrs.pve_ha.states import DisarmMode, RequestedState, ServiceId
 from opendrs.pve_ha.status_files import ServiceConfig
 
 
-class ActionImpossibleError(Exception):
-    """An action is not possible in the current state."""
+class ActionImpossibleError(ConfigurationError):
+    """Action that is not possible in the current state."""
+
+    code = DiagnosticCode.INCONSISTENT
 
 
 class DrillAction(Protocol):
@@ -149,7 +152,10 @@ class AddService:
     def perform(self, processes: NodeProcesses) -> None:
         """Perform the action."""
         if self.service in processes.cluster.services:
-            raise ActionImpossibleError(f"service '{self.service}' already exists")
+            raise ActionImpossibleError(
+                f"service '{self.service}' already exists",
+                code=DiagnosticCode.DUPLICATE_NAME,
+            )
         processes.cluster.services[self.service] = self.config
         running = processes.cluster.running[self.config.node]
         (running.add if self.running else running.discard)(self.service)
@@ -256,7 +262,9 @@ class MoveManually:
 
 def _require(processes: NodeProcesses, service: ServiceId) -> None:
     if service not in processes.cluster.services:
-        raise ActionImpossibleError(f"no such service '{service}'")
+        raise ActionImpossibleError(
+            f"no such service '{service}'", code=DiagnosticCode.UNKNOWN_NAME
+        )
 
 
 def _updated(old: Usage | None, new: Usage) -> Usage:

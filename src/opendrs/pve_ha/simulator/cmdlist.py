@@ -8,7 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from opendrs.errors import InvalidFileError, ModelError
+from opendrs.errors import (
+    ConfigurationError,
+    DiagnosticCode,
+    InvalidFileError,
+    ModelError,
+)
 from opendrs.model import NodeId, Usage
 from opendrs.pve_ha.observation import PowerChange
 from opendrs.pve_ha.simulator import actions
@@ -24,8 +29,8 @@ SERVICE = re.compile(r"(vm|ct|fa):\d+", re.ASCII)
 CommandWords = Sequence[str]
 
 
-class CommandSyntaxError(Exception):
-    """A command is invalid."""
+class CommandSyntaxError(ConfigurationError):
+    """Invalid command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ def parse_batches(
     Raises:
         InvalidFileError: Commands are invalid; contains all errors with locations.
     """
-    errors = []
+    errors: list[str] = []
+    codes: list[DiagnosticCode] = []
     result: list[list[CommandStep]] = []
     for number, batch in enumerate(batches, start=1):
         steps = []
@@ -66,9 +72,14 @@ def parse_batches(
                 steps.append(CommandStep(text, location, _action(text.split(), nodes)))
             except (CommandSyntaxError, ModelError) as error:
                 errors.append(f"{location}: {error}")
+                codes += (
+                    (DiagnosticCode.OUT_OF_RANGE,)
+                    if isinstance(error, ModelError)
+                    else error.codes
+                )
         result.append(steps)
     if errors:
-        raise InvalidFileError(*errors)
+        raise InvalidFileError(*errors, code=codes)
     return result
 
 
@@ -87,13 +98,17 @@ def _action(
         case [command, name, *rest] if command in _NODE_COMMANDS:
             return _NODE_COMMANDS[command](_node(name, nodes), rest)
         case _:
-            raise CommandSyntaxError("unknown command")
+            raise CommandSyntaxError(
+                "unknown command", code=DiagnosticCode.UNKNOWN_VALUE
+            )
 
 
 def _node(name: str, nodes: Collection[NodeId]) -> NodeId:
     node = NodeId(name)
     if node not in nodes:
-        raise CommandSyntaxError(f"no such node '{name}'")
+        raise CommandSyntaxError(
+            f"no such node '{name}'", code=DiagnosticCode.UNKNOWN_NAME
+        )
     return node
 
 
@@ -119,7 +134,9 @@ def _switch(rest: CommandWords) -> bool:
         case ["off"]:
             return False
         case _:
-            raise CommandSyntaxError("expected on or off")
+            raise CommandSyntaxError(
+                "expected on or off", code=DiagnosticCode.UNKNOWN_VALUE
+            )
 
 
 def _files(node: NodeId, rest: CommandWords) -> DrillAction:
@@ -149,7 +166,9 @@ def _crm(node: NodeId, rest: CommandWords) -> DrillAction:
         case ["arm-ha"]:
             return actions.SendCrmCommand("arm-ha")
         case _:
-            raise CommandSyntaxError("unknown crm command")
+            raise CommandSyntaxError(
+                "unknown crm command", code=DiagnosticCode.UNKNOWN_VALUE
+            )
 
 
 def _version(node: NodeId, rest: CommandWords) -> DrillAction:
@@ -231,7 +250,9 @@ def _service_change(words: CommandWords) -> Callable[[ServiceConfig], ServiceCon
         case ["unlock", name]:
             return lambda c: replace(c, lock=None if c.lock == name else c.lock)
         case _:
-            raise CommandSyntaxError("unknown service command")
+            raise CommandSyntaxError(
+                "unknown service command", code=DiagnosticCode.UNKNOWN_VALUE
+            )
 
 
 def _add_service(
@@ -251,12 +272,19 @@ def _amount(pairs: CommandWords, cpu: str, memory: str) -> Usage:
     amounts: dict[str, float] = {}
     for name, number in zip(pairs[::2], pairs[1::2], strict=True):
         if name not in (cpu, memory):
-            raise CommandSyntaxError(f"unknown name '{name}'; use {cpu} or {memory}")
+            raise CommandSyntaxError(
+                f"unknown name '{name}'; use {cpu} or {memory}",
+                code=DiagnosticCode.UNKNOWN_KEY,
+            )
         try:
             amounts[name] = float(number)
         except ValueError as error:
-            raise CommandSyntaxError(f"not a number: '{number}'") from error
+            raise CommandSyntaxError(
+                f"not a number: '{number}'", code=DiagnosticCode.WRONG_TYPE
+            ) from error
         if not math.isfinite(amounts[name]):
-            raise CommandSyntaxError(f"not a finite number: '{number}'")
+            raise CommandSyntaxError(
+                f"not a finite number: '{number}'", code=DiagnosticCode.OUT_OF_RANGE
+            )
     mebibytes = amounts.get(memory)
     return Usage(amounts.get(cpu), None if mebibytes is None else int(mebibytes * MIB))

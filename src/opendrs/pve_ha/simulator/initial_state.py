@@ -7,7 +7,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import TypeVar
 
-from opendrs.errors import ModelError
+from opendrs.errors import DiagnosticCode, ModelError
 from opendrs.model import NodeId, Usage
 from opendrs.pve_ha.config import datacenter_from_options
 from opendrs.pve_ha.observation import PowerChange
@@ -107,7 +107,7 @@ def _is_on(value: LocatedValue) -> bool:
         return False
     if value.raw == "on":
         return True
-    raise value.error("expected on or off")
+    raise value.error("expected on or off", DiagnosticCode.UNKNOWN_VALUE)
 
 
 def _works(value: LocatedValue) -> bool:
@@ -116,7 +116,10 @@ def _works(value: LocatedValue) -> bool:
 
 def _service_id(name: str, value: LocatedValue) -> ServiceId:
     if not SERVICE.fullmatch(name):
-        raise value.error("expected a service such as vm:100, ct:100 or fa:100")
+        raise value.error(
+            "expected a service such as vm:100, ct:100 or fa:100",
+            DiagnosticCode.INVALID_VALUE,
+        )
     return ServiceId(name)
 
 
@@ -124,7 +127,7 @@ def _service(value: LocatedValue) -> ServiceConfig:
     node, state = value.get("node"), value.get("state")
     group, lock = value.get("group"), value.get("lock")
     if not node.is_true:
-        raise value.error("service without assigned node")
+        raise value.error("service without assigned node", DiagnosticCode.MISSING_KEY)
     requested = state.text() if state.is_true else RequestedState.DISABLED
     return ServiceConfig(
         node=NodeId(node.text()),
@@ -156,7 +159,7 @@ def _usage(
             None if size.is_missing else size.integer(),
         )
     except ModelError as error:
-        raise value.error(str(error)) from error
+        raise value.error(str(error), DiagnosticCode.OUT_OF_RANGE) from error
 
 
 class _JsonOptions:
@@ -215,7 +218,8 @@ def _queued_command(value: LocatedValue) -> QueuedMotion | QueuedStop | None:
             return QueuedStop(list(value.entries())[1].integer())
         case _:
             raise value.error(
-                "expected migrate or relocate with a node, or stop with a timeout"
+                "expected migrate or relocate with a node, or stop with a timeout",
+                DiagnosticCode.INVALID_VALUE,
             )
 
 
@@ -231,4 +235,5 @@ def _word(value: LocatedValue, words: type[WordT]) -> WordT:
         return words(value.text())
     except ValueError as error:
         known = ", ".join(words)
-        raise value.error(f"expected one of {known}") from error
+        message = f"expected one of {known}"
+        raise value.error(message, DiagnosticCode.UNKNOWN_VALUE) from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opendrs.config.regular_files import MIB, read_regular
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 
 MAX_FILE_SIZE = 64 * MIB  # bytes; the status of 10,000 services has about 3 MiB
 
@@ -28,9 +28,13 @@ class LocatedValue:
     raw: object
     location: str
 
-    def error(self, message: str) -> InvalidFileError:
+    def error(self, message: str, code: DiagnosticCode) -> InvalidFileError:
         """Return an error with the location of the value."""
-        return InvalidFileError(f"{self.location}: {message}")
+        return InvalidFileError(f"{self.location}: {message}", code=code)
+
+    def _wrong_type(self, expected: str) -> InvalidFileError:
+        message = f"expected {expected}, got {self._shown()}"
+        return self.error(message, DiagnosticCode.WRONG_TYPE)
 
     @property
     def is_missing(self) -> bool:
@@ -45,7 +49,7 @@ class LocatedValue:
     def text(self) -> str:
         """Return the value as a string."""
         if isinstance(self.raw, bool) or not isinstance(self.raw, str | int | float):
-            raise self.error(f"expected a string, got {self._shown()}")
+            raise self._wrong_type("a string")
         return str(self.raw)
 
     def number(self) -> float:
@@ -55,7 +59,7 @@ class LocatedValue:
                 return float(self.raw)
             except (ValueError, OverflowError):
                 pass
-        raise self.error(f"expected a number, got {self._shown()}")
+        raise self._wrong_type("a number")
 
     def integer(self) -> int:
         """Return the value as an integer, without its fractional part."""
@@ -63,21 +67,21 @@ class LocatedValue:
             return int(self.number())
         except (ValueError, OverflowError) as error:
             message = f"expected a finite number, got {self._shown()}"
-            raise self.error(message) from error
+            raise self.error(message, DiagnosticCode.OUT_OF_RANGE) from error
 
     def items(self) -> Iterator[tuple[str, LocatedValue]]:
         """Yield the members of an object; none if the value is missing."""
         if self.is_missing:
             return
         if not isinstance(self.raw, dict):
-            raise self.error(f"expected an object, got {self._shown()}")
+            raise self._wrong_type("an object")
         for key, raw in self.raw.items():
             yield key, LocatedValue(raw, f"{self.location}: {key}")
 
     def entries(self) -> Iterator[LocatedValue]:
         """Yield the entries of a list."""
         if not isinstance(self.raw, list):
-            raise self.error(f"expected a list, got {self._shown()}")
+            raise self._wrong_type("a list")
         for number, raw in enumerate(self.raw, start=1):
             yield LocatedValue(raw, f"{self.location}: entry {number}")
 

@@ -106,7 +106,9 @@ class DrillRounds:
                 try:
                     action.perform(self.processes)
                 except ActionImpossibleError as error:
-                    raise InvalidFileError(f"{step.location}: {error}") from error
+                    raise InvalidFileError(
+                        f"{step.location}: {error}", code=error.codes
+                    ) from error
 
     def _log_skipped(self, kind: ProcessKind, *, first: bool) -> None:
         if first:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.model import NodeId, Usage
 from opendrs.pve_ha.simulator import initial_state
 from opendrs.pve_ha.simulator.located_values import LocatedValue, read_text, read_value
@@ -80,7 +80,7 @@ def _require_nodes(
         if config.node not in hosts
     ]
     if errors:
-        raise InvalidFileError(*errors)
+        raise InvalidFileError(*errors, code=DiagnosticCode.UNKNOWN_NAME)
 
 
 def _amounts(

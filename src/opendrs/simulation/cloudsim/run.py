@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import format_count
 from opendrs.simulation.cloudsim.cpu_sharing import (
     NO_MIGRATIONS,
@@ -217,7 +217,8 @@ class _CloudSimRun:
             if not len(feasible):
                 raise ConfigurationError(
                     f"guest {len(host) + 1} of {len(self._guests.mips)}: does not fit "
-                    f"on {format_count(len(free), 'host')}; add hosts"
+                    f"on {format_count(len(free), 'host')}; add hosts",
+                    code=DiagnosticCode.INCONSISTENT,
                 )
             target = int(feasible[self._best_host(used, feasible, mips)])
             free[target] -= mips

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from opendrs.errors import InvalidSettingError, UnknownPolicyError
+from opendrs.errors import DiagnosticCode, InvalidSettingError, UnknownPolicyError
 from opendrs.policies.consolidation.detector import MAX_SAFETY
 
 
@@ -71,7 +71,8 @@ class MigrationScheme:
         if not 0 < self.parameter <= most:
             raise InvalidSettingError(
                 f"{self}: expected a parameter above 0 and at most {most:g}, "
-                f"got {self.parameter:g}"
+                f"got {self.parameter:g}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import Megabytes
 from opendrs.simulation.hardware import GuestSpecs, HostSpecs
@@ -101,7 +101,7 @@ def _group_numbers(groups: Sequence[Sequence[str]], names: Sequence[str]) -> Int
                     f"{repr_value(name)}"
                 )
     if missing:
-        raise ConfigurationError(*missing[:10])
+        raise ConfigurationError(*missing[:10], code=DiagnosticCode.MISSING_KEY)
     return group_of
 
 

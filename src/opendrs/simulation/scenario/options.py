@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from opendrs.errors import ConfigurationError
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.simulation.hardware import HOST_COUNT
 from opendrs.simulation.scenario.candidates import DEFAULT_POLICIES, NO_POLICY
 from opendrs.simulation.scenario.definition import SimulationModel, SimulationScenario
@@ -111,7 +111,10 @@ def _workload(
     if kind == SYNTHETIC:
         return _synthetic_workload(path, options)
     if path is None:
-        raise ConfigurationError(f"{kind}: PATH missing; give a file or directory")
+        raise ConfigurationError(
+            f"{kind}: PATH missing; give a file or directory",
+            code=DiagnosticCode.MISSING_KEY,
+        )
     window = {
         "start": options.start,
         "length": None if options.days is None else options.days * DAY,

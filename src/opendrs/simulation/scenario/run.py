@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from opendrs.errors import ConfigurationError, InvalidFileError
+from opendrs.errors import ConfigurationError, DiagnosticCode, InvalidFileError
 from opendrs.policies.consolidation import Consolidate
 from opendrs.simulation.cloudsim import simulate
 from opendrs.simulation.cloudsim.run import check_placement
@@ -139,7 +139,8 @@ def _scheme_of(
     policy = policy_run.policy
     if policy is None or isinstance(policy, Consolidate):
         raise ConfigurationError(
-            f"{environment.model}: policy not supported: {policy_run.name}"
+            f"{environment.model}: policy not supported: {policy_run.name}",
+            code=DiagnosticCode.INCONSISTENT,
         )
     return policy
 

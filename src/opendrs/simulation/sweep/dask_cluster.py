@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from opendrs import __version__
 from opendrs.errors import (
     ConfigurationError,
+    DiagnosticCode,
     OpenDRSError,
     PlatformError,
     PlatformUnavailableError,
@@ -201,7 +202,8 @@ def connect(address: str) -> Iterator[Client]:
         from distributed import Client  # noqa: PLC0415
     except ImportError as error:
         raise ConfigurationError(
-            "--scheduler needs dask: pip install '.[dask]', in a checkout of opendrs"
+            "--scheduler needs dask: pip install '.[dask]', in a checkout of opendrs",
+            code=DiagnosticCode.UNUSABLE_LIBRARY,
         ) from error
     for name in SILENCED_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -274,7 +276,8 @@ def _tls_context(address: str) -> ssl.SSLContext:
         detail = ""
     raise ConfigurationError(
         f"--scheduler: {address}: certificates missing; set distributed.comm.tls in "
-        f"the configuration of Dask{detail}"
+        f"the configuration of Dask{detail}",
+        code=DiagnosticCode.MISSING_KEY,
     )
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.columns import NumberColumn, RowBatch, TableFormat
 from opendrs.simulation.traces.delimited import read_csv
 from opendrs.simulation.traces.files import TraceSource, trace_sources
@@ -109,7 +109,9 @@ def read_azure(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
         detail = (
             f"{len(table.alive)} of {table.total} guests in vmtable exist in the window"
         )
-        raise InvalidFileError(*error.messages, f"{path}: {detail}") from error
+        raise InvalidFileError(
+            *error.messages, f"{path}: {detail}", code=DiagnosticCode.INCOMPLETE
+        ) from error
     return _workload(resampled, trace_window, table)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.columns import NumberColumn, TableFormat
 from opendrs.simulation.traces.delimited import read_csv
 from opendrs.simulation.traces.files import TraceSource, trace_sources
@@ -186,7 +186,10 @@ def _with_unique_names(path: Path, traces: list[_GuestTrace]) -> list[_GuestTrac
     names = [each.stem if same_folder else str(each.with_suffix("")) for each in paths]
     for name, count in Counter(names).items():
         if count > 1:
-            raise InvalidFileError(f"{path}: {count} files for guest {name!r}")
+            raise InvalidFileError(
+                f"{path}: {count} files for guest {name!r}",
+                code=DiagnosticCode.DUPLICATE_NAME,
+            )
     return [
         _GuestTrace(name, each.columns)
         for name, each in zip(names, traces, strict=True)

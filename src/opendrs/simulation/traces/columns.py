@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.workload import Floats, Integers, Mask
 
 MAX_REPORTED = 5  # errors per file
@@ -55,19 +56,29 @@ class NumberColumn:
             accepted |= values == each
         return np.asarray(accepted, np.bool_)
 
-    def diagnose(self, value: str) -> str | None:
+    def diagnose(self, value: str) -> Diagnostic | None:
         """Return the error of *value*, or None."""
         text = value.strip()
         if text in self.symbols or (self.optional and not text):
             return None
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if self.accepts(np.array([number]))[0]:
+        if self.accepts(np.array([_number(text)]))[0]:
             return None
-        found = repr(text[:MAX_VALUE_LENGTH])
-        return f"{self.name}: expected {self.expected}, found {found}"
+        return self.diagnostic(text)
+
+    def diagnostic(self, value: object) -> Diagnostic:
+        """Return the error of the invalid *value*; None and "" if it is missing."""
+        if value in (None, ""):
+            code, found = DiagnosticCode.MISSING_KEY, "nothing"
+        else:
+            is_number = type(value) in (str, int, float) and not math.isnan(
+                _number(str(value))
+            )
+            code = (
+                DiagnosticCode.OUT_OF_RANGE if is_number else DiagnosticCode.WRONG_TYPE
+            )
+            found = repr(value)[:MAX_VALUE_LENGTH]
+        message = f"{self.name}: expected {self.expected}, found {found}"
+        return Diagnostic((), message, code=code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +111,17 @@ class TableFormat:
                 name if name.isprintable() else ascii(name) for name in columns
             )
             found = ", ".join(printable)[:200] or "nothing"
-            raise InvalidFileError(f"{label}: no column {names}; found {found}")
+            raise InvalidFileError(
+                f"{label}: no column {names}; found {found}",
+                code=DiagnosticCode.MISSING_KEY,
+            )
         fields = tuple(each for each in self.fields if each.name in columns)
         for name in (*self.key, *(each.name for each in fields)):
             if columns.count(name) > 1:
-                raise InvalidFileError(f"{label}: duplicate column {name!r}")
+                raise InvalidFileError(
+                    f"{label}: duplicate column {name!r}",
+                    code=DiagnosticCode.DUPLICATE_KEY,
+                )
         return TableFormat(
             key=self.key,
             fields=fields,
@@ -128,17 +145,28 @@ class RowBatch:
     values: dict[str, Floats]
 
 
+def missing_name(column: str) -> Diagnostic:
+    """Return the error of a row without the name of its guest."""
+    message = f"{column}: expected a name, found nothing"
+    return Diagnostic((), message, code=DiagnosticCode.MISSING_KEY)
+
+
+def locate(diagnostic: Diagnostic, location: str) -> Diagnostic:
+    """Return *diagnostic* with its *location* at the start of the message."""
+    return replace(diagnostic, message=f"{location}: {diagnostic.message}")
+
+
 class BadValueError(ValueError):
     """Invalid value in a row.
 
     Attributes:
         row: Index of the row in the batch.
-        detail: Description of the error.
+        diagnostic: Description of the error.
     """
 
-    def __init__(self, row: int, detail: str) -> None:
-        super().__init__(detail)
-        self.row, self.detail = row, detail
+    def __init__(self, row: int, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.row, self.diagnostic = row, diagnostic
 
 
 # Arrow has no type annotations, so its objects are Any.
@@ -172,7 +200,7 @@ def _guest_names(rows: Any, key: tuple[str, ...]) -> tuple[list[str], Integers]:
     if joined.null_count or "" in names:
         empty = compute.fill_null(compute.equal(joined, ""), fill_value=True)
         row = compute.index(empty, value=True).as_py()
-        raise BadValueError(row, f"{key[0]}: expected a name, found nothing")
+        raise BadValueError(row, missing_name(key[0]))
     return names, guest_index.astype(np.int64)
 
 
@@ -200,12 +228,8 @@ def _numbers(column: Any, number_column: NumberColumn) -> Floats:  # noqa: ANN40
     )
     if invalid.any():
         row = int(np.argmax(invalid))
-        found = repr(column[row].as_py()) if present[row] else "nothing"
-        raise BadValueError(
-            row,
-            f"{number_column.name}: expected {number_column.expected}, "
-            f"found {found[:MAX_VALUE_LENGTH]}",
-        )
+        found = column[row].as_py() if present[row] else None
+        raise BadValueError(row, number_column.diagnostic(found))
     unknown = ~present
     for each in number_column.unknown:
         unknown |= values == each

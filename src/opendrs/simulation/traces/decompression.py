@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from opendrs.config.regular_files import MIB, open_regular
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 
 MAX_EXPANSION = 100  # multiple of the compressed size
 MIN_LIMIT = 64 * MIB  # bytes that are read from any file, however small
@@ -194,7 +194,8 @@ def read_lines(content: IO[bytes], label: str) -> Iterator[bytes]:
         number += 1
         if len(line) > MAX_LINE:
             raise InvalidFileError(
-                f"{label}, line {number}: longer than {MAX_LINE // MIB} MiB"
+                f"{label}, line {number}: longer than {MAX_LINE // MIB} MiB",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
         yield line
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
-from opendrs.errors import InvalidFileError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.model import format_count
 from opendrs.simulation.traces.columns import (
     MAX_REPORTED,
@@ -18,10 +20,12 @@ from opendrs.simulation.traces.columns import (
     RowBatch,
     TableFormat,
     first_line,
+    locate,
+    missing_name,
     parse_rows,
 )
 from opendrs.simulation.traces.decompression import read_lines
-from opendrs.simulation.traces.files import TraceSource, wrap_read_errors
+from opendrs.simulation.traces.files import TraceSource, file_error, wrap_read_errors
 
 MAX_FURTHER_LINES = 10_000  # lines that are checked after the first error
 BLOCK_SIZE = 8 << 20  # bytes read at a time
@@ -63,12 +67,10 @@ def read_csv(source: TraceSource, table_format: TableFormat) -> Iterator[RowBatc
             for rows in reader:
                 yield parse_rows(rows, present)
         except (pa.ArrowException, BadValueError, UnicodeError) as error:
-            messages = tuple(
+            diagnostics = tuple(
                 _diagnostics(source, present, has_header=table_format.columns is None)
-            )
-            raise InvalidFileError(
-                *(messages or (f"{source.label}: {first_line(error)}",))
-            ) from error
+            ) or (_unusable(f"{source.label}: {first_line(error)}"),)
+            raise file_error(diagnostics) from error
 
 
 def csv_columns(source: TraceSource, delimiter: str = ",") -> tuple[str, ...]:
@@ -86,14 +88,15 @@ def csv_columns(source: TraceSource, delimiter: str = ",") -> tuple[str, ...]:
         raise InvalidFileError(f"{source.label}, line 1: {error}") from error
     if len(first) > MAX_COLUMNS:
         raise InvalidFileError(
-            f"{source.label}, line 1: more than {MAX_COLUMNS:,} columns"
+            f"{source.label}, line 1: more than {MAX_COLUMNS:,} columns",
+            code=DiagnosticCode.OUT_OF_RANGE,
         )
     return tuple(name.strip() for name in first)
 
 
 def _diagnostics(
     source: TraceSource, table_format: TableFormat, *, has_header: bool
-) -> Iterator[str]:
+) -> Iterator[Diagnostic]:
     """Yield the errors in the lines of a CSV file."""
     assert table_format.columns is not None  # noqa: S101 - for the type checker
     reported, since = 0, 0
@@ -108,26 +111,31 @@ def _diagnostics(
                     return
                 if not row or (has_header and rows.line_num == 1):
                     continue
-                detail = _diagnose(row, table_format)
-                if detail and reported == MAX_REPORTED:
-                    yield f"{source.label}: and more"
+                diagnostic = _diagnose(row, table_format)
+                if diagnostic and reported == MAX_REPORTED:
+                    yield replace(diagnostic, message=f"{source.label}: and more")
                     return
-                if detail:
+                if diagnostic:
                     reported += 1
-                    yield f"{source.label}, line {rows.line_num}: {detail}"
+                    yield locate(diagnostic, f"{source.label}, line {rows.line_num}")
         except csv.Error as error:
-            yield f"{source.label}, line {rows.line_num}: {error}"
+            yield _unusable(f"{source.label}, line {rows.line_num}: {error}")
 
 
-def _diagnose(row: list[str], table_format: TableFormat) -> str | None:
+def _unusable(message: str) -> Diagnostic:
+    return Diagnostic((), message, code=DiagnosticCode.UNUSABLE_FILE)
+
+
+def _diagnose(row: list[str], table_format: TableFormat) -> Diagnostic | None:
     assert table_format.columns is not None  # noqa: S101 - for the type checker
     if len(row) != len(table_format.columns):
         names = ", ".join(table_format.columns)
         count = format_count(len(row), "value")
-        return f"{count} instead of {len(table_format.columns)}: {names}"
+        message = f"{count} instead of {len(table_format.columns)}: {names}"
+        return Diagnostic((), message, code=DiagnosticCode.OUT_OF_RANGE)
     values = dict(zip(table_format.columns, row, strict=True))
     for name in table_format.key:
         if not values[name]:
-            return f"{name}: expected a name, found nothing"
-    details = (each.diagnose(values[each.name]) for each in table_format.fields)
-    return next((detail for detail in details if detail), None)
+            return missing_name(name)
+    found = (each.diagnose(values[each.name]) for each in table_format.fields)
+    return next((diagnostic for diagnostic in found if diagnostic), None)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from opendrs.errors import InvalidFileError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.decompression import (
     MAX_FILES,
     ExpansionLimit,
@@ -79,12 +80,17 @@ def trace_sources(path: Path, *, recursive: bool = False) -> Iterator[TraceSourc
         for source in candidates:
             if len(source.name) > MAX_PATH_LENGTH:
                 prefix = source.label[: len(str(path)) + 40]
-                raise InvalidFileError(f"{prefix}...: name too long")
+                raise InvalidFileError(
+                    f"{prefix}...: name too long", code=DiagnosticCode.OUT_OF_RANGE
+                )
             name = PurePosixPath(source.name)
             if any(part.startswith((".", "__MACOSX")) for part in name.parts):
                 continue
             if name in names:
-                raise InvalidFileError(f"{source.label}: duplicate file")
+                raise InvalidFileError(
+                    f"{source.label}: duplicate file",
+                    code=DiagnosticCode.DUPLICATE_NAME,
+                )
             names.add(name)
             _check_file_count(path, len(names))
             yield source
@@ -117,12 +123,19 @@ def wrap_read_errors(label: str) -> Iterator[None]:
         raise InvalidFileError(f"{label}: {_reason(error)}") from error
 
 
-def limited_error(label: str, diagnostics: Sequence[str]) -> InvalidFileError:
+def limited_error(label: str, diagnostics: Sequence[Diagnostic]) -> InvalidFileError:
     """Return an error with the first of *diagnostics*, and the number of others."""
     reported = list(diagnostics[:MAX_DIAGNOSTICS])
     if len(diagnostics) > MAX_DIAGNOSTICS:
-        reported.append(f"{label}: and {len(diagnostics) - MAX_DIAGNOSTICS} more")
-    return InvalidFileError(*reported)
+        more = f"{label}: and {len(diagnostics) - MAX_DIAGNOSTICS} more"
+        reported.append(Diagnostic((), more, code=reported[-1].code))
+    return file_error(reported)
+
+
+def file_error(diagnostics: Sequence[Diagnostic]) -> InvalidFileError:
+    """Return an error with the messages and codes of *diagnostics*."""
+    messages = (each.message for each in diagnostics)
+    return InvalidFileError(*messages, code=[each.code for each in diagnostics])
 
 
 def _reason(error: Exception) -> str:
@@ -138,7 +151,9 @@ def _reason(error: Exception) -> str:
 
 def _check_file_count(path: Path, files: int) -> None:
     if files > MAX_FILES:
-        raise InvalidFileError(f"{path}: more than {MAX_FILES:,} files")
+        raise InvalidFileError(
+            f"{path}: more than {MAX_FILES:,} files", code=DiagnosticCode.OUT_OF_RANGE
+        )
 
 
 def _directory_sources(path: Path, *, recursive: bool) -> Iterator[TraceSource]:

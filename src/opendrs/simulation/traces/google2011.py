@@ -7,19 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.model import format_count
-from opendrs.simulation.traces.columns import NumberColumn
+from opendrs.simulation.traces.columns import NumberColumn, locate
 from opendrs.simulation.traces.files import limited_error
 from opendrs.simulation.traces.planetlab import PERCENT, read_files
-from opendrs.simulation.traces.resample import clip_to_one
+from opendrs.simulation.traces.resample import check_equal_counts, clip_to_one
 from opendrs.simulation.traces.window import (
     WHOLE_TRACE,
     WindowSettings,
     cut_window,
     guest_limit_note,
 )
-from opendrs.simulation.workload import MIN_SAMPLES, Floats, Workload
+from opendrs.simulation.workload import Floats, Workload
 
 SAMPLE_INTERVAL = 300.0  # s
 MAX_FILE_SIZE = 16 << 20  # bytes of a file: twelve years of samples
@@ -44,7 +45,10 @@ def read_google2011(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workloa
         Multiple Usage Prediction (IEEE TSC 2017), from Google's trace of 2011.
     """
     series = dict(sorted(_rows(path)))
-    _check_equal_counts(path, {name: len(rows) for name, rows in series.items()})
+    if not series:
+        raise InvalidFileError(f"{path}: no traces found")
+    counts = np.array([len(rows) for rows in series.values()])
+    check_equal_counts(path, tuple(series), counts)
     values = np.array(list(series.values())) / PERCENT
     cpu, interval = cut_window(path, values[:, :, 0], window, SAMPLE_INTERVAL)
     memory, notes = clip_to_one(
@@ -60,14 +64,15 @@ def read_google2011(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workloa
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Floats]]:
-    diagnostics: list[str] = []
+    diagnostics: list[Diagnostic] = []
     for name, text in read_files(path, MAX_FILE_SIZE):
         rows = []
         for number, line in enumerate(text.splitlines(), 1):
             words = line.split()
-            detail = _diagnose(words)
-            if detail is not None:
-                diagnostics.append(f"{path}: {name}, line {number}: {detail}")
+            diagnostic = _diagnose(words)
+            if diagnostic is not None:
+                location = f"{path}: {name}, line {number}"
+                diagnostics.append(locate(diagnostic, location))
                 break
             rows.append(tuple(float(word) for word in words))
         yield name, np.array(rows, np.float64)
@@ -75,24 +80,9 @@ def _rows(path: Path) -> Iterator[tuple[str, Floats]]:
         raise limited_error(str(path), diagnostics)
 
 
-def _diagnose(words: list[str]) -> str | None:
+def _diagnose(words: list[str]) -> Diagnostic | None:
     if len(words) != len(FIELDS):
-        return f"{format_count(len(words), 'value')} instead of {len(FIELDS)}"
-    details = (each.diagnose(word) for each, word in zip(FIELDS, words, strict=True))
-    return next((detail for detail in details if detail), None)
-
-
-def _check_equal_counts(path: Path, lengths: dict[str, int]) -> None:
-    """Check that there are guests, all with the same number of samples."""
-    if not lengths:
-        raise InvalidFileError(f"{path}: no traces found")
-    first, length = next(iter(lengths.items()))
-    diagnostics = [
-        f"{path}: {name}: {format_count(count, 'sample')} instead of {length}"
-        for name, count in lengths.items()
-        if count != length
-    ]
-    if length < MIN_SAMPLES:
-        diagnostics.append(f"{path}: {first}: fewer than {MIN_SAMPLES} samples")
-    if diagnostics:
-        raise limited_error(str(path), diagnostics)
+        message = f"{format_count(len(words), 'value')} instead of {len(FIELDS)}"
+        return Diagnostic((), message, code=DiagnosticCode.OUT_OF_RANGE)
+    found = (each.diagnose(word) for each, word in zip(FIELDS, words, strict=True))
+    return next((diagnostic for diagnostic in found if diagnostic), None)

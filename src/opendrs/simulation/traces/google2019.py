@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.columns import NumberColumn, RowBatch, TableFormat
 from opendrs.simulation.traces.delimited import read_csv
 from opendrs.simulation.traces.files import TraceSource, trace_sources
@@ -128,7 +128,8 @@ def _add_job_samples(resampler: Resampler, batch: RowBatch, source: TraceSource)
         guest = batch.names[int(batch.guest_index[row])]
         raise InvalidFileError(
             f"{source.label}: {END} of a sample of {guest!r}: expected more than "
-            f"{START}, which is {values[START][row]:.0f}, found {values[END][row]:.0f}"
+            f"{START}, which is {values[START][row]:.0f}, found {values[END][row]:.0f}",
+            code=DiagnosticCode.INCONSISTENT,
         )
     kind: Floats = values.get(KIND, np.full(len(start), np.nan))
     is_job = np.isnan(kind) | (kind == JOB)

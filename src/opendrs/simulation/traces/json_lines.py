@@ -14,13 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.columns import (
     MAX_REPORTED,
-    MAX_VALUE_LENGTH,
     NumberColumn,
     RowBatch,
     TableFormat,
+    locate,
+    missing_name,
 )
 from opendrs.simulation.traces.decompression import read_lines
 from opendrs.simulation.traces.files import TraceSource, limited_error, wrap_read_errors
@@ -72,7 +74,10 @@ def _records(
         try:
             records.append((number, json.loads(line)))
         except (ValueError, RecursionError) as error:
-            diagnostics.append(f"{source.label}, line {number}: not JSON: {error}")
+            message = f"{source.label}, line {number}: not JSON: {error}"
+            diagnostics.append(
+                Diagnostic((), message, code=DiagnosticCode.UNUSABLE_FILE)
+            )
     if diagnostics:
         raise limited_error(source.label, diagnostics)
     return records
@@ -96,11 +101,14 @@ def _batch(
         invalid = [
             records[row] for row in np.flatnonzero(~valid)[:MAX_REPORTED].tolist()
         ]
-        raise InvalidFileError(
-            *(
-                f"{source.label}, line {number}: {_diagnose(record, table_format)}"
+        raise limited_error(
+            source.label,
+            [
+                locate(
+                    _diagnose(record, table_format), f"{source.label}, line {number}"
+                )
                 for number, record in invalid
-            )
+            ],
         )
     for each in table_format.fields:
         for unknown in each.unknown:
@@ -162,17 +170,16 @@ def _number(value: object, field: NumberColumn) -> float:
     return math.inf if math.isnan(number) else number
 
 
-def _diagnose(record: object, table_format: TableFormat) -> str:
+def _diagnose(record: object, table_format: TableFormat) -> Diagnostic:
     """Return the error of *record*, which is known to be invalid."""
     if not isinstance(record, dict):
-        return "expected an object in braces"
+        message = "expected an object in braces"
+        return Diagnostic((), message, code=DiagnosticCode.WRONG_TYPE)
     for name in table_format.key:
         if _column([(0, record)], name)[0] in (None, ""):
-            return f"{name}: expected a name, found nothing"
+            return missing_name(name)
     column = next(each for each in table_format.fields if not _is_valid(record, each))
-    value = _column([(0, record)], column.name)[0]
-    found = "nothing" if value is None else repr(value)[:MAX_VALUE_LENGTH]
-    return f"{column.name}: expected {column.expected}, found {found}"
+    return column.diagnostic(_column([(0, record)], column.name)[0])
 
 
 def _is_valid(record: object, field: NumberColumn) -> bool:

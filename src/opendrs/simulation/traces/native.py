@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.columns import (
     MAX_NUMBER,
     NumberColumn,
@@ -112,7 +112,10 @@ def _wide_workload(
         NumberColumn(name=name, maximum=FULL_PERCENT) for name in columns[1:]
     )
     if not guests:
-        raise InvalidFileError(f"{source.label}: no column besides {columns[0]!r}")
+        raise InvalidFileError(
+            f"{source.label}: no column besides {columns[0]!r}",
+            code=DiagnosticCode.MISSING_KEY,
+        )
 
     def read(wanted_columns: tuple[NumberColumn, ...]) -> Iterator[RowBatch]:
         with_load = wanted_columns != (time_column,)
@@ -209,7 +212,8 @@ class _MaxSizes:
             return None
         if cpu is None:
             raise InvalidFileError(
-                f"{path}: expected a column {CORES!r} or {MIPS!r} beside {MB!r}"
+                f"{path}: expected a column {CORES!r} or {MIPS!r} beside {MB!r}",
+                code=DiagnosticCode.MISSING_KEY,
             )
         unit = CpuUnit.CORES if mips is None else CpuUnit.MIPS
         return GuestSizes(cpu=cpu, cpu_unit=unit, cores=cores, memory=memory)

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.columns import (
     BadValueError,
     RowBatch,
@@ -57,8 +57,10 @@ def read_parquet(source: TraceSource, table_format: TableFormat) -> Iterator[Row
                     yield parse_rows(part, present)
                 rows_before += len(rows)
         except BadValueError as error:
+            row = rows_before + error.row + 1
             raise InvalidFileError(
-                f"{source.label}, row {rows_before + error.row + 1}: {error.detail}"
+                f"{source.label}, row {row}: {error.diagnostic.message}",
+                code=error.diagnostic.code,
             ) from error
         except (pa.ArrowException, UnicodeError) as error:
             raise InvalidFileError(f"{source.label}: {first_line(error)}") from error
@@ -117,5 +119,6 @@ def _check_numeric(schema: Any, table_format: TableFormat, source: TraceSource) 
             types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         ):
             raise InvalidFileError(
-                f"{source.label}: {each.name}: expected numbers, found {kind}"
+                f"{source.label}: {each.name}: expected numbers, found {kind}",
+                code=DiagnosticCode.WRONG_TYPE,
             )

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from opendrs.errors import InvalidFileError, ModelError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError, ModelError
 from opendrs.model import format_count
+from opendrs.simulation.traces.columns import locate
 from opendrs.simulation.traces.decompression import read_all
 from opendrs.simulation.traces.files import (
     limited_error,
@@ -72,9 +74,10 @@ def read_planetlab_day(path: Path) -> Trace:
     texts = sorted(read_files(path, MAX_FILE_SIZE))
     if not texts:
         raise InvalidFileError(f"{path}: no traces found")
-    diagnostics = [detail for detail in (_diagnose(*each) for each in texts) if detail]
+    found = (_diagnose(*each) for each in texts)
+    diagnostics = [locate(each, str(path)) for each in found if each is not None]
     if diagnostics:
-        raise limited_error(str(path), [f"{path}: {detail}" for detail in diagnostics])
+        raise limited_error(str(path), diagnostics)
     rows = [np.array(text.split(), dtype=np.int64) for _, text in texts]
     return Trace(tuple(name for name, _ in texts), np.array(rows))
 
@@ -94,7 +97,10 @@ def read_files(path: Path, max_size: int) -> Iterator[tuple[str, str]]:
     for source in trace_sources(path):
         name = Path(source.name).name
         if name in names:
-            raise InvalidFileError(f"{path}: duplicate file name: {name!r}")
+            raise InvalidFileError(
+                f"{path}: duplicate file name: {name!r}",
+                code=DiagnosticCode.DUPLICATE_NAME,
+            )
         names.add(name)
         with wrap_read_errors(source.label), source.open() as content:
             yield (
@@ -103,15 +109,17 @@ def read_files(path: Path, max_size: int) -> Iterator[tuple[str, str]]:
             )
 
 
-def _diagnose(name: str, text: str) -> str | None:
+def _diagnose(name: str, text: str) -> Diagnostic | None:
     words = text.split()
     if len(words) != SAMPLES_PER_DAY:
         count = format_count(len(words), "sample")
-        return f"{name}: {count} instead of {SAMPLES_PER_DAY}"
+        message = f"{name}: {count} instead of {SAMPLES_PER_DAY}"
+        return Diagnostic((), message, code=DiagnosticCode.OUT_OF_RANGE)
     for line, word in enumerate(words, 1):
         is_number = word.isascii() and word.isdigit() and len(word) <= MAX_DIGITS
         if not is_number or int(word) > PERCENT:
-            return f"{name}, line {line}: not a percentage: {word[:20]!r}"
+            message = f"{name}, line {line}: not a percentage: {word[:20]!r}"
+            return Diagnostic((), message, code=DiagnosticCode.INVALID_VALUE)
     return None
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from opendrs.errors import InvalidFileError, InvalidSettingError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError, InvalidSettingError
 from opendrs.model import format_count
 from opendrs.simulation.traces.columns import MAX_REPORTED, RowBatch
 from opendrs.simulation.traces.files import limited_error
@@ -108,7 +109,8 @@ class Resampler:
             raise InvalidSettingError(
                 f"{self._window.trace}: at least {len(index):,} guests with "
                 f"{samples:,} intervals each exceed {MAX_SAMPLES:,} samples; choose a "
-                "shorter length or a longer interval, or check the times in the trace"
+                "shorter length or a longer interval, or check the times in the trace",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
         return np.array(rows, np.int64)[inverse]
 
@@ -131,7 +133,7 @@ class Resampler:
                 f"{begin + self._window.interval:.10g} s; check for duplicates"
             )
         if diagnostics:
-            raise InvalidFileError(*diagnostics)
+            raise InvalidFileError(*diagnostics, code=DiagnosticCode.INCONSISTENT)
 
     def complete_guests(
         self, path: object, settings: WindowSettings, sized_guests: Iterable[str] | None
@@ -158,7 +160,9 @@ class Resampler:
                 break
             self._finish_chunk(names[start : start + GUESTS_PER_CHUNK], max_gap, result)
         if not result.names:
-            raise InvalidFileError(f"{path}: {self._no_guest_message()}")
+            raise InvalidFileError(
+                f"{path}: {self._no_guest_message()}", code=DiagnosticCode.INCOMPLETE
+            )
         exclusion = "without samples in the whole window"
         if sized_guests is not None:
             exclusion += ", or of unknown size"
@@ -312,7 +316,7 @@ def resample_ordered(
         raise InvalidFileError(f"{path}: no traces found")
     row, guests = np.concatenate(row_chunks), sorted(index)
     guest_rows = [index[name] for name in guests]
-    _check_equal_counts(path, guests, np.bincount(row)[guest_rows])
+    check_equal_counts(path, guests, np.bincount(row)[guest_rows])
     order = np.argsort(row, kind="stable")
     tables = [
         np.concatenate(load)[order].reshape(len(guests), -1)[guest_rows]
@@ -325,16 +329,30 @@ def resample_ordered(
     return ResampledLoad(tuple(guests[: len(cpu)]), cpu, memory, notes), interval
 
 
-def _check_equal_counts(path: Path, names: list[str], counts: Integers) -> None:
-    """Check that all guests have the same, sufficient number of samples."""
+def check_equal_counts(path: Path, names: Sequence[str], counts: Integers) -> None:
+    """Check that all guests have the same, sufficient number of samples.
+
+    Args:
+        path: The trace, for messages.
+        names: The guests.
+        counts: Number of samples of each guest.
+
+    Raises:
+        InvalidFileError: The numbers differ, or are too small.
+    """
     length = int(counts[0])
     diagnostics = [
-        f"{path}: {names[each]}: {format_count(int(counts[each]), 'sample')} "
-        f"instead of {length}"
+        Diagnostic(
+            (),
+            f"{path}: {names[each]}: {format_count(int(counts[each]), 'sample')} "
+            f"instead of {length}",
+            code=DiagnosticCode.INCONSISTENT,
+        )
         for each in np.flatnonzero(counts != length).tolist()
     ]
     if length < MIN_SAMPLES:
-        diagnostics.append(f"{path}: {names[0]}: fewer than {MIN_SAMPLES} samples")
+        message = f"{path}: {names[0]}: fewer than {MIN_SAMPLES} samples"
+        diagnostics.append(Diagnostic((), message, code=DiagnosticCode.OUT_OF_RANGE))
     if diagnostics:
         raise limited_error(str(path), diagnostics)
 
@@ -364,14 +382,18 @@ def resample_timed(
     for each in times:
         timestamps = np.union1d(timestamps, each)
     if len(timestamps) < MIN_SAMPLES:
-        raise InvalidFileError(f"{path}: fewer than {MIN_SAMPLES} samples")
+        raise InvalidFileError(
+            f"{path}: fewer than {MIN_SAMPLES} samples",
+            code=DiagnosticCode.OUT_OF_RANGE,
+        )
     gaps = np.diff(timestamps)
     step = float(gaps.min())
     if step < MIN_SAMPLE_INTERVAL:
         index = int(gaps.argmin())
         raise InvalidFileError(
             f"{path}: time: expected samples at least {MIN_SAMPLE_INTERVAL:g} s apart, "
-            f"found {timestamps[index]:.10g} and {timestamps[index + 1]:.10g} s"
+            f"found {timestamps[index]:.10g} and {timestamps[index + 1]:.10g} s",
+            code=DiagnosticCode.INCONSISTENT,
         )
     is_regular = bool(
         (np.abs(gaps / step - np.round(gaps / step)) < TIME_TOLERANCE).all()
@@ -382,7 +404,8 @@ def resample_timed(
         )
         raise InvalidFileError(
             f"{path}: time: expected samples at a fixed distance, found {step:g} and "
-            f"{irregular_gap:g} s; set the interval"
+            f"{irregular_gap:g} s; set the interval",
+            code=DiagnosticCode.INCONSISTENT,
         )
     first, last = float(timestamps[0]), float(timestamps[-1])
     begin = first + (window.start or 0.0)

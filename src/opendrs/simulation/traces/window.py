@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from opendrs.errors import InvalidSettingError
+from opendrs.errors import DiagnosticCode, InvalidSettingError
 from opendrs.model import Seconds
 from opendrs.simulation.workload import MIN_SAMPLES, Floats, Workload
 
@@ -52,17 +52,23 @@ class WindowSettings:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise InvalidSettingError(
-                    f"{name}: expected more than 0 s, got {value}"
+                    f"{name}: expected more than 0 s, got {value}",
+                    code=DiagnosticCode.OUT_OF_RANGE,
                 )
         if self.start is not None and not -math.inf < self.start < math.inf:
-            raise InvalidSettingError(f"start: expected a time, got {self.start}")
+            raise InvalidSettingError(
+                f"start: expected a time, got {self.start}",
+                code=DiagnosticCode.OUT_OF_RANGE,
+            )
         if not 0 <= self.max_gap < math.inf:
             raise InvalidSettingError(
-                f"max_gap: expected at least 0 s, got {self.max_gap}"
+                f"max_gap: expected at least 0 s, got {self.max_gap}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
         if self.max_guests is not None and self.max_guests < 1:
             raise InvalidSettingError(
-                f"max_guests: expected at least 1, got {self.max_guests}"
+                f"max_guests: expected at least 1, got {self.max_guests}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
 
 
@@ -123,19 +129,22 @@ def resolve_window(
     if interval < step:
         raise InvalidSettingError(
             f"{path}: interval: expected at least {step:g} s, as in the trace, "
-            f"got {interval:g}"
+            f"got {interval:g}",
+            code=DiagnosticCode.OUT_OF_RANGE,
         )
     seconds = length if window.length is None else window.length
     samples = math.floor(seconds / interval + 1e-9)
     if samples < MIN_SAMPLES:
         raise InvalidSettingError(
             f"{path}: expected at least {MIN_SAMPLES} intervals of {interval:g} s, "
-            f"got {seconds:g} s"
+            f"got {seconds:g} s",
+            code=DiagnosticCode.OUT_OF_RANGE,
         )
     if samples > MAX_INTERVALS:
         raise InvalidSettingError(
             f"{path}: expected at most {MAX_INTERVALS:,} intervals of {interval:g} s, "
-            f"got {seconds:g} s; set a length, or check the times in the trace"
+            f"got {seconds:g} s; set a length, or check the times in the trace",
+            code=DiagnosticCode.OUT_OF_RANGE,
         )
     return TraceWindow(begin=begin, interval=interval, samples=samples, trace=str(path))
 
@@ -169,12 +178,14 @@ def cut_window(
     for name, value in (("start", start), ("interval", resolved.interval)):
         if value % step:
             raise InvalidSettingError(
-                f"{path}: {name}: expected a multiple of {step:g} s, got {value:g}"
+                f"{path}: {name}: expected a multiple of {step:g} s, got {value:g}",
+                code=DiagnosticCode.OUT_OF_RANGE,
             )
     if start < 0 or resolved.end > total:
         raise InvalidSettingError(
             f"{path}: expected a window in 0 to {total:g} s, got {start:g} to "
-            f"{resolved.end:g} s"
+            f"{resolved.end:g} s",
+            code=DiagnosticCode.OUT_OF_RANGE,
         )
     first, width = int(start / step), int(resolved.interval / step)
     selected = values[: window.max_guests, first : first + resolved.samples * width]

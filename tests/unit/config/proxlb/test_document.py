@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
 from opendrs.config.parsing import DuplicateKeysDict
 from opendrs.config.proxlb.document import MAX_SIZE, read_document
-from opendrs.errors import ConfigurationError, InvalidFileError
+from opendrs.errors import InvalidFileError
 
 
 def read(directory: Path, text: str) -> object:
@@ -87,12 +86,3 @@ def test_named_pipe_is_rejected(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidFileError, match="named pipe"):
         read_document(path)
-
-
-def test_missing_library_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "yaml", None)
-
-    with pytest.raises(ConfigurationError, match="pip install pyyaml"):
-        read(tmp_path, "a: 1")

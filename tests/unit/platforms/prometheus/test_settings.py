@@ -50,7 +50,8 @@ def test_later_exporter_overrides_earlier_one() -> None:
         ({"window": 0.0}, "window"),
         ({"max_age": -1.0}, "max_age"),
         ({"timeout": 1e9}, "timeout"),
-        ({"token_file": Path("x"), "token_env": "X"}, "token_file or token_env"),
+        ({"token_file": Path("x"), "token_env": "X"}, "token_env"),
+        ({"token_keyring": "opendrs"}, "token_keyring"),
         ({"user": "opendrs"}, "user"),
     ],
 )

@@ -2,9 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendrs.errors import ConfigurationError
+from opendrs.config.diagnostics import Diagnostic
+from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.pve_ha.config import ShareUnit, format_datacenter, read_datacenter
 from opendrs.pve_ha.status_files import CrsSettings, DatacenterSettings
+from support.errors import has_code
 
 USUAL = DatacenterSettings()
 
@@ -51,43 +53,63 @@ def test_comments_and_other_options_are_ignored_without_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "warning"),
+    ("line", "warning", "code"),
     [
-        ("crs: ha=clever", "line 1: crs: bad value of ha: clever"),
+        (
+            "crs: ha=clever",
+            "line 1: crs: bad value of ha: clever",
+            DiagnosticCode.INVALID_VALUE,
+        ),
         (
             "crs: ha-auto-rebalance=2",
             "line 1: crs: bad value of ha-auto-rebalance: 2",
+            DiagnosticCode.INVALID_VALUE,
         ),
         (
             "crs: ha-auto-rebalance-threshold=101",
             "line 1: crs: bad value of ha-auto-rebalance-threshold: 101",
+            DiagnosticCode.INVALID_VALUE,
         ),
         (
             "crs: ha-auto-rebalance-margin=-1",
             "line 1: crs: bad value of ha-auto-rebalance-margin: -1",
+            DiagnosticCode.INVALID_VALUE,
         ),
         (
             "crs: ha-auto-rebalance-hold-duration=nan",
             "line 1: crs: bad value of ha-auto-rebalance-hold-duration: nan",
+            DiagnosticCode.INVALID_VALUE,
         ),
-        ("crs: static", "line 1: crs: ignored: static"),
-        ("crs: hat=static", "line 1: crs: unknown property hat"),
-        ("ha: shutdown_policy=run", "line 1: ha: bad value of shutdown_policy: run"),
-        ("nonsense", "line 1: ignored: nonsense"),
+        ("crs: static", "line 1: crs: ignored: static", DiagnosticCode.INVALID_VALUE),
+        (
+            "crs: hat=static",
+            "line 1: crs: unknown property hat",
+            DiagnosticCode.UNKNOWN_KEY,
+        ),
+        (
+            "ha: shutdown_policy=run",
+            "line 1: ha: bad value of shutdown_policy: run",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        ("nonsense", "line 1: ignored: nonsense", DiagnosticCode.INVALID_VALUE),
     ],
 )
-def test_invalid_option_is_ignored_with_warning(line: str, warning: str) -> None:
+def test_invalid_option_is_ignored_with_warning(
+    line: str, warning: str, code: DiagnosticCode
+) -> None:
     found = read_datacenter(line)
 
     assert found.settings == USUAL
-    assert found.warnings == (warning,)
+    assert found.warnings == (Diagnostic.warning((), warning, code),)
 
 
 def test_duplicate_option_counts_once() -> None:
     found = read_datacenter("crs: ha=static, ha=dynamic")
 
     assert found.settings.scheduling.mode == "static"
-    assert found.warnings == ("line 1: crs: duplicate attribute ha",)
+    (warning,) = found.warnings
+    assert warning.code is DiagnosticCode.DUPLICATE_KEY
+    assert str(warning) == "line 1: crs: duplicate attribute ha"
 
 
 def test_format_keeps_other_lines() -> None:
@@ -122,7 +144,11 @@ def test_defaults_are_not_written() -> None:
 def test_invalid_settings_are_not_written(
     settings: DatacenterSettings, message: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(
+        ConfigurationError,
+        match=message,
+        check=has_code(DiagnosticCode.UNKNOWN_VALUE),
+    ):
         format_datacenter(settings)
 
 

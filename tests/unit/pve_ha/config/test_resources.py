@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opendrs.config.diagnostics import Diagnostic
+from opendrs.errors import DiagnosticCode
 from opendrs.model import NodeId
 from opendrs.pve_ha.config import ResourceConfig, format_resources, read_resources
 from opendrs.pve_ha.states import RequestedState, ServiceId
@@ -48,30 +50,53 @@ def test_enabled_is_read_as_started() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "warning"),
+    ("line", "warning", "code"),
     [
-        ("state on", "line 2: bad value of state: on"),
-        ("max_restart -1", "line 2: bad value of max_restart: -1"),
-        ("max_relocate many", "line 2: bad value of max_relocate: many"),
-        ("failback yes", "line 2: bad value of failback: yes"),
-        ("group 1st", "line 2: bad value of group: 1st"),
-        ("node node1", "line 2: unknown property node"),
-        ("state", "line 2: bad value of state: None"),
+        ("state on", "line 2: bad value of state: on", DiagnosticCode.INVALID_VALUE),
+        (
+            "max_restart -1",
+            "line 2: bad value of max_restart: -1",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        (
+            "max_relocate many",
+            "line 2: bad value of max_relocate: many",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        (
+            "failback yes",
+            "line 2: bad value of failback: yes",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        ("group 1st", "line 2: bad value of group: 1st", DiagnosticCode.INVALID_VALUE),
+        ("node node1", "line 2: unknown property node", DiagnosticCode.UNKNOWN_KEY),
+        ("state", "line 2: bad value of state: None", DiagnosticCode.INVALID_VALUE),
     ],
 )
-def test_invalid_property_is_dropped(line: str, warning: str) -> None:
+def test_invalid_property_is_dropped(
+    line: str, warning: str, code: DiagnosticCode
+) -> None:
     found = read_resources(f"vm: 101\n\t{line}\n")
 
     assert found.resources == {ONE: ResourceConfig()}
-    assert found.warnings == (warning,)
+    assert found.warnings == (Diagnostic.warning((), warning, code),)
 
 
-@pytest.mark.parametrize("header", ["vm: web", "vm: 99", "vm: 0101", "fa: 101"])
-def test_invalid_service_is_skipped(header: str) -> None:
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        ("vm: web", DiagnosticCode.INVALID_VALUE),
+        ("vm: 99", DiagnosticCode.INVALID_VALUE),
+        ("vm: 0101", DiagnosticCode.INVALID_VALUE),
+        ("fa: 101", DiagnosticCode.UNKNOWN_VALUE),
+    ],
+)
+def test_invalid_service_is_skipped(header: str, code: DiagnosticCode) -> None:
     found = read_resources(f"{header}\n\tstate started\n")
 
     assert found.resources == {}
-    assert found.warnings == (f"line 1: invalid section {header}",)
+    message = f"line 1: invalid section {header}"
+    assert found.warnings == (Diagnostic.warning((), message, code),)
 
 
 def test_later_section_of_duplicate_service_counts() -> None:

@@ -3,13 +3,14 @@ from dataclasses import replace
 
 import pytest
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.model import NodeId
 from opendrs.pve_ha import log_events
 from opendrs.pve_ha.simulator import INSTANT_TIMING, Drill, run_drill
 from opendrs.pve_ha.simulator.drill_log import WatchdogExpired
 from opendrs.pve_ha.states import ServiceId
 from support.drills import scenario
+from support.errors import has_code
 
 VM = ServiceId("vm:101")
 
@@ -97,31 +98,65 @@ def test_log_entries_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "diagnostic"),
+    ("command", "diagnostic", "code"),
     [
-        ("power node9 on", "no such node 'node9'"),
-        ("power node1 maybe", "expected on or off"),
-        ("explode node1", "unknown command"),
-        ("delay abc", "unknown command"),
-        ("", "unknown command"),
-        ("service vm:101 dance", "unknown service command"),
-        ("service 101 started", "service '101': expected"),
-        ("service vm:101 set-static-stats cores 3", "unknown name 'cores'"),
-        ("service vm:101 set-static-stats maxcpu x", "not a number: 'x'"),
-        ("service vm:101 set-static-stats maxmem inf", "not a finite number: 'inf'"),
-        ("service vm:101 set-static-stats maxcpu -1", "of at least 0"),
-        ("service vm:9 started", "no such service 'vm:9'"),
-        ("service vm:101 add node1", "already exists"),
-        ("service vm:101 manual-migrate node2", "request state ignored"),
-        ("crm node1 fly", "unknown crm command"),
+        ("power node9 on", "no such node 'node9'", DiagnosticCode.UNKNOWN_NAME),
+        ("power node1 maybe", "expected on or off", DiagnosticCode.UNKNOWN_VALUE),
+        ("explode node1", "unknown command", DiagnosticCode.UNKNOWN_VALUE),
+        ("delay abc", "unknown command", DiagnosticCode.UNKNOWN_VALUE),
+        ("", "unknown command", DiagnosticCode.UNKNOWN_VALUE),
+        (
+            "service vm:101 dance",
+            "unknown service command",
+            DiagnosticCode.UNKNOWN_VALUE,
+        ),
+        (
+            "service 101 started",
+            "service '101': expected",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        (
+            "service vm:101 set-static-stats cores 3",
+            "unknown name 'cores'",
+            DiagnosticCode.UNKNOWN_KEY,
+        ),
+        (
+            "service vm:101 set-static-stats maxcpu x",
+            "not a number: 'x'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            "service vm:101 set-static-stats maxmem inf",
+            "not a finite number: 'inf'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "service vm:101 set-static-stats maxcpu -1",
+            "of at least 0",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "service vm:9 started",
+            "no such service 'vm:9'",
+            DiagnosticCode.UNKNOWN_NAME,
+        ),
+        ("service vm:101 add node1", "already exists", DiagnosticCode.DUPLICATE_NAME),
+        (
+            "service vm:101 manual-migrate node2",
+            "request state ignored",
+            DiagnosticCode.INCONSISTENT,
+        ),
+        ("crm node1 fly", "unknown crm command", DiagnosticCode.UNKNOWN_VALUE),
     ],
 )
 def test_invalid_command_is_reported_with_location(
-    command: str, diagnostic: str
+    command: str, diagnostic: str, code: DiagnosticCode
 ) -> None:
     case = scenario({"vm:101": "node1"}, ["network node1 on", command])
 
-    with pytest.raises(InvalidFileError, match="batch 2, command 2") as caught:
+    with pytest.raises(
+        InvalidFileError, match="batch 2, command 2", check=has_code(code)
+    ) as caught:
         run_drill(case)
     assert diagnostic in str(caught.value)
 

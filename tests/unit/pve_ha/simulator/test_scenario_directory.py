@@ -3,11 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.model import NodeId, Usage
 from opendrs.pve_ha.simulator import read_scenario
 from opendrs.pve_ha.states import ServiceId
 from opendrs.pve_ha.status_files import ServiceConfig
+from support.errors import has_code
 
 HARDWARE = {"node1": {"power": "off", "network": "off"}}
 SERVICES = {"vm:101": {"node": "node1"}}
@@ -55,48 +56,100 @@ def test_default_is_three_nodes_and_six_services(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "diagnostic"),
+    ("files", "diagnostic", "code"),
     [
-        ({"service_config": {"vm:101": {}}}, "service without assigned node"),
-        ({"service_config": {"vm:101": {"node": "x"}}}, "vm:101: no such node 'x'"),
-        ({"service_config": {"101": {"node": "node1"}}}, "expected a service"),
-        ({"service_config": "[1,"}, "line 1, column 4"),
-        ({"service_config": "[]"}, "expected an object"),
-        ({"service_config": "[" * 100_000}, "nested too deeply"),
-        ({"service_config": f"[{'9' * 5000}]"}, "number too long"),
-        ({"hardware_status": {"node1": {"power": "up"}}}, "power: expected on or off"),
-        ({"hardware_status": {"node1": {"maxcpu": []}}}, "maxcpu: expected a number"),
-        ({"hardware_status": {"node1": {"maxcpu": -1}}}, "of at least 0"),
-        ({"cmdlist": {"a": 1}}, "expected a list"),
-        ({"cmdlist": ["power node1 on"]}, "entry 1: expected a list"),
-        ({"cmdlist": [[3, None]]}, "entry 1: entry 2: expected a string"),
-        ({"static_service_stats": {"vm:101": {"maxmem": "much"}}}, "maxmem"),
+        (
+            {"service_config": {"vm:101": {}}},
+            "service without assigned node",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        (
+            {"service_config": {"vm:101": {"node": "x"}}},
+            "vm:101: no such node 'x'",
+            DiagnosticCode.UNKNOWN_NAME,
+        ),
+        (
+            {"service_config": {"101": {"node": "node1"}}},
+            "expected a service",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        ({"service_config": "[1,"}, "line 1, column 4", DiagnosticCode.UNUSABLE_FILE),
+        ({"service_config": "[]"}, "expected an object", DiagnosticCode.WRONG_TYPE),
+        (
+            {"service_config": "[" * 100_000},
+            "nested too deeply",
+            DiagnosticCode.UNUSABLE_FILE,
+        ),
+        (
+            {"service_config": f"[{'9' * 5000}]"},
+            "number too long",
+            DiagnosticCode.UNUSABLE_FILE,
+        ),
+        (
+            {"hardware_status": {"node1": {"power": "up"}}},
+            "power: expected on or off",
+            DiagnosticCode.UNKNOWN_VALUE,
+        ),
+        (
+            {"hardware_status": {"node1": {"maxcpu": []}}},
+            "maxcpu: expected a number",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            {"hardware_status": {"node1": {"maxcpu": -1}}},
+            "of at least 0",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        ({"cmdlist": {"a": 1}}, "expected a list", DiagnosticCode.WRONG_TYPE),
+        (
+            {"cmdlist": ["power node1 on"]},
+            "entry 1: expected a list",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            {"cmdlist": [[3, None]]},
+            "entry 1: entry 2: expected a string",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            {"static_service_stats": {"vm:101": {"maxmem": "much"}}},
+            "maxmem",
+            DiagnosticCode.WRONG_TYPE,
+        ),
         (
             {"manager_status": {"service_status": {"vm:101": {"state": "odd"}}}},
             "service_status: vm:101: state: expected one of",
+            DiagnosticCode.UNKNOWN_VALUE,
         ),
         (
             {"manager_status": {"node_status": {"node1": "odd"}}},
             "node_status: node1: expected one of",
+            DiagnosticCode.UNKNOWN_VALUE,
         ),
     ],
 )
 def test_invalid_scenario_is_reported_with_location(
-    tmp_path: Path, files: dict[str, object], diagnostic: str
+    tmp_path: Path, files: dict[str, object], diagnostic: str, code: DiagnosticCode
 ) -> None:
     (name,) = files
 
-    with pytest.raises(InvalidFileError) as caught:
+    with pytest.raises(InvalidFileError, check=has_code(code)) as caught:
         read_scenario(write_files(tmp_path, **files))
     assert str(tmp_path / name) in str(caught.value)
     assert diagnostic in str(caught.value)
 
 
 def test_scenario_without_commands_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="cmdlist"):
+    with pytest.raises(
+        InvalidFileError, match="cmdlist", check=has_code(DiagnosticCode.UNUSABLE_FILE)
+    ):
         read_scenario(tmp_path)
 
 
 def test_missing_directory_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="not a directory"):
+    with pytest.raises(
+        InvalidFileError,
+        match="not a directory",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_scenario(tmp_path / "nowhere")

@@ -355,8 +355,8 @@ def test_all_errors_are_reported_at_once() -> None:
     )
 
     assert [line.split(":")[1].strip() for line in lines] == [
-        *("title", "seed", "workload.kind", "hosts[0]", "behavior"),
-        "policies[0].settings",
+        *("title", "seed", "workload.kind", "hosts[0].count"),
+        *("behavior.power_on_time", "policies[0].settings.fill_target"),
     ]
 
 

@@ -198,7 +198,11 @@ def test_a_file_is_read_and_paths_begin_from_its_folder(tmp_path: Path) -> None:
         ),
         ({"workload": {"kind": "csv"}}, DiagnosticCode.MISSING_KEY, "workload.path"),
         ({"hosts": []}, DiagnosticCode.OUT_OF_RANGE, "hosts"),
-        ({"hosts": [{"count": [1, 0]}]}, DiagnosticCode.OUT_OF_RANGE, "hosts[0].count"),
+        (
+            {"hosts": [{"count": [1, 0]}]},
+            DiagnosticCode.OUT_OF_RANGE,
+            "hosts[0].count[1]",
+        ),
         (
             {"guests": {"anti_affinity_groups": [1, -1]}},
             DiagnosticCode.OUT_OF_RANGE,
@@ -228,7 +232,7 @@ def test_a_file_is_read_and_paths_begin_from_its_folder(tmp_path: Path) -> None:
                 ]
             },
             DiagnosticCode.OUT_OF_RANGE,
-            "policies[0].settings.fill_target",
+            "policies[0].settings.fill_target[1]",
         ),
         (
             {"policies": [{"name": "consolidate", "settings": {"tarot": [1, 2]}}]},

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.errors import InvalidFileError, InvalidSettingError
+from opendrs.errors import DiagnosticCode, InvalidFileError, InvalidSettingError
 from opendrs.simulation.traces import WindowSettings, read_alibaba
 from opendrs.simulation.workload import CpuUnit, MemoryUnit
+from support.errors import has_code
 
 SHORT = WindowSettings(length=600)
 
@@ -81,7 +82,11 @@ def test_shorter_interval_is_supported(tmp_path: Path) -> None:
     work = read_alibaba(tmp_path, WindowSettings(length=60, interval=20))
 
     assert work.cpu.tolist() == [pytest.approx([0.005, 0.025, 0.045])]
-    with pytest.raises(InvalidSettingError, match="at least 10 s"):
+    with pytest.raises(
+        InvalidSettingError,
+        match="at least 10 s",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         read_alibaba(tmp_path, WindowSettings(length=60, interval=5))
 
 
@@ -131,22 +136,50 @@ def test_archives_are_read_as_they_are_published(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "detail"),
+    ("line", "detail", "code"),
     [
-        (usage("c_1", 10, "x", 1), r"cpu_util_percent: .* \[0, 100\], found 'x'"),
-        (usage("c_1", 10, 102, 1), "cpu_util_percent: .* found '102'"),
-        (usage("c_1", 10, -2, 1), "cpu_util_percent: .* found '-2'"),
-        (usage("c_1", 10, 1, "nan"), "mem_util_percent: .* found 'nan'"),
-        ("c_1,m_1,,1,1,,,,,,", "time_stamp: expected .* found ''"),
-        (usage("", 10, 1, 1), "container_id: expected a name"),
-        ("c_1,m_1,10,1,1", "5 values instead of 11"),
+        (
+            usage("c_1", 10, "x", 1),
+            r"cpu_util_percent: .* \[0, 100\], found 'x'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            usage("c_1", 10, 102, 1),
+            "cpu_util_percent: .* found '102'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            usage("c_1", 10, -2, 1),
+            "cpu_util_percent: .* found '-2'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            usage("c_1", 10, 1, "nan"),
+            "mem_util_percent: .* found 'nan'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            "c_1,m_1,,1,1,,,,,,",
+            "time_stamp: expected .* found nothing",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        (
+            usage("", 10, 1, 1),
+            "container_id: expected a name",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        ("c_1,m_1,10,1,1", "5 values instead of 11", DiagnosticCode.OUT_OF_RANGE),
     ],
 )
-def test_invalid_line_is_reported(tmp_path: Path, line: str, detail: str) -> None:
+def test_invalid_line_is_reported(
+    tmp_path: Path, line: str, detail: str, code: DiagnosticCode
+) -> None:
     write_file(tmp_path / "container_usage.csv", [usage("c_1", 0, 1, 1), line])
 
     with pytest.raises(
-        InvalidFileError, match=rf"container_usage.csv, line 2: {detail}"
+        InvalidFileError,
+        match=rf"container_usage.csv, line 2: {detail}",
+        check=has_code(code),
     ):
         read_alibaba(tmp_path)
 
@@ -154,7 +187,11 @@ def test_invalid_line_is_reported(tmp_path: Path, line: str, detail: str) -> Non
 def test_duplicate_samples_are_reported(tmp_path: Path) -> None:
     write_file(tmp_path / "container_usage.csv", [*steady("c_1", 1, 1, 30)] * 2)
 
-    with pytest.raises(InvalidFileError, match="'c_1': too many samples from 0 to 300"):
+    with pytest.raises(
+        InvalidFileError,
+        match="'c_1': too many samples from 0 to 300",
+        check=has_code(DiagnosticCode.INCONSISTENT),
+    ):
         read_alibaba(tmp_path, SHORT)
 
 
@@ -162,7 +199,11 @@ def test_error_of_empty_window_has_range_of_samples(tmp_path: Path) -> None:
     lines = [usage("c_1", 86_400 + 10 * each, 1, 1) for each in range(60)]
     write_file(tmp_path / "container_usage.csv", lines)
 
-    with pytest.raises(InvalidFileError, match="between 86400 and 86990 s"):
+    with pytest.raises(
+        InvalidFileError,
+        match="between 86400 and 86990 s",
+        check=has_code(DiagnosticCode.INCOMPLETE),
+    ):
         read_alibaba(tmp_path, SHORT)
     assert read_alibaba(tmp_path, WindowSettings(start=86_400, length=600)).names == (
         "c_1",
@@ -170,13 +211,27 @@ def test_error_of_empty_window_has_range_of_samples(tmp_path: Path) -> None:
 
 
 def test_missing_files_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match=r"neither container_usage\.csv nor"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"neither container_usage\.csv nor",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_alibaba(tmp_path)
-    with pytest.raises(InvalidFileError, match="no such file"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no such file",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_alibaba(tmp_path / "missing")
     other = write_file(tmp_path / "batch_task.csv", ["task"])
-    with pytest.raises(InvalidFileError, match=r"neither container_usage\.csv nor"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"neither container_usage\.csv nor",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_alibaba(other)
     write_file(tmp_path / "container_usage.csv", [])
-    with pytest.raises(InvalidFileError, match="Empty"):
+    with pytest.raises(
+        InvalidFileError, match="Empty", check=has_code(DiagnosticCode.UNUSABLE_FILE)
+    ):
         read_alibaba(tmp_path)

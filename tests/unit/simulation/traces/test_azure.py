@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces import WindowSettings, read_azure
 from opendrs.simulation.workload import CpuUnit, MemoryUnit
+from support.errors import has_code
 
 HOUR = WindowSettings(length=1200)
 A, B = "x/XsOfHO4ocsV99i4NluqKDux", "+ZcrOp5/c/fJ6mVgP5qMZlOAG"
@@ -142,59 +143,94 @@ def test_vm_table_of_other_version_is_reported(tmp_path: Path) -> None:
     table(tmp_path, machine(A), machine(B, deleted=0))
     readings(tmp_path, steady("other", 25))
 
-    with pytest.raises(InvalidFileError, match="no samples") as caught:
+    with pytest.raises(
+        InvalidFileError, match="no samples", check=has_code(DiagnosticCode.INCOMPLETE)
+    ) as caught:
         read_azure(tmp_path, WindowSettings(length=1200, max_gap=0))
 
     assert "1 of 2" in caught.value.messages[-1]
 
 
 @pytest.mark.parametrize(
-    ("line", "detail"),
+    ("line", "detail", "code"),
     [
-        (reading(300, A, "x"), r"avgcpu: expected .* \[0, 100\], found 'x'"),
-        (reading(300, A, -0.1), "avgcpu: .* found '-0.1'"),
-        (reading(300, A, 100.1), "avgcpu: .* found '100.1'"),
-        (reading(300, A, "NaN"), "avgcpu: .* found 'NaN'"),
-        (reading(300, A, ""), "avgcpu: .* found ''"),
-        (reading(-300, A, 1), "timestamp: .* found '-300'"),
-        (reading(300, "", 1), "vmid: expected a name"),
-        (f"300,{A},1,2", "4 values instead of 5: timestamp, vmid, mincpu"),
-        ("timestamp,vm id,min cpu,max cpu,avg cpu", "timestamp: .* 'timestamp'"),
+        (
+            reading(300, A, "x"),
+            r"avgcpu: expected .* \[0, 100\], found 'x'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (reading(300, A, -0.1), "avgcpu: .* found '-0.1'", DiagnosticCode.OUT_OF_RANGE),
+        (
+            reading(300, A, 100.1),
+            "avgcpu: .* found '100.1'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (reading(300, A, "NaN"), "avgcpu: .* found 'NaN'", DiagnosticCode.WRONG_TYPE),
+        (reading(300, A, ""), "avgcpu: .* found nothing", DiagnosticCode.MISSING_KEY),
+        (
+            reading(-300, A, 1),
+            "timestamp: .* found '-300'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (reading(300, "", 1), "vmid: expected a name", DiagnosticCode.MISSING_KEY),
+        (
+            f"300,{A},1,2",
+            "4 values instead of 5: timestamp, vmid, mincpu",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "timestamp,vm id,min cpu,max cpu,avg cpu",
+            "timestamp: .* 'timestamp'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
     ],
 )
-def test_invalid_reading_is_reported(tmp_path: Path, line: str, detail: str) -> None:
+def test_invalid_reading_is_reported(
+    tmp_path: Path, line: str, detail: str, code: DiagnosticCode
+) -> None:
     readings(tmp_path, [reading(0, A, 1), line])
 
-    with pytest.raises(InvalidFileError, match=rf"file-1-of-1\.csv, line 2: {detail}"):
+    with pytest.raises(
+        InvalidFileError,
+        match=rf"file-1-of-1\.csv, line 2: {detail}",
+        check=has_code(code),
+    ):
         read_azure(tmp_path, HOUR)
 
 
 @pytest.mark.parametrize(
-    ("line", "detail"),
+    ("line", "detail", "code"),
     [
         (
             machine(A, cores=">64"),
             "cores: expected a number of at least 1, found '>64'",
+            DiagnosticCode.WRONG_TYPE,
         ),
-        (machine(A, cores="0"), "cores: .* found '0'"),
-        (machine(A, memory=""), "memory: .* found ''"),
-        ("only,three,words", "3 values instead of 11"),
+        (machine(A, cores="0"), "cores: .* found '0'", DiagnosticCode.OUT_OF_RANGE),
+        (machine(A, memory=""), "memory: .* found nothing", DiagnosticCode.MISSING_KEY),
+        ("only,three,words", "3 values instead of 11", DiagnosticCode.OUT_OF_RANGE),
     ],
 )
 def test_invalid_line_of_vm_table_is_reported(
-    tmp_path: Path, line: str, detail: str
+    tmp_path: Path, line: str, detail: str, code: DiagnosticCode
 ) -> None:
     table(tmp_path, machine(B), line)
     readings(tmp_path, steady(B, 25))
 
-    with pytest.raises(InvalidFileError, match=rf"vmtable\.csv, line 2: {detail}"):
+    with pytest.raises(
+        InvalidFileError, match=rf"vmtable\.csv, line 2: {detail}", check=has_code(code)
+    ):
         read_azure(tmp_path, HOUR)
 
 
 def test_duplicate_reading_is_reported(tmp_path: Path) -> None:
     readings(tmp_path, [*steady(A, 25), reading(600, A, 30)])
 
-    with pytest.raises(InvalidFileError, match="too many samples from 600 to 900"):
+    with pytest.raises(
+        InvalidFileError,
+        match="too many samples from 600 to 900",
+        check=has_code(DiagnosticCode.INCONSISTENT),
+    ):
         read_azure(tmp_path, HOUR)
 
 
@@ -202,18 +238,38 @@ def test_readings_outside_window_are_reported(tmp_path: Path) -> None:
     readings(tmp_path, steady(A, 25, start=86_400))
     (tmp_path / "schema.csv").write_text("no readings\n")
 
-    with pytest.raises(InvalidFileError, match="choose another start"):
+    with pytest.raises(
+        InvalidFileError,
+        match="choose another start",
+        check=has_code(DiagnosticCode.INCOMPLETE),
+    ):
         read_azure(tmp_path, HOUR)
 
 
 def test_truncated_or_missing_files_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="no vm_cpu_readings"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no vm_cpu_readings",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_azure(tmp_path)
-    with pytest.raises(InvalidFileError, match="No such file"):
+    with pytest.raises(
+        InvalidFileError,
+        match="No such file",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_azure(tmp_path / "missing")
-    with pytest.raises(InvalidFileError, match="expected a directory, found a file"):
+    with pytest.raises(
+        InvalidFileError,
+        match="expected a directory, found a file",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_azure(readings(tmp_path, steady(A, 25)))
     packed = gzip.compress("".join(steady(A, 25, 10_000)).encode())
     (tmp_path / "vm_cpu_readings-file-2-of-2.csv.gz").write_bytes(packed[:-100])
-    with pytest.raises(InvalidFileError, match="truncated"):
+    with pytest.raises(
+        InvalidFileError,
+        match="truncated",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_azure(tmp_path)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.errors import InvalidFileError, InvalidSettingError
+from opendrs.errors import DiagnosticCode, InvalidFileError, InvalidSettingError
 from opendrs.simulation.traces import WindowSettings, read_bitbrains
 from opendrs.simulation.workload import CpuUnit, MemoryUnit, Workload
+from support.errors import has_code
 
 FIRST = (
     "Timestamp [ms];\tCPU cores;\tCPU capacity provisioned [MHZ];\tCPU usage [MHZ];\t"
@@ -148,7 +149,11 @@ def test_two_files_of_one_guest_are_reported(tmp_path: Path) -> None:
     packed = machine(tmp_path / "1.csv", steady(0.5)).read_bytes()
     (tmp_path / "1.csv.gz").write_bytes(gzip.compress(packed))
 
-    with pytest.raises(InvalidFileError, match="2 files for guest '1'"):
+    with pytest.raises(
+        InvalidFileError,
+        match="2 files for guest '1'",
+        check=has_code(DiagnosticCode.DUPLICATE_NAME),
+    ):
         read_bitbrains(tmp_path)
 
 
@@ -168,17 +173,27 @@ def test_archives_are_read_like_directories(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "word", "detail"),
+    ("place", "word", "detail", "code"),
     [
-        (0, "x", r"Timestamp \[ms\]: expected a number of at least 0, found 'x'"),
-        (1, "-2", "CPU cores: .* found '-2'"),
-        (2, "nan", r"CPU capacity provisioned \[MHZ\]: .* found 'nan'"),
-        (3, "", r"CPU usage \[MHZ\]: .* found ''"),
-        (6, "inf", r"Memory usage \[KB\]: .* found 'inf'"),
+        (
+            0,
+            "x",
+            r"Timestamp \[ms\]: expected a number of at least 0, found 'x'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (1, "-2", "CPU cores: .* found '-2'", DiagnosticCode.OUT_OF_RANGE),
+        (
+            2,
+            "nan",
+            r"CPU capacity provisioned \[MHZ\]: .* found 'nan'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (3, "", r"CPU usage \[MHZ\]: .* found nothing", DiagnosticCode.MISSING_KEY),
+        (6, "inf", r"Memory usage \[KB\]: .* found 'inf'", DiagnosticCode.OUT_OF_RANGE),
     ],
 )
 def test_invalid_line_is_reported(
-    tmp_path: Path, place: int, word: str, detail: str
+    tmp_path: Path, place: int, word: str, detail: str, code: DiagnosticCode
 ) -> None:
     path = machine(tmp_path / "1.csv", steady(0.5))
     lines = path.read_text().splitlines()
@@ -187,41 +202,79 @@ def test_invalid_line_is_reported(
     lines[2] = ";\t".join(words)
     path.write_text("\n".join(lines))
 
-    with pytest.raises(InvalidFileError, match=rf"1\.csv, line 3: {detail}"):
+    with pytest.raises(
+        InvalidFileError, match=rf"1\.csv, line 3: {detail}", check=has_code(code)
+    ):
         read_bitbrains(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("text", "detail"),
+    ("text", "detail", "code"),
     [
-        ("", "no column 'Timestamp .ms.'"),
-        (FIRST.replace("CPU cores", "cores") + "\n", "no column 'CPU cores'; found"),
-        (FIRST + "\n", "no samples found"),
-        (FIRST.replace(";\t", ",") + "\n1,2\n", "no column"),
-        (f"{FIRST}\n1372629804;\t2;\t5851.9\n", "line 2: 3 values instead of 11"),
+        ("", "no column 'Timestamp .ms.'", DiagnosticCode.MISSING_KEY),
+        (
+            FIRST.replace("CPU cores", "cores") + "\n",
+            "no column 'CPU cores'; found",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        (FIRST + "\n", "no samples found", DiagnosticCode.UNUSABLE_FILE),
+        (
+            FIRST.replace(";\t", ",") + "\n1,2\n",
+            "no column",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        (
+            f"{FIRST}\n1372629804;\t2;\t5851.9\n",
+            "line 2: 3 values instead of 11",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
     ],
 )
-def test_invalid_file_is_reported(tmp_path: Path, text: str, detail: str) -> None:
+def test_invalid_file_is_reported(
+    tmp_path: Path, text: str, detail: str, code: DiagnosticCode
+) -> None:
     (tmp_path / "1.csv").write_text(text)
 
-    with pytest.raises(InvalidFileError, match=rf"1\.csv.*{detail}"):
+    with pytest.raises(
+        InvalidFileError, match=rf"1\.csv.*{detail}", check=has_code(code)
+    ):
         read_bitbrains(tmp_path)
 
 
 def test_directory_without_traces_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="no traces"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no traces",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_bitbrains(tmp_path)
-    with pytest.raises(InvalidFileError, match="No such file"):
+    with pytest.raises(
+        InvalidFileError,
+        match="No such file",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_bitbrains(tmp_path / "missing")
     machine(tmp_path / "1.csv", [(BEGIN, 0, 0.0, 0.0, 0.0, 0.0)])
-    with pytest.raises(InvalidFileError, match="no traces"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no traces",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_bitbrains(tmp_path)
 
 
 def test_empty_window_is_reported(tmp_path: Path) -> None:
     machine(tmp_path / "1.csv", steady(0.5))
 
-    with pytest.raises(InvalidSettingError, match="at least 2 intervals"):
+    with pytest.raises(
+        InvalidSettingError,
+        match="at least 2 intervals",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         read_bitbrains(tmp_path, WindowSettings(start=900))
-    with pytest.raises(InvalidFileError, match="choose another start"):
+    with pytest.raises(
+        InvalidFileError,
+        match="choose another start",
+        check=has_code(DiagnosticCode.INCOMPLETE),
+    ):
         read_bitbrains(tmp_path, WindowSettings(start=900, length=3600))

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.columns import NumberColumn, RowBatch, TableFormat
 from opendrs.simulation.traces.delimited import read_csv
 from opendrs.simulation.traces.files import TraceSource, trace_sources
 from opendrs.simulation.traces.json_lines import read_json
 from opendrs.simulation.traces.parquet import parquet_columns, read_parquet
+from support.errors import has_code
 
 LOAD = NumberColumn(name="load", maximum=100, unknown=(-1.0,), optional=True)
 SIZE = NumberColumn(name="size", minimum=1, symbols={">24": 30.0})
@@ -71,22 +72,46 @@ def test_what_is_missing_or_marked_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "detail"),
+    ("text", "detail", "code"),
     [
-        ("", "Empty"),
-        ("a,x,1,2\n\nb,x,q,2\n", r"line 3: load: expected .* \[0, 100\], found 'q'"),
-        ("a,x,101,2\n", "line 1: load: .* found '101'"),
-        ("a,x,nan,2\n", "line 1: load: .* found 'nan'"),
-        ("a,x,inf,2\n", "line 1: load: .* found 'inf'"),
-        ("a,x,1,\n", "line 1: size: expected a number of at least 1, found ''"),
-        ("a,x,1,>64\n", "line 1: size: .* found '>64'"),
-        ("a,x,1,2\na,x,1\n", "line 2: 3 values instead of 4: guest, other, load"),
-        ("a,x,1,2\na,x,1,2,3\n", "line 2: 5 values instead of 4"),
-        (",x,1,2\n", "line 1: guest: expected a name, found nothing"),
+        ("", "Empty", DiagnosticCode.UNUSABLE_FILE),
+        (
+            "a,x,1,2\n\nb,x,q,2\n",
+            r"line 3: load: expected .* \[0, 100\], found 'q'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        ("a,x,101,2\n", "line 1: load: .* found '101'", DiagnosticCode.OUT_OF_RANGE),
+        ("a,x,nan,2\n", "line 1: load: .* found 'nan'", DiagnosticCode.WRONG_TYPE),
+        ("a,x,inf,2\n", "line 1: load: .* found 'inf'", DiagnosticCode.OUT_OF_RANGE),
+        (
+            "a,x,1,\n",
+            "line 1: size: expected a number of at least 1, found nothing",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        ("a,x,1,>64\n", "line 1: size: .* found '>64'", DiagnosticCode.WRONG_TYPE),
+        (
+            "a,x,1,2\na,x,1\n",
+            "line 2: 3 values instead of 4: guest, other, load",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "a,x,1,2\na,x,1,2,3\n",
+            "line 2: 5 values instead of 4",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            ",x,1,2\n",
+            "line 1: guest: expected a name, found nothing",
+            DiagnosticCode.MISSING_KEY,
+        ),
     ],
 )
-def test_invalid_line_is_reported(tmp_path: Path, text: str, detail: str) -> None:
-    with pytest.raises(InvalidFileError, match=f"load.csv.*{detail}"):
+def test_invalid_line_is_reported(
+    tmp_path: Path, text: str, detail: str, code: DiagnosticCode
+) -> None:
+    with pytest.raises(
+        InvalidFileError, match=f"load.csv.*{detail}", check=has_code(code)
+    ):
         rows(read_csv, write_text(tmp_path / "load.csv", text), BARE)
 
 
@@ -103,7 +128,11 @@ def test_number_of_reported_lines_is_limited(tmp_path: Path) -> None:
 def test_missing_column_is_reported(tmp_path: Path) -> None:
     path = write_text(tmp_path / "load.csv", "guest,lod,size\na,1,2\n")
 
-    with pytest.raises(InvalidFileError, match="no column 'load'; found guest, lod"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no column 'load'; found guest, lod",
+        check=has_code(DiagnosticCode.MISSING_KEY),
+    ):
         rows(read_csv, path, NAMED)
 
 
@@ -112,14 +141,22 @@ def test_control_characters_in_header_are_escaped(
 ) -> None:
     path = write_text(tmp_path / "load.csv", "guest,\x1b[2Jlod\n")
 
-    with pytest.raises(InvalidFileError, match=r"found guest, '\\x1b\[2Jlod'"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"found guest, '\\x1b\[2Jlod'",
+        check=has_code(DiagnosticCode.MISSING_KEY),
+    ):
         rows(read_csv, path, NAMED)
 
 
 def test_duplicate_column_is_reported(tmp_path: Path) -> None:
     path = write_text(tmp_path / "load.csv", "guest,load,size,load\na,1,2,3\n")
 
-    with pytest.raises(InvalidFileError, match="duplicate column 'load'"):
+    with pytest.raises(
+        InvalidFileError,
+        match="duplicate column 'load'",
+        check=has_code(DiagnosticCode.DUPLICATE_KEY),
+    ):
         rows(read_csv, path, NAMED)
 
 
@@ -127,9 +164,17 @@ def test_invalid_csv_is_reported(tmp_path: Path) -> None:
     first = write_text(tmp_path / "first.csv", "guest,\rload\n")
     long = write_text(tmp_path / "long.csv", "a,x,q,2\n" + "a" * 200_000 + ",x,1,2\n")
 
-    with pytest.raises(InvalidFileError, match=r"first.csv, line 1: new-line"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"first.csv, line 1: new-line",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         rows(read_csv, first, NAMED)
-    with pytest.raises(InvalidFileError, match=r"long.csv, line 2: field larger"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"long.csv, line 2: field larger",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         rows(read_csv, long, BARE)
 
 
@@ -137,7 +182,11 @@ def test_truncated_archive_is_reported(tmp_path: Path) -> None:
     path = write_text(tmp_path / "load.csv.gz", "a,x,1,2\n" * 100_000)
     path.write_bytes(path.read_bytes()[:-200])
 
-    with pytest.raises(InvalidFileError, match=r"load.csv.gz: truncated"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"load.csv.gz: truncated",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         rows(read_csv, path, BARE)
 
 
@@ -145,7 +194,9 @@ def test_invalid_archive_is_reported(tmp_path: Path) -> None:
     (tmp_path / "load.csv.gz").write_bytes(b"a,x,1,2\n")
 
     with pytest.raises(
-        InvalidFileError, match=r"load.csv.gz: damaged, or not compressed as"
+        InvalidFileError,
+        match=r"load.csv.gz: damaged, or not compressed as",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
     ):
         rows(read_csv, tmp_path / "load.csv.gz", BARE)
 
@@ -153,7 +204,11 @@ def test_invalid_archive_is_reported(tmp_path: Path) -> None:
 def test_binary_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "load.csv").write_bytes(b"\xff\xfe\x00,x,1,2\n")
 
-    with pytest.raises(InvalidFileError, match=r"load.csv: .*UTF8"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"load.csv: .*UTF8",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         rows(read_csv, tmp_path / "load.csv", BARE)
 
 
@@ -196,35 +251,68 @@ def test_whole_numbers_may_be_strings_or_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "detail"),
+    ("line", "detail", "code"),
     [
         (
             '{"job": "1", "index": "1", "use": {"cpu": -0.5}}',
             "use.cpu: .* found -0.5",
+            DiagnosticCode.OUT_OF_RANGE,
         ),
-        ('{"job": "1", "index": "1", "use": {"cpu": "much"}}', "use.cpu: .* 'much'"),
-        ('{"job": "1", "use": {"cpu": 0.5}}', "index: expected a name"),
-        ('{"job": "1", "index": ', "not JSON"),
-        ('{"job": "1", "index": "1", "use": {"cpu": true}}', "use.cpu: .* found True"),
-        ('{"job": "1", "index": "1", "use": {"cpu": NaN}}', "use.cpu: .* found nan"),
-        ('{"job": "1", "index": "1", "use": {"cpu": "nan"}}', "use.cpu: .* 'nan'"),
-        ('{"job": "1", "index": "1", "use": {"cpu": 1e999}}', "use.cpu: .* found inf"),
-        ("[1]", "expected an object"),
-        ("null", "expected an object"),
-        ("\x00", "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        (
+            '{"job": "1", "index": "1", "use": {"cpu": "much"}}',
+            "use.cpu: .* 'much'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            '{"job": "1", "use": {"cpu": 0.5}}',
+            "index: expected a name",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        ('{"job": "1", "index": ', "not JSON", DiagnosticCode.UNUSABLE_FILE),
+        (
+            '{"job": "1", "index": "1", "use": {"cpu": true}}',
+            "use.cpu: .* found True",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            '{"job": "1", "index": "1", "use": {"cpu": NaN}}',
+            "use.cpu: .* found nan",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            '{"job": "1", "index": "1", "use": {"cpu": "nan"}}',
+            "use.cpu: .* 'nan'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            '{"job": "1", "index": "1", "use": {"cpu": 1e999}}',
+            "use.cpu: .* found inf",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        ("[1]", "expected an object", DiagnosticCode.WRONG_TYPE),
+        ("null", "expected an object", DiagnosticCode.WRONG_TYPE),
+        ("\x00", "not JSON", DiagnosticCode.UNUSABLE_FILE),
+        ("[" * 100_000, "not JSON", DiagnosticCode.UNUSABLE_FILE),
     ],
 )
-def test_invalid_object_is_reported(tmp_path: Path, line: str, detail: str) -> None:
+def test_invalid_object_is_reported(
+    tmp_path: Path, line: str, detail: str, code: DiagnosticCode
+) -> None:
     fine = '{"job": "1", "index": "1", "use": {"cpu": 0.5}}'
     path = write_text(tmp_path / "use.json", f"{fine}\n{line}\n")
 
-    with pytest.raises(InvalidFileError, match=f"use.json, line 2: {detail}"):
+    with pytest.raises(
+        InvalidFileError, match=f"use.json, line 2: {detail}", check=has_code(code)
+    ):
         rows(read_json, path, NESTED)
 
 
 def test_file_without_objects_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match=r"use.json: empty"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"use.json: empty",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         rows(read_json, write_text(tmp_path / "use.json", ""), NESTED)
 
 
@@ -251,28 +339,38 @@ def test_parquet_with_columns_in_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "detail"),
+    ("load", "detail", "code"),
     [
-        ([1, 2, 101.5], "row 3: load: .* found 101.5"),
-        ([1, float("nan"), 3], "row 2: load: .* found nan"),
-        (["1", "2", "3"], "load: expected numbers, found string"),
+        ([1, 2, 101.5], "row 3: load: .* found 101.5", DiagnosticCode.OUT_OF_RANGE),
+        ([1, float("nan"), 3], "row 2: load: .* found nan", DiagnosticCode.WRONG_TYPE),
+        (
+            ["1", "2", "3"],
+            "load: expected numbers, found string",
+            DiagnosticCode.WRONG_TYPE,
+        ),
     ],
 )
 def test_invalid_parquet_value_is_reported(
-    tmp_path: Path, load: list[object], detail: str
+    tmp_path: Path, load: list[object], detail: str, code: DiagnosticCode
 ) -> None:
     path = table(
         tmp_path / "use.parquet", guest=["a", "b", "c"], load=load, size=[1, 1, 1]
     )
 
-    with pytest.raises(InvalidFileError, match=f"use.parquet.*{detail}"):
+    with pytest.raises(
+        InvalidFileError, match=f"use.parquet.*{detail}", check=has_code(code)
+    ):
         rows(read_parquet, path, NAMED)
 
 
 def test_missing_name_in_parquet_is_reported(tmp_path: Path) -> None:
     path = table(tmp_path / "use.parquet", guest=["a", None], load=[1, 2], size=[1, 1])
 
-    with pytest.raises(InvalidFileError, match="row 2: guest: expected a name"):
+    with pytest.raises(
+        InvalidFileError,
+        match="row 2: guest: expected a name",
+        check=has_code(DiagnosticCode.MISSING_KEY),
+    ):
         rows(read_parquet, path, NAMED)
 
 
@@ -282,7 +380,11 @@ def test_missing_name_in_parquet_is_reported(tmp_path: Path) -> None:
 def test_file_without_parquet_is_reported(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "use.parquet").write_bytes(content)
 
-    with pytest.raises(InvalidFileError, match=r"use.parquet: "):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"use.parquet: ",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         parquet_columns(only(tmp_path / "use.parquet"))
 
 
@@ -292,7 +394,11 @@ def test_damaged_parquet_is_reported(tmp_path: Path) -> None:
     pages = content.index(b"guest")
     path.write_bytes(content[:4] + b"\xff" * (pages - 4) + content[pages:])
 
-    with pytest.raises(InvalidFileError, match=r"use.parquet: "):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"use.parquet: ",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         rows(read_parquet, path, NAMED)
 
 
@@ -300,5 +406,9 @@ def test_parquet_with_invalid_column_names_is_reported(tmp_path: Path) -> None:
     path = table(tmp_path / "use.parquet", guest=["a"], load=[1], size=[1])
     path.write_bytes(path.read_bytes().replace(b"guest", b"gu\xc9st"))
 
-    with pytest.raises(InvalidFileError, match=r"use.parquet: .*utf-8"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"use.parquet: .*utf-8",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         rows(read_parquet, path, NAMED)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces import READERS, decompression, files
 from opendrs.simulation.traces.files import trace_sources as files_of
+from support.errors import has_code
 
 SIZE = 80_000_000  # bytes, from which some 80,000 are left
 
@@ -69,7 +70,11 @@ def test_excessive_expansion_is_rejected(
     path = tmp_path / name
     make(path)
 
-    with pytest.raises(InvalidFileError, match="expands to more than 100 times"):
+    with pytest.raises(
+        InvalidFileError,
+        match="expands to more than 100 times",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_all(path)
 
 
@@ -95,7 +100,11 @@ def test_holes_of_a_sparse_file_count(tmp_path: Path) -> None:
     head[148:156] = b"%06o\0 " % sum(head)
     (tmp_path / "day.tar").write_bytes(bytes(head) + bytes(1024))
 
-    with pytest.raises(InvalidFileError, match="expands to more than 100 times"):
+    with pytest.raises(
+        InvalidFileError,
+        match="expands to more than 100 times",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_all(tmp_path / "day.tar")
 
 
@@ -105,7 +114,11 @@ def test_too_long_name_in_archive_is_rejected(
     long = tmp_path / "long.tar"
     with tarfile.open(long, "w", format=tarfile.GNU_FORMAT) as archive:
         archive.addfile(tarfile.TarInfo("a" * 5000))
-    with pytest.raises(InvalidFileError, match=r"long\.tar: aaa.*: name too long"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"long\.tar: aaa.*: name too long",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         list(files_of(long))
 
     head = tarfile.TarInfo("././@LongLink")
@@ -114,7 +127,11 @@ def test_too_long_name_in_archive_is_rejected(
     with gzip.open(unlimited, "wb") as file:
         file.write(head.tobuf(tarfile.GNU_FORMAT))
         file.write(b"a" * (1 << 20))
-    with pytest.raises(InvalidFileError, match=r"endless\.tar\.gz: damaged: a name"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"endless\.tar\.gz: damaged: a name",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         list(files_of(unlimited))
 
 
@@ -141,7 +158,11 @@ def test_number_of_files_is_limited(
         if count == 3:
             assert [source.name for source in files_of(path)] == names
         else:
-            with pytest.raises(InvalidFileError, match="more than 3 files"):
+            with pytest.raises(
+                InvalidFileError,
+                match="more than 3 files",
+                check=has_code(DiagnosticCode.OUT_OF_RANGE),
+            ):
                 list(files_of(path))
 
 
@@ -159,7 +180,11 @@ def test_too_long_line_is_rejected(
     path = tmp_path / name
     path.write_bytes(text)
 
-    with pytest.raises(InvalidFileError, match=r"line [12]: longer than 1 MiB"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"line [12]: longer than 1 MiB",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         READERS[kind](path)
 
 
@@ -169,7 +194,11 @@ def test_too_large_file_of_guest_is_rejected(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "g1").write_bytes(b"1 1\n" * (size // 4))
 
-        with pytest.raises(InvalidFileError, match=r"g1: larger than \d+ KiB"):
+        with pytest.raises(
+            InvalidFileError,
+            match=r"g1: larger than \d+ KiB",
+            check=has_code(DiagnosticCode.UNUSABLE_FILE),
+        ):
             READERS[kind](folder)
 
 
@@ -185,7 +214,11 @@ def test_parquet_with_excessive_expansion_is_rejected(
     parquet.write_table(table, path)
     assert path.stat().st_size < 100_000
 
-    with pytest.raises(InvalidFileError, match="expands to more than 100 times"):
+    with pytest.raises(
+        InvalidFileError,
+        match="expands to more than 100 times",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         READERS["parquet"](path)
 
 
@@ -195,5 +228,9 @@ def test_damaged_archive_is_reported(tmp_path: Path) -> None:
     content[30] ^= 0xFF
     path.write_bytes(content)
 
-    with pytest.raises(InvalidFileError, match=r"day\.tar\.xz: damaged, or not"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"day\.tar\.xz: damaged, or not",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         list(files_of(path))

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.errors import InvalidFileError
+from opendrs.config import Diagnostic
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces.files import (
     limited_error,
     trace_sources,
     wrap_read_errors,
 )
+from support.errors import has_code
 
 
 def contents(path: Path, *, deep: bool = False) -> dict[str, bytes]:
@@ -61,7 +63,11 @@ def test_duplicate_file_is_rejected(tmp_path: Path, again: str) -> None:
         archive.add(path / "a", "day/a")
         archive.add(path / "b", again)
 
-    with pytest.raises(InvalidFileError, match=r"day\.tar: \S+: duplicate file"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"day\.tar: \S+: duplicate file",
+        check=has_code(DiagnosticCode.DUPLICATE_NAME),
+    ):
         contents(tmp_path / "day.tar")
 
 
@@ -100,7 +106,11 @@ def test_unreadable_trace_is_reported(tmp_path: Path) -> None:
         ("locked.zip", "encrypted: a"),
         ("missing", "No such file"),
     ):
-        with pytest.raises(InvalidFileError, match=f"{name}: .*{detail}"):
+        with pytest.raises(
+            InvalidFileError,
+            match=f"{name}: .*{detail}",
+            check=has_code(DiagnosticCode.UNUSABLE_FILE),
+        ):
             contents(tmp_path / name)
 
 
@@ -118,7 +128,13 @@ def test_truncated_archive_is_reported_in_one_line(tmp_path: Path, left: int) ->
 
 
 def test_first_diagnostics_are_reported_with_count_of_others() -> None:
-    error = limited_error("day", [f"file {number}" for number in range(1000)])
+    diagnostics = [
+        Diagnostic((), f"file {number}", code=DiagnosticCode.INVALID_VALUE)
+        for number in range(1000)
+    ]
+
+    error = limited_error("day", diagnostics)
 
     assert error.messages[-2:] == ("file 4", "day: and 995 more")
-    assert limited_error("day", ["one"]).messages == ("one",)
+    assert error.codes == (DiagnosticCode.INVALID_VALUE,) * 6
+    assert limited_error("day", diagnostics[:1]).messages == ("file 0",)

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces import WindowSettings, read_google2019
 from opendrs.simulation.workload import CpuUnit, MemoryUnit
+from support.errors import has_code
 
 SHORT = WindowSettings(length=1200)
 SECOND = 1_000_000
@@ -117,7 +118,11 @@ def test_missing_samples_are_unknown(tmp_path: Path) -> None:
 
     assert work.cpu.tolist() == [[1.0] * 4]
     assert "900 s" in work.notes[0]
-    with pytest.raises(InvalidFileError, match="no guest exists"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no guest exists",
+        check=has_code(DiagnosticCode.INCOMPLETE),
+    ):
         read_google2019(path, WindowSettings(length=1200, max_gap=0))
 
 
@@ -162,28 +167,46 @@ def test_exports_agree_with_published_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("record", "detail"),
+    ("record", "detail", "code"),
     [
-        (sample(900, -0.1), "average_usage.cpus: expected .* found -0.1"),
-        ({**sample(900, 0.1), "start_time": "soon"}, "start_time: .* found 'soon'"),
-        ({**sample(900, 0.1), "end_time": None}, "end_time: .* found nothing"),
+        (
+            sample(900, -0.1),
+            "average_usage.cpus: expected .* found -0.1",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            {**sample(900, 0.1), "start_time": "soon"},
+            "start_time: .* found 'soon'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            {**sample(900, 0.1), "end_time": None},
+            "end_time: .* found nothing",
+            DiagnosticCode.MISSING_KEY,
+        ),
         *(
             (
                 {**sample(900, 0.1), "average_usage": wrong},
                 rf"average_usage\.cpus: expected .* found {expected} instead of",
+                DiagnosticCode.WRONG_TYPE,
             )
             for wrong, expected in (("x", "'x'"), (0.5, "0.5"), ([], r"\[\]"))
         ),
         (
             {**sample(900, 0.1), "instance_index": None},
             "instance_index: expected a name",
+            DiagnosticCode.MISSING_KEY,
         ),
     ],
 )
-def test_invalid_line_is_reported(tmp_path: Path, record: Record, detail: str) -> None:
+def test_invalid_line_is_reported(
+    tmp_path: Path, record: Record, detail: str, code: DiagnosticCode
+) -> None:
     path = write_file(tmp_path / "usage.json", [sample(600, 0.1), record])
 
-    with pytest.raises(InvalidFileError, match=rf"usage\.json, line 2: {detail}"):
+    with pytest.raises(
+        InvalidFileError, match=rf"usage\.json, line 2: {detail}", check=has_code(code)
+    ):
         read_google2019(path)
 
 
@@ -191,7 +214,9 @@ def test_sample_ending_before_its_start_is_reported(tmp_path: Path) -> None:
     path = write_file(tmp_path / "usage.json", [sample(600, 0.1, seconds=-300)])
 
     with pytest.raises(
-        InvalidFileError, match=r"end_time of a sample of .* found 300000000"
+        InvalidFileError,
+        match=r"end_time of a sample of .* found 300000000",
+        check=has_code(DiagnosticCode.INCONSISTENT),
     ):
         read_google2019(path)
 
@@ -199,19 +224,39 @@ def test_sample_ending_before_its_start_is_reported(tmp_path: Path) -> None:
 def test_duplicate_samples_are_reported(tmp_path: Path) -> None:
     path = write_file(tmp_path / "usage.json", [*steady(0.1), *steady(0.1)])
 
-    with pytest.raises(InvalidFileError, match="too many samples from 600 to 900"):
+    with pytest.raises(
+        InvalidFileError,
+        match="too many samples from 600 to 900",
+        check=has_code(DiagnosticCode.INCONSISTENT),
+    ):
         read_google2019(path, SHORT)
 
 
 def test_missing_or_unknown_files_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="no instance_usage"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no instance_usage",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_google2019(tmp_path)
-    with pytest.raises(InvalidFileError, match="No such file"):
+    with pytest.raises(
+        InvalidFileError,
+        match="No such file",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_google2019(tmp_path / "missing.json")
     path = tmp_path / "usage.avro"
     path.write_bytes(b"Obj")
-    with pytest.raises(InvalidFileError, match=r"expected .json"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"expected .json",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_google2019(path)
     (tmp_path / "usage.csv").write_text("start_time,end_time\n1,2\n")
-    with pytest.raises(InvalidFileError, match="no column 'collection_id'"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no column 'collection_id'",
+        check=has_code(DiagnosticCode.MISSING_KEY),
+    ):
         read_google2019(tmp_path / "usage.csv")

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as files
 
-from opendrs.errors import InvalidFileError, InvalidSettingError
+from opendrs.errors import DiagnosticCode, InvalidFileError, InvalidSettingError
 from opendrs.simulation.traces import (
     WindowSettings,
     read_native_csv,
     read_native_parquet,
 )
 from opendrs.simulation.workload import CpuUnit
+from support.errors import has_code
 
 TIMED = "time,guest,cpu\n300,a,2\n0,b,5\n600,a,3\n0,a,1\n600,b,7\n300,b,6\n"
 
@@ -78,7 +79,11 @@ def test_irregular_times_need_interval(tmp_path: Path) -> None:
     text = "guest,cpu,time\na,10,0\na,20,300\na,30,700\na,40,1200\n"
     path = write_file(tmp_path / "load.csv", text)
 
-    with pytest.raises(InvalidFileError, match="fixed distance, found 300 and 400 s"):
+    with pytest.raises(
+        InvalidFileError,
+        match="fixed distance, found 300 and 400 s",
+        check=has_code(DiagnosticCode.INCONSISTENT),
+    ):
         read_native_csv(path)
     assert read_native_csv(path, WindowSettings(interval=600)).cpu.tolist() == [
         pytest.approx([0.15, 0.3])
@@ -90,7 +95,11 @@ def test_too_close_rows_are_reported(tmp_path: Path, interval: float | None) -> 
     text = "guest,cpu,time\na,10,0\na,20,1e-310\na,30,300\n"
     path = write_file(tmp_path / "load.csv", text)
 
-    with pytest.raises(InvalidFileError, match=r"0\.001 s apart, found 0 and 1e-310 s"):
+    with pytest.raises(
+        InvalidFileError,
+        match=r"0\.001 s apart, found 0 and 1e-310 s",
+        check=has_code(DiagnosticCode.INCONSISTENT),
+    ):
         read_native_csv(path, WindowSettings(interval=interval))
 
 
@@ -101,6 +110,7 @@ def test_too_many_samples_are_reported(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidSettingError,
         match=r"load\.csv: at least 2,001 guests with 900,001 intervals each",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
     ):
         read_native_csv(path)
 
@@ -108,7 +118,11 @@ def test_too_many_samples_are_reported(tmp_path: Path) -> None:
 def test_duplicate_row_is_reported(tmp_path: Path) -> None:
     path = write_file(tmp_path / "load.csv", TIMED + "300,b,6\n")
 
-    with pytest.raises(InvalidFileError, match="'b': too many samples from 300 to 600"):
+    with pytest.raises(
+        InvalidFileError,
+        match="'b': too many samples from 300 to 600",
+        check=has_code(DiagnosticCode.INCONSISTENT),
+    ):
         read_native_csv(path)
 
 
@@ -145,19 +159,43 @@ def test_cores_alone_are_a_size_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "detail"),
+    ("text", "detail", "code"),
     [
-        ("guest,cpu,time\na,1,x\n", "line 2: time: expected a number, found 'x'"),
-        ("guest,cpu,time\na,1,nan\n", "line 2: time: .* found 'nan'"),
-        ("guest,cpu,sample\na,1,-1\n", "line 2: sample: .* at least 0, found '-1'"),
-        ("guest,cpu,cores\na,1,0\n", "line 2: cores: .* at least 1, found '0'"),
-        ("guest,cpu,time\na,1,0\na,1,0\n", "fewer than 2 samples"),
-        ("guest,cpu,time\n", "fewer than 2 samples"),
-        ("guest,cpu\n", "no traces"),
+        (
+            "guest,cpu,time\na,1,x\n",
+            "line 2: time: expected a number, found 'x'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            "guest,cpu,time\na,1,nan\n",
+            "line 2: time: .* found 'nan'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            "guest,cpu,sample\na,1,-1\n",
+            "line 2: sample: .* at least 0, found '-1'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "guest,cpu,cores\na,1,0\n",
+            "line 2: cores: .* at least 1, found '0'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "guest,cpu,time\na,1,0\na,1,0\n",
+            "fewer than 2 samples",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        ("guest,cpu,time\n", "fewer than 2 samples", DiagnosticCode.OUT_OF_RANGE),
+        ("guest,cpu\n", "no traces", DiagnosticCode.UNUSABLE_FILE),
     ],
 )
-def test_invalid_csv_is_reported(tmp_path: Path, text: str, detail: str) -> None:
-    with pytest.raises(InvalidFileError, match=f"load.csv.*{detail}"):
+def test_invalid_csv_is_reported(
+    tmp_path: Path, text: str, detail: str, code: DiagnosticCode
+) -> None:
+    with pytest.raises(
+        InvalidFileError, match=f"load.csv.*{detail}", check=has_code(code)
+    ):
         read_native_csv(write_file(tmp_path / "load.csv", text))
 
 
@@ -201,36 +239,72 @@ def test_parquet_may_have_a_column_per_guest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "detail"),
+    ("columns", "detail", "code"),
     [
-        ({"cpu": [1, 2], "memory": [1, 2]}, "no column 'guest'; found cpu, memory"),
-        ({"guest": ["a", "a"]}, "no column 'cpu'"),
-        ({"guest": ["a", "a"], "cpu": [1, 101]}, "row 2: cpu: .* found 101"),
-        ({"guest": ["a", "a"], "cpu": [1, None]}, "row 2: cpu: .* found nothing"),
-        ({"guest": ["a", "a"], "cpu": ["1", "2"]}, "cpu: expected numbers"),
-        ({"time": [1, 2]}, "no column besides 'time'"),
-        ({"time": [1, 2], "a": [1, -1]}, "row 2: a: .* found -1"),
-        ({"guest": [], "cpu": pa.array([], pa.float64())}, "no traces"),
+        (
+            {"cpu": [1, 2], "memory": [1, 2]},
+            "no column 'guest'; found cpu, memory",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        ({"guest": ["a", "a"]}, "no column 'cpu'", DiagnosticCode.MISSING_KEY),
+        (
+            {"guest": ["a", "a"], "cpu": [1, 101]},
+            "row 2: cpu: .* found 101",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            {"guest": ["a", "a"], "cpu": [1, None]},
+            "row 2: cpu: .* found nothing",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        (
+            {"guest": ["a", "a"], "cpu": ["1", "2"]},
+            "cpu: expected numbers",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        ({"time": [1, 2]}, "no column besides 'time'", DiagnosticCode.MISSING_KEY),
+        (
+            {"time": [1, 2], "a": [1, -1]},
+            "row 2: a: .* found -1",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            {"guest": [], "cpu": pa.array([], pa.float64())},
+            "no traces",
+            DiagnosticCode.UNUSABLE_FILE,
+        ),
     ],
 )
 def test_invalid_parquet_is_reported(
-    tmp_path: Path, columns: dict[str, list[object]], detail: str
+    tmp_path: Path, columns: dict[str, list[object]], detail: str, code: DiagnosticCode
 ) -> None:
     path = table(tmp_path / "load.parquet", **columns)
 
-    with pytest.raises(InvalidFileError, match=f"load.parquet.*{detail}"):
+    with pytest.raises(
+        InvalidFileError, match=f"load.parquet.*{detail}", check=has_code(code)
+    ):
         read_native_parquet(path)
 
 
 def test_missing_file_is_reported(tmp_path: Path) -> None:
     for read in (read_native_csv, read_native_parquet):
-        with pytest.raises(InvalidFileError, match="No such file"):
+        with pytest.raises(
+            InvalidFileError,
+            match="No such file",
+            check=has_code(DiagnosticCode.UNUSABLE_FILE),
+        ):
             read(tmp_path / "missing")
         with pytest.raises(
-            InvalidFileError, match="expected a file, found a directory"
+            InvalidFileError,
+            match="expected a file, found a directory",
+            check=has_code(DiagnosticCode.UNUSABLE_FILE),
         ):
             read(tmp_path)
-        with pytest.raises(InvalidFileError, match="expected a file, found an archive"):
+        with pytest.raises(
+            InvalidFileError,
+            match="expected a file, found an archive",
+            check=has_code(DiagnosticCode.UNUSABLE_FILE),
+        ):
             read(tmp_path / "load.zip")
 
 
@@ -243,7 +317,15 @@ def test_csv_may_be_compressed(tmp_path: Path) -> None:
 def test_window_beyond_rows_is_reported(tmp_path: Path) -> None:
     path = write_file(tmp_path / "load.csv", TIMED)
 
-    with pytest.raises(InvalidSettingError, match="at least 2 intervals"):
+    with pytest.raises(
+        InvalidSettingError,
+        match="at least 2 intervals",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         read_native_csv(path, WindowSettings(start=600))
-    with pytest.raises(InvalidFileError, match="choose another start"):
+    with pytest.raises(
+        InvalidFileError,
+        match="choose another start",
+        check=has_code(DiagnosticCode.INCOMPLETE),
+    ):
         read_native_csv(path, WindowSettings(start=3600, length=3600))

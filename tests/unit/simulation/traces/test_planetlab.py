@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opendrs.errors import InvalidFileError, ModelError
+from opendrs.errors import DiagnosticCode, InvalidFileError, ModelError
 from opendrs.simulation.traces import (
     Trace,
     read_google2011,
@@ -16,6 +16,7 @@ from opendrs.simulation.traces import (
     read_planetlab,
     read_planetlab_day,
 )
+from support.errors import has_code
 
 DAY = [str(each % 100) for each in range(288)]
 
@@ -50,22 +51,44 @@ def test_an_archive_reads_as_the_directory_in_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
+    ("lines", "message", "code"),
     [
-        (DAY[:-1], "a: 287 samples instead of 288"),
-        ([*DAY, "1"], "a: 289 samples instead of 288"),
-        ([], "a: 0 samples"),
-        (["x", *DAY[1:]], "a, line 1: not a percentage: 'x'"),
-        ([DAY[0], "-1", *DAY[2:]], "a, line 2: not a percentage: '-1'"),
-        ([*DAY[:-1], "101"], "a, line 288: not a percentage: '101'"),
-        ([*DAY[:-1], "1.5"], "not a percentage"),
-        ([*DAY[:-1], "nan"], "not a percentage"),
-        ([*DAY[:-1], "1" * 5000], "a, line 288: not a percentage: '1{20}'"),
-        ([*DAY[:-1], "0" * 5000], "a, line 288: not a percentage: '0{20}'"),
+        (DAY[:-1], "a: 287 samples instead of 288", DiagnosticCode.OUT_OF_RANGE),
+        ([*DAY, "1"], "a: 289 samples instead of 288", DiagnosticCode.OUT_OF_RANGE),
+        ([], "a: 0 samples", DiagnosticCode.OUT_OF_RANGE),
+        (
+            ["x", *DAY[1:]],
+            "a, line 1: not a percentage: 'x'",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        (
+            [DAY[0], "-1", *DAY[2:]],
+            "a, line 2: not a percentage: '-1'",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        (
+            [*DAY[:-1], "101"],
+            "a, line 288: not a percentage: '101'",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        ([*DAY[:-1], "1.5"], "not a percentage", DiagnosticCode.INVALID_VALUE),
+        ([*DAY[:-1], "nan"], "not a percentage", DiagnosticCode.INVALID_VALUE),
+        (
+            [*DAY[:-1], "1" * 5000],
+            "a, line 288: not a percentage: '1{20}'",
+            DiagnosticCode.INVALID_VALUE,
+        ),
+        (
+            [*DAY[:-1], "0" * 5000],
+            "a, line 288: not a percentage: '0{20}'",
+            DiagnosticCode.INVALID_VALUE,
+        ),
     ],
 )
-def test_invalid_file_is_named(tmp_path: Path, lines: list[str], message: str) -> None:
-    with pytest.raises(InvalidFileError, match=message):
+def test_invalid_file_is_named(
+    tmp_path: Path, lines: list[str], message: str, code: DiagnosticCode
+) -> None:
+    with pytest.raises(InvalidFileError, match=message, check=has_code(code)):
         read_planetlab_day(directory(tmp_path / "day", a=lines, b=DAY))
 
 
@@ -85,7 +108,9 @@ def test_duplicate_guest_name_is_rejected(tmp_path: Path) -> None:
             made.add(directory(tmp_path / day, vm=DAY), day)
 
     with pytest.raises(
-        InvalidFileError, match=r"days\.tar\.gz: duplicate file name: 'vm'"
+        InvalidFileError,
+        match=r"days\.tar\.gz: duplicate file name: 'vm'",
+        check=has_code(DiagnosticCode.DUPLICATE_NAME),
     ):
         read_planetlab_day(path)
 
@@ -104,7 +129,11 @@ def test_path_without_traces_is_rejected(tmp_path: Path) -> None:
         cut,
         tmp_path / "missing",
     ):
-        with pytest.raises(InvalidFileError, match=path.name):
+        with pytest.raises(
+            InvalidFileError,
+            match=path.name,
+            check=has_code(DiagnosticCode.UNUSABLE_FILE),
+        ):
             read_planetlab_day(path)
 
 
@@ -164,51 +193,113 @@ def test_lines_of_different_guests_may_be_mixed_in_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "detail"),
+    ("text", "detail", "code"),
     [
-        ("", "no column 'guest'"),
-        ("guest,load\na,1\n", "no column 'cpu'"),
-        ("guest,cpu\n", "no traces"),
-        ("guest,cpu\na,1\na,x\n", r"line 3: cpu: expected .* \[0, 100\], found 'x'"),
-        ("guest,cpu\na,1\na,-1\n", r"line 3: cpu: expected .* found '-1'"),
-        ("guest,cpu\na,1\na,101\n", r"line 3: cpu: expected .* found '101'"),
-        ("guest,cpu\na,1\na,nan\n", r"line 3: cpu: expected .* found 'nan'"),
-        ("guest,cpu,memory\na,1,inf\na,1,2\n", "line 2: memory: .* found 'inf'"),
-        ("guest,cpu,memory\na,1,1\na,1\n", "line 3: 2 values instead of 3"),
-        ("guest,cpu\na,1\n,2\n", "line 3: guest: expected a name, found nothing"),
-        ("guest,cpu\na,1\na,2\nb,1\n", "b: 1 sample instead of 2"),
-        ("guest,cpu\na,1\n", "a: fewer than 2 samples"),
-        ("guest,cpu\na,\na,1\n", "line 2: cpu: expected .* found ''"),
-        ("guest,cpu,memory_mb\na,1,9\na,1,9\n", "a column 'cores' or 'mips'"),
+        ("", "no column 'guest'", DiagnosticCode.MISSING_KEY),
+        ("guest,load\na,1\n", "no column 'cpu'", DiagnosticCode.MISSING_KEY),
+        ("guest,cpu\n", "no traces", DiagnosticCode.UNUSABLE_FILE),
+        (
+            "guest,cpu\na,1\na,x\n",
+            r"line 3: cpu: expected .* \[0, 100\], found 'x'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            "guest,cpu\na,1\na,-1\n",
+            r"line 3: cpu: expected .* found '-1'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "guest,cpu\na,1\na,101\n",
+            r"line 3: cpu: expected .* found '101'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "guest,cpu\na,1\na,nan\n",
+            r"line 3: cpu: expected .* found 'nan'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            "guest,cpu,memory\na,1,inf\na,1,2\n",
+            "line 2: memory: .* found 'inf'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "guest,cpu,memory\na,1,1\na,1\n",
+            "line 3: 2 values instead of 3",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "guest,cpu\na,1\n,2\n",
+            "line 3: guest: expected a name, found nothing",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        (
+            "guest,cpu\na,1\na,2\nb,1\n",
+            "b: 1 sample instead of 2",
+            DiagnosticCode.INCONSISTENT,
+        ),
+        ("guest,cpu\na,1\n", "a: fewer than 2 samples", DiagnosticCode.OUT_OF_RANGE),
+        (
+            "guest,cpu\na,\na,1\n",
+            "line 2: cpu: expected .* found nothing",
+            DiagnosticCode.MISSING_KEY,
+        ),
+        (
+            "guest,cpu,memory_mb\na,1,9\na,1,9\n",
+            "a column 'cores' or 'mips'",
+            DiagnosticCode.MISSING_KEY,
+        ),
     ],
 )
-def test_invalid_csv_file_is_reported(tmp_path: Path, text: str, detail: str) -> None:
-    with pytest.raises(InvalidFileError, match=detail):
+def test_invalid_csv_file_is_reported(
+    tmp_path: Path, text: str, detail: str, code: DiagnosticCode
+) -> None:
+    with pytest.raises(InvalidFileError, match=detail, check=has_code(code)):
         read_native_csv(write_file(tmp_path / "load.csv", text))
 
 
 @pytest.mark.parametrize(
-    ("text", "detail"),
+    ("text", "detail", "code"),
     [
-        ("1 2\n3\n", "a, line 2: 1 value instead of 2"),
-        ("1 2\nx 2\n", "a, line 2: CPU: expected a number .* found 'x'"),
-        ("1 2\n101 2\n", "a, line 2: CPU: expected .* found '101'"),
-        ("1 2\n1 -2\n", "a, line 2: memory: expected .* found '-2'"),
-        ("1 2\n", "a: fewer than 2 samples"),
-        ("", "a: fewer than 2 samples"),
+        ("1 2\n3\n", "a, line 2: 1 value instead of 2", DiagnosticCode.OUT_OF_RANGE),
+        (
+            "1 2\nx 2\n",
+            "a, line 2: CPU: expected a number .* found 'x'",
+            DiagnosticCode.WRONG_TYPE,
+        ),
+        (
+            "1 2\n101 2\n",
+            "a, line 2: CPU: expected .* found '101'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            "1 2\n1 -2\n",
+            "a, line 2: memory: expected .* found '-2'",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        ("1 2\n", "a: fewer than 2 samples", DiagnosticCode.OUT_OF_RANGE),
+        ("", "a: fewer than 2 samples", DiagnosticCode.OUT_OF_RANGE),
     ],
 )
 def test_invalid_google2011_file_is_reported(
-    tmp_path: Path, text: str, detail: str
+    tmp_path: Path, text: str, detail: str, code: DiagnosticCode
 ) -> None:
     write_file(tmp_path / "a", text)
 
-    with pytest.raises(InvalidFileError, match=detail):
+    with pytest.raises(InvalidFileError, match=detail, check=has_code(code)):
         read_google2011(tmp_path)
 
 
 def test_empty_directory_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="no traces"):
+    with pytest.raises(
+        InvalidFileError,
+        match="no traces",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_google2011(tmp_path)
-    with pytest.raises(InvalidFileError, match="No such file"):
+    with pytest.raises(
+        InvalidFileError,
+        match="No such file",
+        check=has_code(DiagnosticCode.UNUSABLE_FILE),
+    ):
         read_native_csv(tmp_path / "missing.csv")

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendrs.errors import InvalidFileError
+from opendrs.errors import DiagnosticCode, InvalidFileError
 from opendrs.simulation.traces import WindowSettings
 from opendrs.simulation.traces.resample import ResampledLoad, Resampler, fill_gaps
 from opendrs.simulation.traces.window import TraceWindow
 from opendrs.simulation.workload import Floats
+from support.errors import has_code
 
 HOUR = TraceWindow(begin=0.0, interval=300.0, samples=4)
 NAN = np.nan
@@ -89,9 +90,17 @@ def test_no_complete_guest_reports_range_of_samples() -> None:
     grid = Resampler(HOUR, memory=False)
     add(grid, "a", (86_400, 0.5), (86_700, 0.5))
 
-    with pytest.raises(InvalidFileError, match="between 86400 and 86700 s"):
+    with pytest.raises(
+        InvalidFileError,
+        match="between 86400 and 86700 s",
+        check=has_code(DiagnosticCode.INCOMPLETE),
+    ):
         resampled(grid)
-    with pytest.raises(InvalidFileError, match="trace: no samples"):
+    with pytest.raises(
+        InvalidFileError,
+        match="trace: no samples",
+        check=has_code(DiagnosticCode.INCOMPLETE),
+    ):
         resampled(Resampler(HOUR, memory=False))
 
 
@@ -99,7 +108,11 @@ def test_duplicate_samples_raise_error() -> None:
     grid = Resampler(HOUR, memory=False)
     add(grid, "a", (0, 0.5), (300, 0.5), (300, 0.5))
 
-    with pytest.raises(InvalidFileError, match="'a': too many samples from 300 to 600"):
+    with pytest.raises(
+        InvalidFileError,
+        match="'a': too many samples from 300 to 600",
+        check=has_code(DiagnosticCode.INCONSISTENT),
+    ):
         grid.check_duplicates("trace", 1)
     grid.check_duplicates("trace", 2)
 

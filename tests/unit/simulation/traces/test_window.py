@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opendrs.errors import InvalidSettingError
+from opendrs.errors import DiagnosticCode, InvalidSettingError
 from opendrs.simulation.traces import WindowSettings, read_planetlab
 from opendrs.simulation.traces.window import cut_window, resolve_window
+from support.errors import has_code
 
 TRACE = Path("trace.csv")
 
@@ -28,26 +29,42 @@ TRACE = Path("trace.csv")
     ],
 )
 def test_invalid_window_is_rejected(settings: Mapping[str, float]) -> None:
-    with pytest.raises(InvalidSettingError, match=next(iter(settings))):
+    with pytest.raises(
+        InvalidSettingError,
+        match=next(iter(settings)),
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         WindowSettings(**settings)  # type: ignore[arg-type]
 
 
 def test_an_interval_is_no_shorter_than_a_sample() -> None:
-    with pytest.raises(InvalidSettingError, match=r"trace\.csv: .* at least 300 s"):
+    with pytest.raises(
+        InvalidSettingError,
+        match=r"trace\.csv: .* at least 300 s",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         resolve_window(
             TRACE, WindowSettings(interval=60), step=300, begin=0, length=3600
         )
 
 
 def test_a_window_has_two_intervals_at_least() -> None:
-    with pytest.raises(InvalidSettingError, match="expected at least 2 intervals"):
+    with pytest.raises(
+        InvalidSettingError,
+        match="expected at least 2 intervals",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         resolve_window(
             TRACE, WindowSettings(interval=3600), step=300, begin=0, length=3600
         )
 
 
 def test_too_long_window_is_rejected() -> None:
-    with pytest.raises(InvalidSettingError, match="at most 1,000,000 intervals"):
+    with pytest.raises(
+        InvalidSettingError,
+        match="at most 1,000,000 intervals",
+        check=has_code(DiagnosticCode.OUT_OF_RANGE),
+    ):
         resolve_window(TRACE, WindowSettings(), step=300, begin=0, length=1e11)
 
 
@@ -63,17 +80,39 @@ def test_part_of_a_day_and_longer_intervals() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "detail"),
+    ("window", "detail", "code"),
     [
-        (WindowSettings(start=100), "start: expected a multiple of 300 s"),
-        (WindowSettings(interval=400), "interval: expected a multiple of 300 s"),
-        (WindowSettings(start=-300), "expected a window in 0 to 1800 s"),
-        (WindowSettings(start=600, length=1500), "expected a window in 0 to 1800 s"),
-        (WindowSettings(start=1500), "at least 2 intervals"),
+        (
+            WindowSettings(start=100),
+            "start: expected a multiple of 300 s",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            WindowSettings(interval=400),
+            "interval: expected a multiple of 300 s",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            WindowSettings(start=-300),
+            "expected a window in 0 to 1800 s",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            WindowSettings(start=600, length=1500),
+            "expected a window in 0 to 1800 s",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
+        (
+            WindowSettings(start=1500),
+            "at least 2 intervals",
+            DiagnosticCode.OUT_OF_RANGE,
+        ),
     ],
 )
-def test_window_beyond_trace_is_rejected(window: WindowSettings, detail: str) -> None:
-    with pytest.raises(InvalidSettingError, match=detail):
+def test_window_beyond_trace_is_rejected(
+    window: WindowSettings, detail: str, code: DiagnosticCode
+) -> None:
+    with pytest.raises(InvalidSettingError, match=detail, check=has_code(code)):
         cut_window(TRACE, np.zeros((2, 6)), window, 300)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from opendrs.config.diagnostics import Diagnostic
 from opendrs.model import NodeId
 from opendrs.pve_ha.config.rules.rule import NodeAffinityRule, PveRule, RuleSet
 from opendrs.pve_ha.config.rules.rule_file import (
@@ -60,7 +61,7 @@ class GroupFile:
     """The groups of a file by name, and warnings about skipped content."""
 
     groups: Mapping[str, Group]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 def read_groups(text: str) -> GroupFile:

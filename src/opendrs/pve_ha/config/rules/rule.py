@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from opendrs.config.diagnostics import Diagnostic
 from opendrs.model import NodeId
 from opendrs.pve_ha.states import ServiceId
 
@@ -78,7 +79,7 @@ class RuleSet:
     rules: Mapping[str, PveRule | None] = field(default_factory=dict)
     order: Mapping[str, int] = field(default_factory=dict)
     digest: str = ""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
     def node_affinities(self) -> dict[str, NodeAffinityRule]:
         """Return the enabled node affinity rules by name, in order of name."""

@@ -14,6 +14,7 @@ from opendrs.config import (
     FileFormat,
     display_path,
     duplicate_key_diagnostics,
+    error_diagnostics,
     parse,
     pydantic_diagnostics,
     raise_diagnostics,
@@ -185,8 +186,7 @@ def _snapshot(
 
 def _unusable_file(field: str, error: InvalidFileError) -> tuple[Diagnostic, ...]:
     """Return the errors of the file that *field* names."""
-    code = DiagnosticCode.UNUSABLE_FILE
-    return tuple(Diagnostic((field,), each, code=code) for each in error.messages)
+    return error_diagnostics(error, (field,))
 
 
 def _known(table: Mapping[str, object], snapshot: Snapshot) -> KnownNames:

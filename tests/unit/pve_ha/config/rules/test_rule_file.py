@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from opendrs.errors import DiagnosticCode
 from opendrs.model import NodeId
 from opendrs.pve_ha.config.rules import (
     Group,
@@ -55,7 +56,8 @@ def test_section_without_preceding_empty_line_is_ignored() -> None:
     rules = read_rules(text)
 
     assert list(rules.rules) == ["rule1"]
-    assert any("duplicate attribute" in warning for warning in rules.warnings)
+    codes = {warning.code for warning in rules.warnings}
+    assert DiagnosticCode.DUPLICATE_KEY in codes
 
 
 def test_comments_are_skipped_even_within_a_rule() -> None:
@@ -83,18 +85,20 @@ def test_later_rule_of_same_name_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("header", "code"),
     [
-        section(*NAMED, header="node-affinity: 1rule"),
-        section(*NAMED, header="node-affinity: x"),
-        section(*NAMED, header="nonsense: rule1"),
+        ("node-affinity: 1rule", DiagnosticCode.INVALID_VALUE),
+        ("node-affinity: x", DiagnosticCode.INVALID_VALUE),
+        ("nonsense: rule1", DiagnosticCode.UNKNOWN_VALUE),
     ],
 )
-def test_invalid_section_is_skipped(text: str) -> None:
+def test_invalid_section_is_skipped(header: str, code: DiagnosticCode) -> None:
+    text = section(*NAMED, header=header)
+
     rules = read_rules(text)
 
     assert not rules.rules
-    assert rules.warnings
+    assert [warning.code for warning in rules.warnings] == [code]
 
 
 @pytest.mark.parametrize("line", ["strict yes", "nonsense 1", "nodes -node"])
@@ -159,4 +163,6 @@ def test_group_without_nodes_is_ignored_with_warning() -> None:
     found = read_groups("group: g1\n\trestricted 1\n")
 
     assert found.groups == {}
-    assert found.warnings == ("section at line 1: nodes is missing",)
+    (warning,) = found.warnings
+    assert warning.code is DiagnosticCode.MISSING_KEY
+    assert str(warning) == "section at line 1: nodes is missing"
