@@ -240,9 +240,9 @@ def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
     everything = opendrs("plan", "level.json", "--all").out
 
     assert "strict-rule violations: 6 of 6 remain; balance does not repair" in text
-    assert text.count("cannot be kept: ") == 3
+    assert text.count("cannot be repaired: ") == 3
     assert "\nand 3 more; --all shows all\n" in text
-    assert everything.count("cannot be kept: ") == 6
+    assert everything.count("cannot be repaired: ") == 6
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_every_policy_names_the_repair_command(
     repaired = opendrs(*repair_command_in(text), "--format", "json").out
 
     assert f"strict-rule violations: 2 of 2 remain; {policy} does not" in text
-    assert "cannot be kept: pinned: x, y: not migrated: rule: stay" in text
+    assert "cannot be repaired: pinned: x, y: not migrated: rule: stay" in text
     assert "remains violated: apart: violated by one, two on a" in text
     assert "to repair 1 of them: opendrs plan 'broken cluster.json' " in text
     assert repair_command_in(text)[-2:] == [*same]
@@ -311,7 +311,7 @@ def test_infeasible_repair_is_printed_once(
 ) -> None:
     text = opendrs("plan", violating_snapshot, "--policy", "optimize").out
 
-    assert text.count("cannot be kept: pinned: x, y: not migrated: rule: stay") == 1
+    assert text.count("cannot be repaired: pinned: x, y: not migrated: rule: stay") == 1
 
 
 def test_repair_command_only_repairs(

@@ -415,9 +415,9 @@ def test_optimize_notes_reason_of_remaining_violation() -> None:
     decision = Optimize().decide(snapshot, None)
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    (note,) = (each for each in decision.notes if each.startswith("cannot be kept"))
+    (note,) = (each for each in decision.notes if each.startswith("not repaired"))
     assert note.startswith(
-        "cannot be kept: apart: x, y: no feasible node: b: insufficient memory"
+        "not repaired: apart: x, y: no feasible node: b: insufficient memory"
     )
 
 
