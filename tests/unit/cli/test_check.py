@@ -143,7 +143,7 @@ def test_check_fails_on_strict_violations_only(
     answer = opendrs("check", "pair.json")
 
     assert answer.status == status
-    assert answer.out.startswith(f"{word}: apart: violated by vm1, vm2 on a")
+    assert answer.out.startswith(f"{word}: apart: vm1, vm2 on a")
 
 
 def test_check_json_has_result_and_violations(opendrs: RunOpendrs) -> None:
