@@ -204,14 +204,17 @@ def print_rule_table(screen: Console, rules: Sequence[Rule], *, show_all: bool) 
         screen.print(listing)
         screen.print(Text(ALL_OPTION_HINT, style="dim"))
         return
-    listing = create_table("rule", "kind", "strictness", "guests", "nodes")
+    has_origin = any(rule.origin for rule in rules)
+    headings = ("rule", "kind", "strictness", "guests", "nodes")
+    listing = create_table(*headings, *(("origin",) if has_origin else ()))
     for rule in rules:
-        name = rule.name or NO_NAME
-        add_row(listing, name, *_rule_kind(rule), *_rule_members(rule, show_all))
+        members = _rule_members(rule, all_names=show_all)
+        origin = (rule.origin,) if has_origin else ()
+        add_row(listing, rule.name or NO_NAME, *_rule_kind(rule), *members, *origin)
     screen.print(listing)
 
 
-def _rule_members(rule: Rule, show_all: bool) -> tuple[str, str]:  # noqa: FBT001
+def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
     """Return the guests of *rule*, and its nodes, the preferred ones first."""
     if isinstance(rule, TagExclusion):
         return f"with tag {format_list(sorted(rule.tags), separator=' or ')}", ""
@@ -220,7 +223,7 @@ def _rule_members(rule: Rule, show_all: bool) -> tuple[str, str]:  # noqa: FBT00
         priorities = rule.nodes
         nodes = sorted(priorities, key=lambda name: (-priorities[name], name))
     guests = sorted(rule.guests)
-    if show_all:
+    if all_names:
         return ", ".join(guests), ", ".join(nodes)
     return format_list(guests), format_list(nodes)
 

@@ -61,9 +61,7 @@ def _affected_table(affected: Sequence[AffectedGuest]) -> TextTable:
             one.guest.id,
             one.source,
             Text(_restart_text(one), style=style),
-            "until the node is back"
-            if one.downtime is None
-            else format_duration(one.downtime),
+            DOWN if one.downtime is None else format_duration(one.downtime),
             format_bytes(one.guest.usage.memory),
         )
     return listing

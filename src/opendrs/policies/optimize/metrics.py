@@ -14,7 +14,7 @@ from opendrs.rules import available_memory, violations
 
 ROUNDING = 1e-9  # differences below this are rounding
 IMBALANCE = "imbalance (RMS of CPU CV and memory CV)"
-DEVIATION = "RMS deviation from the cluster load"  # nodes or weights differ
+DEVIATION = "RMS deviation from the balanced load"  # nodes or weights differ
 """Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
 
 
