@@ -71,7 +71,8 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
         )
     else:
         reason = DecisionReason.NO_CANDIDATE
-        detail = "no feasible migration improves one of the priorities"
+        *first, last = context.priorities
+        detail = f"none improves {', '.join(first)}{' or ' if first else ''}{last}"
         if math.isfinite(context.budget.minutes):
             detail += f" within {context.budget.minutes:g} min"
     return Decision(
