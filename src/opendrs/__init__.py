@@ -1,3 +1,3 @@
-"""Keeps virtual machines spread over their hosts, by live migration, safely."""
+"""Distributed resource scheduler for clusters of virtual machines."""
 
 __version__ = "0.1.0"

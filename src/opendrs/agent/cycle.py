@@ -130,7 +130,7 @@ class HostAgent:
         observed = self.platform.observe()
         if name not in observed.nodes:
             raise ConfigurationError(
-                f"agent.node: unknown node on {self.platform.name}: {name}; known: "
+                f"agent.node: {name}: unknown node of {self.platform.name}; known: "
                 f"{', '.join(sorted(observed.nodes))}",
                 code=DiagnosticCode.UNKNOWN_NAME,
             )

@@ -236,7 +236,7 @@ def _state_reason(guest: Guest, snapshot: Snapshot) -> SkippedGuest | None:
         return SkippedGuest(SkipReason.GUEST_LOCKED, f"locked: {guest.lock}")
     if node.online:
         return None
-    detail = f"state of node {node.id}: {node.state}"
+    detail = f"state of {node.id}: {node.state}"
     return SkippedGuest(SkipReason.NODE_NOT_ONLINE, detail)
 
 

@@ -189,7 +189,7 @@ def _online_checks(source: str, result: ValidationResult) -> list[PlatformCheck]
 
 
 def _exposure_warnings(path: Path, result: ValidationResult) -> Iterator[Diagnostic]:
-    """Yield a warning for each secret or record that other users can access."""
+    """Yield a warning for each secret or database that other users can access."""
     if result.settings is None:
         return
     for each in find_exposures(path, result.settings):

@@ -14,6 +14,7 @@ from opendrs.cli.formatting import (
     format_bytes,
     format_cores,
     format_percent,
+    format_used_cores,
     load_bar,
     used_fraction,
 )
@@ -32,6 +33,7 @@ from opendrs.model import (
     Snapshot,
     TagExclusion,
     format_count,
+    format_list,
 )
 from opendrs.rules import Contradiction, Violation
 
@@ -39,6 +41,7 @@ MAX_UNABRIDGED_NODES = 20  # up to this number, all nodes are shown
 MAX_NODES_LISTED = 10  # otherwise, the most loaded
 MAX_UNABRIDGED_RULES = 20  # up to this number, all rules are shown
 ALL_OPTION_HINT = "--all shows all"
+NO_NAME = "-"
 _STATE_STYLES = {
     NodeState.ONLINE: "green",
     NodeState.OFFLINE: "red",
@@ -166,7 +169,7 @@ def guest_table(snapshot: Snapshot) -> TextTable:
             name,
             guest.node,
             _state_text(guest),
-            format_cores(guest.usage.cpu),
+            format_used_cores(guest.usage.cpu),
             _core_limit_text(guest),
             format_bytes(guest.usage.memory),
             format_bytes(guest.limit.memory if guest.limit else None),
@@ -201,10 +204,28 @@ def print_rule_table(screen: Console, rules: Sequence[Rule], *, show_all: bool) 
         screen.print(listing)
         screen.print(Text(ALL_OPTION_HINT, style="dim"))
         return
-    listing = create_table("rule", "kind", "strictness")
+    has_origin = any(rule.origin for rule in rules)
+    headings = ("rule", "kind", "strictness", "guests", "nodes")
+    listing = create_table(*headings, *(("origin",) if has_origin else ()))
     for rule in rules:
-        add_row(listing, rule.describe(), *_rule_kind(rule))
+        members = _rule_members(rule, all_names=show_all)
+        origin = (rule.origin,) if has_origin else ()
+        add_row(listing, rule.name or NO_NAME, *_rule_kind(rule), *members, *origin)
     screen.print(listing)
+
+
+def _rule_members(rule: Rule, *, all_names: bool) -> tuple[str, str]:
+    """Return the guests of *rule*, and its nodes, the preferred ones first."""
+    if isinstance(rule, TagExclusion):
+        return f"with tag {format_list(sorted(rule.tags), separator=' or ')}", ""
+    nodes: list[NodeId] = []
+    if isinstance(rule, NodeAffinity):
+        priorities = rule.nodes
+        nodes = sorted(priorities, key=lambda name: (-priorities[name], name))
+    guests = sorted(rule.guests)
+    if all_names:
+        return ", ".join(guests), ", ".join(nodes)
+    return format_list(guests), format_list(nodes)
 
 
 def _rule_kind(rule: Rule) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from opendrs.cli.comparison import (
 )
 from opendrs.cli.comparison_plot import draw_comparison, require_plot_path
 from opendrs.cli.console import add_row, console, create_table, print_json, printable
+from opendrs.cli.formatting import format_bytes
 from opendrs.cli.options import (
     JSON,
     all_option,
@@ -40,17 +41,17 @@ from opendrs.cli.progress import planning_spinner
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.controller.serialization import violation_documents
 from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import EMPTY_PLAN
+from opendrs.model import EMPTY_PLAN, GIB
 from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
 
 COLUMNS = (
-    "CPU CV",
-    "memory CV",
-    "strict violations",
+    "CPU\nCV",
+    "memory\nCV",
+    "strict-rule\nviolations",
     "migrations",
-    "GiB moved",
-    "planning CPU s",
+    "transfer",
+    "CPU\ntime",
 )
 
 
@@ -88,10 +89,10 @@ def command(  # noqa: PLR0913 - one for each option
 
     Each policy decides once and immediately, even a policy that normally waits for
     several cycles. The table shows the cluster after each plan: the imbalance of CPU
-    load and of memory load, and the violations of strict rules. Imbalance is the
-    coefficient of variation (CV) of the node loads: their standard deviation divided
-    by their mean; 0 is balanced. The table also shows the cost: migrations, memory to
-    transfer, and the CPU time that the policy took to plan.
+    load (CPU CV) and of memory load (memory CV), and the violations of strict rules.
+    Imbalance is the coefficient of variation (CV) of the node loads: their standard
+    deviation divided by their mean; 0 is balanced. The table also shows the cost: the
+    migrations, the memory to transfer, and the CPU time of the policy.
 
     optimize is also run with budgets, from a twentieth of what it would migrate up to
     an unlimited amount. Below the table are the policies that migrate nothing, with
@@ -167,11 +168,13 @@ def _comparison_document(
 def _print_table(
     screen: Console, before: ClusterScore, all_rows: Sequence[ComparisonRow]
 ) -> None:
-    listing = create_table("policy", *COLUMNS, right=COLUMNS, no_wrap=["policy"])
+    listing = create_table(
+        "policy", *COLUMNS, right=COLUMNS, no_wrap=["policy", *COLUMNS]
+    )
     add_row(listing, "(current cluster)", *_cells(before), "")
     for row in all_rows:
         cells = _cells(row.after)
-        add_row(listing, printable(row.name), *cells, f"{row.seconds:.2f}")
+        add_row(listing, printable(row.name), *cells, f"{row.seconds:.2f} s")
     screen.print(listing)
     without_migrations = [row for row in all_rows if not row.after.migrations]
     if without_migrations:
@@ -207,9 +210,9 @@ def _print_rules(
 
 def _cells(score: ClusterScore) -> list[str]:
     return [
-        f"{score.cpu:.4f}",
-        f"{score.memory:.4f}",
+        f"{score.cpu:.3f}",
+        f"{score.memory:.3f}",
         f"{score.strict_violations}",
         f"{score.migrations}",
-        f"{score.gib:.1f}",
+        format_bytes(score.gib * GIB),
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from time import process_time
 from typing import Any
 
+from opendrs.cli.formatting import format_bytes
 from opendrs.config.settings import Settings
 from opendrs.metrics import ImbalanceMetric, LoadModel, missing_metrics, node_loads
 from opendrs.model import GIB, ColdMigration, LiveMigration, Plan, Snapshot, Step
@@ -124,12 +125,11 @@ def compare_budgets(
     unlimited = settings.load_policy(Optimize.name, {"budget": "unlimited"})
     last = _compare_policy("optimize, unlimited", unlimited, snapshot)
     for part in BUDGET_FRACTIONS if last.after.gib > 0 else ():
-        budget = f"{part * last.after.gib:.6g} GiB"
-        notify(f"optimize, {budget}")
-        policy = settings.load_policy(Optimize.name, {"budget": budget})
-        yield _compare_policy(
-            f"optimize, {part * last.after.gib:.0f} GiB", policy, snapshot
-        )
+        gib = part * last.after.gib
+        policy = settings.load_policy(Optimize.name, {"budget": f"{gib:.6g} GiB"})
+        name = f"optimize, {format_bytes(gib * GIB)}"
+        notify(name)
+        yield _compare_policy(name, policy, snapshot)
     yield last
 
 

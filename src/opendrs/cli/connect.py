@@ -21,6 +21,7 @@ from opendrs.config.settings import Settings
 from opendrs.config.settings_reading import is_platform_name, settings_and_diagnostics
 from opendrs.config.snapshot_writing import replace_file
 from opendrs.errors import ConfigurationError, DiagnosticCode, UnknownPlatformError
+from opendrs.escapes import repr_value
 
 CHECK_FAILED = 1
 
@@ -40,14 +41,15 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
     """Ask for the settings of a platform, try them, and write them.
 
     KIND is proxmox, incus, openstack, libvirt or command. Secrets are written to a
-    file of their own that only you can read. The settings are written even if the
-    platform does not answer, after a confirmation. Nothing on the platform is changed.
+    file of their own that only you can read. If a check fails, the settings are written
+    after a confirmation. Nothing on the platform is changed.
 
     \b
       opendrs connect libvirt --name lab
       opendrs plan lab                     afterwards
 
-    Exit status: 0 connected, 1 a check failed, 2 invalid input.
+    Exit status: 0 connected, 1 a check failed, 2 invalid input, 3 no answer from a host
+    whose certificate is to be confirmed.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     name = name or kind
     if not is_platform_name(name):

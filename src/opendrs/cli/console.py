@@ -116,7 +116,7 @@ class TextTable:
     In a pipe or a file each row is one line without decoration, for cut, awk and grep.
 
     Args:
-        columns: The headings.
+        columns: The headings; a line break in one is a space in a pipe or a file.
         right: Headings of right-aligned columns.
         no_wrap: Headings of columns with cells that never wrap.
     """
@@ -137,16 +137,18 @@ class TextTable:
         if screen.is_terminal:
             yield self._rich_table()
             return
-        for row in (self._columns, *self._rows):
+        headings = tuple(column.replace("\n", " ") for column in self._columns)
+        for row in (headings, *self._rows):
             yield Segment("\t".join(map(_plain_cell, row)) + "\n")
 
     def _rich_table(self) -> rich.table.Table:
         listing = rich.table.Table(
             box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold"
         )
+        height = max(column.count("\n") for column in self._columns)
         for column in self._columns:
             listing.add_column(
-                column,
+                "\n" * (height - column.count("\n")) + column,  # aligned below
                 justify="right" if column in self._right else "left",
                 overflow="fold",
                 no_wrap=column in self._no_wrap,

@@ -18,6 +18,7 @@ from opendrs.pve_ha.simulator.failure_impact import (
 )
 
 MAX_NAMES_LISTED = 10  # guests named in one note
+DOWN = "until the node is back"
 
 
 def print_failure_impact(
@@ -60,7 +61,7 @@ def _affected_table(affected: Sequence[AffectedGuest]) -> TextTable:
             one.guest.id,
             one.source,
             Text(_restart_text(one), style=style),
-            "until repair" if one.downtime is None else format_duration(one.downtime),
+            DOWN if one.downtime is None else format_duration(one.downtime),
             format_bytes(one.guest.usage.memory),
         )
     return listing
@@ -156,13 +157,11 @@ def _survivor_text(impacts: Sequence[FailureImpact], condition: str) -> str:
     """Return the conclusion; unmanaged guests are excluded by name."""
     managed = " HA-managed" if any(impact.unprotected for impact in impacts) else ""
     left = {one.guest.id for impact in impacts for one in impact.unrestartable}
-    subject = f"all other{managed} guests" if left else f"all{managed} guests"
-    sentence = f"If {condition}, {subject} restart on another node."
+    sentence = f"If {condition}, all{managed} guests restart on another node"
     if left:
         verb = "stays" if len(left) == 1 else "stay"
-        count = format_count(len(left), "guest")
-        sentence += f" {count} cannot, and {verb} down until that node is back."
-    return sentence
+        sentence += f", except {len(left)}, which {verb} down until the node is back"
+    return f"{sentence}."
 
 
 def _failure_reasons(impact: FailureImpact) -> str:

@@ -32,6 +32,11 @@ def format_cores(count: float | None) -> str:
     )
 
 
+def format_used_cores(count: float | None) -> str:
+    """Return measured cores with two decimals, as in `0.06`; `?` for None."""
+    return UNKNOWN if count is None else f"{count:.2f}"
+
+
 def format_duration(time: float | None) -> str:
     """Return *time* in seconds as in `250 ms`, `12 s`, `3 min 5 s`, `4 h 52 min`."""
     if time is None:

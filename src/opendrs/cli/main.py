@@ -43,20 +43,20 @@ COMMANDS = {
     "compare": "Compare the plans of all policies.",
     "apply": "Plan, ask for confirmation, and execute the plan.",
     "agent": "Run the agent of one host.",
-    "run": "Balance continuously: plan and migrate in cycles, unconfirmed.",
+    "run": "Run the controller: plan and migrate in cycles until stopped.",
     "token": "Create a token for the agent of a node.",
     "record": "Write a snapshot or a history to a file.",
     "check": "Validate a file, or check a cluster for violated rules.",
     "connect": "Ask for the settings of a platform, and write them.",
     "import": "Convert the configuration of another program.",
     "compile": "Compile the search of the policy optimize for this machine.",
-    "simulate": "Simulate policies on recorded load: energy and overload.",
+    "simulate": "Simulate consolidation on recorded load: energy and overload.",
     "sweep": "Simulate combinations of policies, settings, traces and seeds.",
     "drill": "Simulate node failures and the response of the HA manager.",
 }
 _MODULES = {"import": "import_configuration"}  # of names that Python reserves
 
-HELP = """Balance virtual machines across nodes with live migrations.
+HELP = """Balance virtual machines across the nodes of a cluster by live migration.
 
 SOURCE is a snapshot file, a platform named in the configuration, or the word
 demo for a simulated cluster.

@@ -14,7 +14,19 @@ from opendrs.model import TIME, Quantity, QuantityError
 TABLE, JSON = "table", "json"
 
 
-class QuantityRange(click.FloatRange):
+class IntegerRange(click.IntRange):
+    """An integer in a range, which errors call an integer."""
+
+    name = "integer"
+
+
+class NumberRange(click.FloatRange):
+    """A number in a range, which errors call a number."""
+
+    name = "number"
+
+
+class QuantityRange(NumberRange):
     """A number in a range, or a text with a number and a unit, such as "5 min".
 
     Args:
@@ -32,7 +44,9 @@ class QuantityRange(click.FloatRange):
         *,
         exclusive_minimum: bool = False,
     ) -> None:
-        super().__init__(minimum, maximum, min_open=exclusive_minimum)
+        super().__init__(
+            _plain_number(minimum), _plain_number(maximum), min_open=exclusive_minimum
+        )
         self._quantity = quantity
 
     def convert(
@@ -51,6 +65,11 @@ class QuantityRange(click.FloatRange):
                 self.fail(f"expected {error}, got {value!r}", param, ctx)
         number: float = super().convert(value, param, ctx)
         return number
+
+
+def _plain_number(value: float | None) -> float | None:
+    """Return *value* as an integer if it is whole, for the help."""
+    return int(value) if value is not None and value == int(value) else value
 
 
 def reject_nan(
@@ -158,7 +177,7 @@ time_limit_option = click.option(
 )
 seed_option = click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=IntegerRange(0, 2**32 - 1),
     metavar="N",
     default=1,
     help="Seed of the simulated cluster; the same seed gives the same cluster "

@@ -19,8 +19,8 @@ from opendrs.cli.formatting import (
     UNKNOWN,
     arrow,
     format_bytes,
-    format_cores,
     format_percent,
+    format_used_cores,
     load_bar,
 )
 from opendrs.cli.plan_summary import (
@@ -53,27 +53,30 @@ MAX_NOTES_LISTED = 5
 MAX_DEPENDENCIES_LISTED = 3  # names of steps that one step depends on
 POWER_ACTION_VALUE = 1.0  # the value of a step that powers a node on or off
 IMBALANCES = ("imbalance", "cpu_imbalance", "memory_imbalance")
-METRIC_LABELS: Mapping[str, str] = {
-    "cpu_imbalance": "imbalance of CPU load",
-    "memory_imbalance": "imbalance of memory load",
-    "highest_cpu": "highest CPU load",
-    "highest_memory": "highest memory load",
-    "broken_rules": "strict-rule violations",
-    "overfull_gib": "memory above the limit (GiB)",
-    "waiting_cores": "unmet CPU demand (cores)",
-    "waiting_gib": "unmet memory demand (GiB)",
-    "used_nodes": "nodes with guests",
-    "difference": "difference in points (fraction)",
-    "highest_score": "highest load (points / 100)",
-    "lowest_score": "lowest load (points / 100)",
-    "active_hosts": "nodes with guests",
-    "hosts_on": "nodes powered on",
-    "power_watts": "power (W, estimated)",
-    "waiting_guests": "guests stalled for CPU",
-    "crowded_guests": "guests on nodes short of memory",
-    "highest_cpu_pressure": "highest CPU pressure of a guest",
+COUNT, PERCENT, TENTHS, RATIO = ".0f", ".1%", ".1f", ".3f"
+METRICS: Mapping[str, tuple[str, str]] = {
+    "imbalance": ("imbalance", RATIO),
+    "cpu_imbalance": ("imbalance of CPU load", RATIO),
+    "memory_imbalance": ("imbalance of memory load", RATIO),
+    "highest_cpu": ("highest CPU load", PERCENT),
+    "highest_memory": ("highest memory load", PERCENT),
+    "broken_rules": ("strict-rule violations", COUNT),
+    "overfull_gib": ("memory above the limit (GiB)", TENTHS),
+    "waiting_cores": ("unmet CPU demand (cores)", TENTHS),
+    "waiting_gib": ("unmet memory demand (GiB)", TENTHS),
+    "used_nodes": ("nodes with guests", COUNT),
+    "difference": ("difference of the scores", PERCENT),
+    "highest_score": ("highest score of a node", PERCENT),
+    "lowest_score": ("lowest score of a node", PERCENT),
+    "active_hosts": ("nodes with guests", COUNT),
+    "hosts_on": ("nodes powered on", COUNT),
+    "overload_time_fraction": ("expected time in overload", PERCENT),
+    "power_watts": ("power (W, estimated)", COUNT),
+    "waiting_guests": ("guests stalled for CPU", COUNT),
+    "crowded_guests": ("guests on nodes short of memory", COUNT),
+    "highest_cpu_pressure": ("highest CPU pressure of a guest", PERCENT),
 }
-"""Labels of the metrics of the policies; others are their names in words."""
+"""Label and format of the metrics of the policies; others are in plain words."""
 
 
 def print_decision(
@@ -200,7 +203,7 @@ def _step_cells(step: Step, snapshot: Snapshot) -> list[str]:
         action.guest + note,
         action.source,
         action.target,
-        format_cores(usage.cpu),
+        format_used_cores(usage.cpu),
         format_bytes(usage.memory),
     ]
 
@@ -272,11 +275,11 @@ def print_metrics(
     heading = f"metric of {printable(summary.policy)}"
     listing = create_table(heading, "before", "after", right=["before", "after"])
     for name, value in before.items():
-        then = f"{after[name]:.3f}" if name in after else UNKNOWN
-        label = METRIC_LABELS.get(name, name.replace("_", " "))
+        label, form = METRICS.get(name, (name.replace("_", " "), RATIO))
         if name in IMBALANCES:
             label += f" ({summary.imbalance_metric.label})"
-        add_row(listing, label, f"{value:.3f}", then)
+        then = format(after[name], form) if name in after else UNKNOWN
+        add_row(listing, label, format(value, form), then)
     screen.print()
     screen.print(listing)
 

@@ -12,6 +12,7 @@ import click
 from opendrs.cli.console import print_json, warn
 from opendrs.cli.options import (
     JSON,
+    IntegerRange,
     QuantityRange,
     config_option,
     format_option,
@@ -56,7 +57,7 @@ MAX_INTERVAL = 1e7  # seconds between two snapshots: about four months
 )
 @click.option(
     "--count",
-    type=click.IntRange(1),
+    type=IntegerRange(1),
     metavar="N",
     help="With --every: stop after N snapshots (default: at Ctrl-C).",
 )

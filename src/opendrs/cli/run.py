@@ -32,7 +32,7 @@ from opendrs.errors import DiagnosticCode, UnknownPlatformError
 def command(
     *, config: Path, platform: str | None, once: bool, level: str, output_format: str
 ) -> int:
-    """Balance continuously: plan and migrate in cycles, without confirmation.
+    """Run the controller until stopped: plan and migrate in cycles.
 
     In each cycle ([controller] interval, default 300 seconds) the controller
     observes the cluster, decides with the policy, and executes the plan. With the

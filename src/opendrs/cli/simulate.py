@@ -15,7 +15,14 @@ from rich.progress import (
 )
 
 from opendrs.cli.console import add_row, console, create_table, print_json, printable
-from opendrs.cli.options import JSON, QuantityRange, format_option, set_option
+from opendrs.cli.options import (
+    JSON,
+    IntegerRange,
+    NumberRange,
+    QuantityRange,
+    format_option,
+    set_option,
+)
 from opendrs.cli.progress import progress_bars
 from opendrs.cli.simulation_report import (
     SimulationOutputs,
@@ -87,7 +94,8 @@ is their product, and ESV is energy times SLAV. Smaller is better.
 @set_option
 @click.option(
     "--hosts",
-    type=click.IntRange(1, 10**6),
+    type=IntegerRange(1, 10**6),
+    metavar="N",
     help=f"Number of hosts (default {HOST_COUNT}).",
 )
 @click.option(
@@ -99,18 +107,21 @@ is their product, and ESV is energy times SLAV. Smaller is better.
 )
 @click.option(
     "--anti-affinity-groups",
-    type=click.IntRange(0, MAX_GUESTS),
-    help="Size of anti-affinity groups: each group of this many guests, in order of "
-    "their names, must be on different hosts.",
+    type=IntegerRange(0, MAX_GUESTS),
+    metavar="N",
+    help="Anti-affinity: each N guests, in order of their names, must be on different "
+    "hosts.",
 )
 @click.option(
     "--guests",
-    type=click.IntRange(1, MAX_GUESTS),
+    type=IntegerRange(1, MAX_GUESTS),
+    metavar="N",
     help="Number of synthetic guests; of a trace, use the first ones by name.",
 )
 @click.option(
     "--days",
-    type=click.FloatRange(0, MAX_DAYS, min_open=True),
+    type=NumberRange(0, MAX_DAYS, min_open=True),
+    metavar="DAYS",
     help="Simulated time in days; whole days for synthetic load.",
 )
 @click.option(
@@ -127,7 +138,7 @@ is their product, and ESV is energy times SLAV. Smaller is better.
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, MAX_SEED),
+    type=IntegerRange(0, MAX_SEED),
     metavar="N",
     help="Seed of the random generator (default 1).",
 )
@@ -231,7 +242,7 @@ def _run_progress() -> Iterator[Callable[[str], Callable[[int, int], None] | Non
 def _print_reports(reports: Sequence[SimulationReport]) -> None:
     screen = console()
     names = [report.policy for report in reports]
-    screen.print(printable(f"{reports[0].model}: {', '.join(names)}"))
+    screen.print(printable(f"model {reports[0].model}: {', '.join(names)}"))
     screen.print()
     headings = names if len(names) > 1 else [""]
     listing = create_table(

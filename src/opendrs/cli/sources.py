@@ -118,8 +118,8 @@ def as_of(source: ClusterSource, at: datetime | None) -> ClusterSource:
         return source
     if not isinstance(source.platform, SnapshotFilePlatform):
         raise ConfigurationError(
-            f"--at: {source.platform.name} is not a history file: {at.isoformat()}; "
-            "use it with a file of opendrs record --every",
+            f"--at: {source.platform.name} is not a history; expected a file of "
+            "opendrs record --every",
             code=DiagnosticCode.INCONSISTENT,
         )
     return replace(source, platform=source.platform.as_of(at))

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from opendrs.cli.console import print_json, printable
-from opendrs.cli.options import JSON, format_option
+from opendrs.cli.options import JSON, IntegerRange, format_option
 from opendrs.cli.progress import counting_bars
 from opendrs.cli.sweep_report import (
     SweepReport,
@@ -54,7 +54,7 @@ ProgressFactory = Callable[[str], Callable[[int, int], None]]
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(1, 4096),
+    type=IntegerRange(1, 4096),
     metavar="N",
     help="Number of processes (default: the number of cores).",
 )

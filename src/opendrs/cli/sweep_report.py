@@ -18,6 +18,8 @@ from opendrs.simulation.sweep.results import SweepCandidate
 MAX_ROWS = 40  # of the table; the file with the results has all
 EXTRA_METRICS = ("bound_ratio", "migrations")  # shown besides those of the front
 FRONT_MARKER = "*"
+COUNTS = frozenset({"migrations", "shutdowns", "power_ons", "guests", "guests_left"})
+MIN_ROUNDED = 1000  # from here, figures have one decimal in place of four digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,7 @@ def print_sweep(report: SweepReport) -> None:
     listing = create_table("", *headings, "policy", right=headings)
     listed = _listed_candidates(report.candidates)
     for each in listed:
-        figures = [_metric_text(each.means.get(metric)) for metric in metrics]
+        figures = [_metric_text(metric, each.means.get(metric)) for metric in metrics]
         mark = FRONT_MARKER if each.on_front else ""
         add_row(listing, mark, *figures, each.label)
     screen.print(listing)
@@ -109,10 +111,13 @@ def _listed_candidates(candidates: Sequence[SweepCandidate]) -> list[SweepCandid
     return [each for each in candidates if id(each) in chosen]
 
 
-def _metric_text(value: float | None) -> str:
+def _metric_text(metric: str, value: float | None) -> str:
+    """Return the mean *value* with one decimal for a count, else with four digits."""
     if value is None:
         return "-"
-    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"
+    if metric in COUNTS or abs(value) >= MIN_ROUNDED:
+        return f"{value:.1f}"
+    return f"{value:#.4g}"
 
 
 def draw_sweep_report(report: SweepReport, path: Path) -> None:

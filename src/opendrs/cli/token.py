@@ -59,6 +59,10 @@ def _write_token(path: Path, token: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             file.write(f"{token}\n")
+    except FileExistsError as error:
+        raise ConfigurationError(
+            f"{display_path(path)}: the file exists; delete it or name another one"
+        ) from error
     except (OSError, ValueError) as error:
         detail = error.strerror if isinstance(error, OSError) else error
         raise ConfigurationError(

@@ -249,12 +249,12 @@ class _SettingsReader:
         return None if settings is None else self._resolve_paths(table.path, settings)
 
     def _diagnose_kind(self, at: KeyPath, kind: object) -> None:
-        kinds = " or ".join(f'"{known}"' for known in self._registry.kinds)
+        kinds = ", ".join(sorted(self._registry.kinds))
         actual = "which is missing" if kind is None else f"found {repr_value(kind)}"
         code = (
             DiagnosticCode.MISSING_KEY if kind is None else DiagnosticCode.UNKNOWN_VALUE
         )
-        self._diagnose(at, f"expected {kinds}, {actual}", code)
+        self._diagnose(at, f"expected one of {kinds}; {actual}", code)
 
     def _policies(
         self, value: object, limits: Limits

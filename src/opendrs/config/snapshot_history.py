@@ -133,8 +133,8 @@ def _no_snapshot(path: Path) -> InvalidFileError:
 def no_snapshot_before(path: Path, at: datetime, first: datetime) -> InvalidFileError:
     """Return the error for a history *path* that starts at *first*, after *at*."""
     return InvalidFileError(
-        f"{display_path(path)}: no snapshot up to {format_timestamp(at)}; the first is "
-        f"of {format_timestamp(first)}"
+        f"{display_path(path)}: no snapshot at or before {format_timestamp(at)}; the "
+        f"first was taken at {format_timestamp(first)}"
     )
 
 

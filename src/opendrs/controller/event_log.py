@@ -109,7 +109,7 @@ def _describe_action(action: Action) -> str:
     if isinstance(action, PowerOn | PowerOff):
         verb = "power on" if isinstance(action, PowerOn) else "power off"
         return f"{verb} {action.node}"
-    return f"{action.guest}: {action.source} -> {action.target}"
+    return f"{action.guest}: {action.source} → {action.target}"
 
 
 MAX_SHOWN = 3  # violations or notes in one log line; the JSON form contains all

@@ -28,7 +28,7 @@ from opendrs.model import (
     Rule,
     Snapshot,
     TagExclusion,
-    format_gib,
+    format_memory,
 )
 from opendrs.rules import new_violations
 
@@ -278,9 +278,9 @@ def insufficient_memory(context: CheckContext) -> str | None:
         allowed = capacity * (1 - context.limits.memory_headroom)
         if measured + sum(arriving) > allowed:
             return (
-                f"{target}: {format_gib(measured)} in use and "
-                f"{format_gib(sum(arriving))} arriving, allowed are "
-                f"{format_gib(allowed)} of {format_gib(capacity)}"
+                f"{target}: {format_memory(measured)} in use and "
+                f"{format_memory(sum(arriving))} arriving, allowed are "
+                f"{format_memory(allowed)} of {format_memory(capacity)}"
             )
     return None
 
@@ -296,8 +296,8 @@ def memory_overcommitted(context: CheckContext) -> str | None:
         allowed = capacity * context.limits.memory_overcommit
         if committed > allowed:
             return (
-                f"{target}: {format_gib(committed)} committed, allowed are "
-                f"{format_gib(allowed)} ({context.limits.memory_overcommit:g} times "
+                f"{target}: {format_memory(committed)} committed, allowed are "
+                f"{format_memory(allowed)} ({context.limits.memory_overcommit:g} times "
                 "its memory)"
             )
     return None

@@ -1,8 +1,8 @@
 """Immutable values that describe a cluster. Imports only the errors and escapes."""
 
 from opendrs.model.formatting import format_count as format_count
-from opendrs.model.formatting import format_gib as format_gib
 from opendrs.model.formatting import format_list as format_list
+from opendrs.model.formatting import format_memory as format_memory
 from opendrs.model.formatting import pluralize as pluralize
 from opendrs.model.guest import Guest as Guest
 from opendrs.model.guest import GuestKind as GuestKind

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from opendrs.model.resources import GIB
 
+GIB_PER_TIB = 1024
 MAX_LISTED = 3  # guests, nodes or rules in one list
 
 
@@ -34,6 +35,9 @@ def format_list(
     return f"{', '.join(names[:max_items])} and {len(names) - max_items} more"
 
 
-def format_gib(amount: float) -> str:
-    """Return an amount of memory, in bytes, as GiB with one decimal."""
-    return f"{amount / GIB:.1f} GiB"
+def format_memory(amount: float) -> str:
+    """Return an amount of memory, in bytes, in GiB or TiB with one decimal."""
+    gib = amount / GIB
+    return (
+        f"{gib:.1f} GiB" if abs(gib) < GIB_PER_TIB else f"{gib / GIB_PER_TIB:.1f} TiB"
+    )

@@ -46,7 +46,7 @@ class Violation:
             format_list(sorted(self.guests)),
             format_list(sorted(self.nodes)),
         )
-        return f"{self.rule}: violated by {guests} on {nodes}"
+        return f"{self.rule}: {guests} on {nodes}"
 
 
 def violations(snapshot: Snapshot) -> tuple[Violation, ...]:

@@ -125,7 +125,7 @@ def _rules(nodes: Sequence[Node], guests: set[GuestId]) -> tuple[Rule, ...]:
         return frozenset(GuestId(name) for name in names) & guests
 
     rules: list[Rule] = [
-        TagExclusion(tags=frozenset({"fixed"}), name="licence by host")
+        TagExclusion(tags=frozenset({"fixed"}), name="license by host")
     ]
     if database_guests := existing(databases):
         rules.append(

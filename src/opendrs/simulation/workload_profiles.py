@@ -124,7 +124,7 @@ PROFILES = (
         mobility_detail="a disk is local to the host",
     ),
     WorkloadProfile(
-        name="licence",
+        name="license",
         share=1,
         cores=(1,),
         memory=(2,),

@@ -480,7 +480,7 @@ def test_unknown_node_is_configuration_error(agent_setup: AgentSetup) -> None:
     agent_setup.agent = agent_setup.start_agent(node="z")
 
     with pytest.raises(
-        ConfigurationError, match=r"agent\.node: unknown node on here: z"
+        ConfigurationError, match=r"agent\.node: z: unknown node of here"
     ):
         agent_setup.agent.run_cycle()
 

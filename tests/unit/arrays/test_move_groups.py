@@ -219,7 +219,7 @@ def test_guest_on_node_in_maintenance_is_skipped() -> None:
 
 def test_guests_with_excluding_or_contradictory_rules_are_skipped() -> None:
     rules: tuple[Rule, ...] = (
-        Pin(guests=guest_ids("x"), name="licence"),
+        Pin(guests=guest_ids("x"), name="license"),
         TagExclusion(tags=frozenset({"lab"}), name="no lab"),
         Affinity(guests=guest_ids("p", "q")),
         AntiAffinity(guests=guest_ids("p", "q")),
@@ -236,7 +236,7 @@ def test_guests_with_excluding_or_contradictory_rules_are_skipped() -> None:
         "p": SkipReason.CONTRADICTORY_RULES,
         "q": SkipReason.CONTRADICTORY_RULES,
     }
-    assert result.skipped[GuestId("x")].detail == "rule: licence"
+    assert result.skipped[GuestId("x")].detail == "rule: license"
     assert result.skipped[GuestId("y")].detail == "rule: no lab"
 
 
@@ -296,7 +296,7 @@ def test_group_on_two_nodes_is_skipped() -> None:
 
 
 def test_describe_skipped_lists_first_guests_per_reason() -> None:
-    pinned = SkippedGuest(SkipReason.PINNED, "rule: licence")
+    pinned = SkippedGuest(SkipReason.PINNED, "rule: license")
     started = SkippedGuest(SkipReason.RECENTLY_STARTED, "started")
     unknown = SkippedGuest(SkipReason.METRICS_MISSING, "usage unknown")
     many = {GuestId(f"g{i}"): pinned for i in range(7)}
@@ -305,6 +305,6 @@ def test_describe_skipped_lists_first_guests_per_reason() -> None:
 
     assert describe_skipped({**many, **few, **one_more}) == (
         "guests skipped: f0, f1, f2: usage unknown",
-        "guests skipped: g0, g1, g2 and 4 more: rule: licence",
+        "guests skipped: g0, g1, g2 and 4 more: rule: license",
         "guests skipped: h0, h1, h2 and 3 more: started",
     )

@@ -78,7 +78,7 @@ def test_agent_on_another_host_is_rejected(
     config["agent"]["node"] = "b"
 
     assert once(config, tmp_path) == 2
-    assert "agent.node: unknown node on here: b; known: a" in capsys.readouterr().err
+    assert "agent.node: b: unknown node of here; known: a" in capsys.readouterr().err
 
 
 def test_agent_with_missing_token_fails_before_it_writes(

@@ -143,7 +143,7 @@ def test_check_fails_on_strict_violations_only(
     answer = opendrs("check", "pair.json")
 
     assert answer.status == status
-    assert answer.out.startswith(f"{word}: apart: violated by vm1, vm2 on a")
+    assert answer.out.startswith(f"{word}: apart: vm1, vm2 on a")
 
 
 def test_check_json_has_result_and_violations(opendrs: RunOpendrs) -> None:
@@ -257,10 +257,10 @@ def test_check_skips_rules_without_metrics(opendrs: RunOpendrs) -> None:
 
     output = " ".join(text.split())
     assert (
-        "cannot be judged: anti-affinity of g1, g2: nodes a, b, c and 1 more have"
+        "not evaluated: anti-affinity of g1, g2: nodes a, b, c and 1 more have"
         in output
     )
-    assert "cannot be kept" not in output
+    assert "cannot be repaired" not in output
     after = document["violations"]["after"]
     assert [each["repairable"] for each in after] == [None]
 

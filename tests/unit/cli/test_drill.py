@@ -335,7 +335,7 @@ def test_demo_cluster_survives_each_failure(opendrs: RunOpendrs) -> None:
     assert answer.out.count("survived\n") == 8
     assert "archive-01, archive-02 cannot be restarted on another node" in answer.out
     text = " ".join(answer.out.split())
-    assert "If any one node fails, all other guests restart on another" in text
+    assert "If any one node fails, all guests restart on another node, except 4" in text
 
 
 def test_guest_migrated_before_the_failure_is_not_restarted(

@@ -9,6 +9,7 @@ from opendrs.cli.formatting import (
     format_cores,
     format_duration,
     format_percent,
+    format_used_cores,
     load_bar,
 )
 from opendrs.model import GIB
@@ -43,6 +44,13 @@ def test_format_bytes_uses_the_largest_unit(size: float | None, text: str) -> No
 )
 def test_format_cores_has_significant_digits(count: float | None, text: str) -> None:
     assert format_cores(count) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(None, "?"), (0.058, "0.06"), (1.7, "1.70"), (10.15, "10.15")]
+)
+def test_format_used_cores_has_two_decimals(count: float | None, text: str) -> None:
+    assert format_used_cores(count) == text
 
 
 @pytest.mark.parametrize(

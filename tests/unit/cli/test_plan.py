@@ -111,7 +111,9 @@ def test_plan_shows_reason_steps_and_loads(
     assert rows[0].startswith(
         "balance: improves the balance: imbalance (CV) 1.000 → 0.000"
     )
-    assert any(row.startswith("1 big a b 4 40.0 GiB moves 4.00 cores") for row in rows)
+    assert any(
+        row.startswith("1 big a b 4.00 40.0 GiB moves 4.00 cores") for row in rows
+    )
     assert "a 80% 40% 80% 40%" in rows
     assert "b 0% 40% 0% 40%" in rows
     assert "guest skipped: kept: rule: stays" in rows
@@ -220,10 +222,7 @@ def test_remaining_strict_violations_are_named(opendrs: RunOpendrs) -> None:
 
     answer = opendrs("plan", "level.json")
 
-    assert (
-        "remains violated: anti-affinity of one, two: violated by one, two on a"
-        in answer.out
-    )
+    assert "remains violated: anti-affinity of one, two: one, two on a" in answer.out
     assert answer.out.count("remains violated") == 1
 
 
@@ -240,9 +239,9 @@ def test_many_violations_are_counted(opendrs: RunOpendrs) -> None:
     everything = opendrs("plan", "level.json", "--all").out
 
     assert "strict-rule violations: 6 of 6 remain; balance does not repair" in text
-    assert text.count("cannot be kept: ") == 3
+    assert text.count("cannot be repaired: ") == 3
     assert "\nand 3 more; --all shows all\n" in text
-    assert everything.count("cannot be kept: ") == 6
+    assert everything.count("cannot be repaired: ") == 6
 
 
 @pytest.fixture
@@ -280,8 +279,8 @@ def test_every_policy_names_the_repair_command(
     repaired = opendrs(*repair_command_in(text), "--format", "json").out
 
     assert f"strict-rule violations: 2 of 2 remain; {policy} does not" in text
-    assert "cannot be kept: pinned: x, y: not migrated: rule: stay" in text
-    assert "remains violated: apart: violated by one, two on a" in text
+    assert "cannot be repaired: pinned: x, y: not migrated: rule: stay" in text
+    assert "remains violated: apart: one, two on a" in text
     assert "to repair 1 of them: opendrs plan 'broken cluster.json' " in text
     assert repair_command_in(text)[-2:] == [*same]
     after = json.loads(repaired)["violations"]["after"]
@@ -311,7 +310,7 @@ def test_infeasible_repair_is_printed_once(
 ) -> None:
     text = opendrs("plan", violating_snapshot, "--policy", "optimize").out
 
-    assert text.count("cannot be kept: pinned: x, y: not migrated: rule: stay") == 1
+    assert text.count("cannot be repaired: pinned: x, y: not migrated: rule: stay") == 1
 
 
 def test_repair_command_only_repairs(
@@ -433,7 +432,7 @@ def test_reasons_are_below_the_steps_of_a_small_plan(
 
     lines = run_opendrs_in_terminal("plan", imbalanced).lines
 
-    place = lines.index("1     big    a     b       4  40.0 GiB")
+    place = lines.index("1     big    a     b    4.00  40.0 GiB")
     assert lines[place + 1].startswith("      moves 4.00 cores and 40.00 GiB from a")
 
 

@@ -181,7 +181,7 @@ def test_a_history_is_read(
 
     assert (newest.status, second.status) == (0, 0)
     assert f"{name}: last line damaged" in newest.err
-    assert "the first is of 2026-11-21T12:00:00Z" in early.err
+    assert "the first was taken at 2026-11-21T12:00:00Z" in early.err
     assert early.status == 2
     if reader[0] in ("show", "check"):
         assert "2026-11-21 12:02:00 UTC" in newest.out
@@ -200,7 +200,7 @@ def test_a_history_of_the_configuration_is_read(opendrs: RunOpendrs) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("show", "demo", "--at", "2026-11-21"), "demo is not a history file"),
+        (("show", "demo", "--at", "2026-11-21"), "demo is not a history"),
         (
             ("show", "h.jsonl", "--at", "noon"),
             "expected a time such as 2026-11-22T09:30:00Z, got 'noon'",

@@ -74,7 +74,7 @@ def test_lists_guests_when_they_are_few(opendrs: RunOpendrs) -> None:
     text = show(opendrs, PAIR)
 
     assert " ".join(line_starting(text, "vm1")) == (
-        "vm1 a running 2.5 2.5 25.0 GiB 25.0 GiB live"
+        "vm1 a running 2.50 2.5 25.0 GiB 25.0 GiB live"
     )
     assert " ".join(line_starting(text, "vm2")) == "vm2 a running ? ? ? ? live"
 
@@ -97,7 +97,7 @@ def test_show_names_violations_and_contradictions(opendrs: RunOpendrs) -> None:
 
     text = show(opendrs, torn)
 
-    assert "violated: apart: violated by vm1, vm2 on a" in text
+    assert "violated: apart: vm1, vm2 on a" in text
     assert "contradiction: both affinity and anti-affinity between vm1 and vm2" in text
 
 
@@ -136,7 +136,7 @@ def test_keeps_to_the_columns_of_the_terminal(
 
     headings = ["node", "state", "cpu", "cores", "memory", "capacity", "guests"]
     assert [*headings, "pressure"] in [line.split() for line in lines]
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines)) <= size[0]
     assert any("█" in line for line in lines)
 
 
@@ -158,8 +158,8 @@ def test_of_many_rules_the_kinds_are_counted(opendrs: RunOpendrs) -> None:
     many = cluster(nodes={"a": 0.5}, guests=guests, rules=rules)
 
     assert "\n30\tpin\tstrict\n" in show(opendrs, many)
-    assert "pin of vm17" not in show(opendrs, many)
-    assert "pin of vm17\tpin\tstrict" in show(opendrs, many, "--all")
+    assert "\tpin\tstrict\tvm17" not in show(opendrs, many)
+    assert "-\tpin\tstrict\tvm17" in show(opendrs, many, "--all")
 
 
 def test_many_violations_are_abridged(opendrs: RunOpendrs) -> None:
@@ -188,8 +188,6 @@ def test_a_long_list_of_guests_is_cut_in_text_and_whole_in_json(
     text = show(opendrs, torn)
     [found] = json.loads(show(opendrs, torn, "--format", "json"))["violations"]
 
-    assert (
-        "violated: affinity of g0, g1, g2 and 6 more: violated by g0, g1, g2 " in text
-    )
+    assert "violated: affinity of g0, g1, g2 and 6 more: g0, g1, g2 " in text
     assert found["rule"] == f"affinity of {', '.join(crowded_cluster)}"
     assert found["guests"] == crowded_cluster

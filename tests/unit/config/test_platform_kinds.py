@@ -151,4 +151,4 @@ def test_unknown_kind_is_reported_with_the_known_ones(
 
     assert settings.platforms == {}
     assert diagnostic.code is code
-    assert '"toy" or "saved"' in diagnostic.message
+    assert "saved, toy" in diagnostic.message

@@ -62,7 +62,7 @@ def test_newest_snapshot_before_a_time_is_observed(
 def test_time_before_the_first_snapshot_is_rejected(path: Path, name: str) -> None:
     write_snapshot(snapshot_at(0), path.with_name("cluster.json"))
 
-    with pytest.raises(InvalidFileError, match="the first is of 2026-11-21T12:00:00Z"):
+    with pytest.raises(InvalidFileError, match="taken at 2026-11-21T12:00:00Z"):
         SnapshotFilePlatform(path.with_name(name)).as_of(NOON - MINUTE).observe()
 
 

@@ -46,8 +46,8 @@ def test_observer_logs_start_and_end_of_step(caplog: pytest.LogCaptureFixture) -
     log.step_finished(FIRST, ended(FIRST, Outcome.DONE))
 
     assert messages(caplog) == [
-        ("INFO", "step 1 (vm: a -> b): started"),
-        ("INFO", "step 1 (vm: a -> b): done"),
+        ("INFO", "step 1 (vm: a → b): started"),
+        ("INFO", "step 1 (vm: a → b): done"),
     ]
     about = vars(caplog.records[0])["about"]
     assert about["guest"] == "vm"
@@ -62,7 +62,7 @@ def test_observer_logs_start_with_detail(
     )
 
     assert messages(caplog) == [
-        ("INFO", "step 1 (vm: a -> b): started: imbalance 0.947 to 0.854")
+        ("INFO", "step 1 (vm: a → b): started: imbalance 0.947 to 0.854")
     ]
     assert vars(caplog.records[0])["about"]["detail"] == "imbalance 0.947 to 0.854"
 
@@ -88,9 +88,9 @@ def test_observer_logs_blocking_detail_once(
         log.step_waiting(FIRST, detail)
 
     assert messages(caplog) == [
-        ("INFO", "step 1 (vm: a -> b): waits: b is full"),
-        ("DEBUG", "step 1 (vm: a -> b): waits: b is full"),
-        ("INFO", "step 1 (vm: a -> b): waits: b is away"),
+        ("INFO", "step 1 (vm: a → b): waits: b is full"),
+        ("DEBUG", "step 1 (vm: a → b): waits: b is full"),
+        ("INFO", "step 1 (vm: a → b): waits: b is away"),
     ]
 
 
@@ -104,7 +104,7 @@ def test_observer_logs_waiting_for_steps_as_debug(
 
     assert messages(caplog) == [
         ("INFO", "step 3 (power on c): started"),
-        ("DEBUG", "step 1 (vm: a -> b): waits: c is offline"),
+        ("DEBUG", "step 1 (vm: a → b): waits: c is offline"),
     ]
 
 

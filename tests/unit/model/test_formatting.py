@@ -34,4 +34,4 @@ def test_a_rule_names_three_guests_and_all_when_it_is_described() -> None:
 
     assert str(rule) == "anti-affinity of a, b, c and 2 more"
     assert rule.describe() == "anti-affinity of a, b, c, d, e"
-    assert str(broken).startswith(f"{rule}: violated by a, b, c and 2 more on ")
+    assert str(broken).startswith(f"{rule}: a, b, c and 2 more on ")

@@ -168,14 +168,14 @@ def test_guests_that_do_not_exist_are_passed_over() -> None:
 
 def test_pinned_and_excluded_guests_are_fixed_by_their_rule() -> None:
     snapshot = five_guests(
-        Pin(guests=guest_ids("v"), name="licence"),
+        Pin(guests=guest_ids("v"), name="license"),
         TagExclusion(tags=frozenset({"lab", "db"}), name="not these"),
     )
     tagged = replace(snapshot.guests[W], tags=frozenset({"db", "web"}))
 
     rules = compile_rules(replace(snapshot, guests={**snapshot.guests, W: tagged}))
 
-    assert rules.immovable == {V: "rule: licence", W: "rule: not these"}
+    assert rules.immovable == {V: "rule: license", W: "rule: not these"}
 
 
 def test_affinity_and_anti_affinity_of_same_guests_is_a_contradiction() -> None:
@@ -330,11 +330,11 @@ def test_guests_of_a_contradiction_are_immovable() -> None:
 
 
 def test_a_pin_says_more_than_a_contradiction() -> None:
-    pin = Pin(guests=guest_ids("v"), name="licence")
+    pin = Pin(guests=guest_ids("v"), name="license")
 
     fixed = compiled(together("v", "w"), apart("v", "w"), pin).immovable
 
-    assert fixed[V] == "rule: licence"
+    assert fixed[V] == "rule: license"
     assert "contradict" in fixed[W]
 
 

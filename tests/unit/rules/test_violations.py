@@ -168,7 +168,7 @@ def test_violation_as_text_names_rule_guests_and_node() -> None:
 
     (broken,) = violations(snapshot_of(named, x="a", y="a"))
 
-    assert str(broken) == "spread: violated by x, y on a"
+    assert str(broken) == "spread: x, y on a"
 
 
 def test_violations_come_in_the_order_of_the_rules() -> None:

@@ -52,7 +52,9 @@ def check_online(name: str, settings: IncusSettings) -> Iterator[OnlineCheck]:
         yield _untrusted(settings)
         return
     where = server.environment.server_name
-    yield OnlineCheck("connection", ok=True, detail=f"{where} responds and trusts us")
+    yield OnlineCheck(
+        "connection", ok=True, detail=f"{where} responds, and trusts the certificate"
+    )
     require_cluster(server)
     yield _version(server)
     projects = queries.read_projects(client)

@@ -74,7 +74,7 @@ def check_online(name: str, settings: OpenStackSettings) -> Iterator[OnlineCheck
     if version != ".".join(map(str, MICROVERSIONS[-1])):
         detail += ": the zones that servers were created in by request are unknown"
     yield OnlineCheck("Nova", ok=True, detail=detail)
-    detail = f"Nova measures none: [platform.{name}.load] must say what does"
+    detail = f"Nova measures no load; configure [platform.{name}.load]"
     yield OnlineCheck("load", ok=True, detail=detail)
     checks = [
         _permission(each, identity)
@@ -255,7 +255,7 @@ def _permission(permission: Permission, identity: Identity) -> OnlineCheck:
         return OnlineCheck(
             subject,
             ok=False,
-            detail=f"refused by the policy {policy}",
+            detail=f"rejected by the policy {policy}",
             remedy=_grant(identity, policy),
         )
     except PlatformError as error:

@@ -280,7 +280,7 @@ class DecisionBuilder:
             and name not in self._inputs.powered_off
         )
         return (
-            *(f"node {name}: not measured; left unchanged" for name in unknown),
+            *(f"{name}: not measured; left unchanged" for name in unknown),
             *(
                 f"node {name}: powered on less than {cooldown:g} s ago; stays on"
                 for name in self._cooling_down_nodes()

@@ -72,7 +72,11 @@ class OptimizeContext:
     def repairs(self) -> RepairBlockers:
         """Explanations of what prevents the repair of rules."""
         return RepairBlockers(
-            self.snapshot, self.rules, self.cluster.feasibility, self.groups.skipped
+            self.snapshot,
+            self.rules,
+            self.cluster.feasibility,
+            self.groups,
+            self.limits,
         )
 
     def within(self, gib: float) -> OptimizeContext:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from opendrs.model import format_count
+from opendrs.model import GIB, format_count, format_memory
 from opendrs.optimizer import imbalance_distance, with_bound
 from opendrs.policies.base import Decision, DecisionReason
 from opendrs.policies.optimize.candidate import CandidatePlan
 from opendrs.policies.optimize.context import OptimizeContext
 from opendrs.policies.optimize.explanations import unresolved_notes
 from opendrs.policies.optimize.metrics import (
+    DEVIATION,
     IMBALANCE,
     describe_change,
     first_improved_goal,
 )
 from opendrs.policies.optimize.objective import Goal
 
-MIN_SHOWN_GAP = 0.05  # percent below which the gap to the lower bound is shown as none
+MIN_SHOWN_GAP = 0.0005  # fraction below which the gap to the lower bound is not shown
 REASONS = {
     Goal.REPAIR: DecisionReason.REPAIRS_RULES,
     Goal.CONTENTION: DecisionReason.RELIEVES_OVERLOAD,
@@ -47,7 +48,7 @@ def explain_decision(candidate: CandidatePlan) -> Decision[None]:
         reason,
         None,
         candidate.sequenced.plan,
-        f"{change}; {count}, {candidate.gib:.1f} GiB",
+        f"{change}; {count}, {format_memory(candidate.gib * GIB)}",
         context.before.figures,
         candidate.after.figures,
         (
@@ -70,7 +71,8 @@ def _empty_decision(candidate: CandidatePlan) -> Decision[None]:
         )
     else:
         reason = DecisionReason.NO_CANDIDATE
-        detail = "no feasible migration improves a goal"
+        *first, last = context.priorities
+        detail = f"none improves {', '.join(first)}{' or ' if first else ''}{last}"
         if math.isfinite(context.budget.minutes):
             detail += f" within {context.budget.minutes:g} min"
     return Decision(
@@ -101,19 +103,18 @@ def _bound_note(candidate: CandidatePlan) -> Iterator[str]:
         bound = with_bound(context.problem, candidate.solution).bound or 0.0
         least = bound / math.sqrt(scale)
         reached = imbalance_distance(context.problem, load) / math.sqrt(scale)
-        measure = (
-            IMBALANCE if _is_uniform(context) else "distance from the balanced load"
-        )
-        better = 100 * max(0.0, reached - least) / reached if reached > 0 else 0.0
-        limit = (
-            f"at most {better:.1f} % better"
-            if better >= MIN_SHOWN_GAP
-            else "not better"
-        )
-        yield (
-            f"bound: any other plan that transfers no more than this one is {limit}; "
-            f"{measure}: {reached:.4f} with this plan, at least {least:.4f} with others"
-        )
+        measure = IMBALANCE if _is_uniform(context) else DEVIATION
+        better = max(0.0, reached - least) / reached if reached > 0 else 0.0
+        if better >= 1 - MIN_SHOWN_GAP:
+            limit = "no lower bound found for plans that transfer no more"
+        elif better >= MIN_SHOWN_GAP:
+            limit = (
+                f"at least {least:.4f} ({better:.1%} lower) with any plan that "
+                "transfers no more"
+            )
+        else:
+            limit = f"at least {least:.4f} with any plan that transfers no more"
+        yield f"bound: {measure}: {reached:.4f} with this plan; {limit}"
 
 
 def _balance_weight(context: OptimizeContext) -> float:

@@ -14,6 +14,7 @@ from opendrs.rules import available_memory, violations
 
 ROUNDING = 1e-9  # differences below this are rounding
 IMBALANCE = "imbalance (RMS of CPU CV and memory CV)"
+DEVIATION = "RMS deviation from the balanced load"  # nodes or weights differ
 """Label of `ClusterMetrics.imbalance`; other policies use the CV of the mean load."""
 
 
@@ -141,7 +142,7 @@ def describe_change(before: ClusterMetrics, after: ClusterMetrics) -> str:
     parts = [f"{IMBALANCE} {before.imbalance:.3f} → {after.imbalance:.3f}"]
     if before.violations or after.violations:
         violated = f"{before.violations} → {after.violations}"
-        parts.insert(0, f"violations of strict rules {violated}")
+        parts.insert(0, f"strict-rule violations {violated}")
     if before.overfull_gib > 0 or after.overfull_gib > 0:
         parts.append(
             f"memory above the limit {before.overfull_gib:.1f} → "

@@ -130,10 +130,12 @@ class MovableGroups:
     Attributes:
         groups: Groups that may migrate, in order of name.
         skipped: Reason of each skipped guest; stopped guests are absent.
+        immovable: Skipped guests that may not migrate in any plan.
     """
 
     groups: tuple[EncodedGroup, ...]
     skipped: Mapping[GuestId, SkippedGuest]
+    immovable: frozenset[GuestId]
 
     def within(self, gib: float, migrations: float) -> MovableGroups:
         """Return the groups without those that exceed this budget when gathered."""
@@ -151,7 +153,8 @@ class MovableGroups:
             gib += group.gather_transfer
             migrations += len(group.displaced)
             skipped.update({guest.id: OVER_BUDGET for guest in group.guests})
-        return MovableGroups(tuple(sorted(kept, key=_group_name)), skipped)
+        ordered = tuple(sorted(kept, key=_group_name))
+        return MovableGroups(ordered, skipped, self.immovable)
 
 
 def movable_groups(
@@ -159,6 +162,7 @@ def movable_groups(
 ) -> MovableGroups:
     """Return the groups of *snapshot* that may migrate, at any cost."""
     skipped = skip_reasons(snapshot, rules, limits, selection)
+    immovable = frozenset(skipped)
     load_model = selection.load_model
     cluster = ClusterArrays(snapshot, rules, limits, load_model=load_model)
     group_target = GroupTarget(cluster, load_model)
@@ -172,7 +176,7 @@ def movable_groups(
         for guest in guests:
             if reason is not None and guest not in moving:
                 skipped.setdefault(guest.id, reason)
-    return MovableGroups(tuple(groups), skipped)
+    return MovableGroups(tuple(groups), skipped, immovable)
 
 
 def _encode_group(
@@ -181,7 +185,7 @@ def _encode_group(
     skipped: Mapping[GuestId, SkippedGuest],
     group_target: GroupTarget,
 ) -> tuple[EncodedGroup | None, SkippedGuest | None]:
-    """Return the party that *guests* is, and why some of it stay; one may be None."""
+    """Return *guests* as a group, and why some of it stay; one may be None."""
     nodes = {guest.node for guest in guests}
     if not stuck:
         home = guests[0].node if len(nodes) == 1 else group_target.best_home(guests)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from opendrs.arrays import MobilityFilter, SkippedGuest, skip_reasons
+from opendrs.arrays import MobilityFilter
 from opendrs.metrics import LoadModel
 from opendrs.model import (
     Affinity,
@@ -19,7 +19,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
-from opendrs.policies.optimize.movable_groups import OVER_BUDGET, movable_groups
+from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
 from opendrs.policies.preconditions import group_by_detail, unmet_precondition
 from opendrs.rules import (
     NO_GUESTS,
@@ -34,10 +34,9 @@ from opendrs.rules import (
     usable_memory,
 )
 
-INFEASIBLE = "cannot be kept"
-NOT_EVALUATED = "cannot be judged"  # metrics or other data are missing
-UNRESOLVED = "not repaired"  # another budget or order might repair it
-FEASIBLE = "could migrate to"
+INFEASIBLE = "cannot be repaired"  # by any plan
+NOT_EVALUATED = "not evaluated"  # metrics or other data are missing
+UNRESOLVED = "not repaired"  # another budget or other moves might repair it
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +96,12 @@ def unresolved_violations(
     selection = MobilityFilter(
         load_model=load_model, allow_cold_migration=allow_cold_migration
     )
-    immovable = skip_reasons(snapshot, rules, limits, selection)
-    feasibility = _RepairFeasibility(snapshot, rules, targets, immovable, limits)
-    skipped = movable_groups(snapshot, rules, limits, selection).skipped
-    repairs = RepairBlockers(snapshot, rules, targets, skipped)
+    groups = movable_groups(snapshot, rules, limits, selection)
+    repairs = RepairBlockers(snapshot, rules, targets, groups, limits)
     return tuple(
         UnresolvedViolation(
             violation,
-            "" if feasibility.is_repairable(violation) else repairs.detail(violation),
+            "" if repairs.is_repairable(violation) else repairs.detail(violation),
         )
         for violation in strict
     )
@@ -121,7 +118,7 @@ class _RepairFeasibility:
         snapshot: Cluster before a plan.
         rules: Compiled rules.
         targets: Feasible nodes of guests.
-        immovable: Reason of each guest that may not migrate.
+        immovable: Guests that may not migrate.
         limits: Limits of the operator.
     """
 
@@ -130,7 +127,7 @@ class _RepairFeasibility:
         snapshot: Snapshot,
         rules: CompiledRules,
         targets: FeasibilityChecker,
-        immovable: Mapping[GuestId, SkippedGuest],
+        immovable: frozenset[GuestId],
         limits: Limits,
     ) -> None:
         self._snapshot = snapshot
@@ -154,8 +151,12 @@ class _RepairFeasibility:
 
     def _can_gather(self, guests: Sequence[Guest], node: NodeId) -> bool:
         displaced = [guest for guest in guests if guest.node != node]
-        movable = not any(guest.id in self._immovable for guest in displaced)
-        return movable and self._can_receive(displaced, node)
+        if any(guest.id in self._immovable for guest in displaced):
+            return False
+        movable = [guest for guest in guests if guest.id not in self._immovable]
+        left = self._vacated[node].minus(required_memory(movable))
+        fits = min(left.measured or 0.0, left.committed or 0.0) >= 0
+        return fits and self._can_receive(displaced, node)
 
     def _can_leave(self, name: GuestId) -> bool:
         group = group_of(name, self._snapshot, self._rules)
@@ -164,9 +165,6 @@ class _RepairFeasibility:
         return any(self._can_gather(group, node) for node in nodes)
 
     def _can_receive(self, group: Sequence[Guest], node: NodeId) -> bool:
-        left = self._vacated[node].minus(required_memory(group))
-        if min(left.measured or 0.0, left.committed or 0.0) < 0:
-            return False
         if not self._targets.is_allowed(group, self._snapshot.nodes[node]):
             return False
         apart = frozenset[GuestId]().union(
@@ -201,7 +199,8 @@ class RepairBlockers:
         snapshot: Cluster before a plan.
         rules: Compiled rules.
         targets: Feasible nodes of guests.
-        skipped: Reason of each guest that may not migrate.
+        groups: Groups that may migrate, and skipped guests.
+        limits: Limits of the operator.
     """
 
     def __init__(
@@ -209,24 +208,29 @@ class RepairBlockers:
         snapshot: Snapshot,
         rules: CompiledRules,
         targets: FeasibilityChecker,
-        skipped: Mapping[GuestId, SkippedGuest],
+        groups: MovableGroups,
+        limits: Limits,
     ) -> None:
         self._snapshot = snapshot
         self._rules = rules
         self._targets = targets
-        self._skipped = skipped
+        self._skipped = groups.skipped
+        self._feasibility = _RepairFeasibility(
+            snapshot, rules, targets, groups.immovable, limits
+        )
+
+    def is_repairable(self, violation: Violation) -> bool:
+        """Return True if a plan might repair *violation*."""
+        return self._feasibility.is_repairable(violation)
 
     def detail(self, violation: Violation) -> str:
         """Return what prevents the repair of *violation*, with its rule."""
-        return self._common_blocker(violation) or self._guest_blockers(violation)[0]
+        return self._common_blocker(violation) or self._guest_blockers(violation)
 
     def explain(self, violation: Violation) -> str:
         """Return why *violation* remains, with its rule and its category."""
-        prevented = self._common_blocker(violation)
-        if prevented is not None:
-            return f"{INFEASIBLE}: {prevented}"
-        reported, repairable = self._guest_blockers(violation)
-        return f"{UNRESOLVED if repairable else INFEASIBLE}: {reported}"
+        category = UNRESOLVED if self.is_repairable(violation) else INFEASIBLE
+        return f"{category}: {self.detail(violation)}"
 
     def blocker(self, name: GuestId) -> str:
         """Return what keeps the guest *name* on its node."""
@@ -242,8 +246,8 @@ class RepairBlockers:
         if not open_:
             return f"no feasible node: {group_by_detail(closed)}"
         return (
-            f"{FEASIBLE} {format_list(open_)}, but no plan within the budget and in a "
-            "safe order does so without a loss"
+            f"could migrate to {format_list(open_)}, but no plan within the budget "
+            "and in a safe order does so without a loss"
         )
 
     def _common_blocker(self, violation: Violation) -> str | None:
@@ -263,18 +267,15 @@ class RepairBlockers:
                 )
         return None
 
-    def _guest_blockers(self, violation: Violation) -> tuple[str, bool]:
-        """Return the blocker of each guest, and True if one could migrate."""
+    def _guest_blockers(self, violation: Violation) -> str:
+        """Return the blocker of each guest."""
         reasons: defaultdict[str, list[GuestId]] = defaultdict(list)
         for name in sorted(violation.guests):
             reasons[self.blocker(name)].append(name)
         reported = "; ".join(
             f"{format_list(names)}: {detail}" for detail, names in reasons.items()
         )
-        repairable = any(
-            FEASIBLE in detail or OVER_BUDGET.detail in detail for detail in reasons
-        )
-        return f"{violation.rule}: {reported}", repairable
+        return f"{violation.rule}: {reported}"
 
     def _nodes_closed_to_all(self, violation: Violation) -> Mapping[NodeId, str]:
         """Return why no node can hold all guests; empty if one can."""

@@ -3,7 +3,7 @@
 from opendrs.policies.threshold_rebalance.compatibility import (
     IncusVersion as IncusVersion,
 )
-from opendrs.policies.threshold_rebalance.compatibility import NodePoints as NodePoints
+from opendrs.policies.threshold_rebalance.compatibility import ScoredNode as ScoredNode
 from opendrs.policies.threshold_rebalance.compatibility import to_uint8 as to_uint8
 from opendrs.policies.threshold_rebalance.node_ranking import CpuMetric as CpuMetric
 from opendrs.policies.threshold_rebalance.policy import (

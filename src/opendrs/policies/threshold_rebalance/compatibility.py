@@ -1,7 +1,7 @@
-"""Load of a node in points, with the arithmetic of each generation of Incus.
+"""Score of a node: its load, with the arithmetic of each generation of Incus.
 
-It is the mean of memory in use and load average, as percentages and in integers. A node
-at 80 % of its memory with a load of half its threads has 65 points.
+The score is the mean of memory in use and load average, in percent and rounded down. A
+node at 80 % of its memory with a load average of half its threads has a score of 65.
 
 Source:
     Incus 6.0.4 and 7.0.2, measured on running clusters.
@@ -46,8 +46,8 @@ class IncusVersion(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodePoints:
-    """Load of a node.
+class ScoredNode:
+    """Node whose load is scored.
 
     Attributes:
         memory: Memory capacity in bytes.
@@ -62,7 +62,7 @@ class NodePoints:
     load: float
 
     def score(self, compatibility: IncusVersion) -> int:
-        """Return the load in points: 100 if all memory and all threads are used."""
+        """Return the score: 100 if all memory and all threads are used."""
         memory = int(100 * self.used // self.memory)
         cpu = math.trunc(100 * self.load / self.threads)
         if compatibility.is_incus:
@@ -71,13 +71,13 @@ class NodePoints:
 
     def with_guest(
         self, cpu: float, memory: int, compatibility: IncusVersion
-    ) -> NodePoints:
+    ) -> ScoredNode:
         """Return the load with the demand of a guest added, in cores and bytes."""
         if compatibility.swaps_resources:
             return replace(self, used=self.used + cpu, load=self.load + memory)
         return replace(self, used=self.used + memory, load=self.load + cpu)
 
-    def without_guest(self, cpu: float, memory: int) -> NodePoints:
+    def without_guest(self, cpu: float, memory: int) -> ScoredNode:
         """Return the load with the usage of a guest removed, in cores and bytes."""
         return replace(
             self, used=max(0, self.used - memory), load=max(0.0, self.load - cpu)

@@ -1,4 +1,4 @@
-"""Ranking of nodes by points, and the gap between most and least loaded."""
+"""Ranking of nodes by score, and the gap between most and least loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from opendrs.model import Node, NodeId, Snapshot
-from opendrs.policies.threshold_rebalance.compatibility import IncusVersion, NodePoints
+from opendrs.policies.threshold_rebalance.compatibility import IncusVersion, ScoredNode
 
 
 class CpuMetric(StrEnum):
@@ -28,9 +28,9 @@ class LoadGap:
 
     Attributes:
         busiest: Most loaded node.
-        highest: Its points.
+        highest: Its score.
         least_busy: Least loaded node.
-        lowest: Its points.
+        lowest: Its score.
     """
 
     busiest: NodeId
@@ -40,22 +40,22 @@ class LoadGap:
 
     @property
     def difference(self) -> float:
-        """Return the difference as a fraction of the higher points, in hundredths."""
+        """Return the difference as a fraction of the higher score, in hundredths."""
         if self.highest == 0:
             return 0.0
         return 100 * (self.highest - self.lowest) // self.highest / 100
 
     def __str__(self) -> str:
         return (
-            f"{self.busiest} ({self.highest} points) and {self.least_busy} "
+            f"the scores of {self.busiest} ({self.highest}) and {self.least_busy} "
             f"({self.lowest}) differ by {self.difference:.0%}"
         )
 
 
 class NodeRanking:
-    """Nodes and their points, which change as guests are moved.
+    """Nodes and their scores, which change as guests are moved.
 
-    In the versions of Incus, nodes are compared by their initial points.
+    In the versions of Incus, nodes are compared by their initial scores.
 
     Args:
         snapshot: The cluster.
@@ -66,23 +66,23 @@ class NodeRanking:
     def __init__(
         self,
         snapshot: Snapshot,
-        nodes: Mapping[NodeId, NodePoints],
+        nodes: Mapping[NodeId, ScoredNode],
         compatibility: IncusVersion,
     ) -> None:
         self.groups = _groups(snapshot, nodes)
         self._compatibility = compatibility
         self._nodes = dict(nodes)
-        self._points = {name: node.score(compatibility) for name, node in nodes.items()}
-        self._initial_points = dict(self._points)
+        self._scores = {name: node.score(compatibility) for name, node in nodes.items()}
+        self._initial_scores = dict(self._scores)
         self._guests = Counter(guest.node for guest in snapshot.guests.values())
 
-    def points(self, node: NodeId) -> int:
-        """Return the points of *node*, including the moves so far."""
-        return self._points[node]
+    def score(self, node: NodeId) -> int:
+        """Return the score of *node*, including the moves so far."""
+        return self._scores[node]
 
-    def compared_points(self, node: NodeId) -> int:
-        """Return the points by which *node* is compared with others."""
-        return (self._initial_points if self._compatibility.is_incus else self._points)[
+    def compared_score(self, node: NodeId) -> int:
+        """Return the score by which *node* is compared with others."""
+        return (self._initial_scores if self._compatibility.is_incus else self._scores)[
             node
         ]
 
@@ -93,9 +93,9 @@ class NodeRanking:
         least_busy = next(name for name in others if name != busiest)
         return LoadGap(
             busiest,
-            self.compared_points(busiest),
+            self.compared_score(busiest),
             least_busy,
-            self.compared_points(least_busy),
+            self.compared_score(least_busy),
         )
 
     def targets(self, group: Sequence[NodeId], gap: LoadGap) -> list[NodeId]:
@@ -103,10 +103,10 @@ class NodeRanking:
         if self._compatibility.single_target:
             return [gap.least_busy]
         ranked = self._ranked(group, busiest_first=False)
-        return [name for name in ranked if self.compared_points(name) < gap.highest]
+        return [name for name in ranked if self.compared_score(name) < gap.highest]
 
-    def expected_points(self, node: NodeId, cpu: float, memory: int) -> int:
-        """Return the points of *node* with the demand of a guest added."""
+    def expected_score(self, node: NodeId, cpu: float, memory: int) -> int:
+        """Return the score of *node* with the demand of a guest added."""
         return (
             self._nodes[node]
             .with_guest(cpu, memory, self._compatibility)
@@ -120,7 +120,7 @@ class NodeRanking:
         needs: tuple[float, int],
         freed: tuple[float, int],
     ) -> None:
-        """Update the points for the move of a guest.
+        """Update the scores for the move of a guest.
 
         Args:
             source: Source node; unchanged in the versions of Incus.
@@ -137,9 +137,9 @@ class NodeRanking:
         self._guests[source] -= 1
         self._guests[target] += 1
 
-    def _update(self, name: NodeId, node: NodePoints) -> None:
+    def _update(self, name: NodeId, node: ScoredNode) -> None:
         self._nodes[name] = node
-        self._points[name] = node.score(self._compatibility)
+        self._scores[name] = node.score(self._compatibility)
 
     def _ranked(self, group: Sequence[NodeId], *, busiest_first: bool) -> list[NodeId]:
         """Return *group* in order.
@@ -151,34 +151,34 @@ class NodeRanking:
         sign = -1 if busiest_first else 1
         if self._compatibility.is_incus:
             ranked = sorted(
-                group, key=lambda n: (-self._initial_points[n], self._guests[n], n)
+                group, key=lambda n: (-self._initial_scores[n], self._guests[n], n)
             )
             return ranked if busiest_first else ranked[::-1]
         return sorted(
             group,
-            key=lambda n: (sign * self._points[n], sign * self._guests[n], n),
+            key=lambda n: (sign * self._scores[n], sign * self._guests[n], n),
         )
 
 
-def node_points(
+def scored_nodes(
     nodes: Iterable[Node], cpu_metric: CpuMetric
-) -> tuple[dict[NodeId, NodePoints], tuple[NodeId, ...]]:
+) -> tuple[dict[NodeId, ScoredNode], tuple[NodeId, ...]]:
     """Return the load of *nodes*, and the nodes with missing metrics."""
     ordered = sorted(nodes, key=lambda node: node.id)
     if cpu_metric is CpuMetric.AUTO:
         all_known = all(node.load_average is not None for node in ordered)
         cpu_metric = CpuMetric.LOAD_AVERAGE if all_known else CpuMetric.BUSY_CORES
-    points = {node.id: _points_of(node, cpu_metric) for node in ordered}
-    missing = tuple(name for name, each in points.items() if each is None)
-    return {name: each for name, each in points.items() if each is not None}, missing
+    scored = {node.id: _scored_node(node, cpu_metric) for node in ordered}
+    missing = tuple(name for name, each in scored.items() if each is None)
+    return {name: each for name, each in scored.items() if each is not None}, missing
 
 
-def _points_of(node: Node, cpu_metric: CpuMetric) -> NodePoints | None:
+def _scored_node(node: Node, cpu_metric: CpuMetric) -> ScoredNode | None:
     average = cpu_metric is CpuMetric.LOAD_AVERAGE
     load = node.load_average if average else node.usage.cpu
     if node.capacity is None or node.usage.memory is None or load is None:
         return None
-    return NodePoints(
+    return ScoredNode(
         memory=node.capacity.memory,
         used=node.usage.memory,
         threads=node.capacity.cpu,
@@ -187,7 +187,7 @@ def _points_of(node: Node, cpu_metric: CpuMetric) -> NodePoints | None:
 
 
 def _groups(
-    snapshot: Snapshot, nodes: Mapping[NodeId, NodePoints]
+    snapshot: Snapshot, nodes: Mapping[NodeId, ScoredNode]
 ) -> tuple[tuple[NodeId, ...], ...]:
     """Return the groups of two or more nodes of one architecture, in order of name.
 

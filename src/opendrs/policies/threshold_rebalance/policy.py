@@ -35,11 +35,11 @@ from opendrs.model import (
 from opendrs.planning import GroupMove, sequence_in_order
 from opendrs.policies.base import Decision, DecisionReason, require_ratio
 from opendrs.policies.preconditions import migration_in_progress, planning_notes
-from opendrs.policies.threshold_rebalance.compatibility import IncusVersion, NodePoints
+from opendrs.policies.threshold_rebalance.compatibility import IncusVersion, ScoredNode
 from opendrs.policies.threshold_rebalance.node_ranking import (
     CpuMetric,
     NodeRanking,
-    node_points,
+    scored_nodes,
 )
 from opendrs.policies.threshold_rebalance.selection import RebalanceRun, RunSettings
 
@@ -54,7 +54,7 @@ class ThresholdRebalance:
         compatibility: Version whose arithmetic is used: corrected, or a version of
             Incus.
         threshold: Difference above which nodes are balanced, as a fraction of the
-            points of the most loaded node.
+            score of the most loaded node.
         min_load: Fraction of its resources, in [0, 1], from which a node counts as
             loaded.
         max_migrations: Most groups that migrate in one run; a move group counts as one.
@@ -141,7 +141,7 @@ class ThresholdRebalance:
 
     def _participating_nodes(
         self, snapshot: Snapshot
-    ) -> tuple[dict[NodeId, NodePoints], tuple[NodeId, ...]]:
+    ) -> tuple[dict[NodeId, ScoredNode], tuple[NodeId, ...]]:
         """Return the participating nodes, and those with missing metrics."""
         excluded = frozenset(self.excluded_labels)
         nodes = [
@@ -149,11 +149,11 @@ class ThresholdRebalance:
             for node in snapshot.nodes.values()
             if node.online and not node.labels & excluded
         ]
-        points, missing = node_points(nodes, self.cpu_metric)
+        scored, missing = scored_nodes(nodes, self.cpu_metric)
         if self.load_model is LoadModel.DYNAMIC:  # requires the usage of the node
             unmeasured = {node.id for node in nodes if node.usage.resources is None}
             missing = tuple(sorted(unmeasured.union(missing)))
-        return points, missing
+        return scored, missing
 
     def _run(
         self,

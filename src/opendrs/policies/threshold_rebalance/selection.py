@@ -55,8 +55,8 @@ class RunSettings:
             return "no node is loaded"
         if gap.highest < 100 * self.min_load:
             return (
-                f"most loaded node {gap.busiest} has {gap.highest} points, below "
-                f"the minimum load {100 * self.min_load:g}"
+                f"the highest score is {gap.highest} ({gap.busiest}), below the "
+                f"minimum load {100 * self.min_load:g}"
             )
         if gap.difference < self.threshold:
             return f"{gap}, less than the threshold {self.threshold:.0%}"
@@ -83,8 +83,8 @@ class FeasibleGroup:
     Attributes:
         group: Index of the group.
         target: Target node.
-        expected: Points of the target with the group.
-        goal: Points below which the target must stay.
+        expected: Score of the target with the group.
+        goal: Score below which the target must stay.
     """
 
     group: int
@@ -189,13 +189,13 @@ class RebalanceRun:
         if target is None:
             return SkippedGroup(group, None)
         ranking = self._ranking
-        goal = (gap.highest + ranking.compared_points(target)) // 2
-        current = ranking.points(target)
-        expected = ranking.expected_points(target, *_sum(self._needs(group)))
+        goal = (gap.highest + ranking.compared_score(target)) // 2
+        current = ranking.score(target)
+        expected = ranking.expected_score(target, *_sum(self._needs(group)))
         if current >= goal or expected >= goal:
             detail = (
-                f"{target} would change from {current} to {expected} points, not "
-                f"below the goal {goal}"
+                f"the score of {target} would change from {current} to {expected}, "
+                f"not below the goal {goal}"
             )
             return SkippedGroup(group, detail)
         return FeasibleGroup(group, target, expected, goal)
@@ -217,16 +217,17 @@ class RebalanceRun:
         """Return why this group moves to this target and not to a less loaded one."""
         members, target = self._state.members(feasible.group), feasible.target
         cpu, memory = _sum(self._needs(feasible.group))
-        amount = f"{cpu:.2f} cores and {memory / GIB:.2f} GiB on {target}"
-        change = f"{self._ranking.points(target)} → {feasible.expected} points"
-        sentences = [
-            f"{gap}; counts as {amount} ({change}, below the goal {feasible.goal})"
-        ]
+        change = (
+            f"a demand of {cpu:.2f} cores and {memory / GIB:.2f} GiB changes the score "
+            f"of {target} from {self._ranking.score(target)} to {feasible.expected}, "
+            f"below the goal {feasible.goal}"
+        )
+        sentences = [str(gap), change]
         if len(members) > 1:
             names = format_list([guest.id for guest in members], separator=" and ")
             sentences.append(f"{names} migrate as one because of affinity")
         infeasible = (
-            (f"{name} ({self._ranking.points(name)} points)", detail)
+            (f"{name} (score {self._ranking.score(name)})", detail)
             for name in targets[: targets.index(target)][:MAX_INFEASIBLE_NODES]
             if (detail := self._rejection(feasible.group, name)) is not None
         )

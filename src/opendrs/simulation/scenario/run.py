@@ -42,7 +42,7 @@ def read_load(source: WorkloadSource, model: SimulationModel) -> SimulationLoad:
     if not isinstance(source, RecordedWorkload):
         return synthetic_workload(source)
     if not source.path.exists():
-        raise InvalidFileError(f"{source.path}: No such file or directory")
+        raise InvalidFileError(f"cannot read {source.path}: No such file or directory")
     if model is SimulationModel.CLOUDSIM:
         return read_planetlab_day(source.path)
     return READERS[source.kind](source.path, source.window)

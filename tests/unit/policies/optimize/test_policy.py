@@ -256,7 +256,7 @@ def test_optimize_plan_duration_is_within_the_budget(minutes: int) -> None:
     assert took <= 60 * minutes
     assert bool(decision.plan.steps) is (minutes > 1)
     if minutes == 1:
-        assert decision.detail.endswith("improves a goal within 1 min")
+        assert decision.detail.endswith("balance within 1 min")
 
 
 def test_optimize_uses_the_last_shortened_plan(
@@ -415,9 +415,9 @@ def test_optimize_notes_reason_of_remaining_violation() -> None:
     decision = Optimize().decide(snapshot, None)
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
-    (note,) = (each for each in decision.notes if each.startswith("cannot be kept"))
+    (note,) = (each for each in decision.notes if each.startswith("not repaired"))
     assert note.startswith(
-        "cannot be kept: apart: x, y: no feasible node: b: insufficient memory"
+        "not repaired: apart: x, y: no feasible node: b: insufficient memory"
     )
 
 
@@ -443,7 +443,7 @@ def test_step_detail_names_loads_and_infeasible_better_node() -> None:
             NodeAffinity(
                 guests=guest_ids("g1", "g2"),
                 nodes={NodeId("a"): 0, NodeId("b"): 0},
-                name="licence",
+                name="license",
             ),
         ),
     )
@@ -453,7 +453,7 @@ def test_step_detail_names_loads_and_infeasible_better_node() -> None:
     (step,) = decision.plan.steps
     assert all(number in step.detail for number in ("4.00", "40.00", "80% → 40% cpu"))
     assert "infeasible: c: " in step.detail
-    assert step.detail.endswith(": licence")
+    assert step.detail.endswith(": license")
 
 
 @pytest.mark.parametrize(

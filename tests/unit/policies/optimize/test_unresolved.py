@@ -51,15 +51,15 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 )
             ),
             (
-                'cannot be kept: "w-x", "w-y", "w-z" and 3 more: w, x, y and 1 more '
-                "must run on different nodes, and the nodes allowed for them "
+                'cannot be repaired: "w-x", "w-y", "w-z" and 3 more: w, x, y and 1 '
+                "more must run on different nodes, and the nodes allowed for them "
                 "(a, b, c) suffice for 3 of 4"
             ),
         ),
         (
             crowded(AntiAffinity(guests=guest_ids(*FOUR[:3]), name="three"), off="c"),
             (
-                'cannot be kept: "three": w, x, y must run on different nodes, and '
+                'cannot be repaired: "three": w, x, y must run on different nodes, and '
                 "the nodes allowed for them (a, b) suffice for 2 of 3"
             ),
         ),
@@ -69,8 +69,8 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 off="c",
             ),
             (
-                "cannot be kept: c!: x: no feasible node: b: forbidden by rule: c!; c: "
-                "node state offline"
+                "cannot be repaired: c!: x: no feasible node: b: forbidden by rule: "
+                "c!; c: node state offline"
             ),
         ),
         (
@@ -78,7 +78,7 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 NodeAffinity(guests=guest_ids("x"), nodes={NodeId("c"): 0}, name="c!"),
                 Pin(guests=guest_ids("x"), name="stay"),
             ),
-            "cannot be kept: c!: x: not migrated: rule: stay",
+            "cannot be repaired: c!: x: not migrated: rule: stay",
         ),
         (
             cluster(
@@ -87,7 +87,7 @@ def crowded(*rules: Rule, off: str = "") -> Snapshot:
                 rules=(Affinity(guests=guest_ids("x", "y"), name="pair"),),
             ),
             (
-                "cannot be kept: pair: x and y fit together on no node: a, b: "
+                "cannot be repaired: pair: x and y fit together on no node: a, b: "
                 "insufficient memory: 25.0 GiB short"
             ),
         ),
@@ -143,8 +143,8 @@ def test_optimize_notes_infeasible_anti_affinity_once() -> None:
     notes = Optimize(budget="0 migrations, 1 GiB").decide(crowded(*pairs), None).notes
     more = Optimize(budget="1 migrations").decide(crowded(*pairs), None).notes
 
-    assert sum(each.startswith("cannot be kept") for each in more) == 1
-    assert not any(each.startswith("cannot be kept") for each in notes)
+    assert sum(each.startswith("cannot be repaired") for each in more) == 1
+    assert not any(each.startswith("cannot be repaired") for each in notes)
 
 
 def test_optimize_notes_missing_cluster_memory() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -36,12 +37,7 @@ def test_bound_of_one_migration_moves_a_whole_guest() -> None:
         note for note in policy.decide(TWO, None).notes if note.startswith("bound: ")
     ]
 
-    assert bound == (
-        "bound: any other plan that transfers no more than this one is at most "
-        "29.3 % better; "
-        "imbalance (RMS of CPU CV and memory CV): 0.2500 with this plan, at least "
-        "0.1768 with others"
-    )
+    assert re.findall(r"[\d.]+%?", bound) == ["0.2500", "0.1768", "29.3%"]
 
 
 def test_lagrangian_bound_is_a_distance() -> None:

@@ -1,4 +1,4 @@
-"""Points of nodes, in the arithmetic of Incus and corrected."""
+"""Scores of nodes, in the arithmetic of Incus and corrected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opendrs.model import GIB
-from opendrs.policies.threshold_rebalance import IncusVersion, NodePoints, to_uint8
+from opendrs.policies.threshold_rebalance import IncusVersion, ScoredNode, to_uint8
 
 MIB = 1 << 20
 ORIGINAL = [compatibility for compatibility in IncusVersion if compatibility.is_incus]
@@ -15,13 +15,13 @@ ORIGINAL = [compatibility for compatibility in IncusVersion if compatibility.is_
 
 def host(
     percent: int, load: float, threads: float = 16, size: int = 16 * GIB
-) -> NodePoints:
+) -> ScoredNode:
     used = -(-percent * size // 100)  # the least that counts as so many percent
-    return NodePoints(memory=size, used=used, threads=threads, load=load)
+    return ScoredNode(memory=size, used=used, threads=threads, load=load)
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_points_are_the_mean_of_memory_and_load_in_percent(
+def test_score_is_the_mean_of_memory_and_load_in_percent(
     compatibility: IncusVersion,
 ) -> None:
     # The worked example, checked on Incus 7.0.2.
@@ -31,17 +31,17 @@ def test_points_are_the_mean_of_memory_and_load_in_percent(
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_parts_of_percents_and_of_points_do_not_count(
+def test_parts_of_percents_and_of_scores_do_not_count(
     compatibility: IncusVersion,
 ) -> None:
-    almost = NodePoints(memory=1000, used=199.0, threads=16, load=2.399)
+    almost = ScoredNode(memory=1000, used=199.0, threads=16, load=2.399)
 
     assert almost.score(compatibility) == (19 + 14) // 2
 
 
 @pytest.mark.parametrize("compatibility", ORIGINAL)
 @pytest.mark.parametrize(
-    ("memory", "cpu", "points"),
+    ("memory", "cpu", "score"),
     [
         # Seen on Incus 6.0.4 and 7.0.2; 80 and 300 is (80 + 44) / 2.
         (80, 180, 2),
@@ -51,25 +51,25 @@ def test_parts_of_percents_and_of_points_do_not_count(
     ],
 )
 def test_in_incus_a_host_that_is_loaded_beyond_measure_looks_idle(
-    compatibility: IncusVersion, memory: int, cpu: int, points: int
+    compatibility: IncusVersion, memory: int, cpu: int, score: int
 ) -> None:
-    assert host(memory, cpu / 100, threads=1).score(compatibility) == points
+    assert host(memory, cpu / 100, threads=1).score(compatibility) == score
 
 
 @pytest.mark.parametrize(
-    ("memory", "cpu", "points"), [(80, 180, 130), (80, 250, 165), (100, 10_000, 5050)]
+    ("memory", "cpu", "score"), [(80, 180, 130), (80, 250, 165), (100, 10_000, 5050)]
 )
 def test_no_sum_overflows_in_the_corrected_form(
-    memory: int, cpu: int, points: int
+    memory: int, cpu: int, score: int
 ) -> None:
-    assert host(memory, cpu / 100, threads=1).score(IncusVersion.CORRECTED) == points
+    assert host(memory, cpu / 100, threads=1).score(IncusVersion.CORRECTED) == score
 
 
 @pytest.mark.parametrize(
     "compatibility", [IncusVersion.CORRECTED, IncusVersion.INCUS_7_0_2]
 )
 @pytest.mark.parametrize(
-    ("cpu", "memory", "points"),
+    ("cpu", "memory", "score"),
     [
         # The worked example: 63 and 16, 64 and 16, 20 and 60, 20 and 53 percent.
         (1, 7 * GIB, 39),
@@ -79,11 +79,11 @@ def test_no_sum_overflows_in_the_corrected_form(
     ],
 )
 def test_what_a_guest_needs_is_added_before_it_is_counted(
-    compatibility: IncusVersion, cpu: float, memory: int, points: int
+    compatibility: IncusVersion, cpu: float, memory: int, score: int
 ) -> None:
     assert (
         host(20, 1.6).with_guest(cpu, memory, compatibility).score(compatibility)
-        == points
+        == score
     )
 
 
@@ -140,10 +140,10 @@ AMOUNTS = st.floats(0, 1e18)
 
 
 @given(st.integers(1, 10**18), st.integers(0, 10**18), st.floats(0.001, 1e6), AMOUNTS)
-def test_points_never_fall_when_more_is_in_use(
+def test_score_never_falls_when_more_is_in_use(
     memory: int, used: int, threads: float, load: float
 ) -> None:
-    before = NodePoints(memory=memory, used=used, threads=threads, load=load)
+    before = ScoredNode(memory=memory, used=used, threads=threads, load=load)
     after = before.with_guest(1.5, GIB, IncusVersion.CORRECTED)
 
     assert after.score(IncusVersion.CORRECTED) >= before.score(IncusVersion.CORRECTED)

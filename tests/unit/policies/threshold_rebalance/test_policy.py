@@ -60,6 +60,11 @@ def policy(
     return ThresholdRebalance(compatibility=compatibility, limits=GENEROUS, **settings)  # type: ignore[arg-type]
 
 
+def numbers_in(text: str) -> list[str]:
+    """Return the numbers of *text*, without those in names such as n1."""
+    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?", text)
+
+
 # The worked example.
 
 
@@ -71,10 +76,10 @@ def test_guest_keeping_target_below_goal_is_moved(compatibility: IncusVersion) -
 
     assert migrations_of(policy(compatibility), cluster) == [("vm", "n1")]
     assert decision.reason is DecisionReason.IMPROVES_BALANCE
-    assert decision.plan.steps[0].detail == (
-        "n3 (65 points) and n1 (15) differ by 76%; counts as 1.00 cores and 7.00 GiB "
-        "on n1 (15 → 39 points, below the goal 40)"
-    )
+    assert numbers_in(decision.plan.steps[0].detail) == [
+        *("65", "15", "76"),  # scores of n3 and n1, and their difference in percent
+        *("1.00", "7.00", "15", "39", "40"),  # demand, score of n1, goal
+    ]
 
 
 @pytest.mark.parametrize("compatibility", EXACT)
@@ -88,9 +93,7 @@ def test_guest_raising_target_to_goal_is_skipped(
 
     assert decision.reason is DecisionReason.NO_CANDIDATE
     (note,) = decision.notes
-    assert note == (
-        "stays on n3: vm: n1 would change from 15 to 40 points, not below the goal 40"
-    )
+    assert numbers_in(note) == ["15", "40", "40"]
 
 
 @pytest.mark.parametrize("compatibility", EXACT)
@@ -132,9 +135,7 @@ def test_nothing_is_done_below_the_threshold(compatibility: IncusVersion) -> Non
     decision = decide(policy(compatibility), cluster)
 
     assert decision.reason is DecisionReason.BALANCED
-    assert re.findall(r"\d+(?= points|\)|%)", decision.detail) == [
-        *("50", "45", "10", "20")
-    ]
+    assert numbers_in(decision.detail) == ["50", "45", "10", "20"]
     assert decision.before == decision.after
     assert decision.before == {
         "difference": 0.1,
@@ -144,7 +145,7 @@ def test_nothing_is_done_below_the_threshold(compatibility: IncusVersion) -> Non
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
-def test_the_threshold_is_relative_so_that_5_against_4_points_is_enough(
+def test_the_threshold_is_relative_so_that_5_against_4_is_enough(
     compatibility: IncusVersion,
 ) -> None:
     cluster = incus_cluster({"n1": (8, 0), "n2": (10, 0)}, [vm("vm", "n2", 1, SMALL)])
@@ -160,7 +161,7 @@ def test_nodes_below_min_load_are_not_balanced() -> None:
     idle = decide(policy(min_load=0.3), cluster)
 
     assert idle.reason is DecisionReason.BALANCED
-    assert "29 points" in idle.detail
+    assert numbers_in(idle.detail) == ["29", "30"]
     assert migrations_of(policy(min_load=0.29), cluster) == [("vm", "n1")]
 
 
@@ -178,7 +179,7 @@ def test_idle_nodes_give_empty_plan(compatibility: IncusVersion) -> None:
 def test_in_incus_an_overloaded_host_is_taken_for_idle_and_filled(
     compatibility: IncusVersion,
 ) -> None:
-    # Seen on 7.0.2: 80 % of the memory and 180 % load are 2 points.
+    # Seen on 7.0.2: 80 % of the memory and 180 % load are a score of 2.
     cluster = incus_cluster(
         {"n1": (60, 9.6), "n2": (80, 28.8)}, [vm("vm", "n1", 1, SMALL)], threads=16
     )
@@ -211,7 +212,7 @@ def test_only_hosts_of_one_architecture_are_compared(
     )
 
     assert decision.plan.steps == ()
-    assert "n2 (25 points) and n1 (15)" in decision.detail
+    assert numbers_in(decision.detail)[:2] == ["25", "15"]
 
 
 @pytest.mark.parametrize("compatibility", IncusVersion)
@@ -495,7 +496,7 @@ def test_node_affinity_selects_allowed_host_over_least_loaded(
     ).plan.steps
 
     assert step.action.target == N2  # type: ignore[union-attr]
-    assert "infeasible: n1 (15 points): " in step.detail
+    assert "infeasible: n1 (score 15): " in step.detail
 
 
 def test_incus_6_0_skips_a_guest_that_may_not_go_to_the_idlest_host() -> None:
@@ -578,25 +579,24 @@ def test_zero_max_migrations_gives_empty_plan(compatibility: IncusVersion) -> No
     )
 
 
-def test_incus_7_0_2_fills_one_target_up_to_the_goal_and_compares_stale_points() -> (
+def test_incus_7_0_2_fills_one_target_up_to_the_goal_and_compares_stale_scores() -> (
     None
 ):
-    # n1 goes 15 → 21 → 27 → 33 points; the fourth would make it 40, the goal.
-    # The points of n3 stay at 65, and n2 counts as busier than n1 all the time.
+    # n1 goes 15 → 21 → 27 → 33; the fourth would make it 40, the goal.
+    # The score of n3 stays at 65, and n2 counts as busier than n1 all the time.
     decision = decide(
         policy(IncusVersion.INCUS_7_0_2, max_migrations=9), incus_cluster(EXAMPLE, FIVE)
     )
 
     assert [s.action.target for s in decision.plan.steps] == [N1] * 3  # type: ignore[union-attr]
-    assert "→ 33 points" in decision.plan.steps[-1].detail
-    assert "n3 (65 points) and n1 (15)" in decision.plan.steps[-1].detail
-    assert decision.notes[0] == (
-        "stays on n3: vm4: n1 would change from 33 to 40 points, not below the goal 40"
-    )
+    last = numbers_in(decision.plan.steps[-1].detail)
+    assert last[:2] == ["65", "15"]
+    assert last[-2:] == ["33", "40"]
+    assert numbers_in(decision.notes[0]) == ["33", "40", "40"]
 
 
 def test_corrected_version_ranks_nodes_after_each_move() -> None:
-    # n1 goes 15 → 21 → 27; by then n2, with 25 points, is the least busy.
+    # n1 goes 15 → 21 → 27; by then n2, with a score of 25, is the least busy.
     decision = decide(policy(max_migrations=9), incus_cluster(EXAMPLE, FIVE))
 
     assert [s.action.target for s in decision.plan.steps][:3] == [N1, N1, N2]  # type: ignore[union-attr]
@@ -612,9 +612,7 @@ def test_the_corrected_form_counts_what_the_source_is_relieved_of() -> None:
     # 0 against 80: one makes it 25 against 55, two would make it 50 against 30.
     assert migrations_of(policy(max_migrations=9), cluster) == [("vm1", "n1")]
     decision = decide(policy(max_migrations=9), cluster)
-    assert decision.detail.endswith(
-        "n3 (55 points) and n1 (25) differ by 54%; no feasible move to n1"
-    )
+    assert numbers_in(decision.detail)[-3:] == ["55", "25", "54"]
 
 
 def test_metrics_after_are_omitted_when_unknown() -> None:
