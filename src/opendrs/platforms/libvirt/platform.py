@@ -41,7 +41,7 @@ class LibvirtPlatform:
         Args:
             name: The name of the cluster.
             settings: The hosts, and the settings of migrations.
-            rules: The placement rules; libvirt has none of its own.
+            rules: The placement rules, in addition to those in metadata of guests.
         """
         self._name = name
         self._settings = settings

@@ -44,6 +44,8 @@ class DomainResponse:
         uuid: Identity of the guest, equal on every host.
         name: Name, unique on its host.
         is_active: True if it has a process.
+        domain_id: Id on its host, another one after each start; None if it is not
+            active.
         is_incoming: True while it is the unfinished target of a migration.
         stats: Result of virConnectGetAllDomainStats; times in nanoseconds, memory in
             KiB.
@@ -53,6 +55,7 @@ class DomainResponse:
     uuid: str
     name: str
     is_active: bool
+    domain_id: int | None = None
     is_incoming: bool = False
     stats: Mapping[str, object]
     xml: str = ""
