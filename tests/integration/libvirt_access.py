@@ -11,6 +11,7 @@ from pathlib import Path
 from socket import AF_UNIX, socket
 
 from integration.libvirt_lab import LibvirtLab, eventually
+from opendrs.platforms.libvirt.client import load_library
 
 POLKITD = Path("/usr/lib/polkit-1/polkitd")
 NSENTER = shutil.which("nsenter") or "nsenter"
@@ -21,8 +22,6 @@ JOIN = """for group in cpu cpuacct unified; do
     echo $$ > /sys/fs/cgroup/$group/cgroup.procs
 done
 """
-USER = "nobody"
-USER_ID = 65534
 
 
 class AccessControlledHost:
@@ -66,6 +65,7 @@ class AccessControlledHost:
             'unix_sock_group = "libvirt"',
             'unix_sock_rw_perms = "0770"',
             prepare=(
+                f"mount --bind {self._etc}/passwd /etc/passwd\n"
                 "mkdir -p /run/dbus; mount -t tmpfs dbus /run/dbus\n"
                 f"mount --bind {rules} /etc/polkit-1/rules.d\n"
                 "dbus-daemon --system --fork --nopidfile\n"
@@ -104,25 +104,33 @@ class AccessControlledHost:
         )
 
     @contextmanager
-    def as_user(self, *groups: str) -> Iterator[None]:
-        """Become `nobody`, with its groups on the host, in the `with` statement.
+    def as_user(self, *groups: str, user: str = "nobody") -> Iterator[None]:
+        """Become *user*, with its groups on the host, in the `with` statement.
 
         Args:
             groups: Further groups.
+            user: An account of the host.
         """
+        load_library()  # which a process that has changed its user cannot load
         before = os.getgroups()
-        os.setgroups(list(self._group_ids(groups)))
-        os.seteuid(USER_ID)
+        os.setgroups(list(self._group_ids(user, groups)))
+        os.seteuid(self._user_id(user))
         try:
             yield
         finally:
             os.seteuid(0)
             os.setgroups(before)
 
-    def _group_ids(self, groups: tuple[str, ...]) -> Iterator[int]:
+    def _user_id(self, user: str) -> int:
+        rows = (self._etc / "passwd").read_text().splitlines()
+        return next(
+            int(row.split(":")[2]) for row in rows if row.startswith(f"{user}:")
+        )
+
+    def _group_ids(self, user: str, groups: tuple[str, ...]) -> Iterator[int]:
         for line in (self._etc / "group").read_text().splitlines():
             name, _, number, members = line.split(":")
-            if USER in members.split(",") or name in groups:
+            if user in members.split(",") or name in groups:
                 yield int(number)
 
     def _responds(self) -> bool:

@@ -13,7 +13,6 @@ from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
 from opendrs.platforms.libvirt.checks import check_online
-from opendrs.platforms.libvirt.client import load_library
 from opendrs.ports import TaskState
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
@@ -69,7 +68,6 @@ def test_read_only_socket_is_named_with_the_uri_that_corrects_it(
 
 def test_user_outside_the_group_gets_the_command_that_adds_it(lab: LibvirtLab) -> None:
     lab.vm(1, "vm")
-    load_library()
     nodes = {"h1": lab.uri(1)}
     host = AccessControlledHost(lab, 1)
     host.use_groups()
@@ -89,7 +87,6 @@ def test_user_that_may_only_read_gets_the_rule_that_lets_it_migrate(
     lab: LibvirtLab,
 ) -> None:
     lab.slow_vm(1, "vm")
-    load_library()
     host = AccessControlledHost(lab, 1)
     host.use_polkit()
     nodes = {"h1": lab.uri(1), "h2": lab.uri(2)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -175,7 +175,7 @@ def _check_migrations(
         if guest is None or not targets:
             missing = "other node" if guest else "guest there that can migrate"
             return [OnlineCheck(subject, ok=True, detail=f"not tried: no {missing}")]
-        paths = [_check_path(host, target, guest.id, settings) for target in targets]
+        paths = list(_check_paths(host, targets, guest.id, settings))
     except PlatformError as error:
         return [OnlineCheck(subject, ok=False, detail=str(error))]
     names = format_list([target.node for target in targets])
@@ -209,6 +209,22 @@ def _denied_call(host: _Host, guest: Guest | None) -> LibvirtError | None:
         if error is not None and is_permission_denied(error):
             return error
     return None
+
+
+def _check_paths(
+    source: _Host, targets: Iterable[_Host], guest: str, settings: LibvirtSettings
+) -> Iterator[OnlineCheck]:
+    """Yield whether *source* reaches each target; stop at one that does not respond.
+
+    Until the source gives up, the guest is locked, and no other target can be tried.
+    """
+    for target in targets:
+        try:
+            yield _check_path(source, target, guest, settings)
+        except PlatformError as error:
+            subject = f"migration from {source.node} to {target.node}"
+            yield OnlineCheck(subject, ok=False, detail=str(error))
+            return
 
 
 def _check_path(

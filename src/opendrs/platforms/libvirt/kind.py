@@ -29,14 +29,14 @@ def ask(questioner: Questioner) -> dict[str, object]:
 
 
 def _ask_uris(questioner: Questioner, name: str) -> tuple[str, str]:
-    """Return the connection URI of a node, and its migration URI if that differs.
+    """Return the URIs of a node for this machine, and for the other nodes.
 
-    A local URI leads to another host when another node uses it.
+    The second one is empty if it is the same.
     """
     uri = questioner.text(f"URI of {name}", default=f"qemu+ssh://root@{name}/system")
-    if LOCAL not in uri:
-        return uri, ""
-    return uri, questioner.text(f"URI at which the other nodes reach {name}")
+    # A local URI leads to another host when another node uses it.
+    same = "required" if LOCAL in uri else "empty: the same"
+    return uri, questioner.text(f"URI at which other nodes reach {name} ({same})")
 
 
 def check_settings(at: KeyPath, settings: LibvirtSettings) -> Iterator[Diagnostic]:

@@ -130,7 +130,7 @@ class LibvirtClusterReader:
             for node, response in responses.items()
         }
         locations = [each.location for each in descriptions]
-        self._start_times.update(locations, sampled_at, nodes)
+        self._start_times.update(locations, sampled_at)
         for each in descriptions:
             node = each.location.node
             yield build_guest(

@@ -52,7 +52,9 @@ class HostLogin:
 
     def as_root(self, command: str) -> str:
         """Return *command* as it is run by root on the host."""
-        return f"ssh root@{self.host} {shlex.quote(command)}" if self.host else command
+        if not self.host:
+            return command
+        return f"ssh -t root@{self.host} {shlex.quote(command)}"
 
 
 def grant_command(node: str, login: HostLogin, error: LibvirtError) -> str:

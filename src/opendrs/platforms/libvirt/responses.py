@@ -32,7 +32,8 @@ class PausedReason(IntEnum):
     POSTCOPY_FAILED = 13
 
 
-RUNNING_POSTCOPY_FAILED = 11  # virDomainRunningReason
+RUNNING_BOOTED = 1  # virDomainRunningReason
+RUNNING_POSTCOPY_FAILED = 11
 OPERATION_MIGRATION_OUT = 5  # virDomainJobOperation
 
 
@@ -83,6 +84,15 @@ class DomainResponse:
             DomainState.RUNNING,
             DomainState.BLOCKED,
         }
+
+    @property
+    def is_booted(self) -> bool:
+        """Return True if its process began with a boot, not with a migration.
+
+        After a pause it is unknown, and False.
+        """
+        booted = self.reason == RUNNING_BOOTED
+        return self.is_active and self.state is DomainState.RUNNING and booted
 
     @property
     def is_handed_over(self) -> bool:

@@ -2,8 +2,8 @@
 
 libvirt does not report them. Neither does the monitor of QEMU: of all its queries and
 properties, only the clock of the guest, its registers and counts of interrupts change
-with time (QEMU 7.2). A guest that runs now and did not run in the observation before
-has started in between. The start of guests that ran already is unknown.
+with time (QEMU 7.2). A guest that has booted on a node where it did not run in the
+observation before has started in between. The start of all others is unknown.
 """
 
 from __future__ import annotations
@@ -39,23 +39,16 @@ class StartTimes:
         self._observed: frozenset[NodeId] = frozenset()
 
     def update(
-        self,
-        locations: Iterable[GuestLocation],
-        sampled_at: Mapping[NodeId, float],
-        nodes: Iterable[NodeId],
+        self, locations: Iterable[GuestLocation], sampled_at: Mapping[NodeId, float]
     ) -> None:
         """Compare the guests with those of the observation before.
 
         Args:
             locations: The guests on the nodes that respond.
             sampled_at: Monotonic time at which each of these nodes was read.
-            nodes: All nodes of the cluster.
         """
-        all_observed = self._observed == frozenset(nodes)
         runs = {
-            location.domain.uuid: self._run(
-                location, sampled_at[location.node], all_observed=all_observed
-            )
+            location.domain.uuid: self._run(location, sampled_at[location.node])
             for location in locations
             if location.domain.is_active
         }
@@ -83,11 +76,11 @@ class StartTimes:
             return None
         return max(0.0, sampled_at - run.started_at)
 
-    def _run(self, location: GuestLocation, now: float, *, all_observed: bool) -> _Run:
-        """Return the run of a guest; a guest on another node has migrated."""
+    def _run(self, location: GuestLocation, now: float) -> _Run:
         node, domain_id = location.node, location.domain.domain_id
         before = self._runs.get(location.domain.uuid)
-        if before is None:
-            return _Run(node, domain_id, now if all_observed else None)
-        restarted = before.node == node and before.domain_id != domain_id
-        return _Run(node, domain_id, now if restarted else before.started_at)
+        if before is not None and (before.node, before.domain_id) == (node, domain_id):
+            return before
+        if location.domain.is_booted:
+            return _Run(node, domain_id, now if node in self._observed else None)
+        return _Run(node, domain_id, None if before is None else before.started_at)

@@ -88,7 +88,7 @@ def test_login_of_a_uri(uri: str, login: tuple[str, str, str]) -> None:
     [
         (UNIX, DENIED, "usermod --append --groups libvirt drs"),
         (UNIX, POLKIT, "usermod --append --groups libvirt drs"),
-        (SSH, DENIED, "ssh root@alpha 'usermod --append --groups libvirt drs'"),
+        (SSH, DENIED, "ssh -t root@alpha 'usermod --append --groups libvirt drs'"),
         (SSH, HOST_KEY, "ssh drs@alpha true"),
         (SSH, SSH_KEY, "ssh-copy-id drs@alpha"),
         (
@@ -99,7 +99,7 @@ def test_login_of_a_uri(uri: str, login: tuple[str, str, str]) -> None:
         (
             TLS,
             PASSWORD,
-            f"ssh root@alpha 'saslpasswd2 -a libvirt -c drs', {THEN}",
+            f"ssh -t root@alpha 'saslpasswd2 -a libvirt -c drs', {THEN}",
         ),
         (
             HostLogin.of("qemu:///system?socket=/run/libvirt/libvirt-sock-ro", "drs"),
@@ -126,8 +126,8 @@ def test_name_of_a_user_does_not_end_the_text_of_the_rule() -> None:
 @pytest.mark.parametrize(
     ("error", "remedy"),
     [
-        (HOST_KEY, "ssh root@alpha 'ssh-copy-id root@beta'"),
-        (SSH_KEY, "ssh root@alpha 'ssh-copy-id root@beta'"),
+        (HOST_KEY, "ssh -t root@alpha 'ssh-copy-id root@beta'"),
+        (SSH_KEY, "ssh -t root@alpha 'ssh-copy-id root@beta'"),
         (
             LibvirtError(ErrorCode.MIGRATE_UNSAFE, 10, -1, "Unsafe migration: ..."),
             "set unsafe = true if the disks of all guests are on shared storage",

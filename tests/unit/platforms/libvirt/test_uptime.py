@@ -14,6 +14,9 @@ from support.libvirt_responses import RUNNING, domain, incoming, shut_off
 
 H1, H2 = NodeId("h1"), NodeId("h2")
 FIRST, SECOND = replace(RUNNING, domain_id=1), replace(RUNNING, domain_id=2)
+# Reasons 2 and 5: migrated, and unpaused.
+ARRIVED = replace(domain(state__reason=2), domain_id=7)
+RESUMED = replace(domain(state__reason=5), domain_id=2)
 PAUSED = replace(domain(state__state=3, state__reason=1), domain_id=1)
 Hosts = dict[NodeId, list[DomainResponse]]
 
@@ -23,7 +26,7 @@ def uptime(*observations: tuple[float, Hosts]) -> float | None:
     start_times = StartTimes()
     for now, hosts in observations:
         located = locate_guests(hosts)
-        start_times.update(located, dict.fromkeys(hosts, now), (H1, H2))
+        start_times.update(located, dict.fromkeys(hosts, now))
     (guest,) = located
     return start_times.uptime(guest, now)
 
@@ -48,14 +51,28 @@ def test_guest_that_restarted_between_observations_has_an_uptime() -> None:
 
 def test_guest_that_migrated_keeps_its_start() -> None:
     moving: Hosts = {H1: [FIRST], H2: [replace(incoming(), domain_id=7)]}
-    moved: Hosts = {H1: [], H2: [replace(RUNNING, domain_id=7)]}
+    moved: Hosts = {H1: [], H2: [ARRIVED]}
 
     assert uptime((0, EMPTY), (10, ON_H1), (20, moving), (30, moved)) == 20.0
     assert uptime((0, ON_H1), (20, moving), (30, moved)) is None
 
 
+def test_guest_that_arrives_from_a_node_not_observed_has_unknown_uptime() -> None:
+    assert uptime((100.0, {H1: []}), (160.0, {H1: [ARRIVED]})) is None
+
+
+def test_guest_that_stopped_and_booted_elsewhere_has_a_new_uptime() -> None:
+    elsewhere: Hosts = {H1: [], H2: [SECOND]}
+
+    assert uptime((0, EMPTY), (10, ON_H1), (100, elsewhere), (130, elsewhere)) == 30.0
+
+
+def test_guest_that_is_resumed_after_its_start_has_unknown_uptime() -> None:
+    assert uptime((100.0, EMPTY), (160.0, {H1: [RESUMED], H2: []})) is None
+
+
 def test_guest_after_unreachable_node_has_unknown_uptime() -> None:
-    assert uptime((100.0, {H1: []}), (160.0, ON_H1)) is None
+    assert uptime((100.0, {H2: []}), (160.0, ON_H1)) is None
 
 
 def test_guest_of_unreachable_node_keeps_its_start() -> None:
