@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 from integration.libvirt_access import POLKITD, AccessControlledHost
 from integration.libvirt_lab import HOSTS, MIB, LibvirtLab, eventually
@@ -14,6 +18,7 @@ from opendrs.model import GuestId, LiveMigration, NodeId
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
 from opendrs.platforms.libvirt.checks import check_online
 from opendrs.ports import TaskState
+from support.terminal import OPENDRS
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
@@ -118,20 +123,16 @@ def assert_can_migrate_and_abort(settings: LibvirtSettings) -> None:
 
 @pytest.mark.skipif(shutil.which("saslpasswd2") is None, reason="no saslpasswd2")
 def test_password_is_demanded_created_and_read_from_the_file_of_libvirt(
-    lab: LibvirtLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lab: LibvirtLab, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     host = AccessControlledHost(lab, 1)
     host.use_sasl()
-    settings = LibvirtSettings(nodes={"h1": lab.uri(1)})
+    nodes = {"h1": lab.uri(1)}
 
-    before = failed(checks(settings))
-    command, _, file = before["connection to h1"].partition(
-        ", then write the password to "
-    )
+    before = failed_in_process(nodes, home=tmp_path)["connection to h1"]
+    command, _, file = before.partition(", then write the password to ")
     host.run(f"echo secret | {command.replace('-c', '-p -c')}")
-    auth = Path(file).expanduser()
+    auth = Path(file.replace("~", str(tmp_path)))
     auth.parent.mkdir(parents=True)
     auth.write_text(
         "[credentials-lab]\nauthname=root\npassword=secret\n"
@@ -139,7 +140,24 @@ def test_password_is_demanded_created_and_read_from_the_file_of_libvirt(
     )
 
     assert command == "saslpasswd2 -a libvirt -c root"
-    assert failed(checks(settings)) == {}
+    assert failed_in_process(nodes, home=tmp_path) == {}
+
+
+def failed_in_process(nodes: dict[str, str], home: Path) -> dict[str, str]:
+    """Return the failed checks of another process, since libvirt reads HOME once."""
+    configuration = home / "opendrs.toml"
+    table = {"kind": "libvirt", "nodes": nodes}
+    configuration.write_text(tomli_w.dumps({"platform": {"lab": table}}))
+    environment = {key: os.environ[key] for key in os.environ if key[:4] != "XDG_"}
+    done = subprocess.run(  # noqa: S603 - our own command
+        [OPENDRS, "check", str(configuration), "--online", "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment, "HOME": str(home)},
+    )
+    found = json.loads(done.stdout)["online"]
+    return failed([OnlineCheck(**each) for each in found if each.pop("platform")])
 
 
 def test_path_between_hosts_that_does_not_work_is_named(lab: LibvirtLab) -> None:

@@ -6,7 +6,6 @@ import io
 import re
 import signal
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -18,13 +17,12 @@ from opendrs.model import NodeId
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
 from opendrs.platforms.libvirt.checks import check_online
 from opendrs.platforms.libvirt.client import open_connection
-from support.terminal import RunOpendrs, run_opendrs_in_terminal
+from support.terminal import OPENDRS, RunOpendrs, run_opendrs_in_terminal
 from unit.cli.conftest import opendrs as opendrs
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
 HOWTO = Path(__file__).parents[2] / "docs/how-to/libvirt.md"
-OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 NAMES = dict(zip(HOSTS, ("alpha", "beta", "gamma"), strict=True))
 
 
