@@ -36,6 +36,7 @@ class AccessControlledHost:
         self._files = lab.directory / f"h{host}"
         self._etc = self._files / "etc-copy"
         shutil.copytree("/etc", self._etc, symlinks=True)
+        self._etc.chmod(0o700)
 
     def restart(self, *settings: str, prepare: str = "") -> None:
         """Restart libvirtd with other *settings*, once the commands *prepare* ran."""

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from integration.libvirt_lab import HOSTS, LibvirtLab, eventually
 from opendrs.model import NodeId
 from opendrs.platforms.libvirt import LibvirtPlatform, LibvirtSettings
 from opendrs.platforms.libvirt.checks import check_online
-from opendrs.platforms.libvirt.client import open_connection
+from opendrs.platforms.libvirt.client import load_library, open_connection
 from support.terminal import OPENDRS, RunOpendrs, run_opendrs_in_terminal
 from unit.cli.conftest import opendrs as opendrs
 
@@ -96,6 +97,9 @@ def test_account_of_the_howto_can_only_read_and_migrate(lab: LibvirtLab) -> None
     host.restart()  # as the last command does where systemd runs
     settings = LibvirtSettings(nodes={"h1": lab.uri(1)})
 
+    disk = "<disk type='block'><source dev='/dev/sda'/><target dev='vdb'/></disk>"
+    other = lab.description("vm").replace("<name>vm<", "<name>other<")
+
     with host.as_user(user="drs"):
         connection = open_connection(NodeId("h1"), lab.uri(1))
 
@@ -103,12 +107,16 @@ def test_account_of_the_howto_can_only_read_and_migrate(lab: LibvirtLab) -> None
             return all(check.ok for check in check_online("lab", settings))
 
         eventually(is_content, 10, "polkit has the rule")
-        with pytest.raises(Exception, match="access denied"):
-            connection.lookupByName("vm").destroy()
-        with pytest.raises(Exception, match="access denied"):
-            connection.defineXML(
-                lab.description("vm").replace("<name>vm<", "<name>other<")
-            )
+        vm = connection.lookupByName("vm")
+        for call in (
+            vm.destroy,
+            vm.abortJob,
+            partial(vm.attachDeviceFlags, disk, load_library().VIR_DOMAIN_AFFECT_LIVE),
+            partial(connection.createXML, other, 0),
+            partial(connection.defineXML, other),
+        ):
+            with pytest.raises(load_library().libvirtError, match="access denied"):
+                call()
 
     assert restart == "systemctl restart libvirtd\n"
     assert lab.running("vm") == (1,)

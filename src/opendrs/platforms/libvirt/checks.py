@@ -41,7 +41,12 @@ from opendrs.platforms.libvirt.errors import (
 )
 from opendrs.platforms.libvirt.metadata import NAMESPACE
 from opendrs.platforms.libvirt.platform import LOCAL, LibvirtPlatform
-from opendrs.platforms.libvirt.remedies import HostLogin, grant_command, peer_remedy
+from opendrs.platforms.libvirt.remedies import (
+    ABORT,
+    HostLogin,
+    grant_command,
+    peer_remedy,
+)
 from opendrs.platforms.libvirt.settings import LibvirtSettings
 from opendrs.transport.threads import start_thread
 
@@ -176,11 +181,13 @@ def _check_migrations(
             missing = "other node" if guest else "guest there that can migrate"
             return [OnlineCheck(subject, ok=True, detail=f"not tried: no {missing}")]
         paths = list(_check_paths(host, targets, guest.id, settings))
+        aborts = list(_check_abort(host, guest.id))
     except PlatformError as error:
         return [OnlineCheck(subject, ok=False, detail=str(error))]
     names = format_list([target.node for target in targets])
     failed = [path for path in paths if not path.ok]
-    return failed or [OnlineCheck(subject, ok=True, detail=f"allowed; reaches {names}")]
+    allowed = OnlineCheck(subject, ok=True, detail=f"allowed; reaches {names}")
+    return [*(failed or [allowed]), *aborts]
 
 
 def _sorted(snapshot: Snapshot) -> Iterator[Guest]:
@@ -201,8 +208,7 @@ def _denied_call(host: _Host, guest: Guest | None) -> LibvirtError | None:
     calls: list[Callable[[RawConnection], LibvirtError | None]] = [_try_change]
     if guest is not None:
         calls += [
-            partial(_try_migration, guest=guest.id, uri=CLOSED_PORT, unsafe=False),
-            partial(_try_abort, guest=guest.id),
+            partial(_try_migration, guest=guest.id, uri=CLOSED_PORT, unsafe=False)
         ]
     for call in calls:
         error = host.connection.query(call)
@@ -255,6 +261,14 @@ def _check_path(
         detail=migration_error_text(error, guest, source.node, target.node),
         remedy=peer_remedy(source.login, target.peer, error),
     )
+
+
+def _check_abort(host: _Host, guest: str) -> Iterator[OnlineCheck]:
+    """Yield that migrations cannot be aborted, which a careful operator may choose."""
+    error = host.connection.query(partial(_try_abort, guest=guest))
+    if error is not None and is_permission_denied(error):
+        detail = f"not allowed; {ABORT} allows it, and to attach devices of the host"
+        yield OnlineCheck(f"abort on {host.node}", ok=True, detail=detail)
 
 
 def _try_migration(

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from opendrs.platforms.libvirt.errors import ErrorCode, LibvirtError
 
-# Beyond reading, which libvirt allows to all who may connect: migrate, and abort.
-ACTIONS = ("org.libvirt.api.domain.migrate", "org.libvirt.api.domain.write")
+# Beyond reading, which libvirt allows by default to each account that may connect.
+MIGRATE = "org.libvirt.api.domain.migrate"
+ABORT = "org.libvirt.api.domain.write"
 AUTH_FILE = "~/.config/libvirt/auth.conf"
 RULES_FILE = "/etc/polkit-1/rules.d/60-opendrs.rules"
 _READ_ONLY_SOCKET = "-sock-ro"
@@ -85,10 +86,12 @@ def grant_command(node: str, login: HostLogin, error: LibvirtError) -> str:
 
 def polkit_rule(user: str) -> str:
     """Return the rule of polkit that allows *user* to migrate guests."""
+    condition = (
+        f"subject.user == {json.dumps(user)} && action.id == {json.dumps(MIGRATE)}"
+    )
     return (
         "polkit.addRule(function(action, subject) { "
-        f"if (subject.user == {json.dumps(user)} && {json.dumps(ACTIONS)}"
-        ".indexOf(action.id) >= 0) { return polkit.Result.YES; } });"
+        f"if ({condition}) {{ return polkit.Result.YES; }} }});"
     )
 
 
