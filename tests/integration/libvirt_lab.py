@@ -215,6 +215,11 @@ class LibvirtLab:
         described.write_text(text)
         self.virsh(host, verb, str(described))
 
+    def set_metadata(self, host: int, name: str, element: str) -> None:
+        """Set the metadata of a running guest, as the how-to does."""
+        words = ("--uri", "urn:opendrs", "--key", "opendrs", "--set", element)
+        self.virsh(host, "metadata", name, *words, "--live")
+
     def description(self, name: str) -> str:
         """Return the description from which `vm` made a guest."""
         return (self.directory / f"{name}.xml").read_text()

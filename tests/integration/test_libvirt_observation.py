@@ -10,8 +10,20 @@ import pytest
 
 from integration.libvirt_lab import HOSTS, LibvirtLab, eventually
 from opendrs.errors import PermissionDeniedError, PlatformUnavailableError
-from opendrs.model import GuestId, GuestState, Mobility, NodeId, NodeState, Resources
+from opendrs.model import (
+    AntiAffinity,
+    GuestId,
+    GuestState,
+    LiveMigration,
+    Mobility,
+    NodeAffinity,
+    NodeId,
+    NodeState,
+    Pin,
+    Resources,
+)
 from opendrs.platforms.libvirt.client import load_library
+from opendrs.ports import TaskState
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
@@ -86,6 +98,78 @@ def test_immobile_guest_has_a_mobility_detail(lab: LibvirtLab) -> None:
     assert here.mobility is Mobility.NONE
     assert here.mobility_detail == "disk /tmp/vm.img is not on shared storage"
     assert shared.mobility is Mobility.LIVE
+
+
+def test_metadata_of_guests_is_read_as_rules_and_tags(lab: LibvirtLab) -> None:
+    for host, name in ((1, "web1"), (2, "web2"), (3, "typo")):
+        lab.vm(host, name)
+    lab.set_metadata(1, "web1", '<guest anti-affinity="web" tags="db prod"/>')
+    lab.set_metadata(2, "web2", '<guest anti-affinity="web" nodes="h2,@ssd"/>')
+    lab.set_metadata(3, "typo", '<guest antiaffinity="web" pin="true"/>')
+
+    seen = lab.platform(labels={"h3": ("ssd",)}).observe()
+
+    assert [(type(each), each.origin) for each in seen.rules] == [
+        (AntiAffinity, "metadata opendrs.anti-affinity"),
+        (NodeAffinity, "metadata opendrs.nodes"),
+        (Pin, "metadata opendrs.pin"),
+    ]
+    assert seen.guests[GuestId("web1")].tags == {"db", "prod"}
+    assert [guest.mobility for _, guest in sorted(seen.guests.items())] == [
+        Mobility.NONE,
+        Mobility.LIVE,
+        Mobility.LIVE,
+    ]
+    detail = seen.guests[GuestId("typo")].mobility_detail or ""
+    assert detail.startswith("metadata opendrs.antiaffinity: unknown")
+
+
+def test_metadata_migrates_with_its_guest(lab: LibvirtLab) -> None:
+    lab.vm(1, "vm")
+    lab.set_metadata(1, "vm", '<guest pin="true"/>')
+    platform = lab.platform()
+
+    task = platform.start(LiveMigration(VM, H1, H2))
+    eventually(lambda: lab.running("vm") == (2,), 20, "vm is on h2")
+    eventually(
+        lambda: platform.status(task).state is TaskState.DONE, 20, "the task ends"
+    )
+
+    assert platform.observe().rules == (
+        Pin(guests=frozenset({VM}), name="pinned", origin="metadata opendrs.pin"),
+    )
+
+
+def test_uptime_is_known_of_guests_that_start_while_observed(lab: LibvirtLab) -> None:
+    lab.vm(1, "old")
+    platform = lab.platform(sample=0.1)
+    first = platform.observe()
+    began = monotonic()
+    lab.vm(2, "vm")
+    platform.observe()
+    last = platform.observe()
+    uptime = last.guests[VM].uptime
+
+    assert first.guests[GuestId("old")].uptime is None
+    assert last.guests[GuestId("old")].uptime is None
+    assert uptime is not None
+    assert 0 < uptime < monotonic() - began
+
+
+def test_read_only_connections_observe_everything(lab: LibvirtLab) -> None:
+    lab.vm(1, "vm")
+    lab.set_metadata(1, "vm", '<guest pin="true"/>')
+    read_only = {f"h{host}": f"{lab.uri(host)}-ro" for host in HOSTS}
+    platform = lab.platform(nodes=read_only)
+
+    seen = platform.observe()
+
+    assert seen.guests[VM].usage.cpu is not None
+    assert (seen.guests[VM].uptime, len(seen.rules)) == (None, 1)
+    assert seen.nodes[H1].capacity is not None
+    task = platform.start(LiveMigration(VM, H1, H2))
+    eventually(lambda: platform.status(task).state is TaskState.FAILED, 5, "it fails")
+    assert "read only access" in platform.status(task).detail
 
 
 def test_namesakes_are_two_guests(lab: LibvirtLab) -> None:

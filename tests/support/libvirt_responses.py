@@ -91,6 +91,12 @@ def domain(**changes: object) -> DomainResponse:
     return replace(RUNNING, stats={**STATS, **stats})
 
 
+def with_metadata(elements: str) -> DomainResponse:
+    """Return the running guest with *elements*, `o:` being the prefix of OpenDRS."""
+    metadata = f"<metadata xmlns:o='urn:opendrs'>{elements}</metadata>"
+    return replace(RUNNING, xml=XML.replace("<devices>", f"{metadata}<devices>"))
+
+
 def incoming(name: str = "vm1", uuid: str = "u1") -> DomainResponse:
     """Return a guest as the target of its migration has it."""
     paused = domain(state__state=3, state__reason=2)

@@ -9,6 +9,7 @@ from opendrs.rules.feasibility import FeasibilityChecker as FeasibilityChecker
 from opendrs.rules.feasibility import affinity_conflict as affinity_conflict
 from opendrs.rules.guest_keys import GROUP_RULES as GROUP_RULES
 from opendrs.rules.guest_keys import keyed_group_rules as keyed_group_rules
+from opendrs.rules.guest_keys import keyed_node_rules as keyed_node_rules
 from opendrs.rules.guest_keys import pin_rules as pin_rules
 from opendrs.rules.guest_keys import words_of as words_of
 from opendrs.rules.infeasible_anti_affinity import (

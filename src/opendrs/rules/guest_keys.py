@@ -6,10 +6,18 @@ state it where the guest is defined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
-from opendrs.model import Affinity, AntiAffinity, GuestId, Pin, Rule
+from opendrs.model import (
+    Affinity,
+    AntiAffinity,
+    GuestId,
+    NodeAffinity,
+    NodeId,
+    Pin,
+    Rule,
+)
 
 GROUP_RULES: Mapping[str, Callable[..., Rule]] = {
     "affinity": partial(Affinity, strict=True),
@@ -34,7 +42,7 @@ def keyed_group_rules(
 
     Args:
         guests: Id, project and keys of each guest. The words in the values belong to
-            the project.
+            the project; it is empty on platforms without projects.
         prefix: Start of the keys.
         origin: Text before the key in the origin of a rule.
     """
@@ -45,11 +53,45 @@ def keyed_group_rules(
                 members.setdefault((kind, project, word), set()).add(guest)
     for (kind, project, word), group in sorted(members.items()):
         if len(group) > 1:
+            within = f" in the project {project}" if project else ""
             yield GROUP_RULES[kind](
                 guests=frozenset(group),
                 name=f"{kind} {word}",
-                origin=f"{origin}{prefix}{kind} in the project {project}",
+                origin=f"{origin}{prefix}{kind}{within}",
             )
+
+
+def keyed_node_rules(
+    guests: Iterable[tuple[GuestId, tuple[str, ...]]],
+    nodes: Iterable[tuple[NodeId, Collection[str]]],
+    origin: str,
+) -> Iterator[Rule]:
+    """Yield the nodes that each guest must be on, one rule for guests with equal words.
+
+    Guests whose words name no node are pinned.
+
+    Args:
+        guests: Id and words of each guest: nodes, and groups of nodes as `@GROUP`. A
+            guest without words has no rule.
+        nodes: Id and groups of each node.
+        origin: Where the words are set.
+    """
+    listed = tuple(nodes)
+    members: dict[tuple[str, ...], set[GuestId]] = {}
+    for guest, words in guests:
+        if words:
+            members.setdefault(tuple(sorted(words)), set()).add(guest)
+    for words, group in sorted(members.items()):
+        chosen, name = frozenset(group), f"nodes {','.join(words)}"
+        allowed = {
+            node: 0
+            for node, groups in listed
+            if node in words or any(f"@{each}" in words for each in groups)
+        }
+        if allowed:
+            yield NodeAffinity(guests=chosen, nodes=allowed, name=name, origin=origin)
+        else:
+            yield Pin(guests=chosen, name=name, origin=origin)
 
 
 def pin_rules(guests: Iterable[GuestId], origin: str) -> Iterator[Rule]:

@@ -174,6 +174,25 @@ def test_connect_names_file_that_cannot_be_written(
     assert "cannot write missing/x.toml: No such file" in result.err
 
 
+def test_connect_libvirt_writes_uris_for_this_machine_and_for_other_nodes(
+    opendrs: RunOpendrs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("libvirt")
+    answers = ["h1", "test:///default", "qemu+ssh://h1/system", "", "/guest"]
+
+    result = answer(opendrs, monkeypatch, answers, "libvirt", "--name", "lab")
+
+    assert result.status == 0, result
+    written = tomllib.loads(Path("opendrs.toml").read_text(encoding="utf-8"))
+    assert written["platform"]["lab"] == {
+        "kind": "libvirt",
+        "nodes": {"h1": "test:///default"},
+        "migration_uris": {"h1": "qemu+ssh://h1/system"},
+        "shared_storage": ["/guest"],
+    }
+    assert opendrs("show", "lab").status == 0
+
+
 def configuration(*command: str) -> None:
     program = json.dumps([*command, "snapshot"])
     Path("opendrs.toml").write_text(

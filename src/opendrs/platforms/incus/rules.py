@@ -28,7 +28,12 @@ from opendrs.model import (
 from opendrs.platforms.incus.mobility import RESTRICTED, SCHEDULED, SCHEDULER
 from opendrs.platforms.incus.responses import Instance, Member, Project
 from opendrs.platforms.incus.values import guest_id, is_true
-from opendrs.rules import keyed_group_rules, pin_rules, words_of
+from opendrs.rules import (
+    keyed_group_rules,
+    keyed_node_rules,
+    pin_rules,
+    words_of,
+)
 
 PREFIX = "user.opendrs."
 _PIN = f"{PREFIX}pin"
@@ -64,32 +69,19 @@ def platform_rules(
             ),
             PREFIX,
         ),
-        *_node_rules(instances, members),
+        *keyed_node_rules(
+            (
+                (guest_id(each.key), key_words(each.expanded_config, "nodes"))
+                for each in instances
+            ),
+            ((NodeId(each.server_name), each.groups) for each in members),
+            f"{PREFIX}nodes",
+        ),
         *pin_rules(pinned, _PIN),
         *_project_rules(instances, members, projects),
         *_cluster_group_rules(instances, members),
         *_scheduler_rules(instances, members),
     )
-
-
-def _node_rules(
-    instances: Iterable[Instance], members: Sequence[Member]
-) -> Iterator[Rule]:
-    chosen: dict[tuple[str, ...], set[GuestId]] = {}
-    for instance in instances:
-        if words := key_words(instance.expanded_config, "nodes"):
-            guests = chosen.setdefault(tuple(sorted(words)), set())
-            guests.add(guest_id(instance.key))
-    for words, guests in sorted(chosen.items()):
-        nodes = [
-            member.server_name
-            for member in members
-            if member.server_name in words
-            or any(f"@{group}" in words for group in member.groups)
-        ]
-        text = ",".join(words)
-        if rule := _affinity_to(guests, nodes, f"nodes {text}", f"{PREFIX}nodes"):
-            yield rule
 
 
 def _project_rules(

@@ -8,10 +8,10 @@ An abandoned thread holds no lock that the next call needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
-from threading import Lock
+from threading import Event, Lock
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,6 +23,7 @@ from opendrs.errors import (
 )
 from opendrs.model import NodeId
 from opendrs.platforms.libvirt.errors import (
+    ErrorCode,
     LibvirtError,
     is_unreachable,
     opening_error,
@@ -40,10 +41,23 @@ def open_connection(node: NodeId, uri: str) -> RawConnection:
         ConfigurationError: libvirt cannot use the URI, or is not installed.
         PlatformError: The host is unreachable, or denies access.
     """
+    library, has_question = load_library(), Event()
+
+    def reject(*_: object) -> int:
+        """Answer a question that auth.conf does not answer: no terminal is used."""
+        has_question.set()
+        return -1
+
+    # Without credential types, libvirt would not read auth.conf.
+    types = [library.VIR_CRED_AUTHNAME, library.VIR_CRED_PASSPHRASE]
     try:
-        return load_library().open(uri)
-    except load_library().libvirtError as error:
-        raise opening_error(node, error_details(error)) from None
+        return library.openAuth(uri, [types, reject, None], 0)
+    except library.libvirtError as error:
+        details = error_details(error)
+        if has_question.is_set():
+            message = "no SASL credentials for it in auth.conf"
+            details = replace(details, code=ErrorCode.AUTH_CANCELLED, message=message)
+        raise opening_error(node, details) from None
 
 
 @dataclass(slots=True)

@@ -74,6 +74,18 @@ class LibvirtError:
     message: str
 
 
+class LibvirtPermissionError(PermissionDeniedError):
+    """Call or connection that libvirt denied.
+
+    Attributes:
+        cause: The error of libvirt.
+    """
+
+    def __init__(self, message: str, cause: LibvirtError) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
 _DENIED_CODES = frozenset(
     {
         ErrorCode.OPERATION_DENIED,
@@ -120,7 +132,7 @@ def platform_error(node: str, error: LibvirtError) -> PlatformError:
     """Return the error for a call that failed on *node*."""
     message = _single_line(error.message)
     if is_permission_denied(error):
-        return PermissionDeniedError(f"{node}: permission denied: {message}")
+        return LibvirtPermissionError(f"{node}: permission denied: {message}", error)
     if is_unreachable(error):
         return PlatformUnavailableError(f"{node}: unreachable: {message}")
     if error.code in _UNSUPPORTED_CODES:

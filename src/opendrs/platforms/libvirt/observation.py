@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -15,13 +15,21 @@ from opendrs.errors import (
     PlatformError,
     PlatformUnavailableError,
 )
-from opendrs.model import Guest, GuestId, Node, NodeId, Rule, Snapshot
+from opendrs.model import Guest, Node, NodeId, Rule, Snapshot
 from opendrs.platforms.libvirt.client import LibvirtConnection, query_all
 from opendrs.platforms.libvirt.guest_location import is_settled, locate_guests
+from opendrs.platforms.libvirt.metadata import metadata_rules
 from opendrs.platforms.libvirt.queries import read_host, read_sample
-from opendrs.platforms.libvirt.reading import build_guest, build_node, host_identity
+from opendrs.platforms.libvirt.reading import (
+    GuestDescription,
+    build_guest,
+    build_node,
+    describe_guest,
+    host_identity,
+)
 from opendrs.platforms.libvirt.responses import DomainResponse, HostResponse, HostSample
 from opendrs.platforms.libvirt.settings import LibvirtSettings
+from opendrs.platforms.libvirt.uptime import StartTimes
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +50,10 @@ class LibvirtClusterReader:
     hosts: Mapping[NodeId, LibvirtConnection]
     settings: LibvirtSettings
     _unreachable: set[NodeId] = field(default_factory=set)
+    _start_times: StartTimes = field(default_factory=StartTimes)
 
     def read_snapshot(self, rules: tuple[Rule, ...]) -> Snapshot:
-        """Return a snapshot of the cluster, with the placement rules *rules*.
+        """Return a snapshot, with the placement rules *rules* and those of metadata.
 
         Raises:
             ConfigurationError: Two URIs lead to the same host, or a URI is invalid.
@@ -54,11 +63,17 @@ class LibvirtClusterReader:
         responses = self._read_consistent()
         _require_distinct_hosts(responses)
         nodes = self._nodes(responses)
+        descriptions = [
+            describe_guest(location, nodes)
+            for location in locate_guests(_domains(responses))
+        ]
+        guests = self._guests(descriptions, responses, nodes)
+        stated = ((each.location.id, each.metadata) for each in descriptions)
         return Snapshot(
             taken_at=datetime.now(UTC),  # noqa: TID251 -- the time of the samples
             nodes=nodes,
-            guests=self._guests(responses, nodes),
-            rules=rules,
+            guests={guest.id: guest for guest in guests},
+            rules=(*rules, *metadata_rules(stated, nodes)),
         )
 
     def _read_consistent(self) -> dict[NodeId, HostResponse]:
@@ -110,15 +125,26 @@ class LibvirtClusterReader:
         }
 
     def _guests(
-        self, responses: Mapping[NodeId, HostResponse], nodes: Mapping[NodeId, Node]
-    ) -> dict[GuestId, Guest]:
-        shared_paths = self.settings.shared_storage
-        return {
-            location.id: build_guest(
-                location, responses[location.node], nodes[location.node], shared_paths
-            )
-            for location in locate_guests(_domains(responses))
+        self,
+        descriptions: Sequence[GuestDescription],
+        responses: Mapping[NodeId, HostResponse],
+        nodes: Mapping[NodeId, Node],
+    ) -> Iterator[Guest]:
+        sampled_at = {
+            node: response.second_sample.sampled_at
+            for node, response in responses.items()
         }
+        locations = [each.location for each in descriptions]
+        self._start_times.update(locations, sampled_at)
+        for each in descriptions:
+            node = each.location.node
+            yield build_guest(
+                each,
+                responses[node],
+                nodes[node],
+                self.settings.shared_storage,
+                self._start_times.uptime(each.location, sampled_at[node]),
+            )
 
 
 def _sample_again(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from functools import partial
 from threading import Lock
 
-from opendrs.config import Diagnostic, KeyPath
-from opendrs.config.platform_kinds import PlatformKind, Questioner
-from opendrs.config.plausibility import check_bandwidth
 from opendrs.errors import PlatformError, PlatformUnavailableError, UnsupportedError
 from opendrs.model import Action, LiveMigration, NodeId, Rule, Snapshot
-from opendrs.platforms.libvirt.client import LibvirtConnection, load_library
+from opendrs.platforms.libvirt.client import LibvirtConnection
 from opendrs.platforms.libvirt.migration import LibvirtTask, StartedMigration
 from opendrs.platforms.libvirt.migration_outcome import (
     NOT_FOUND,
@@ -25,7 +22,7 @@ from opendrs.platforms.libvirt.responses import LocationReport
 from opendrs.platforms.libvirt.settings import LibvirtSettings
 from opendrs.ports import Progress, TaskId, TaskStatus
 
-_LOCAL = ":///"  # a URI without a host
+LOCAL = ":///"  # a URI without a host
 _ABORT_TRIES = 50
 _ABORT_INTERVAL = 0.1
 
@@ -41,7 +38,7 @@ class LibvirtPlatform:
         Args:
             name: The name of the cluster.
             settings: The hosts, and the settings of migrations.
-            rules: The placement rules; libvirt has none of its own.
+            rules: The placement rules, in addition to those in metadata of guests.
         """
         self._name = name
         self._settings = settings
@@ -169,7 +166,7 @@ class LibvirtPlatform:
         self._require_nodes(action.source, action.target)
         if action.source == action.target:
             raise UnsupportedError(f"{action.guest}: already on {action.target}")
-        if _LOCAL in self._settings.peer_uri(action.target):
+        if LOCAL in self._settings.peer_uri(action.target):
             raise UnsupportedError(
                 f"{action.target}: its URI is local, so {action.source} cannot reach "
                 f"it; set migration_uris.{action.target} to a URI with a host name"
@@ -232,35 +229,3 @@ def _require_idle(task: LibvirtTask, report: LocationReport) -> None:
         )
     if report.job is not None:
         raise PlatformError(f"{task.guest}: another migration is in progress")
-
-
-def _nodes(settings: LibvirtSettings) -> Mapping[str, str]:
-    return settings.nodes
-
-
-def _check_settings(at: KeyPath, settings: LibvirtSettings) -> Iterator[Diagnostic]:
-    if settings.bandwidth is not None:
-        yield from check_bandwidth((*at, "bandwidth"), settings.bandwidth)
-
-
-def _ask(questioner: Questioner) -> dict[str, object]:
-    nodes: dict[str, str] = {}
-    while name := questioner.text("Name of a node (empty: no more)"):
-        nodes[name] = questioner.text(
-            f"URI of {name}", default=f"qemu+ssh://root@{name}/system"
-        )
-    table: dict[str, object] = {"nodes": nodes}
-    shared = questioner.text("Directory of disks that all nodes share (empty: none)")
-    if shared:
-        table["shared_storage"] = [shared]
-    return table
-
-
-KIND = PlatformKind(
-    settings_type=LibvirtSettings,
-    create=LibvirtPlatform,
-    nodes=_nodes,
-    check=_check_settings,
-    require_library=load_library,
-    ask=_ask,
-)

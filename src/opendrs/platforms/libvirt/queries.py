@@ -27,6 +27,7 @@ from opendrs.platforms.libvirt.responses import (
 
 T = TypeVar("T")
 
+_NOT_ACTIVE = -1  # id of a domain without a process
 _NOT_FOUND = frozenset({ErrorCode.NO_DOMAIN})
 # A guest that leaves between two calls is at first no longer running.
 _NOT_RUNNING = frozenset({ErrorCode.NO_DOMAIN, ErrorCode.OPERATION_INVALID})
@@ -130,10 +131,13 @@ def _all_stats(
 
 
 def _domain_response(domain: RawDomain, stats: Mapping[str, object]) -> DomainResponse:
+    domain_id = domain.ID()
+    is_active = domain_id != _NOT_ACTIVE
     response = DomainResponse(
         uuid=str(domain.UUIDString()),
         name=str(domain.name()),
-        is_active=domain.ID() != -1,
+        is_active=is_active,
+        domain_id=domain_id if is_active else None,
         stats=stats,
     )
     return replace(response, is_incoming=_is_incoming(domain, response))

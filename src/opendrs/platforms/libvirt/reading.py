@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
@@ -23,6 +24,7 @@ from opendrs.model import (
     max_plausible_memory,
 )
 from opendrs.platforms.libvirt.guest_location import GuestLocation
+from opendrs.platforms.libvirt.metadata import GuestMetadata, read_metadata
 from opendrs.platforms.libvirt.mobility import migration_blockers, requires_same_cpu
 from opendrs.platforms.libvirt.responses import (
     DomainResponse,
@@ -30,12 +32,10 @@ from opendrs.platforms.libvirt.responses import (
     HostResponse,
     HostSample,
 )
-from opendrs.rules import words_of
 
 T = TypeVar("T", int, float)
 KIB = 1 << 10
 NANOSECOND = 1e-9
-TAGS = "metadata/{urn:opendrs}tags"
 _STATES = {
     DomainState.RUNNING: GuestState.RUNNING,
     DomainState.BLOCKED: GuestState.RUNNING,
@@ -72,26 +72,60 @@ def host_identity(response: HostResponse) -> tuple[str, str]:
     return response.hostname, host.findtext("host/uuid") or ""
 
 
-def build_guest(
-    location: GuestLocation,
-    response: HostResponse,
-    node: Node,
-    shared_paths: tuple[str, ...],
-) -> Guest:
-    """Return the guest at *location*.
+@dataclass(frozen=True, slots=True)
+class GuestDescription:
+    """A guest with the contents of its domain XML.
+
+    Attributes:
+        location: The guest and its location.
+        xml: Its domain XML.
+        metadata: The metadata in it.
+    """
+
+    location: GuestLocation
+    xml: Element
+    metadata: GuestMetadata
+
+
+def describe_guest(
+    location: GuestLocation, nodes: Mapping[NodeId, Node]
+) -> GuestDescription:
+    """Return the description of the guest at *location*.
+
+    A domain XML that cannot be parsed is a problem of this guest alone.
 
     Args:
         location: The guest and its location.
+        nodes: The nodes of the cluster.
+    """
+    try:
+        xml = _parse_xml(location.domain.xml, location.id)
+    except UnexpectedResponseError as error:
+        metadata = GuestMetadata(problems=(str(error),))
+        return GuestDescription(location, Element("domain"), metadata)
+    return GuestDescription(location, xml, read_metadata(xml, nodes))
+
+
+def build_guest(
+    description: GuestDescription,
+    response: HostResponse,
+    node: Node,
+    shared_paths: tuple[str, ...],
+    uptime: float | None = None,
+) -> Guest:
+    """Return the guest of *description*.
+
+    Args:
+        description: The guest.
         response: The response of its node.
         node: Its node.
         shared_paths: Paths below which all nodes have the same files.
+        uptime: Seconds since its start; None if unknown.
     """
-    domain = location.domain
-    xml = _parse_xml(domain.xml, location.id)
+    location, xml = description.location, description.xml
     same_cpu = requires_same_cpu(xml)
     detail = _mobility_detail(
-        location,
-        xml,
+        description,
         shared_paths,
         cpu_model_missing=same_cpu and node.cpu_model is None,
     )
@@ -100,11 +134,12 @@ def build_guest(
         node=location.node,
         kind=_guest_kind(xml),
         state=_guest_state(location),
-        limit=_guest_limit(domain, xml),
-        usage=_guest_usage(domain, response, node),
+        limit=_guest_limit(location.domain, xml),
+        usage=_guest_usage(location.domain, response, node),
+        uptime=uptime,
         mobility=Mobility.NONE if detail else Mobility.LIVE,
         mobility_detail=detail,
-        tags=_tags(xml),
+        tags=description.metadata.tags,
         cpu_model=node.cpu_model if same_cpu else None,
         migrating_to=location.migrating_to,
     )
@@ -241,20 +276,16 @@ def _memory_usage(domain: DomainResponse) -> int | None:
 
 
 def _mobility_detail(
-    location: GuestLocation,
-    xml: Element,
+    description: GuestDescription,
     shared_paths: tuple[str, ...],
     *,
     cpu_model_missing: bool,
 ) -> str | None:
     """Return why the guest cannot migrate; None if it can."""
-    reasons = [location.mobility_detail] if location.mobility_detail else []
-    reasons += migration_blockers(xml, shared_paths)
+    located = description.location.mobility_detail
+    reasons = [located] if located else []
+    reasons += description.metadata.problems
+    reasons += migration_blockers(description.xml, shared_paths)
     if cpu_model_missing:
         reasons.append("it needs the CPU model of its node, which is unknown")
     return "; ".join(reasons) or None
-
-
-def _tags(xml: Element) -> frozenset[str]:
-    """Return the words in the metadata element `tags` of the namespace urn:opendrs."""
-    return frozenset(words_of(xml.findtext(TAGS) or ""))

@@ -32,7 +32,8 @@ class PausedReason(IntEnum):
     POSTCOPY_FAILED = 13
 
 
-RUNNING_POSTCOPY_FAILED = 11  # virDomainRunningReason
+RUNNING_BOOTED = 1  # virDomainRunningReason
+RUNNING_POSTCOPY_FAILED = 11
 OPERATION_MIGRATION_OUT = 5  # virDomainJobOperation
 
 
@@ -44,6 +45,8 @@ class DomainResponse:
         uuid: Identity of the guest, equal on every host.
         name: Name, unique on its host.
         is_active: True if it has a process.
+        domain_id: Id on its host, another one after each start; None if it is not
+            active.
         is_incoming: True while it is the unfinished target of a migration.
         stats: Result of virConnectGetAllDomainStats; times in nanoseconds, memory in
             KiB.
@@ -53,6 +56,7 @@ class DomainResponse:
     uuid: str
     name: str
     is_active: bool
+    domain_id: int | None = None
     is_incoming: bool = False
     stats: Mapping[str, object]
     xml: str = ""
@@ -80,6 +84,15 @@ class DomainResponse:
             DomainState.RUNNING,
             DomainState.BLOCKED,
         }
+
+    @property
+    def is_booted(self) -> bool:
+        """Return True if its process began with a boot, not with a migration.
+
+        After a pause it is unknown, and False.
+        """
+        booted = self.reason == RUNNING_BOOTED
+        return self.is_active and self.state is DomainState.RUNNING and booted
 
     @property
     def is_handed_over(self) -> bool:

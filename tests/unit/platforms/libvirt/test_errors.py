@@ -7,7 +7,6 @@ import pytest
 from opendrs.errors import (
     ConfigurationError,
     OpenDRSError,
-    PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
     UnsupportedError,
@@ -16,6 +15,7 @@ from opendrs.platforms.libvirt.errors import (
     ErrorCode,
     ErrorDomain,
     LibvirtError,
+    LibvirtPermissionError,
     migration_error_text,
     opening_error,
     platform_error,
@@ -80,7 +80,7 @@ def test_errors_of_opening_are_classified(failure: LibvirtError, kind: str) -> N
     kinds: dict[str, type[OpenDRSError]] = {
         "uri": ConfigurationError,
         "away": PlatformUnavailableError,
-        "refused": PermissionDeniedError,
+        "refused": LibvirtPermissionError,
     }
 
     error = opening_error("h1", failure)

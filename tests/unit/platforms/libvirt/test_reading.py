@@ -18,7 +18,12 @@ from opendrs.model import (
     Usage,
 )
 from opendrs.platforms.libvirt.guest_location import locate_guests
-from opendrs.platforms.libvirt.reading import build_guest, build_node, host_identity
+from opendrs.platforms.libvirt.reading import (
+    build_guest,
+    build_node,
+    describe_guest,
+    host_identity,
+)
 from opendrs.platforms.libvirt.responses import DomainResponse, HostResponse
 from support.libvirt_responses import (
     CAPABILITIES,
@@ -33,6 +38,7 @@ from support.libvirt_responses import (
     incoming,
     sample,
     shut_off,
+    with_metadata,
 )
 
 KIB = 1024
@@ -45,7 +51,8 @@ def guest(
 ) -> Guest:
     place = locate_guests({NODE: [reported]})[0]
     answer = answer or host(sample(0.0, [reported]), sample(1.0, [reported]))
-    return build_guest(place, answer, node or build_node(NODE, answer, ()), ("/srv",))
+    node = node or build_node(NODE, answer, ())
+    return build_guest(describe_guest(place, {NODE: node}), answer, node, ("/srv",))
 
 
 def test_node_has_capacity_and_usage() -> None:
@@ -227,11 +234,25 @@ def test_mobility_detail_names_all_blockers() -> None:
     )
 
 
-def test_reads_tags_from_the_metadata() -> None:
-    metadata = "<metadata><o:tags xmlns:o='urn:opendrs'>db, prod</o:tags></metadata>"
-    reported = replace(RUNNING, xml=XML.replace("<devices>", f"{metadata}<devices>"))
+def test_tags_are_read_from_the_metadata() -> None:
+    assert guest(with_metadata("<o:guest tags='db, prod'/>")).tags == {"db", "prod"}
 
-    assert guest(reported).tags == {"db", "prod"}
+
+def test_invalid_metadata_makes_the_guest_immobile() -> None:
+    seen = guest(with_metadata("<o:guest pin='yes' tags='db'/>"))
+
+    assert seen.mobility is Mobility.NONE
+    assert seen.mobility_detail == (
+        "metadata opendrs.pin: expected true or false, got 'yes'"
+    )
+    assert seen.tags == {"db"}
+
+
+def test_invalid_description_makes_the_guest_immobile() -> None:
+    seen = guest(replace(RUNNING, xml="<oops"))
+
+    assert (seen.state, seen.mobility) == (GuestState.RUNNING, Mobility.NONE)
+    assert "vm1: description is not XML" in (seen.mobility_detail or "")
 
 
 def test_a_container_is_a_container() -> None:
