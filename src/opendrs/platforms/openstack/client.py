@@ -2,16 +2,19 @@
 
 openstacksdk reads clouds.yaml, authenticates, finds the endpoints and sends the
 requests. Deadlines, the size of responses, retries and errors are determined here.
+Each request has a deadline, also against a server that sends its response slowly: it
+runs in a thread that is abandoned at the deadline.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tenacity import (
     Retrying,
@@ -30,6 +33,7 @@ from opendrs.errors import (
 from opendrs.platforms.openstack.settings import OpenStackSettings
 from opendrs.transport.http_json import get_mapping, single_line
 from opendrs.transport.secrets import credential_path
+from opendrs.transport.threads import start_thread
 
 if TYPE_CHECKING:
     import requests
@@ -41,9 +45,11 @@ if TYPE_CHECKING:
 MICROVERSIONS = ((2, 79), (2, 96))
 PLACEMENT_MICROVERSION = "1.14"  # Rocky: root providers
 MAX_BODY_SIZE = 64 << 20  # bytes; a page of Nova has at most 1,000 servers
+MAX_PAGES = 1_000  # of a list
 ATTEMPTS = 3
 MAX_RETRY_DELAY = 2.0  # seconds
 _CHUNK = 1 << 16
+T = TypeVar("T")
 
 
 class NotFoundError(PlatformError):
@@ -124,23 +130,42 @@ class OpenStackClient:
         """
         return self._read("placement", path, {})
 
-    def get_list(self, path: str, key: str, **parameters: object) -> list[Any]:
+    def get_list(
+        self, path: str, key: str, *, by_offset: bool = False, **parameters: object
+    ) -> list[Any]:
         """Return all objects of a list, page by page.
+
+        Args:
+            path: Path of the list.
+            key: Name of the list in the response.
+            by_offset: Whether the list ends with an empty page, rather than with a
+                page without links.
+            **parameters: Parameters of the query.
 
         Raises:
             PlatformError: Nova does not give it.
         """
         found: list[Any] = []
-        while True:
+        previous: list[Any] = []
+        for _ in range(MAX_PAGES):
             body = self.get(path, **parameters)
             page = body.get(key)
             if not isinstance(page, list):
                 raise UnexpectedResponseError(f"{self._name}: {path}: no {key}")
             found += page
-            if not page or f"{key}_links" not in body:
+            if not page or not (by_offset or f"{key}_links" in body):
                 return found
-            last = get_mapping(page[-1])
-            parameters["marker"] = last.get("uuid") or last.get("id")
+            if page == previous:
+                raise UnexpectedResponseError(f"{self._name}: {path}: same page twice")
+            previous = page
+            if by_offset:
+                parameters["offset"] = len(found)
+            else:
+                last = get_mapping(page[-1])
+                parameters["marker"] = last.get("uuid") or last.get("id")
+        raise UnexpectedResponseError(
+            f"{self._name}: {path}: more than {MAX_PAGES} pages"
+        )
 
     def post(self, path: str, body: object) -> None:
         """Send a POST request to Nova, once.
@@ -166,7 +191,7 @@ class OpenStackClient:
             ConfigurationError: clouds.yaml does not have the cloud.
             PlatformError: The cloud does not let us in, or has no such service.
         """
-        return self._connected()[0]
+        return self._in_time("login", self._connected)[0]
 
     @property
     def microversion(self) -> str:
@@ -175,7 +200,7 @@ class OpenStackClient:
         Raises:
             PlatformError: As for `connection`.
         """
-        return self._connected()[1]
+        return self._in_time("login", self._connected)[1]
 
     def identity(self) -> Identity:
         """Return the user that is logged in.
@@ -187,7 +212,7 @@ class OpenStackClient:
         get_access = getattr(session.auth, "get_access", None)
         if get_access is None:
             return Identity()  # a token of its own, without Keystone
-        access = self._translated(get_access, session)
+        access = self._in_time("login", partial(get_access, session))
         return Identity(
             access.username or "",
             access.project_name or "",
@@ -203,7 +228,7 @@ class OpenStackClient:
         """
         connection = self.connection
         proxies: tuple[Proxy, ...] = (connection.compute, connection.placement)
-        urls = [self._translated(proxy.get_endpoint) for proxy in proxies]
+        urls = [self._in_time("endpoints", proxy.get_endpoint) for proxy in proxies]
         urls.append(getattr(connection.session.auth, "auth_url", None))
         return tuple(str(url) for url in urls if url)
 
@@ -221,8 +246,7 @@ class OpenStackClient:
         with self._lock:
             if self._connection is None:
                 connection = self._connect()
-                version = self._translated(_negotiate, connection)
-                self._connection = connection, version
+                self._connection = connection, _negotiate(connection)
             return self._connection
 
     def _connect(self) -> Connection:
@@ -275,42 +299,61 @@ class OpenStackClient:
         path: str,
         **content: Any,  # noqa: ANN401 - params or json
     ) -> bytes:
-        connection, version = self._connected()
-        if service == "placement":
-            version = PLACEMENT_MICROVERSION
-        proxy: Proxy = getattr(connection, service)
+        subject = f"{service} {path}"
+        deadline = time.monotonic() + self._settings.timeout
 
         def send() -> bytes:
+            connection, version = self._connected()
+            connection.session.get_auth_headers()  # may have to log in again
+            if time.monotonic() > deadline:  # never send what the caller gave up
+                raise TimeoutError
+            proxy: Proxy = getattr(connection, service)
             response = proxy.request(
                 path,
                 method,
-                microversion=version,
+                microversion=PLACEMENT_MICROVERSION
+                if service == "placement"
+                else version,
                 timeout=self._settings.timeout,
                 connect_retries=0,
+                status_code_retries=0,
                 # A redirect could disclose the token.
                 redirect=False,
                 skip_cache=True,
                 stream=True,
                 **content,
             )
-            body = _read_body(response, self._settings.timeout)
+            body = _read_body(response, deadline)
             if response.status_code >= 300:
-                _raise_status(
-                    f"{self._name}: {service} {path}", response.status_code, body
-                )
+                _raise_status(f"{self._name}: {subject}", response.status_code, body)
             return body
 
-        sent: bytes = self._translated(send)
-        return sent
+        return self._in_time(subject, send)
 
-    def _translated(self, call: Any, *arguments: object) -> Any:  # noqa: ANN401
+    def _in_time(self, subject: str, call: Callable[[], T]) -> T:
+        """Return the result of *call* within the timeout.
+
+        Raises:
+            PlatformUnavailableError: It takes longer; its result is ignored.
+            PlatformError: An error of the library, translated.
+        """
+        seconds = self._settings.timeout
+        try:
+            return start_thread(partial(self._translated, call)).result(seconds)
+        except TimeoutError:
+            raise PlatformUnavailableError(
+                f"{self._name}: {subject}: timeout after {seconds:g} s"
+            ) from None
+
+    def _translated(self, call: Callable[[], T]) -> T:
         """Return the result of *call*, with the errors of the library translated."""
         from keystoneauth1 import exceptions as auth  # noqa: PLC0415 - optional
         from openstack import exceptions as sdk  # noqa: PLC0415
         from requests import RequestException  # noqa: PLC0415
+        from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
         try:
-            return call(*arguments)
+            return call()
         except (auth.Unauthorized, auth.Forbidden) as error:
             raise PermissionDeniedError(
                 f"{self._name}: not logged in: {single_line(str(error))}"
@@ -324,7 +367,7 @@ class OpenStackClient:
             raise PlatformUnavailableError(
                 f"{self._name}: unreachable: {single_line(str(error))}"
             ) from None
-        except (auth.HttpServerError, RequestException) as error:
+        except (auth.HttpServerError, RequestException, HTTPError) as error:
             raise PlatformUnavailableError(
                 f"{self._name}: {single_line(str(error))}"
             ) from None
@@ -348,14 +391,17 @@ def _negotiate(connection: Connection) -> str:
     )
 
 
-def _read_body(response: requests.Response, timeout: float) -> bytes:
-    deadline, body = time.monotonic() + timeout, bytearray()
+def _read_body(response: requests.Response, deadline: float) -> bytes:
+    body = bytearray()
     with response:
-        for chunk in response.iter_content(_CHUNK):
+        # Returns what has arrived, other than iter_content, which waits for a chunk.
+        while chunk := response.raw.read1(_CHUNK, decode_content=True):
             body += chunk
-            if len(body) > MAX_BODY_SIZE or time.monotonic() > deadline:
+            if len(body) > MAX_BODY_SIZE:
                 raise UnexpectedResponseError("response too long")
-    return bytes(body)
+            if time.monotonic() > deadline:
+                raise TimeoutError
+        return bytes(body) or response.content  # keystoneauth has read some errors
 
 
 def _raise_status(subject: str, status: int, body: bytes) -> NoReturn:
