@@ -161,8 +161,7 @@ class CloudReader:
             error = next(iter(errors.values()))
             if isinstance(error, PlatformUnavailableError):
                 raise PlatformUnavailableError(
-                    f"{self.name}: no resource provider can be read",
-                    *(f"{uuid}: {each}" for uuid, each in sorted(errors.items())),
+                    f"{self.name}: no resource provider can be read", str(error)
                 )
             raise error
         self._report("resource provider", errors)
