@@ -49,6 +49,9 @@ CLOUD = "novalab"
 class NovaLab:
     """Three hosts of Nova, and an administrator's access to them.
 
+    Attributes:
+        clouds_file: The file clouds.yaml; the administrator's cloud is `CLOUD`.
+
     Args:
         directory: Directory for its files.
         driver: Driver of the hypervisors.
@@ -96,6 +99,10 @@ clouds:
             if self.process.poll() is not None or monotonic() > until:
                 pytest.fail(f"no Nova: {said[-2000:]}")
             Event().wait(0.2)
+        self.log_in()
+
+    def log_in(self) -> None:
+        """Connect as the administrator."""
         from openstack.config import OpenStackConfig  # noqa: PLC0415 - optional
         from openstack.connection import Connection  # noqa: PLC0415 - optional
 
@@ -110,7 +117,7 @@ clouds:
 
     def reset(self) -> None:
         """Delete servers, groups and aggregates, and enable all hosts."""
-        eventually(self._delete_servers, 30, "no server is left")
+        eventually(self._delete_servers, 60, "no server is left")
         for group in self.compute.server_groups(all_projects=True):
             self.compute.delete_server_group(group.id)
         for aggregate in self.compute.aggregates():
@@ -164,7 +171,7 @@ clouds:
             assert status != "ERROR", f"Nova cannot start {name} on {host}"
             return bool(status == "ACTIVE")
 
-        eventually(active, 20, f"{name} is active")
+        eventually(active, 60, f"{name} is active")
         return GuestId(f"{name}/{server.id[:8]}")
 
     def uuid(self, guest: GuestId) -> str:

@@ -32,6 +32,11 @@ QUERIES = {name: name for name in ("node_cpu", "node_memory", "guest_cpu")} | {
 }
 
 
+def ignore(moment: str, number: int) -> None:
+    """Do nothing about a request."""
+    del moment, number
+
+
 class RefusedError(Exception):
     """Answer of Nova with an error status."""
 
@@ -100,7 +105,8 @@ class NovaDouble:
         groups: Server groups, in the form of Nova.
         page_size: Most objects in a response: `max_limit` of Nova.
         requests: Method and path of each request to Nova and Placement.
-        on_request: Called for each of them, before and after it has its effect.
+        on_request: Called with the number of each of them, from 1, before and after it
+            has its effect.
     """
 
     def __init__(self, hosts: Iterable[str], *servers: CloudServer) -> None:
@@ -111,7 +117,7 @@ class NovaDouble:
         self.groups: list[Json] = []
         self.page_size = 1_000
         self.requests: list[str] = []
-        self.on_request: Callable[[str, str], None] = lambda _moment, _request: None
+        self.on_request: Callable[[str, int], None] = ignore
         self._lock = threading.RLock()
 
     @property
@@ -132,6 +138,12 @@ class NovaDouble:
             for each in self.migrations:
                 if each.server.name == name and each.status == RUNNING:
                     each.ends_at = 0.0
+
+    def count(self, request: str) -> int:
+        """Add *request* and return its number."""
+        with self._lock:
+            self.requests.append(request)
+            return len(self.requests)
 
     def answer(self, method: str, target: str, body: Json) -> tuple[int, object]:
         """Return the status and the body of the response to a request."""
@@ -378,13 +390,12 @@ class _Handler(BaseHTTPRequestHandler):
             versions = [_version(f"{self.url}/placement", "1.39")]
             self._send(200, {"versions": versions})
         else:
-            request = f"{self.command} {path}"
-            self.cloud.requests.append(request)
-            self.cloud.on_request(BEFORE, request)
+            number = self.cloud.count(f"{self.command} {path}")
+            self.cloud.on_request(BEFORE, number)
             answer = self.cloud.answer(
                 self.command, self.path, json.loads(text) if text else {}
             )
-            self.cloud.on_request(AFTER, request)
+            self.cloud.on_request(AFTER, number)
             self._send(*answer)
 
     def _send(self, status: int, body: object) -> None:

@@ -1,0 +1,136 @@
+"""Real OpenStack: Keystone, Placement and all services of Nova, a process each.
+
+Tests take the fixture `full_nova`: three enabled hosts, no servers. Migrations take
+5 s, and they can be aborted or forced to complete.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.nova_lab import (
+    CLOUD,
+    HOSTS,
+    PROGRAM,
+    SLOW_DRIVER,
+    VENV,
+    NovaLab,
+    missing_requirements,
+)
+
+SCRIPT = PROGRAM.with_name("full.sh")
+PORTS = (4369, 5000, 5672, 8774, 8778, 9696, 15432, 25672)
+KEYSTONE = "http://127.0.0.1:5000/v3"
+USER, PASSWORD = "drs", "secret"  # of a project of the same name
+
+
+class FullNovaLab(NovaLab):
+    """All services of a cloud, with an administrator, and `USER` without roles.
+
+    Attributes:
+        state: Directory with the configuration of the services.
+
+    Args:
+        directory: Directory for its files.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._log = directory / "log"
+        self.state = Path("/var/lib") / f"opendrs-openstack-{os.getpid()}"
+        self.clouds_file = directory / "clouds.yaml"
+        self.clouds_file.write_text(
+            f"clouds:\n{_entry(CLOUD, 'admin', 'lab')}{_entry(USER, USER, PASSWORD)}"
+        )
+        self.clouds_file.chmod(0o600)
+
+    def up(self) -> None:
+        """Start the services."""
+        self._script("up", str(len(HOSTS))).check_returncode()
+        self.log_in()
+        identity: Any = self.cloud.identity
+        project = identity.create_project(name=USER, domain_id="default")
+        identity.create_user(
+            name=USER,
+            password=PASSWORD,
+            domain_id="default",
+            default_project_id=project.id,
+        )
+
+    def down(self) -> None:
+        """End the services."""
+        self._script("down")
+
+    def _script(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        environment |= {"D": str(self.state), "V": str(VENV), "DRIVER": SLOW_DRIVER}
+        with self._log.open("a") as log:
+            return subprocess.run(  # noqa: S603 - the lab's script
+                [str(SCRIPT), *words],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                check=False,
+            )
+
+
+def _entry(cloud: str, user: str, password: str) -> str:
+    login = (
+        f"auth_url: '{KEYSTONE}', username: {user}, password: {password}, "
+        f"project_name: {user}, user_domain_id: default, project_domain_id: default"
+    )
+    return f"""\
+  {cloud}:
+    auth: {{{login}}}
+    region_name: RegionOne
+    compute_default_microversion: '2.96'
+"""
+
+
+def _unavailable() -> Iterator[str]:
+    """Yield all reasons why the services cannot run here."""
+    yield from missing_requirements()
+    if not Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():
+        yield f"RabbitMQ is not installed: {SCRIPT} deps"
+    if not any(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
+        yield f"PostgreSQL is not installed: {SCRIPT} deps"
+    if os.geteuid() != 0 or shutil.which("setsid") is None:
+        yield "the services need root"
+    for port in PORTS:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                yield f"port {port} is in use"
+
+
+@pytest.fixture(scope="session")
+def full_nova_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullNovaLab]:
+    if reason := "; ".join(_unavailable()):
+        pytest.skip(f"no OpenStack: {reason}")
+    lab = FullNovaLab(tmp_path_factory.mktemp("full"))
+    try:
+        lab.up()
+        yield lab
+    finally:
+        lab.down()
+
+
+@pytest.fixture
+def full_nova(full_nova_hosts: FullNovaLab) -> FullNovaLab:
+    """Return hosts without servers, whose migrations take 5 s."""
+    full_nova_hosts.reset()
+    return full_nova_hosts
+
+
+@pytest.fixture(params=["slow_nova", "full_nova"], ids=["one-process", "all-services"])
+def each_nova(request: pytest.FixtureRequest) -> NovaLab:
+    """Return hosts in one process, then with Keystone and a process per service."""
+    lab: NovaLab = request.getfixturevalue(request.param)
+    return lab
