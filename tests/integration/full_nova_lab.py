@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from integration.libvirt_lab import eventually
 from integration.nova_lab import (
     CLOUD,
     HOSTS,
@@ -27,7 +29,8 @@ from integration.nova_lab import (
 )
 
 SCRIPT = PROGRAM.with_name("full.sh")
-PORTS = (4369, 5000, 5672, 8774, 8778, 9696, 15432, 25672)
+PLACEMENT_PORT = 8778
+PORTS = (4369, 5000, 5672, 8774, PLACEMENT_PORT, 9696, 15432, 25672)
 KEYSTONE = "http://127.0.0.1:5000/v3"
 USER, PASSWORD = "drs", "secret"  # of a project of the same name
 
@@ -68,8 +71,33 @@ class FullNovaLab(NovaLab):
         """End the services."""
         self._script("down")
 
+    def set_policy(self, rules: str) -> None:
+        """Let *rules* be the file policy.yaml of Nova and of Placement.
+
+        Placement reads a new file only when it starts.
+        """
+        path = self.state / "policy.yaml"
+        if rules == (path.read_text() if path.exists() else ""):
+            return
+        path.write_text(rules)
+        pid_file = self.state / "placement.pid"
+        os.killpg(int(pid_file.read_text()), signal.SIGTERM)
+        eventually(lambda: not is_open(PLACEMENT_PORT), 20, "Placement has ended")
+        server = [str(SCRIPT.with_name("serve.py")), "placement.wsgi.api"]
+        with (self.state / "log" / "placement-again.log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - as the lab's script does
+                [str(VENV / "bin" / "python"), *server, str(PLACEMENT_PORT)],
+                env=_environment() | {"OS_PLACEMENT_CONFIG_DIR": str(self.state)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        pid_file.write_text(str(process.pid))
+        eventually(lambda: is_open(PLACEMENT_PORT), 30, "Placement responds")
+
     def _script(self, *words: str) -> subprocess.CompletedProcess[bytes]:
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        environment = _environment()
         environment |= {"D": str(self.state), "V": str(VENV), "DRIVER": SLOW_DRIVER}
         with self._log.open("a") as log:
             return subprocess.run(  # noqa: S603 - the lab's script
@@ -80,6 +108,16 @@ class FullNovaLab(NovaLab):
                 stderr=log,
                 check=False,
             )
+
+
+def _environment() -> dict[str, str]:
+    return {key: each for key, each in os.environ.items() if key != "PYTHONPATH"}
+
+
+def is_open(port: int) -> bool:
+    """Return whether a server listens at *port* of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _entry(cloud: str, user: str, password: str) -> str:
@@ -104,10 +142,7 @@ def _unavailable() -> Iterator[str]:
         yield f"PostgreSQL is not installed: {SCRIPT} deps"
     if os.geteuid() != 0 or shutil.which("setsid") is None:
         yield "the services need root"
-    for port in PORTS:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                yield f"port {port} is in use"
+    yield from (f"port {port} is in use" for port in PORTS if is_open(port))
 
 
 @pytest.fixture(scope="session")

@@ -31,8 +31,7 @@ from opendrs.model import (
     NodeState,
     Usage,
 )
-from opendrs.platforms.openstack import KIND
-from opendrs.platforms.openstack import client as client_module
+from opendrs.platforms.openstack import KIND, connection
 from opendrs.ports import TaskState
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
@@ -337,11 +336,11 @@ def test_locked_servers_are_skipped(nova: NovaLab, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("version", [client_module.MICROVERSIONS[0]])
+@pytest.mark.parametrize("version", [connection.MICROVERSIONS[0]])
 def test_oldest_microversion_suffices(
     nova: NovaLab, monkeypatch: pytest.MonkeyPatch, version: tuple[int, int]
 ) -> None:
-    monkeypatch.setattr(client_module, "MICROVERSIONS", (version,))
+    monkeypatch.setattr(connection, "MICROVERSIONS", (version,))
     guest = nova.boot("vm")
 
     platform = nova.platform()

@@ -66,7 +66,7 @@ class Victim:
         cloud = NovaDouble(
             HOSTS,
             *(
-                CloudServer(f"busy{n}", "h1", vcpus=4, load=4.0, duration=0.3)
+                CloudServer(f"busy{n}", "h1", vcpus=4, load=4.0, duration=8.0)
                 for n in range(3)
             ),
         )

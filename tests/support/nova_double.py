@@ -37,7 +37,7 @@ def ignore(moment: str, number: int) -> None:
     del moment, number
 
 
-class RefusedError(Exception):
+class ErrorResponse(Exception):  # noqa: N818 - a response
     """Answer of Nova with an error status."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -47,12 +47,17 @@ class RefusedError(Exception):
 
 @dataclass
 class CloudServer:
-    """Server of the cloud, with its load and the seconds that its migration takes."""
+    """Server of the cloud.
+
+    Attributes:
+        load: Busy cores; as many GiB of memory are in use.
+        duration: Requests to the cloud that a migration takes.
+    """
 
     name: str
     host: str
     vcpus: int = 2
-    load: float = 0.5  # busy cores; as many GiB are in use
+    load: float = 0.5
     duration: float = 0.0
     migrating: bool = False
     id: str = field(init=False)
@@ -156,13 +161,13 @@ class NovaDouble:
                 if words[:1] == ["placement"]:
                     return 200, self._placement(words[2], words[3])
                 return self._nova(method, words[1:], query, body)
-            except RefusedError as error:
+            except ErrorResponse as error:
                 fault = {"code": error.status, "message": str(error)}
                 return error.status, {"fault": fault}
 
     def _advance(self) -> None:
         for each in self.migrations:
-            if each.status == RUNNING and time.monotonic() >= each.ends_at:
+            if each.status == RUNNING and len(self.requests) >= each.ends_at:
                 each.status, each.server.host = "completed", each.target
                 each.server.migrating = False
 
@@ -172,7 +177,7 @@ class NovaDouble:
         if words and words[0] == "servers" and words[1:] not in ([], ["detail"]):
             server = self.servers.get(words[1])
             if server is None:
-                raise RefusedError(404, "Instance could not be found.")
+                raise ErrorResponse(404, "Instance could not be found.")
             return self._server_request(method, server, words[2:], body)
         lists: dict[str, tuple[str, Callable[[], list[Json]]]] = {
             "os-services": ("services", self._services),
@@ -193,7 +198,7 @@ class NovaDouble:
         if marker := query.get("marker"):
             ids = [each.get("uuid") or each["id"] for each in objects]
             if marker not in ids:
-                raise RefusedError(400, f"marker [{marker}] not found")
+                raise ErrorResponse(400, f"marker [{marker}] not found")
             start = ids.index(marker) + 1
         if key in ("services", "aggregates"):
             size = len(objects)
@@ -260,11 +265,11 @@ class NovaDouble:
             case "POST", ["migrations", number, "action"]:
                 _with_number(active, number).ends_at = 0.0
                 return 202, {}
-        raise RefusedError(404, "no such resource")
+        raise ErrorResponse(404, "no such resource")
 
     def _migrate(self, server: CloudServer, target: str) -> None:
         if server.migrating:
-            raise RefusedError(409, "Cannot migrate in task_state migrating")
+            raise ErrorResponse(409, "Cannot migrate in task_state migrating")
         members = {m for each in self.groups for m in each["members"]}
         apart = server.id in members and any(
             other.host == target and other.id in members
@@ -272,9 +277,9 @@ class NovaDouble:
         )
         usable = set(self.hosts) - self.disabled - {server.host}
         if target not in usable or apart:
-            raise RefusedError(400, "No valid host was found.")
+            raise ErrorResponse(400, "No valid host was found.")
         server.migrating = True
-        ends_at = time.monotonic() + server.duration
+        ends_at = len(self.requests) + server.duration
         number = len(self.migrations) + 1
         self.migrations.append(
             CloudMigration(number, server, server.host, target, ends_at)
@@ -319,7 +324,7 @@ def _with_number(active: Iterable[CloudMigration], number: str) -> CloudMigratio
     for each in active:
         if str(each.number) == number:
             return each
-    raise RefusedError(404, f"In-progress migration {number} is not found")
+    raise ErrorResponse(404, f"In-progress migration {number} is not found")
 
 
 def _server_body(server: CloudServer) -> Json:

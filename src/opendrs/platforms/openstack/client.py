@@ -24,15 +24,14 @@ from tenacity import (
 )
 
 from opendrs.errors import (
-    ConfigurationError,
     PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
     UnexpectedResponseError,
 )
+from opendrs.platforms.openstack.connection import connect, negotiate, translated
 from opendrs.platforms.openstack.settings import OpenStackSettings
 from opendrs.transport.http_json import get_mapping, single_line
-from opendrs.transport.secrets import credential_path
 from opendrs.transport.threads import start_thread
 
 if TYPE_CHECKING:
@@ -40,9 +39,6 @@ if TYPE_CHECKING:
     from openstack.connection import Connection
     from openstack.proxy import Proxy
 
-# The oldest and the newest microversion of Nova whose responses are read: Train, and
-# 2024.1, the first that has pinned_availability_zone.
-MICROVERSIONS = ((2, 79), (2, 96))
 PLACEMENT_MICROVERSION = "1.14"  # Rocky: root providers
 MAX_BODY_SIZE = 64 << 20  # bytes; a page of Nova has at most 1,000 servers
 MAX_PAGES = 1_000  # of a list
@@ -58,21 +54,6 @@ class NotFoundError(PlatformError):
 
 class ConflictError(PlatformError):
     """Request that the cloud does not accept in the current state."""
-
-
-def load_library() -> Any:  # noqa: ANN401 - a module that may be missing
-    """Return the module `openstack`.
-
-    Raises:
-        ConfigurationError: openstacksdk is not installed.
-    """
-    try:
-        import openstack.connection  # noqa: PLC0415 - optional
-    except ImportError:
-        raise ConfigurationError(
-            "openstacksdk is not installed; install opendrs[openstack]"
-        ) from None
-    return openstack
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,35 +226,9 @@ class OpenStackClient:
         """Return the connection and the microversion, from the first request on."""
         with self._lock:
             if self._connection is None:
-                connection = self._connect()
-                self._connection = connection, _negotiate(connection)
+                connection = connect(self._name, self._settings)
+                self._connection = connection, negotiate(connection)
             return self._connection
-
-    def _connect(self) -> Connection:
-        library, settings = load_library(), self._settings
-        files = secure = None
-        if settings.clouds_file is not None:
-            path = credential_path(settings.clouds_file)
-            if not path.is_file():
-                raise ConfigurationError(
-                    f"platform {self._name}: clouds_file: {path}: no such file"
-                )
-            files, secure = [str(path)], [str(path.with_name("secure.yaml"))]
-        region = {} if settings.region is None else {"region_name": settings.region}
-        try:
-            config = library.config.OpenStackConfig(
-                config_files=files, secure_files=secure, app_name="opendrs"
-            )
-            chosen = config.get_one(
-                cloud=settings.cloud, api_timeout=settings.timeout, **region
-            )
-        except Exception as error:  # noqa: BLE001 - YAML, files and plugins
-            raise ConfigurationError(
-                f"platform {self._name}: cloud {settings.cloud}: "
-                f"{single_line(str(error))}"
-            ) from None
-        connection: Connection = library.connection.Connection(config=chosen)
-        return connection
 
     def _read(
         self, service: str, path: str, parameters: Mapping[str, object]
@@ -339,56 +294,11 @@ class OpenStackClient:
         """
         seconds = self._settings.timeout
         try:
-            return start_thread(partial(self._translated, call)).result(seconds)
+            return start_thread(partial(translated, self._name, call)).result(seconds)
         except TimeoutError:
             raise PlatformUnavailableError(
                 f"{self._name}: {subject}: timeout after {seconds:g} s"
             ) from None
-
-    def _translated(self, call: Callable[[], T]) -> T:
-        """Return the result of *call*, with the errors of the library translated."""
-        from keystoneauth1 import exceptions as auth  # noqa: PLC0415 - optional
-        from openstack import exceptions as sdk  # noqa: PLC0415
-        from requests import RequestException  # noqa: PLC0415
-        from urllib3.exceptions import HTTPError  # noqa: PLC0415
-
-        try:
-            return call()
-        except (auth.Unauthorized, auth.Forbidden) as error:
-            raise PermissionDeniedError(
-                f"{self._name}: not logged in: {single_line(str(error))}"
-            ) from None
-        except (
-            auth.ConnectFailure,
-            auth.RetriableConnectionFailure,
-            auth.DiscoveryFailure,
-            sdk.ServiceDiscoveryException,
-        ) as error:
-            raise PlatformUnavailableError(
-                f"{self._name}: unreachable: {single_line(str(error))}"
-            ) from None
-        except (auth.HttpServerError, RequestException, HTTPError) as error:
-            raise PlatformUnavailableError(
-                f"{self._name}: {single_line(str(error))}"
-            ) from None
-        except (auth.ClientException, sdk.SDKException) as error:
-            raise PlatformError(f"{self._name}: {single_line(str(error))}") from None
-
-
-def _negotiate(connection: Connection) -> str:
-    """Return the newest known microversion that the cloud has."""
-    data = connection.compute.get_endpoint_data()
-    newest = None if data is None else data.max_microversion
-    if newest is None:
-        connection.compute.get("/")  # an unreachable endpoint has no data either
-        raise UnexpectedResponseError("compute: the endpoint reports no microversions")
-    for known in reversed(MICROVERSIONS):
-        if tuple(newest) >= known:
-            return ".".join(map(str, known))
-    raise UnexpectedResponseError(
-        f"compute: expected microversion {MICROVERSIONS[0][0]}.{MICROVERSIONS[0][1]} "
-        f"(Train) or later, found {newest[0]}.{newest[1]}"
-    )
 
 
 def _read_body(response: requests.Response, deadline: float) -> bytes:

@@ -18,12 +18,11 @@ from opendrs.config.platform_kinds import (
 )
 from opendrs.errors import PermissionDeniedError, PlatformError
 from opendrs.platforms.openstack.client import (
-    MICROVERSIONS,
     Identity,
     NotFoundError,
     OpenStackClient,
-    load_library,
 )
+from opendrs.platforms.openstack.connection import MICROVERSIONS, load_library
 from opendrs.platforms.openstack.platform import OpenStackPlatform
 from opendrs.platforms.openstack.responses import Server, parse_all
 from opendrs.platforms.openstack.settings import BlockMigration, OpenStackSettings

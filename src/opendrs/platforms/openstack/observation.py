@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Inventories:
-    """What a resource provider had at one generation, as Placement returned it."""
+    """Inventories and traits of a resource provider, as they were at a generation."""
 
     generation: object
     inventories: object

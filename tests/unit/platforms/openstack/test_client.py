@@ -75,7 +75,7 @@ class Cloud:
                 if status == 302:
                     self.send_header("Location", "/v2.1/elsewhere")
                 self.end_headers()
-                with suppress(OSError):  # the client has given up
+                with suppress(OSError):  # the client has closed the connection
                     cloud.write(self.wfile, text.encode(), path)
 
             do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - of http.server
