@@ -110,6 +110,7 @@ class NovaDouble:
         groups: Server groups, in the form of Nova.
         page_size: Most objects in a response: `max_limit` of Nova.
         requests: Method and path of each request to Nova and Placement.
+        bodies: Bodies of the accepted requests to migrate a server.
         on_request: Called with the number of each of them, from 1, before and after it
             has its effect.
     """
@@ -122,6 +123,7 @@ class NovaDouble:
         self.groups: list[Json] = []
         self.page_size = 1_000
         self.requests: list[str] = []
+        self.bodies: list[Json] = []
         self.on_request: Callable[[str, int], None] = ignore
         self._lock = threading.RLock()
 
@@ -257,6 +259,7 @@ class NovaDouble:
                 return 200, {"instanceActions": []}
             case "POST", ["action"]:
                 self._migrate(server, body["os-migrateLive"]["host"])
+                self.bodies.append(body["os-migrateLive"])
                 return 202, {}
             case "DELETE", ["migrations", number]:
                 migration = _with_number(active, number)
