@@ -26,6 +26,7 @@ from integration.nova_lab import (
     VENV,
     NovaLab,
     missing_requirements,
+    require_none,
 )
 
 SCRIPT = PROGRAM.with_name("full.sh")
@@ -46,6 +47,7 @@ class FullNovaLab(NovaLab):
     """
 
     def __init__(self, directory: Path) -> None:
+        self._placement: subprocess.Popen[bytes] | None = None
         self._log = directory / "log"
         self.state = Path("/var/lib") / f"opendrs-openstack-{os.getpid()}"
         self.clouds_file = directory / "clouds.yaml"
@@ -70,6 +72,8 @@ class FullNovaLab(NovaLab):
     def down(self) -> None:
         """End the services."""
         self._script("down")
+        if self._placement is not None:
+            self._placement.wait()
 
     def set_policy(self, rules: str) -> None:
         """Let *rules* be the file policy.yaml of Nova and of Placement.
@@ -82,10 +86,12 @@ class FullNovaLab(NovaLab):
         path.write_text(rules)
         pid_file = self.state / "placement.pid"
         os.killpg(int(pid_file.read_text()), signal.SIGTERM)
+        if self._placement is not None:
+            self._placement.wait()
         eventually(lambda: not is_open(PLACEMENT_PORT), 20, "Placement has ended")
         server = [str(SCRIPT.with_name("serve.py")), "placement.wsgi.api"]
         with (self.state / "log" / "placement-again.log").open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603 - as the lab's script does
+            self._placement = subprocess.Popen(  # noqa: S603 - as the lab's script does
                 [str(VENV / "bin" / "python"), *server, str(PLACEMENT_PORT)],
                 env=_environment() | {"OS_PLACEMENT_CONFIG_DIR": str(self.state)},
                 stdin=subprocess.DEVNULL,
@@ -93,7 +99,7 @@ class FullNovaLab(NovaLab):
                 stderr=log,
                 start_new_session=True,
             )
-        pid_file.write_text(str(process.pid))
+        pid_file.write_text(str(self._placement.pid))
         eventually(lambda: is_open(PLACEMENT_PORT), 30, "Placement responds")
 
     def _script(self, *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -133,7 +139,7 @@ def _entry(cloud: str, user: str, password: str) -> str:
 """
 
 
-def _unavailable() -> Iterator[str]:
+def _missing_requirements() -> Iterator[str]:
     """Yield all reasons why the services cannot run here."""
     yield from missing_requirements()
     if not Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():
@@ -147,8 +153,7 @@ def _unavailable() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def full_nova_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullNovaLab]:
-    if reason := "; ".join(_unavailable()):
-        pytest.skip(f"no OpenStack: {reason}")
+    require_none(_missing_requirements())
     lab = FullNovaLab(tmp_path_factory.mktemp("full"))
     try:
         lab.up()

@@ -51,6 +51,7 @@ class NovaLab:
 
     Attributes:
         clouds_file: The file clouds.yaml; the administrator's cloud is `CLOUD`.
+        url: URL of Nova.
 
     Args:
         directory: Directory for its files.
@@ -62,14 +63,14 @@ class NovaLab:
         self._driver = driver
         self._ports = free_port(), free_port()
         self.clouds_file = directory / "clouds.yaml"
-        nova, placement = (f"http://127.0.0.1:{port}" for port in self._ports)
+        self.url, placement = (f"http://127.0.0.1:{port}" for port in self._ports)
         self.clouds_file.write_text(f"""\
 clouds:
   {CLOUD}:
     auth_type: admin_token
-    auth: {{endpoint: '{nova}/v2.1', token: admin}}
+    auth: {{endpoint: '{self.url}/v2.1', token: admin}}
     region_name: RegionOne
-    compute_endpoint_override: {nova}/v2.1
+    compute_endpoint_override: {self.url}/v2.1
     placement_endpoint_override: {placement}
     compute_default_microversion: '2.96'
 """)
@@ -201,6 +202,16 @@ clouds:
             self.compute.disable_service(
                 service, host, "nova-compute", disabled_reason="maintenance"
             )
+
+    def add_trait(self, host: str, trait: str) -> None:
+        """Add a custom trait to the resource provider of *host*."""
+        placement, version = self.cloud.placement, {"microversion": "1.6"}
+        placement.put(f"/traits/{trait}", **version)
+        (provider,) = placement.resource_providers(name=host)
+        path = f"/resource_providers/{provider.id}/traits"
+        body = placement.get(path, **version).json()
+        body["traits"] = sorted({*body["traits"], trait})
+        assert placement.put(path, json=body, **version).status_code == 200
 
     def force_down(self, host: str, *, down: bool = True) -> None:
         """Declare the service of *host* down, as after fencing."""
@@ -334,13 +345,18 @@ def missing_requirements() -> Iterator[str]:
         yield "openstacksdk is not installed"
 
 
-@contextmanager
-def running_lab(driver: str) -> Iterator[NovaLab]:
-    """Yield hosts with *driver*, or skip the test."""
-    if reason := "; ".join(missing_requirements()):
+def require_none(missing: Iterable[str]) -> None:
+    """Skip the test if something is *missing*; fail where the labs are required."""
+    if reason := "; ".join(missing):
         if os.environ.get("OPENDRS_NOVA_LAB") == "required":
             pytest.fail(f"no Nova: {reason}")
         pytest.skip(f"no Nova: {reason}")
+
+
+@contextmanager
+def running_lab(driver: str) -> Iterator[NovaLab]:
+    """Yield hosts with *driver*, or skip the test."""
+    require_none(missing_requirements())
     with tempfile.TemporaryDirectory(prefix="opendrs-nova-") as directory:
         lab = NovaLab(Path(directory), driver)
         try:

@@ -283,6 +283,28 @@ def test_requested_zone_is_a_rule(nova: NovaLab) -> None:
     require_done(nova, move(free, H1, H3))
 
 
+def test_traits_and_aggregates_are_labels_and_required_traits_rules(
+    nova: NovaLab,
+) -> None:
+    for host in HOSTS[:2]:
+        nova.add_trait(host, "CUSTOM_SSD")
+    aggregate = nova.compute.create_aggregate(name="fast")
+    nova.compute.add_host_to_aggregate(aggregate, HOSTS[0])
+    nova.compute.set_aggregate_metadata(aggregate, {"rack": "r1"})
+    guest = nova.boot("vm", extra_specs={"trait:CUSTOM_SSD": "required"})
+
+    snapshot = nova.platform().observe()
+
+    (rule,) = snapshot.rules
+    assert isinstance(rule, NodeAffinity)
+    assert (set(rule.guests), set(rule.nodes)) == ({guest}, {H1, H2})
+    assert snapshot.nodes[H1].labels >= {"CUSTOM_SSD", "rack=r1"}
+    assert snapshot.nodes[H1].groups == {"fast"}
+    with pytest.raises(PlatformError, match="No valid host"):
+        require_done(nova, move(guest, H1, H3))
+    require_done(nova, move(guest, H1, H2))
+
+
 def test_apply_survives_rejected_migration(each_nova: NovaLab, tmp_path: Path) -> None:
     # The disks of a large and of a full server exceed that of a host, which policies
     # do not count.

@@ -131,10 +131,11 @@ class HowToReader:
                 stderr=output,
             )
         try:
-            eventually(lambda: "balanced" in log.read_text(), 60, "it has decided")
+            eventually(lambda: "balance: " in log.read_text(), 60, "it has decided")
         finally:
-            process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0, log.read_text()
+            process.send_signal(signal.SIGTERM)  # running steps are finished
+            status = process.wait(120)
+        assert status == 0, log.read_text()
 
     def grant(self, command: str) -> None:
         """Grant a role as the administrator, and check that it suffices."""

@@ -17,23 +17,33 @@ from datetime import UTC, datetime
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 import tomli_w
 
-from opendrs.model import LiveMigration
-from opendrs.ports import Outcome, StepRecord
+from integration.libvirt_lab import eventually
+from integration.nova_lab import CLOUD, NovaLab
+from integration.nova_lab import HOSTS as LAB_HOSTS
+from opendrs.model import GuestId, LiveMigration, NodeId
+from opendrs.ports import Outcome, StepRecord, TaskState
 from opendrs.store import SqliteStore
 from support.command_process import start_command
-from support.nova_double import AFTER, BEFORE, CloudServer, NovaDouble, ignore, served
+from support.forwarding_server import ForwardingServer, forwarding
+from support.nova_double import (
+    AFTER,
+    BEFORE,
+    QUERIES,
+    CloudServer,
+    NovaDouble,
+    ignore,
+    served,
+)
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        importlib.util.find_spec("openstack") is None,
-        reason="openstacksdk is not installed",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("openstack") is None,
+    reason="openstacksdk is not installed",
+)
 
 HOSTS = ("h1", "h2", "h3")
 APPLY = ["apply", "cloud", "--yes", "--config", "opendrs.toml"]
@@ -77,10 +87,11 @@ class Victim:
                 "store": {"path": "record.sqlite"},
             }
             (self.place / "opendrs.toml").write_text(tomli_w.dumps(document))
-            ending = self._run_until_killed(cloud)
+            log = self.place / "log"
+            ending = run_and_kill(self.words, log, cloud, (self.at, self.moment))
             self.requests = list(cloud.requests)
             accepted = cloud.starts
-            again = self._run(self.words)
+            again = run_to_end(self.words, log)
             return list(self._findings(cloud, ending, accepted, again))
 
     def _findings(
@@ -90,7 +101,7 @@ class Victim:
         accepted: list[str],
         again: int | None,
     ) -> Iterator[str]:
-        records = self._records()
+        records = step_records(self.place / "record.sqlite")
         done = {
             record.action.guest.partition("/")[0]
             for record in records
@@ -110,35 +121,46 @@ class Victim:
         if again not in (0, 3):
             yield f"the second command ended with {again}"
 
-    def _records(self) -> tuple[StepRecord, ...]:
-        store = SqliteStore(self.place / "record.sqlite")
-        with store:
-            return store.recent(datetime(2020, 1, 1, tzinfo=UTC))
 
-    def _run_until_killed(self, cloud: NovaDouble) -> int | None:
-        process: BaseProcess | None = None
-        started = Event()
+def run_and_kill(
+    words: list[str],
+    log: Path,
+    server: NovaDouble | ForwardingServer,
+    case: tuple[int, str],
+) -> int | None:
+    """Run a command that dies at a request of *server*; return its exit status."""
+    process: BaseProcess | None = None
+    started = Event()
 
-        def strike(moment: str, number: int) -> None:
-            if (number, moment) == (self.at, self.moment):
-                started.wait(PROMPT)
-                assert process is not None
-                process.kill()
-                process.join(PROMPT)
+    def strike(moment: str, number: int) -> None:
+        if (number, moment) == case:
+            started.wait(PROMPT)
+            assert process is not None
+            process.kill()
+            process.join(PROMPT)
 
-        cloud.on_request = strike
-        process = start_command(self.words, self.place / "log")
-        started.set()
-        process.join(PROMPT)
-        cloud.on_request = ignore
-        return process.exitcode
-
-    def _run(self, words: list[str]) -> int | None:
-        process = start_command(words, self.place / "log")
-        process.join(PROMPT)
-        return process.exitcode
+    server.on_request = strike
+    process = start_command(words, log)
+    started.set()
+    process.join(PROMPT)
+    server.on_request = ignore
+    return process.exitcode
 
 
+def run_to_end(words: list[str], log: Path) -> int | None:
+    """Run a command and return its exit status."""
+    process = start_command(words, log)
+    process.join(PROMPT)
+    return process.exitcode
+
+
+def step_records(path: Path) -> tuple[StepRecord, ...]:
+    """Return all steps in the store at *path*."""
+    with SqliteStore(path) as store:
+        return store.recent(datetime(2020, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [APPLY, RUN], ids=["apply", "run"])
 def test_command_killed_at_any_request_loses_and_repeats_nothing(
     words: list[str], tmp_path: Path
@@ -162,3 +184,116 @@ def test_command_killed_at_any_request_loses_and_repeats_nothing(
         found = dict(zip(cases, pool.map(problems, cases), strict=True))
 
     assert {case: each for case, each in found.items() if each} == {}
+
+
+class MeasuredLab(NovaDouble):
+    """Load of the servers of a lab, wherever they are.
+
+    Args:
+        lab: The lab.
+        guests: Its guests, which all have the same load.
+    """
+
+    def __init__(self, lab: NovaLab, guests: list[GuestId]) -> None:
+        servers = [CloudServer(guest.partition("/")[0], "") for guest in guests]
+        for server, guest in zip(servers, guests, strict=True):
+            server.id = lab.uuid(guest)
+        super().__init__(LAB_HOSTS, *servers)
+        self._lab = lab
+
+    def vector(self, measure: str) -> dict[str, Any]:
+        for each in self._lab.compute.servers(all_projects=True):
+            self.servers[each.id].host = str(each.compute_host)
+        return super().vector(measure)
+
+
+# Of the server before the start, the start, and of the server and its progress after
+# it. There are more if the migration takes longer than a poll.
+START, LAST = 2, 4
+
+
+@pytest.mark.lab
+@pytest.mark.shared
+def test_apply_on_real_nova_killed_at_any_request_starts_nothing_twice(
+    nova: NovaLab, tmp_path: Path
+) -> None:
+    guests = [nova.boot(f"vm{n}") for n in range(2)]
+    cases = [(number, BEFORE) for number in range(1, LAST + 1)]
+    found: dict[object, list[str]] = {}
+    with (
+        served(MeasuredLab(nova, guests), tmp_path) as measured,
+        forwarding(nova.url, lambda request: "/servers/" in request) as server,
+    ):
+        for case in [*cases, (START, AFTER)]:
+            place = tmp_path / f"{case[0]}-{case[1]}"
+            place.mkdir()
+            _write_lab_configuration(place, nova, server.url, measured.url)
+            known = sum(len(nova.migrations(guest)) for guest in guests)
+            server.requests.clear()
+
+            ending = run_and_kill(APPLY, place / "log", server, case)
+            again = run_to_end(APPLY, place / "log")
+
+            found[case] = list(_lab_findings(nova, guests, place, known))
+            found[case] += [f"ended with {ending}"] * (ending != -signal.SIGKILL)
+            found[case] += [f"then with {again}"] * (again not in (0, 3))
+            _return_to_first_host(nova, guests)
+
+    assert {case: each for case, each in found.items() if each} == {}
+
+
+def _write_lab_configuration(
+    place: Path, nova: NovaLab, nova_url: str, prometheus_url: str
+) -> None:
+    clouds = nova.clouds_file.read_text().replace(nova.url, nova_url)
+    (place / "clouds.yaml").write_text(clouds)
+    (place / "clouds.yaml").chmod(0o600)
+    table = {
+        "kind": "openstack",
+        "cloud": CLOUD,
+        "clouds_file": "clouds.yaml",
+        "load": {"url": prometheus_url, "queries": QUERIES},
+    }
+    document = {
+        "platform": {"cloud": table},
+        "policy": {"name": "balance", "balance": {"threshold": 0.8}},
+        # Each case moves the same server again.
+        "limits": {"min_uptime": 0.0, "cooldown": 0.001},
+        "store": {"path": "record.sqlite"},
+    }
+    (place / "opendrs.toml").write_text(tomli_w.dumps(document))
+
+
+def _lab_findings(
+    nova: NovaLab, guests: list[GuestId], place: Path, known: int
+) -> Iterator[str]:
+    """Yield what is wrong after a case.
+
+    Args:
+        nova: The lab.
+        guests: Its guests.
+        place: Directory with the store.
+        known: Number of migrations before the case.
+    """
+    started = sum(len(nova.migrations(guest)) for guest in guests) - known
+    if started != 1:
+        yield f"{started} migrations were started"
+    if len({nova.host_of(guest) for guest in guests}) != len(guests):
+        yield "not balanced"
+    records = step_records(place / "record.sqlite")
+    if sum(record.outcome is Outcome.DONE for record in records) != 1:
+        yield f"outcomes: {[record.outcome for record in records]}"
+
+
+def _return_to_first_host(nova: NovaLab, guests: list[GuestId]) -> None:
+    platform, first = nova.platform(), NodeId(LAB_HOSTS[0])
+    for guest in guests:
+        source = NodeId(nova.host_of(guest))
+        if source == first:
+            continue
+        task = platform.start(LiveMigration(guest, source, first))
+        eventually(
+            lambda task=task: platform.status(task).state is TaskState.DONE,  # type: ignore[misc]
+            30,
+            f"{guest} is back",
+        )
