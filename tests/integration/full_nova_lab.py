@@ -34,10 +34,11 @@ PLACEMENT_PORT = 8778
 PORTS = (4369, 5000, 5672, 8774, PLACEMENT_PORT, 9696, 15432, 25672)
 KEYSTONE = "http://127.0.0.1:5000/v3"
 USER, PASSWORD = "drs", "secret"  # of a project of the same name
+ROLE = "opendrs"  # of the how-to
 
 
 class FullNovaLab(NovaLab):
-    """All services of a cloud, with an administrator, and `USER` without roles.
+    """All services of a cloud.
 
     Attributes:
         state: Directory with the configuration of the services.
@@ -48,6 +49,7 @@ class FullNovaLab(NovaLab):
 
     def __init__(self, directory: Path) -> None:
         self._placement: subprocess.Popen[bytes] | None = None
+        self._users: list[str] = []
         self._log = directory / "log"
         self.state = Path("/var/lib") / f"opendrs-openstack-{os.getpid()}"
         self.clouds_file = directory / "clouds.yaml"
@@ -60,14 +62,26 @@ class FullNovaLab(NovaLab):
         """Start the services."""
         self._script("up", str(len(HOSTS))).check_returncode()
         self.log_in()
+
+    def reset(self) -> None:
+        """Also delete the users and projects of tests, their role and its policy."""
+        super().reset()
         identity: Any = self.cloud.identity
-        project = identity.create_project(name=USER, domain_id="default")
-        identity.create_user(
-            name=USER,
-            password=PASSWORD,
-            domain_id="default",
-            default_project_id=project.id,
-        )
+        for name in self._users:
+            identity.delete_user(identity.find_user(name))
+            identity.delete_project(identity.find_project(name))
+        self._users.clear()
+        if role := identity.find_role(ROLE):
+            identity.delete_role(role)
+        self.set_policy("")
+
+    def add_user(self, name: str) -> None:
+        """Create a user with the password `PASSWORD`, and a project of that name."""
+        identity: Any = self.cloud.identity
+        domain = {"name": name, "domain_id": "default"}
+        project = identity.create_project(**domain)
+        identity.create_user(password=PASSWORD, default_project_id=project.id, **domain)
+        self._users.append(name)
 
     def down(self) -> None:
         """End the services."""

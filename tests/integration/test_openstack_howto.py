@@ -11,11 +11,10 @@ import tomllib
 from dataclasses import dataclass, field
 from importlib.metadata import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from integration.full_nova_lab import KEYSTONE, FullNovaLab
+from integration.full_nova_lab import KEYSTONE, PASSWORD, FullNovaLab
 from integration.libvirt_lab import eventually
 from integration.nova_exporters import monitored
 from integration.nova_lab import CLOUD, HOSTS
@@ -50,14 +49,8 @@ class HowToReader:
     shown: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        identity: Any = self.lab.cloud.identity
-        project = identity.create_project(name=PROJECT, domain_id="default")
-        identity.create_user(
-            name=USER,
-            password=USER,
-            domain_id="default",
-            default_project_id=project.id,
-        )
+        for name in (USER, PROJECT):
+            self.lab.add_user(name)
         self.log_in("admin", "lab", "admin")
 
     def log_in(self, user: str, password: str, project: str) -> None:
@@ -146,17 +139,15 @@ class HowToReader:
             admin = remove.removesuffix("opendrs") + "admin"
             run_openstack(admin, CLOUD, self.lab.clouds_file)
             self.lab.set_policy("\n".join(PAGE.blocks("yaml")))
-        self.log_in(USER, USER, PROJECT)
+        self.log_in(USER, PASSWORD, PROJECT)
         self.run("opendrs check opendrs.toml --online")
         assert "FAILED" not in self.shown["opendrs check opendrs.toml --online"]
 
 
-@pytest.fixture
-def cloud(full_nova: FullNovaLab) -> FullNovaLab:
-    return full_nova
-
-
-def test_each_command_of_the_howto_works(cloud: FullNovaLab, tmp_path: Path) -> None:
+def test_each_command_of_the_howto_works(
+    full_nova: FullNovaLab, tmp_path: Path
+) -> None:
+    cloud = full_nova
     anti_affinity = {"opendrs.anti-affinity": "web"}
     web = [cloud.boot("web1", vcpus=2), cloud.boot("web2", metadata=anti_affinity)]
     load: dict[GuestId, float] = {web[0]: 1.6, web[1]: 0.8}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from integration.full_nova_lab import USER, FullNovaLab
+from integration.full_nova_lab import ROLE, USER, FullNovaLab
 from integration.libvirt_lab import eventually
 from integration.nova_lab import CLOUD, HOSTS
 from integration.openstack_command import run_openstack
@@ -24,7 +23,6 @@ pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
 OPENDRS = Path(sys.executable).with_name("opendrs")
 H1, H2 = NodeId(HOSTS[0]), NodeId(HOSTS[1])
-ROLE = "opendrs"
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,12 @@ class User:
 
 
 @pytest.fixture
-def user(full_nova: FullNovaLab, tmp_path: Path) -> Iterator[User]:
+def user(full_nova: FullNovaLab, tmp_path: Path) -> User:
     user = User(full_nova, tmp_path)
-    grant = f"--user {USER} --project {USER}"
-    user.as_administrator(f"openstack role add {grant} reader")
+    full_nova.add_user(USER)
+    user.as_administrator(f"openstack role add --user {USER} --project {USER} reader")
     full_nova.boot("web")  # in the project of the administrator
-    yield user
-    identity: Any = full_nova.cloud.identity
-    known = identity.find_user(USER), identity.find_project(USER)
-    for role in identity.role_assignments(user_id=known[0].id):
-        identity.unassign_project_role_from_user(known[1], known[0], role.role["id"])
-    full_nova.set_policy("")
+    return user
 
 
 def test_missing_role_is_named_and_its_command_suffices(user: User) -> None:
@@ -85,11 +78,7 @@ def test_missing_role_is_named_and_its_command_suffices(user: User) -> None:
 
     user.as_administrator(command)
 
-    subjects = {each["subject"] for each in failed}
-    assert {
-        "permission to list hypervisors",
-        "permission to migrate live to a host",
-    } <= (subjects)
+    assert "permission to list hypervisors" in {each["subject"] for each in failed}
     assert all("refused by the policy" in each["detail"] for each in failed[:-1])
     assert user.failed() == []
     assert user.checks()[-1]["detail"] == "3 nodes, 1 guest"

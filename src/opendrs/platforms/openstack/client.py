@@ -44,7 +44,7 @@ MAX_BODY_SIZE = 64 << 20  # bytes; a page of Nova has at most 1,000 servers
 MAX_PAGES = 1_000  # of a list
 ATTEMPTS = 3
 MAX_RETRY_DELAY = 2.0  # seconds
-_CHUNK = 1 << 16
+_CHUNK = 1 << 10  # bytes; an abandoned request ends after the next one
 T = TypeVar("T")
 
 
@@ -304,14 +304,13 @@ class OpenStackClient:
 def _read_body(response: requests.Response, deadline: float) -> bytes:
     body = bytearray()
     with response:
-        # Returns what has arrived, other than iter_content, which waits for a chunk.
-        while chunk := response.raw.read1(_CHUNK, decode_content=True):
+        for chunk in response.iter_content(_CHUNK):
             body += chunk
             if len(body) > MAX_BODY_SIZE:
                 raise UnexpectedResponseError("response too long")
             if time.monotonic() > deadline:
                 raise TimeoutError
-        return bytes(body) or response.content  # keystoneauth has read some errors
+    return bytes(body)
 
 
 def _raise_status(subject: str, status: int, body: bytes) -> NoReturn:

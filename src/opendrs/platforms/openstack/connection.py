@@ -108,7 +108,6 @@ def translated(name: str, call: Callable[[], T]) -> T:
     from keystoneauth1 import exceptions as auth  # noqa: PLC0415 - optional
     from openstack import exceptions as sdk  # noqa: PLC0415
     from requests import RequestException  # noqa: PLC0415
-    from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
     try:
         return call()
@@ -125,7 +124,7 @@ def translated(name: str, call: Callable[[], T]) -> T:
         raise PlatformUnavailableError(
             f"{name}: unreachable: {single_line(str(error))}"
         ) from None
-    except (auth.HttpServerError, RequestException, HTTPError) as error:
+    except (auth.HttpServerError, RequestException) as error:
         raise PlatformUnavailableError(f"{name}: {single_line(str(error))}") from None
     except (auth.ClientException, sdk.SDKException) as error:
         raise PlatformError(f"{name}: {single_line(str(error))}") from None

@@ -244,16 +244,17 @@ def test_response_that_is_sent_slowly_is_unavailable_after_timeout(
 
 
 def test_request_is_not_sent_after_its_timeout(cloud: Cloud, connect: Connect) -> None:
-    cloud.discovery_delay = 1.0
-    client = connect(timeout=0.5)
+    cloud.discovery_delay = 0.8  # of each of its requests
+    client = connect(timeout=1.0)
 
-    with pytest.raises(PlatformUnavailableError, match=r"timeout after 0\.5 s"):
+    with pytest.raises(PlatformUnavailableError):
         client.post("/servers/1/action", {})
     cloud.discovery_delay = 0.0
     cloud.ended.wait(2.0)
 
-    assert client.microversion == "2.96"  # the connection was made meanwhile
     assert cloud.requests == []
+    client.post("/servers/1/action", {})  # the connection was made meanwhile
+    assert len(cloud.requests) == 1
 
 
 def test_list_is_read_page_by_page(
