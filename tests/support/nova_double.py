@@ -111,6 +111,8 @@ class NovaDouble:
         page_size: Most objects in a response: `max_limit` of Nova.
         requests: Method and path of each request to Nova and Placement.
         bodies: Bodies of the accepted requests to migrate a server.
+        denied: Requests that are not allowed, as method and end of the path, with the
+            rule of the policy.
         on_request: Called with the number of each of them, from 1, before and after it
             has its effect.
     """
@@ -124,6 +126,7 @@ class NovaDouble:
         self.page_size = 1_000
         self.requests: list[str] = []
         self.bodies: list[Json] = []
+        self.denied: dict[str, str] = {}
         self.on_request: Callable[[str, int], None] = ignore
         self._lock = threading.RLock()
 
@@ -160,12 +163,21 @@ class NovaDouble:
         with self._lock:
             self._advance()
             try:
+                self._require_allowed(method, parts.path)
                 if words[:1] == ["placement"]:
                     return 200, self._placement(words[2], words[3])
                 return self._nova(method, words[1:], query, body)
             except ErrorResponse as error:
                 fault = {"code": error.status, "message": str(error)}
                 return error.status, {"fault": fault}
+
+    def _require_allowed(self, method: str, path: str) -> None:
+        for request, rule in self.denied.items():
+            denied, _, end = request.partition(" ")
+            if method == denied and path.endswith(end):
+                raise ErrorResponse(
+                    403, f"Policy doesn't allow {rule} to be performed."
+                )
 
     def _advance(self) -> None:
         for each in self.migrations:
