@@ -437,7 +437,7 @@ def killed_while_migrating(operator: Operator, guests: list[GuestId]) -> GuestId
 
 
 def test_frozen_nova_is_unavailable_after_timeout(nova: NovaLab) -> None:
-    platform = nova.platform(timeout=0.5)
+    platform = nova.platform(timeout=3.0)
     platform.observe()
     nova.process.send_signal(signal.SIGSTOP)
     try:
