@@ -6,6 +6,8 @@ whose migration takes a chosen time.
 
 from __future__ import annotations
 
+import importlib.util
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -21,6 +23,7 @@ from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import Guest, GuestId, GuestState, LiveMigration, NodeId, Pin
 from opendrs.platforms.command import CommandPlatform, CommandPlatformSettings
 from opendrs.platforms.incus import IncusPlatform
+from opendrs.platforms.openstack import OpenStackPlatform
 from opendrs.platforms.proxmox import ProxmoxPlatform
 from opendrs.ports import Platform, TaskId, TaskState
 from opendrs.power import PoweredPlatform
@@ -29,6 +32,7 @@ from support import command_cluster, incus_documents
 from support.builders import cluster, guest_ids
 from support.https_server import Certificate
 from support.incus_double import TlsFiles
+from support.nova_double import CloudServer, NovaDouble, served
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_double import (
     LOGIN,
@@ -226,6 +230,31 @@ def openstack(request: pytest.FixtureRequest) -> PlatformSetup:
     )
 
 
+def openstack_double(request: pytest.FixtureRequest) -> PlatformSetup:
+    if importlib.util.find_spec("openstack") is None:
+        pytest.skip("openstacksdk is not installed")
+    slow = CloudServer(SLOW, HOSTS[0], duration=math.inf)
+    cloud = NovaDouble(HOSTS, CloudServer(QUICK, HOSTS[0]), slow)
+    running = served(cloud, request.getfixturevalue("tmp_path"))
+    settings = running.__enter__().settings
+    request.addfinalizer(lambda: running.__exit__(None, None, None))
+    ids = {str(each.guest): each.name for each in cloud.servers.values()}
+    names = dict(zip(HOSTS, (SOURCE, TARGET, THIRD), strict=True)) | ids
+    quick = GuestId(next(name for name, plain in ids.items() if plain == QUICK))
+    rules = [replace(rule, guests=frozenset({quick})) for rule in RULES]
+
+    def platform() -> Platform:
+        return RenamedPlatform(OpenStackPlatform("nova", settings, rules), names)
+
+    return PlatformSetup(
+        platform=platform(),
+        again=platform,
+        wait=Event().wait,
+        prepare=lambda: None,
+        hurry=lambda: cloud.finish(SLOW),
+    )
+
+
 def incus(request: pytest.FixtureRequest) -> PlatformSetup:
     cluster = incus_documents.double(
         incus_documents.instance(QUICK), incus_documents.instance(SLOW)
@@ -256,6 +285,7 @@ def incus(request: pytest.FixtureRequest) -> PlatformSetup:
         simulated,
         powered,
         command,
+        openstack_double,
         pytest.param(libvirt, marks=[pytest.mark.lab, pytest.mark.shared]),
         pytest.param(openstack, marks=[pytest.mark.lab, pytest.mark.shared]),
     ]

@@ -1,5 +1,8 @@
 """The labs and the management controller, for all tests of this directory."""
 
+from integration.full_nova_lab import each_nova as each_nova
+from integration.full_nova_lab import full_nova as full_nova
+from integration.full_nova_lab import full_nova_hosts as full_nova_hosts
 from integration.incus_lab import incus_lab as incus_lab
 from integration.incus_lab import incus_members as incus_members
 from integration.libvirt_lab import lab as lab

@@ -49,6 +49,10 @@ CLOUD = "novalab"
 class NovaLab:
     """Three hosts of Nova, and an administrator's access to them.
 
+    Attributes:
+        clouds_file: The file clouds.yaml; the administrator's cloud is `CLOUD`.
+        url: URL of Nova.
+
     Args:
         directory: Directory for its files.
         driver: Driver of the hypervisors.
@@ -59,14 +63,14 @@ class NovaLab:
         self._driver = driver
         self._ports = free_port(), free_port()
         self.clouds_file = directory / "clouds.yaml"
-        nova, placement = (f"http://127.0.0.1:{port}" for port in self._ports)
+        self.url, placement = (f"http://127.0.0.1:{port}" for port in self._ports)
         self.clouds_file.write_text(f"""\
 clouds:
   {CLOUD}:
     auth_type: admin_token
-    auth: {{endpoint: '{nova}/v2.1', token: admin}}
+    auth: {{endpoint: '{self.url}/v2.1', token: admin}}
     region_name: RegionOne
-    compute_endpoint_override: {nova}/v2.1
+    compute_endpoint_override: {self.url}/v2.1
     placement_endpoint_override: {placement}
     compute_default_microversion: '2.96'
 """)
@@ -96,6 +100,10 @@ clouds:
             if self.process.poll() is not None or monotonic() > until:
                 pytest.fail(f"no Nova: {said[-2000:]}")
             Event().wait(0.2)
+        self.log_in()
+
+    def log_in(self) -> None:
+        """Connect as the administrator."""
         from openstack.config import OpenStackConfig  # noqa: PLC0415 - optional
         from openstack.connection import Connection  # noqa: PLC0415 - optional
 
@@ -110,7 +118,7 @@ clouds:
 
     def reset(self) -> None:
         """Delete servers, groups and aggregates, and enable all hosts."""
-        eventually(self._delete_servers, 30, "no server is left")
+        eventually(self._delete_servers, 60, "no server is left")
         for group in self.compute.server_groups(all_projects=True):
             self.compute.delete_server_group(group.id)
         for aggregate in self.compute.aggregates():
@@ -164,7 +172,7 @@ clouds:
             assert status != "ERROR", f"Nova cannot start {name} on {host}"
             return bool(status == "ACTIVE")
 
-        eventually(active, 20, f"{name} is active")
+        eventually(active, 60, f"{name} is active")
         return GuestId(f"{name}/{server.id[:8]}")
 
     def uuid(self, guest: GuestId) -> str:
@@ -194,6 +202,16 @@ clouds:
             self.compute.disable_service(
                 service, host, "nova-compute", disabled_reason="maintenance"
             )
+
+    def add_trait(self, host: str, trait: str) -> None:
+        """Add a custom trait to the resource provider of *host*."""
+        placement, version = self.cloud.placement, {"microversion": "1.6"}
+        placement.put(f"/traits/{trait}", **version)
+        (provider,) = placement.resource_providers(name=host)
+        path = f"/resource_providers/{provider.id}/traits"
+        body = placement.get(path, **version).json()
+        body["traits"] = sorted({*body["traits"], trait})
+        assert placement.put(path, json=body, **version).status_code == 200
 
     def force_down(self, host: str, *, down: bool = True) -> None:
         """Declare the service of *host* down, as after fencing."""
@@ -327,13 +345,18 @@ def missing_requirements() -> Iterator[str]:
         yield "openstacksdk is not installed"
 
 
-@contextmanager
-def running_lab(driver: str) -> Iterator[NovaLab]:
-    """Yield hosts with *driver*, or skip the test."""
-    if reason := "; ".join(missing_requirements()):
+def require_none(missing: Iterable[str]) -> None:
+    """Skip the test if something is *missing*; fail where the labs are required."""
+    if reason := "; ".join(missing):
         if os.environ.get("OPENDRS_NOVA_LAB") == "required":
             pytest.fail(f"no Nova: {reason}")
         pytest.skip(f"no Nova: {reason}")
+
+
+@contextmanager
+def running_lab(driver: str) -> Iterator[NovaLab]:
+    """Yield hosts with *driver*, or skip the test."""
+    require_none(missing_requirements())
     with tempfile.TemporaryDirectory(prefix="opendrs-nova-") as directory:
         lab = NovaLab(Path(directory), driver)
         try:

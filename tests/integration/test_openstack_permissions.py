@@ -2,186 +2,123 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
+import json
 import subprocess
-from collections.abc import Iterator
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tomli_w
 
+from integration.full_nova_lab import ROLE, USER, FullNovaLab
 from integration.libvirt_lab import eventually
-from integration.nova_lab import IMAGE, PROGRAM, VENV, missing_requirements
-from opendrs.config.platform_kinds import OnlineCheck
+from integration.nova_lab import CLOUD, HOSTS
+from integration.openstack_command import run_openstack
 from opendrs.model import LiveMigration, NodeId
-from opendrs.platforms.openstack import KIND, OpenStackPlatform, OpenStackSettings
 from opendrs.ports import TaskState, TaskStatus
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
-SCRIPT = PROGRAM.with_name("full.sh")
-PORTS = (4369, 5000, 5672, 8774, 8778, 9696, 15432, 25672)
-KEYSTONE = "http://127.0.0.1:5000/v3"
-READER, ROLE = "reader", "opendrs"
+OPENDRS = Path(sys.executable).with_name("opendrs")
+H1, H2 = NodeId(HOSTS[0]), NodeId(HOSTS[1])
 
 
 @dataclass(frozen=True)
-class FullCloud:
-    """All services of a cloud, and a user `drs` in the project `drs`."""
+class User:
+    """The user `USER`, with the role reader in a project of the same name."""
 
-    state: Path
-    clouds_file: Path
+    lab: FullNovaLab
+    place: Path
 
-    @property
-    def settings(self) -> OpenStackSettings:
-        return OpenStackSettings(
-            cloud="drs", clouds_file=self.clouds_file, force_complete_after=60.0
+    def checks(self) -> list[dict[str, Any]]:
+        """Return the results of `opendrs check --online`."""
+        path = self.place / "opendrs.toml"
+        table = {
+            "kind": "openstack",
+            "cloud": USER,
+            "clouds_file": str(self.lab.clouds_file),
+            "force_complete_after": 60.0,
+        }
+        path.write_text(tomli_w.dumps({"platform": {"prod": table}}))
+        words = ["check", str(path), "--online", "--format", "json"]
+        done = subprocess.run(  # noqa: S603 - our own command
+            [str(OPENDRS), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
+        checks: list[dict[str, Any]] = json.loads(done.stdout)["online"]
+        failed = [each for each in checks if not each["ok"]]
+        assert done.returncode == (1 if failed else 0), done.stderr
+        return checks
 
-    def checks(self) -> list[OnlineCheck]:
-        assert KIND.check_online is not None
-        return list(KIND.check_online("prod", self.settings))
+    def failed(self) -> list[dict[str, Any]]:
+        return [each for each in self.checks() if not each["ok"]]
 
-    def platform(self) -> OpenStackPlatform:
-        return OpenStackPlatform("prod", self.settings)
-
-
-def unavailable() -> Iterator[str]:
-    yield from missing_requirements()
-    if not Path("/usr/lib/rabbitmq/bin/rabbitmq-server").exists():
-        yield f"RabbitMQ is not installed: {SCRIPT} deps"
-    if not any(Path("/usr/lib/postgresql").glob("*/bin/postgres")):
-        yield f"PostgreSQL is not installed: {SCRIPT} deps"
-    if os.geteuid() != 0 or shutil.which("setsid") is None:
-        yield "the services need root"
-    for port in PORTS:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                yield f"port {port} is in use"
+    def as_administrator(self, command: str) -> None:
+        run_openstack(command, CLOUD, self.lab.clouds_file)
 
 
-@pytest.fixture(scope="module")
-def full_cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FullCloud]:
-    if reason := "; ".join(unavailable()):
-        pytest.skip(f"no OpenStack: {reason}")
-    directory = tmp_path_factory.mktemp("full")
-    state = Path("/var/lib") / f"opendrs-openstack-{os.getpid()}"
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    environment |= {"D": str(state), "V": str(VENV)}
-    try:
-        with (directory / "log").open("w") as log:
-            subprocess.run(  # noqa: S603 - the lab's script
-                [str(SCRIPT), "up", "2"],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                check=True,
-            )
-        yield _with_user(FullCloud(state, directory / "clouds.yaml"))
-    finally:
-        subprocess.run(  # noqa: S603 - the lab's script
-            [str(SCRIPT), "down"], env=environment, check=False
-        )
+@pytest.fixture
+def user(full_nova: FullNovaLab, tmp_path: Path) -> User:
+    user = User(full_nova, tmp_path)
+    full_nova.add_user(USER)
+    user.as_administrator(f"openstack role add --user {USER} --project {USER} reader")
+    full_nova.boot("web")  # in the project of the administrator
+    return user
 
 
-def _with_user(cloud: FullCloud) -> FullCloud:
-    """Create the user, who may read, and a server of the administrator."""
-    cloud.clouds_file.write_text(
-        "clouds:\n" + _entry("admin", "lab") + _entry("drs", "secret")
-    )
-    admin = administrator(cloud)
-    identity, compute = admin.identity, admin.compute
-    project = identity.create_project(name="drs", domain_id="default")
-    user = identity.create_user(name="drs", password="secret", domain_id="default")  # noqa: S106
-    role = identity.find_role(READER) or identity.create_role(name=READER)
-    identity.assign_project_role_to_user(project, user, role)
-    flavor = compute.create_flavor(name="small", ram=512, vcpus=1, disk=1)
-    server = compute.create_server(
-        name="web", flavor_id=flavor.id, image_id=IMAGE, networks="none"
-    )
-    compute.wait_for_server(server, interval=0.5, wait=120)
-    return cloud
+def test_missing_role_is_named_and_its_command_suffices(user: User) -> None:
+    failed = user.failed()
+    remedies = [each["remedy"] for each in failed if each["remedy"]]
+    (command,) = {each.partition("; or,")[0] for each in remedies}
+
+    user.as_administrator(command)
+
+    assert "permission to list hypervisors" in {each["subject"] for each in failed}
+    assert all("refused by the policy" in each["detail"] for each in failed[:-1])
+    assert user.failed() == []
+    assert user.checks()[-1]["detail"] == "3 nodes, 1 guest"
 
 
-def _entry(user: str, password: str) -> str:
-    login = (
-        f"auth_url: '{KEYSTONE}', username: {user}, password: {password}, "
-        f"project_name: {user}, user_domain_id: default, project_domain_id: default"
-    )
-    return f"  {user}:\n    auth: {{{login}}}\n    region_name: RegionOne\n"
+def test_role_of_its_own_is_completed_by_policy_of_placement(user: User) -> None:
+    user.as_administrator(f"openstack role create {ROLE}")
+    user.as_administrator(f"openstack role add --user {USER} --project {USER} {ROLE}")
+    policy = f'"context_is_admin": "role:admin or role:{ROLE}"'
+    user.lab.set_policy(policy)
+    failed = user.failed()
+    remedies = [each["remedy"] for each in failed if each["remedy"]]
+    placement = [
+        each.rpartition("/etc/placement/policy.yaml: ")[2] for each in remedies
+    ]
 
+    user.lab.set_policy("\n".join([policy, *placement]))
 
-def administrator(cloud: FullCloud):  # type: ignore[no-untyped-def] # noqa: ANN201
-    from openstack.config import OpenStackConfig  # noqa: PLC0415 - optional
-    from openstack.connection import Connection  # noqa: PLC0415 - optional
-
-    config = OpenStackConfig(config_files=[str(cloud.clouds_file)])
-    return Connection(config=config.get_one(cloud="admin"))
-
-
-def grant(cloud: FullCloud, name: str) -> None:
-    """Grant a role as `openstack role add --user drs --project drs NAME` does."""
-    identity = administrator(cloud).identity
-    identity.assign_project_role_to_user(
-        identity.find_project("drs"),
-        identity.find_user("drs"),
-        identity.find_role(name) or identity.create_role(name=name),
-    )
-
-
-def followed(cloud: FullCloud, action: LiveMigration) -> TaskStatus:
-    platform = cloud.platform()
-    task = platform.start(action)
-    eventually(
-        lambda: platform.status(task).state is not TaskState.RUNNING, 30, "it ends"
-    )
-    return platform.status(task)
-
-
-def test_missing_role_is_named_and_sufficient_when_granted(
-    full_cloud: FullCloud,
-) -> None:
-    before = {check.subject: check for check in full_cloud.checks()}
-    wrong = [check for check in before.values() if not check.ok]
-
-    # By its own policy, a role may administrate Nova alone.
-    (full_cloud.state / "policy.yaml").write_text(
-        f'"context_is_admin": "role:admin or role:{ROLE}"\n'
-    )
-    grant(full_cloud, ROLE)
-    partly = [check for check in full_cloud.checks() if not check.ok]
-    grant(full_cloud, "admin")
-    after = full_cloud.checks()
-
-    assert before["login"].ok
-    assert "permission to list hypervisors" in {check.subject for check in wrong}
-    assert all("--user drs --project drs admin" in check.remedy for check in wrong)
-    assert {check.subject.rpartition(" of ")[0] for check in partly} == {
-        "permission to read inventories",
-        "permission to read usages",
-        "permission to read traits",
+    assert {each["subject"] for each in failed if each["remedy"]} == {
+        f"permission to read {part} of hypervisors"
+        for part in ("inventories", "usages", "traits")
     }
-    assert all("/etc/placement/policy.yaml" in check.remedy for check in partly)
-    assert [check for check in after if not check.ok] == []
-    assert after[-1].detail == "2 nodes, 1 guest"
+    assert user.failed() == []
 
 
-def test_rejection_after_acceptance_has_the_reason(full_cloud: FullCloud) -> None:
-    grant(full_cloud, "admin")
-    (guest,) = full_cloud.platform().observe().guests.values()
-    target = next(NodeId(host) for host in ("host1", "host2") if host != guest.node)
-    compute = administrator(full_cloud).compute
-    (service,) = compute.services(binary="nova-compute", host=target)
-    compute.disable_service(service, target, "nova-compute")
+def test_rejection_after_acceptance_has_the_reason(full_nova: FullNovaLab) -> None:
+    guest = full_nova.boot("web")
+    full_nova.disable(H2)
 
-    rejected = followed(full_cloud, LiveMigration(guest.id, guest.node, target))
-    compute.enable_service(service, target, "nova-compute")
-    done = followed(full_cloud, LiveMigration(guest.id, guest.node, target))
+    rejected = followed(full_nova, LiveMigration(guest, H1, H2))
 
     assert rejected.state is TaskState.FAILED
     assert "No valid host" in rejected.detail
-    assert done.state is TaskState.DONE
-    assert full_cloud.platform().observe().guests[guest.id].node == target
+    assert full_nova.host_of(guest) == H1
+
+
+def followed(lab: FullNovaLab, action: LiveMigration) -> TaskStatus:
+    platform = lab.platform()
+    task = platform.start(action)
+    eventually(
+        lambda: platform.status(task).state is not TaskState.RUNNING, 60, "it ends"
+    )
+    return platform.status(task)

@@ -2,16 +2,19 @@
 
 openstacksdk reads clouds.yaml, authenticates, finds the endpoints and sends the
 requests. Deadlines, the size of responses, retries and errors are determined here.
+Each request has a deadline, also against a server that sends its response slowly: it
+runs in a thread that is abandoned at the deadline.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from tenacity import (
     Retrying,
@@ -21,30 +24,28 @@ from tenacity import (
 )
 
 from opendrs.errors import (
-    ConfigurationError,
-    DiagnosticCode,
     PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
     UnexpectedResponseError,
 )
+from opendrs.platforms.openstack.connection import connect, negotiate, translated
 from opendrs.platforms.openstack.settings import OpenStackSettings
 from opendrs.transport.http_json import get_mapping, single_line
-from opendrs.transport.secrets import credential_path
+from opendrs.transport.threads import start_thread
 
 if TYPE_CHECKING:
     import requests
     from openstack.connection import Connection
     from openstack.proxy import Proxy
 
-# The oldest and the newest microversion of Nova whose responses are read: Train, and
-# 2024.1, the first that has pinned_availability_zone.
-MICROVERSIONS = ((2, 79), (2, 96))
 PLACEMENT_MICROVERSION = "1.14"  # Rocky: root providers
 MAX_BODY_SIZE = 64 << 20  # bytes; a page of Nova has at most 1,000 servers
+MAX_PAGES = 1_000  # of a list
 ATTEMPTS = 3
 MAX_RETRY_DELAY = 2.0  # seconds
-_CHUNK = 1 << 16
+_CHUNK = 1 << 10  # bytes; an abandoned request ends after the next one
+T = TypeVar("T")
 
 
 class NotFoundError(PlatformError):
@@ -53,22 +54,6 @@ class NotFoundError(PlatformError):
 
 class ConflictError(PlatformError):
     """Request that the cloud does not accept in the current state."""
-
-
-def load_library() -> Any:  # noqa: ANN401 - a module that may be missing
-    """Return the module `openstack`.
-
-    Raises:
-        ConfigurationError: openstacksdk is not installed.
-    """
-    try:
-        import openstack.connection  # noqa: PLC0415 - optional
-    except ImportError:
-        raise ConfigurationError(
-            "openstacksdk is not installed; install opendrs[openstack]",
-            code=DiagnosticCode.UNUSABLE_LIBRARY,
-        ) from None
-    return openstack
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +111,42 @@ class OpenStackClient:
         """
         return self._read("placement", path, {})
 
-    def get_list(self, path: str, key: str, **parameters: object) -> list[Any]:
+    def get_list(
+        self, path: str, key: str, *, by_offset: bool = False, **parameters: object
+    ) -> list[Any]:
         """Return all objects of a list, page by page.
+
+        Args:
+            path: Path of the list.
+            key: Name of the list in the response.
+            by_offset: Whether the list ends with an empty page, rather than with a
+                page without links.
+            **parameters: Parameters of the query.
 
         Raises:
             PlatformError: Nova does not give it.
         """
         found: list[Any] = []
-        while True:
+        previous: list[Any] = []
+        for _ in range(MAX_PAGES):
             body = self.get(path, **parameters)
             page = body.get(key)
             if not isinstance(page, list):
                 raise UnexpectedResponseError(f"{self._name}: {path}: no {key}")
             found += page
-            if not page or f"{key}_links" not in body:
+            if not page or not (by_offset or f"{key}_links" in body):
                 return found
-            last = get_mapping(page[-1])
-            parameters["marker"] = last.get("uuid") or last.get("id")
+            if page == previous:
+                raise UnexpectedResponseError(f"{self._name}: {path}: same page twice")
+            previous = page
+            if by_offset:
+                parameters["offset"] = len(found)
+            else:
+                last = get_mapping(page[-1])
+                parameters["marker"] = last.get("uuid") or last.get("id")
+        raise UnexpectedResponseError(
+            f"{self._name}: {path}: more than {MAX_PAGES} pages"
+        )
 
     def post(self, path: str, body: object) -> None:
         """Send a POST request to Nova, once.
@@ -168,7 +172,7 @@ class OpenStackClient:
             ConfigurationError: clouds.yaml does not have the cloud.
             PlatformError: The cloud does not let us in, or has no such service.
         """
-        return self._connected()[0]
+        return self._in_time("login", self._connected)[0]
 
     @property
     def microversion(self) -> str:
@@ -177,7 +181,7 @@ class OpenStackClient:
         Raises:
             PlatformError: As for `connection`.
         """
-        return self._connected()[1]
+        return self._in_time("login", self._connected)[1]
 
     def identity(self) -> Identity:
         """Return the user that is logged in.
@@ -189,7 +193,7 @@ class OpenStackClient:
         get_access = getattr(session.auth, "get_access", None)
         if get_access is None:
             return Identity()  # a token of its own, without Keystone
-        access = self._translated(get_access, session)
+        access = self._in_time("login", partial(get_access, session))
         return Identity(
             access.username or "",
             access.project_name or "",
@@ -205,7 +209,7 @@ class OpenStackClient:
         """
         connection = self.connection
         proxies: tuple[Proxy, ...] = (connection.compute, connection.placement)
-        urls = [self._translated(proxy.get_endpoint) for proxy in proxies]
+        urls = [self._in_time("endpoints", proxy.get_endpoint) for proxy in proxies]
         urls.append(getattr(connection.session.auth, "auth_url", None))
         return tuple(str(url) for url in urls if url)
 
@@ -222,38 +226,9 @@ class OpenStackClient:
         """Return the connection and the microversion, from the first request on."""
         with self._lock:
             if self._connection is None:
-                connection = self._connect()
-                version = self._translated(_negotiate, connection)
-                self._connection = connection, version
+                connection = connect(self._name, self._settings)
+                self._connection = connection, negotiate(connection)
             return self._connection
-
-    def _connect(self) -> Connection:
-        library, settings = load_library(), self._settings
-        files = secure = None
-        if settings.clouds_file is not None:
-            path = credential_path(settings.clouds_file)
-            if not path.is_file():
-                raise ConfigurationError(
-                    f"platform {self._name}: clouds_file: {path}: no such file",
-                    code=DiagnosticCode.UNUSABLE_FILE,
-                )
-            files, secure = [str(path)], [str(path.with_name("secure.yaml"))]
-        region = {} if settings.region is None else {"region_name": settings.region}
-        try:
-            config = library.config.OpenStackConfig(
-                config_files=files, secure_files=secure, app_name="opendrs"
-            )
-            chosen = config.get_one(
-                cloud=settings.cloud, api_timeout=settings.timeout, **region
-            )
-        except Exception as error:  # noqa: BLE001 - YAML, files and plugins
-            raise ConfigurationError(
-                f"platform {self._name}: cloud {settings.cloud}: "
-                f"{single_line(str(error))}",
-                code=DiagnosticCode.UNUSABLE_FILE,
-            ) from None
-        connection: Connection = library.connection.Connection(config=chosen)
-        return connection
 
     def _read(
         self, service: str, path: str, parameters: Mapping[str, object]
@@ -279,86 +254,62 @@ class OpenStackClient:
         path: str,
         **content: Any,  # noqa: ANN401 - params or json
     ) -> bytes:
-        connection, version = self._connected()
-        if service == "placement":
-            version = PLACEMENT_MICROVERSION
-        proxy: Proxy = getattr(connection, service)
+        subject = f"{service} {path}"
+        deadline = time.monotonic() + self._settings.timeout
 
         def send() -> bytes:
+            connection, version = self._connected()
+            connection.session.get_auth_headers()  # may have to log in again
+            if time.monotonic() > deadline:  # never send what the caller gave up
+                raise TimeoutError
+            proxy: Proxy = getattr(connection, service)
             response = proxy.request(
                 path,
                 method,
-                microversion=version,
+                microversion=PLACEMENT_MICROVERSION
+                if service == "placement"
+                else version,
                 timeout=self._settings.timeout,
                 connect_retries=0,
+                status_code_retries=0,
                 # A redirect could disclose the token.
                 redirect=False,
                 skip_cache=True,
                 stream=True,
                 **content,
             )
-            body = _read_body(response, self._settings.timeout)
+            body = _read_body(response, deadline)
             if response.status_code >= 300:
-                _raise_status(
-                    f"{self._name}: {service} {path}", response.status_code, body
-                )
+                _raise_status(f"{self._name}: {subject}", response.status_code, body)
             return body
 
-        sent: bytes = self._translated(send)
-        return sent
+        return self._in_time(subject, send)
 
-    def _translated(self, call: Any, *arguments: object) -> Any:  # noqa: ANN401
-        """Return the result of *call*, with the errors of the library translated."""
-        from keystoneauth1 import exceptions as auth  # noqa: PLC0415 - optional
-        from openstack import exceptions as sdk  # noqa: PLC0415
-        from requests import RequestException  # noqa: PLC0415
+    def _in_time(self, subject: str, call: Callable[[], T]) -> T:
+        """Return the result of *call* within the timeout.
 
+        Raises:
+            PlatformUnavailableError: It takes longer; its result is ignored.
+            PlatformError: An error of the library, translated.
+        """
+        seconds = self._settings.timeout
         try:
-            return call(*arguments)
-        except (auth.Unauthorized, auth.Forbidden) as error:
-            raise PermissionDeniedError(
-                f"{self._name}: not logged in: {single_line(str(error))}"
-            ) from None
-        except (
-            auth.ConnectFailure,
-            auth.RetriableConnectionFailure,
-            auth.DiscoveryFailure,
-            sdk.ServiceDiscoveryException,
-        ) as error:
+            return start_thread(partial(translated, self._name, call)).result(seconds)
+        except TimeoutError:
             raise PlatformUnavailableError(
-                f"{self._name}: unreachable: {single_line(str(error))}"
+                f"{self._name}: {subject}: timeout after {seconds:g} s"
             ) from None
-        except (auth.HttpServerError, RequestException) as error:
-            raise PlatformUnavailableError(
-                f"{self._name}: {single_line(str(error))}"
-            ) from None
-        except (auth.ClientException, sdk.SDKException) as error:
-            raise PlatformError(f"{self._name}: {single_line(str(error))}") from None
 
 
-def _negotiate(connection: Connection) -> str:
-    """Return the newest known microversion that the cloud has."""
-    data = connection.compute.get_endpoint_data()
-    newest = None if data is None else data.max_microversion
-    if newest is None:
-        connection.compute.get("/")  # an unreachable endpoint has no data either
-        raise UnexpectedResponseError("compute: the endpoint reports no microversions")
-    for known in reversed(MICROVERSIONS):
-        if tuple(newest) >= known:
-            return ".".join(map(str, known))
-    raise UnexpectedResponseError(
-        f"compute: expected microversion {MICROVERSIONS[0][0]}.{MICROVERSIONS[0][1]} "
-        f"(Train) or later, found {newest[0]}.{newest[1]}"
-    )
-
-
-def _read_body(response: requests.Response, timeout: float) -> bytes:
-    deadline, body = time.monotonic() + timeout, bytearray()
+def _read_body(response: requests.Response, deadline: float) -> bytes:
+    body = bytearray()
     with response:
         for chunk in response.iter_content(_CHUNK):
             body += chunk
-            if len(body) > MAX_BODY_SIZE or time.monotonic() > deadline:
+            if len(body) > MAX_BODY_SIZE:
                 raise UnexpectedResponseError("response too long")
+            if time.monotonic() > deadline:
+                raise TimeoutError
     return bytes(body)
 
 

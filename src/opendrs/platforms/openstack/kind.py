@@ -18,12 +18,11 @@ from opendrs.config.platform_kinds import (
 )
 from opendrs.errors import PermissionDeniedError, PlatformError
 from opendrs.platforms.openstack.client import (
-    MICROVERSIONS,
     Identity,
     NotFoundError,
     OpenStackClient,
-    load_library,
 )
+from opendrs.platforms.openstack.connection import MICROVERSIONS, load_library
 from opendrs.platforms.openstack.platform import OpenStackPlatform
 from opendrs.platforms.openstack.responses import Server, parse_all
 from opendrs.platforms.openstack.settings import BlockMigration, OpenStackSettings
@@ -191,11 +190,11 @@ def _changes(
     Without a server there is nothing to try them on.
     """
     try:
-        servers = client.get("/servers", all_tenants=1, limit=1).get("servers")
+        found = client.get("/servers", all_tenants=1, limit=1).get("servers")
     except PermissionDeniedError:
-        servers = client.get("/servers", limit=1).get("servers")
-    if servers:
-        path = f"/servers/{servers[0]['id']}"
+        found = client.get("/servers", limit=1).get("servers")
+    if servers := parse_all(Server, found or ()):
+        path = f"/servers/{servers[0].id}"
         yield from _changes_of(client, path)
         if settings.force_complete_after is not None:
             yield Permission(
@@ -265,7 +264,8 @@ def _permission(permission: Permission, identity: Identity) -> OnlineCheck:
 
 def _grant(identity: Identity, policy: str) -> str:
     """Return the command that grants the role, and the policy for a role of its own."""
-    user, project = shlex.quote(identity.user), shlex.quote(identity.project)
+    user = shlex.quote(identity.user or "USER")
+    project = shlex.quote(identity.project or "PROJECT")
     service = "placement"
     if not policy.startswith("placement:"):
         service, policy = "nova", _ADMINISTRATOR
@@ -278,9 +278,10 @@ def _grant(identity: Identity, policy: str) -> str:
 
 def _hidden_hosts(client: OpenStackClient, identity: Identity) -> Iterator[OnlineCheck]:
     """Yield a failed check if Nova does not show the hosts of servers."""
-    servers = client.get("/servers/detail", all_tenants=1, limit=1).get("servers")
+    found = client.get("/servers/detail", all_tenants=1, limit=1).get("servers")
     policy = f"{_NOVA}os-extended-server-attributes"
-    if servers and "OS-EXT-SRV-ATTR:host" not in servers[0]:
+    servers = parse_all(Server, found or ())
+    if servers and "host" not in servers[0].model_fields_set:
         yield OnlineCheck(
             "hosts of servers",
             ok=False,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from opendrs.errors import PlatformError, PlatformUnavailableError
 from opendrs.model import GuestId, Rule, Snapshot, format_count
@@ -15,6 +15,7 @@ from opendrs.platforms.openstack.client import (
     NotFoundError,
     OpenStackClient,
 )
+from opendrs.platforms.openstack.migration import LIVE
 from opendrs.platforms.openstack.mobility import MIGRATING
 from opendrs.platforms.openstack.placement_rules import platform_rules
 from opendrs.platforms.openstack.reading import (
@@ -42,8 +43,16 @@ logger = logging.getLogger(__name__)
 
 MAX_REQUESTS = 8  # at the same time
 HISTORY = timedelta(days=1)  # of completed migrations, for cooldowns
-_PAGE = 1_000
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Inventories:
+    """Inventories and traits of a resource provider, as they were at a generation."""
+
+    generation: object
+    inventories: object
+    traits: object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,6 +69,7 @@ class CloudReader:
     client: OpenStackClient
     settings: OpenStackSettings
     _reported: set[str] = field(default_factory=set)
+    _inventories: dict[str, _Inventories] = field(default_factory=dict)
 
     def read_snapshot(
         self, rules: tuple[Rule, ...]
@@ -105,12 +115,13 @@ class CloudReader:
         )
         servers = parse_all(Server, get("/servers/detail", "servers", all_tenants=1))
         self._report_unplaced(servers)
+        recent: dict[str, Any] = {"changes-since": (now - HISTORY).isoformat()}
         completed = get(
             "/os-migrations",
             "migrations",
-            **{"changes-since": (now - HISTORY).isoformat()},
-            migration_type="live-migration",
+            migration_type=LIVE,
             status="completed",
+            **recent,
         )
         return CloudState(
             taken_at=now,
@@ -125,18 +136,9 @@ class CloudReader:
         )
 
     def _groups(self) -> tuple[ServerGroup, ...]:
-        found: list[ServerGroup] = []
-        while True:  # this list has no links to further pages
-            page = self.client.get_list(
-                "/os-server-groups",
-                "server_groups",
-                all_projects=True,
-                limit=_PAGE,
-                offset=len(found),
-            )
-            if not page:
-                return tuple(found)
-            found += parse_all(ServerGroup, page)
+        path, key = "/os-server-groups", "server_groups"
+        found = self.client.get_list(path, key, by_offset=True, all_projects=True)
+        return parse_all(ServerGroup, found)
 
     def _progress(self, servers: Iterable[Server]) -> dict[str, LiveMigrationProgress]:
         migrating = [each.id for each in servers if each.task_state == MIGRATING]
@@ -159,17 +161,35 @@ class CloudReader:
             error = next(iter(errors.values()))
             if isinstance(error, PlatformUnavailableError):
                 raise PlatformUnavailableError(
-                    f"{self.name}: no resource provider can be read",
-                    *(f"{uuid}: {each}" for uuid, each in sorted(errors.items())),
+                    f"{self.name}: no resource provider can be read", str(error)
                 )
             raise error
         self._report("resource provider", errors)
         return found
 
     def _provider(self, uuid: str) -> ResourceProvider:
-        path, parts = f"/resource_providers/{uuid}", {}
-        for part in ("inventories", "usages", "traits"):
-            parts[part] = self.client.get_placement(f"{path}/{part}").get(part)
+        """Return a resource provider; its inventories and traits only if they changed.
+
+        Placement increases the generation when they change, and by allocations.
+        """
+        path = f"/resource_providers/{uuid}"
+        usages = self.client.get_placement(f"{path}/usages")
+        generation = usages.get("resource_provider_generation")
+        known = self._inventories.get(uuid)
+        if known is None or generation is None or known.generation != generation:
+            known = _Inventories(
+                generation,
+                *(
+                    self.client.get_placement(f"{path}/{part}").get(part)
+                    for part in ("inventories", "traits")
+                ),
+            )
+            self._inventories[uuid] = known
+        parts = {
+            "inventories": known.inventories,
+            "usages": usages.get("usages"),
+            "traits": known.traits,
+        }
         return parse_response(ResourceProvider, parts)
 
     def _report(self, subject: str, errors: dict[str, PlatformError]) -> None:
@@ -211,11 +231,29 @@ def live_migrations(
 def query_all(
     names: Iterable[str], query: Callable[[str], T]
 ) -> tuple[dict[str, T], dict[str, PlatformError]]:
-    """Return the result of *query* for each name, and the errors of the others."""
+    """Return the result of *query* for each name, and the errors of the others.
+
+    After as many errors in a row as there are requests at the same time, because the
+    service does not respond, the remaining names are not queried.
+    """
     found: dict[str, T] = {}
     errors: dict[str, PlatformError] = {}
+    timeouts = 0  # in a row
+
+    def query_one(name: str) -> T:
+        nonlocal timeouts
+        if timeouts >= MAX_REQUESTS:
+            raise PlatformUnavailableError("not queried: the service does not respond")
+        try:
+            result = query(name)
+        except PlatformUnavailableError:
+            timeouts += 1
+            raise
+        timeouts = 0
+        return result
+
     with ThreadPoolExecutor(MAX_REQUESTS) as pool:
-        futures = {name: pool.submit(query, name) for name in names}
+        futures = {name: pool.submit(query_one, name) for name in names}
     for name, future in futures.items():
         try:
             found[name] = future.result()

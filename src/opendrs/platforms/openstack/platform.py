@@ -86,7 +86,7 @@ class OpenStackPlatform:
                 the migration.
         """
         migration = _require_supported(action)
-        server = self._server_of(migration.guest)
+        server = self._server(self._uuid_of(migration.guest))
         if server is None or server.host != migration.source:
             where = "does not exist" if server is None else f"is on {server.host}"
             raise PlatformError(f"{migration.guest}: {where}, not {migration.source}")
@@ -113,9 +113,10 @@ class OpenStackPlatform:
             PlatformError: Nova does not respond.
         """
         migration = _require_supported(action)
-        server = self._server_of(migration.guest)
-        records = () if server is None else self._records(server.id)
-        return task_of(migration, server, records).id
+        uuid = self._uuid_of(migration.guest)
+        # The records first: a migration that completes afterwards is in them as well.
+        records = self._records(uuid) if uuid else ()
+        return task_of(migration, self._server(uuid), records).id
 
     def status(self, task: TaskId) -> TaskStatus:
         """Return the status of *task*; force it to complete if it takes too long.
@@ -164,10 +165,11 @@ class OpenStackPlatform:
             Event().wait(_ABORT_INTERVAL)
         raise PlatformError(f"{parsed.guest}: cannot be aborted: {problem}")
 
-    def _server_of(self, guest: GuestId) -> Server | None:
+    def _uuid_of(self, guest: GuestId) -> str:
+        """Return the UUID of the server of *guest*; empty if there is none."""
         if guest not in self._uuids:
             self._uuids = self._reader.read_ids()
-        return self._server(self._uuids.get(guest, ""))
+        return self._uuids.get(guest, "")
 
     def _server(self, uuid: str) -> Server | None:
         if not uuid:

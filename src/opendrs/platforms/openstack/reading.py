@@ -10,7 +10,7 @@ UUID: names alone are not unique, and users choose them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -142,9 +142,13 @@ def nodes_of(
     for each in state.hypervisors:
         hypervisors.setdefault(each.service.host, []).append(each.id)
     flavors = _flavors_by_host(state)
+    aggregates: dict[str, list[Aggregate]] = {}
+    for aggregate in state.aggregates:
+        for host in aggregate.hosts:
+            aggregates.setdefault(host, []).append(aggregate)
     nodes: dict[NodeId, Node] = {}
     for service in services:
-        node = _node(service, state.aggregates)
+        node = _node(service, aggregates.get(service.host, ()))
         found = hypervisors.get(service.host, [])
         # With several compute nodes, amounts of the host would be ambiguous.
         provider = state.providers.get(found[0]) if len(found) == 1 else None
@@ -166,8 +170,7 @@ def _flavors_by_host(state: CloudState) -> dict[str, list[Flavor]]:
     return flavors
 
 
-def _node(service: ComputeService, all_aggregates: Iterable[Aggregate]) -> Node:
-    aggregates = [each for each in all_aggregates if service.host in each.hosts]
+def _node(service: ComputeService, aggregates: Collection[Aggregate]) -> Node:
     labels = {
         f"{key}={value}"
         for each in aggregates

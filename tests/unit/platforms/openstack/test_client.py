@@ -6,7 +6,9 @@ import importlib.util
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +46,16 @@ class Cloud:
         answers: Status and body by path; text is sent as it is.
         requests: Requests in the order of their arrival.
         version: Newest microversion.
+        discovery_delay: Seconds before the response to discovery.
+        byte_delay: Seconds before each byte of other responses.
     """
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
         self.requests: list[tuple[str, str, str | None]] = []
         self.version = "2.96"
+        self.discovery_delay = self.byte_delay = 0.0
+        self.ended = threading.Event()
         cloud = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -57,7 +63,9 @@ class Cloud:
                 path = self.path.partition("?")[0]
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, body = cloud.answers.get(path, (200, cloud.discovery()))
-                if path.rstrip("/") != "/v2.1":
+                if path.rstrip("/") == "/v2.1":
+                    cloud.ended.wait(cloud.discovery_delay)
+                else:
                     version = self.headers.get("OpenStack-API-Version")
                     cloud.requests.append((self.command, self.path, version))
                 text = body if isinstance(body, str) else json.dumps(body)
@@ -67,7 +75,8 @@ class Cloud:
                 if status == 302:
                     self.send_header("Location", "/v2.1/elsewhere")
                 self.end_headers()
-                self.wfile.write(text.encode())
+                with suppress(OSError):  # the client has closed the connection
+                    cloud.write(self.wfile, text.encode(), path)
 
             do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - of http.server
 
@@ -77,6 +86,15 @@ class Cloud:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def write(self, file: BufferedIOBase, content: bytes, path: str) -> None:
+        if not self.byte_delay or path.rstrip("/") == "/v2.1":
+            file.write(content)
+            return
+        for byte in content:
+            if self.ended.wait(self.byte_delay):
+                return
+            file.write(bytes([byte]))
 
     def discovery(self) -> object:
         link = {"rel": "self", "href": f"{self.url}/v2.1/"}
@@ -97,12 +115,14 @@ def cloud() -> Iterator[Cloud]:
     try:
         yield served
     finally:
+        served.ended.set()
         served.server.shutdown()
         served.server.server_close()
 
 
 @pytest.fixture
 def connect(cloud: Cloud, tmp_path: Path) -> Callable[..., OpenStackClient]:
+    """Return a function that creates a client; a user has set retries."""
     path = tmp_path / "clouds.yaml"
     path.write_text(f"""\
 clouds:
@@ -111,6 +131,7 @@ clouds:
     auth: {{endpoint: '{cloud.url}/v2.1', token: {TOKEN}}}
     compute_endpoint_override: {cloud.url}/v2.1
     placement_endpoint_override: {cloud.url}/placement
+    compute_status_code_retries: 2
 """)
 
     def create(**changes: Any) -> OpenStackClient:  # noqa: ANN401
@@ -209,6 +230,33 @@ def test_response_over_the_limit_is_unexpected(
         connect().get("/servers")
 
 
+def test_response_that_is_sent_slowly_is_unavailable_after_timeout(
+    cloud: Cloud, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "ATTEMPTS", 1)
+    client = connect(timeout=1.0)
+    cloud.answers["/v2.1/servers"] = 200, {"servers": ["x" * 2000]}
+    client.get("/servers")
+    cloud.byte_delay = 0.1
+
+    with pytest.raises(PlatformUnavailableError, match="timeout after 1 s"):
+        client.get("/servers")
+
+
+def test_request_is_not_sent_after_its_timeout(cloud: Cloud, connect: Connect) -> None:
+    cloud.discovery_delay = 0.8  # of each of its requests
+    client = connect(timeout=1.0)
+
+    with pytest.raises(PlatformUnavailableError):
+        client.post("/servers/1/action", {})
+    cloud.discovery_delay = 0.0
+    cloud.ended.wait(2.0)
+
+    assert cloud.requests == []
+    client.post("/servers/1/action", {})  # the connection was made meanwhile
+    assert len(cloud.requests) == 1
+
+
 def test_list_is_read_page_by_page(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +279,31 @@ def test_list_is_read_page_by_page(
 
     assert [each["id"] for each in found] == ["a", "b"]
     assert [each.get("marker") for each in seen] == [None, "a"]
+
+
+@pytest.mark.parametrize("by_offset", [True, False])
+def test_list_that_does_not_end_is_unexpected(
+    cloud: Cloud, connect: Connect, *, by_offset: bool
+) -> None:
+    body = {"servers": [{"id": "a"}], "servers_links": [{"rel": "next"}]}
+    cloud.answers["/v2.1/servers"] = 200, body
+
+    with pytest.raises(UnexpectedResponseError, match="same page twice"):
+        connect().get_list("/servers", "servers", by_offset=by_offset)
+
+    assert len(cloud.requests) == 2
+
+
+def test_list_has_a_limit_of_pages(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_PAGES", 3)
+    pages = iter(range(10))
+    client = connect()
+    monkeypatch.setattr(client, "get", lambda *_, **__: {"groups": [next(pages)]})
+
+    with pytest.raises(UnexpectedResponseError, match="more than 3 pages"):
+        client.get_list("/groups", "groups", by_offset=True)
 
 
 def test_unreachable_cloud_is_unavailable(cloud: Cloud, connect: Connect) -> None:

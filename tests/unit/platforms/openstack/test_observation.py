@@ -11,7 +11,11 @@ import pytest
 from opendrs.errors import PermissionDeniedError, PlatformUnavailableError
 from opendrs.model import Snapshot
 from opendrs.platforms.openstack.client import NotFoundError, OpenStackClient
-from opendrs.platforms.openstack.observation import CloudReader
+from opendrs.platforms.openstack.observation import (
+    MAX_REQUESTS,
+    CloudReader,
+    query_all,
+)
 from opendrs.platforms.openstack.settings import OpenStackSettings
 from support.cloud_responses import hypervisor, provider, server, service, uuid
 
@@ -24,6 +28,8 @@ class Responses:
     Attributes:
         lists: Lists of Nova by path.
         broken: Errors of resource providers, by host.
+        generations: Generation of resource providers, by host.
+        requests: Paths of requests to Placement.
     """
 
     def __init__(self) -> None:
@@ -33,6 +39,8 @@ class Responses:
             "/servers/detail": [server("a").model_dump(by_alias=True)],
         }
         self.broken: dict[str, Exception] = {}
+        self.generations: dict[str, int] = {}
+        self.requests: list[str] = []
 
     def get_list(self, path: str, key: str, **parameters: object) -> list[Any]:
         del key
@@ -41,10 +49,14 @@ class Responses:
         return [] if parameters.get("offset") else self.lists.get(path, [])
 
     def get_placement(self, path: str) -> Mapping[str, Any]:
+        self.requests.append(path)
         _, _, name, part = path.split("/")
-        if error := self.broken.get(name.partition("-")[0]):
+        host = name.partition("-")[0]
+        if error := self.broken.get(host):
             raise error
-        return {part: provider().model_dump()[part]}
+        generation = self.generations.get(host)
+        body = {part: provider(cpus=16 + (generation or 0)).model_dump()[part]}
+        return body | {"resource_provider_generation": generation}
 
 
 @pytest.fixture
@@ -52,12 +64,16 @@ def responses() -> Responses:
     return Responses()
 
 
-def observe(responses: Responses) -> Snapshot:
-    reader = CloudReader(
+def reader_of(responses: Responses) -> CloudReader:
+    return CloudReader(
         name="prod",
         client=cast("OpenStackClient", responses),
         settings=OpenStackSettings(cloud="prod"),
     )
+
+
+def observe(responses: Responses, reader: CloudReader | None = None) -> Snapshot:
+    reader = reader or reader_of(responses)
     snapshot, uuids = reader.read_snapshot(())
     assert set(snapshot.guests) <= set(uuids)
     return snapshot
@@ -107,3 +123,59 @@ def test_server_deleted_while_migrating_is_locked(responses: Responses) -> None:
     (guest,) = observe(responses).guests.values()
 
     assert (guest.migrating_to, guest.lock) == (None, "migrating")
+
+
+def test_inventories_and_traits_are_read_again_if_the_generation_changed(
+    responses: Responses,
+) -> None:
+    reader = reader_of(responses)
+    responses.generations = dict.fromkeys(HOSTS, 1)
+    observe(responses, reader)
+    responses.requests.clear()
+    responses.generations["h2"] = 2
+
+    nodes = observe(responses, reader).nodes
+
+    capacities = [node.capacity.cpu for node in nodes.values() if node.capacity]
+    assert capacities == [17, 18, 17]
+    assert sorted(responses.requests) == [
+        "/resource_providers/h1-1/usages",
+        "/resource_providers/h2-1/inventories",
+        "/resource_providers/h2-1/traits",
+        "/resource_providers/h2-1/usages",
+        "/resource_providers/h3-1/usages",
+    ]
+
+
+def test_without_generation_everything_is_read_again(responses: Responses) -> None:
+    reader = reader_of(responses)
+    observe(responses, reader)
+    responses.requests.clear()
+
+    observe(responses, reader)
+
+    assert len(responses.requests) == 3 * len(HOSTS)
+
+
+def test_silent_service_is_not_queried_for_each_name() -> None:
+    queried: list[str] = []
+
+    def query(name: str) -> str:
+        queried.append(name)
+        raise PlatformUnavailableError("timeout")
+
+    found, errors = query_all(map(str, range(1000)), query)
+
+    assert (found, len(errors)) == ({}, 1000)
+    assert len(queried) <= 2 * MAX_REQUESTS
+
+
+def test_single_errors_do_not_end_the_queries() -> None:
+    def query(name: str) -> str:
+        if int(name) % 2:
+            raise PlatformUnavailableError("timeout")
+        return name
+
+    found, _ = query_all(map(str, range(100)), query)
+
+    assert len(found) == 50
