@@ -161,9 +161,13 @@ def test_ha_guests_that_migrate_along_are_requested_once(serve: Serve) -> None:
     assert requests.count("hamigrate") == 1
 
 
-def test_disarmed_ha_ignores_guests_which_migrate_plainly(serve: Serve) -> None:
+@pytest.mark.parametrize("state", ["started", "request_stop"])
+def test_disarmed_ha_ignores_guests_which_migrate_plainly(
+    serve: Serve, state: str
+) -> None:
     running = serve(with_guests(PveGuest(100, "a", "h1", ha="started")))
     running.cluster.disarm = "ignore"
+    running.cluster.services["vm:100"]["state"] = state  # stays until it is armed
     platform = platform_of(running)
 
     status = last_status(platform, platform.start(MOVE), running.cluster)

@@ -95,6 +95,24 @@ def test_guest_in_a_settled_state_has_no_owner() -> None:
     assert ha_owner(view(), "vm:2", None) is None
 
 
+@pytest.mark.parametrize(
+    ("state", "is_owned"),
+    [
+        ("started", False),
+        ("request_stop", False),
+        ("error", False),
+        ("migrate", True),
+        ("fence", True),
+    ],
+)
+def test_guest_of_an_ignoring_ha_stack_has_an_owner_until_its_migration_ends(
+    state: str, *, is_owned: bool
+) -> None:
+    status = HaStatus(disarm_mode="ignore", services={"vm:1": HaService(state, "n1")})
+
+    assert (ha_owner(view(status=status), "vm:1", state) is not None) is is_owned
+
+
 def test_ignored_resource_is_not_managed() -> None:
     ignored = view(resources={"vm:1": resource("vm:1", state="ignored")})
 
