@@ -207,8 +207,10 @@ def _storage_rules(
     rules = []
     for vmid, known in sorted(view.preconditions.items()):
         guest = guests.get(ids.get(vmid, GuestId("")))
-        lacking = {n for n in nodes if known.storages_missing_on(n, settings)}
-        if guest is not None and lacking and guest.node not in lacking:
+        if guest is None:
+            continue
+        others = nodes - {guest.node}
+        if lacking := {node for node in others if known.excludes(node, settings)}:
             rules.append(
                 NodeAffinity(
                     guests=frozenset({guest.id}),
