@@ -108,7 +108,9 @@ def parse_ha_status(data: object, request: str) -> HaStatus:
     manager = get_mapping(document, "manager_status")
     lrm = get_mapping(document, "lrm_status")
     requests = get_mapping(manager, "node_request")
-    states = get_mapping(manager, "node_status")
+    states = {
+        node: _text(each) for node, each in get_mapping(manager, "node_status").items()
+    }
     times = [get_mapping(each).get("timestamp") for each in (manager, *lrm.values())]
     requested = {node for node, each in requests.items() if get_mapping(each)}
     return HaStatus(

@@ -228,7 +228,7 @@ class Queries:
 
     def log(self, task: TaskRow, limit: int) -> tuple[LogRow, ...]:
         """Return the first *limit* lines of the log of *task*."""
-        node = task.node or task.upid.split(":")[1]
+        node = task.node or task.upid.removeprefix("UPID:").partition(":")[0]
         path = api_path("nodes", node, "tasks", task.upid, "log")
         return parse_rows(LogRow, self._get_of_node(path, limit=limit), path)
 

@@ -44,6 +44,14 @@ def test_status_without_a_master_is_empty() -> None:
     assert status == HaStatus()
 
 
+def test_states_of_another_type_are_unknown() -> None:
+    odd = {"n1": {}, "n2": [], "n3": None, "n4": "maintenance"}
+
+    status = parse_ha_status({"manager_status": {"node_status": odd}}, "test")
+
+    assert status == HaStatus(maintenance=frozenset({"n4"}))
+
+
 def test_status_has_services_maintenance_and_the_latest_time() -> None:
     status = parse_ha_status(
         {
