@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import tomli_w
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
+from support.howto_pages import HowToPage
 from support.https_server import Answer
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_clusters import imbalanced_cluster
@@ -32,7 +32,7 @@ __all__ = ["opendrs", "serve"]  # fixtures
 pytestmark = PVE_MARKS
 OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 SPEED = 60.0
-HOWTO = Path(__file__).parents[2] / "docs/how-to/proxmox.md"
+PAGE = HowToPage("proxmox.md")
 
 
 def configure(running: RunningDouble, **changes: object) -> None:
@@ -80,30 +80,26 @@ def test_howto_leads_to_a_balanced_cluster(
     running = serve(imbalanced_cluster("9.1.2", nodes=3, guests=12))
     access = running.double.access
     access.roles, access.acl = {}, {}
-    for line in "".join(code_blocks("sh")).splitlines():
-        access.pveum(line)
     answer(monkeypatch, f"{running.servers[0].host}\ny\nn\n")
-    commands = "".join(code_blocks("console")).splitlines()
+    before = most_on_a_node(running.cluster)
+
+    def run(command: str) -> None:
+        result = opendrs(*command.split()[1:])
+        assert result.status == 0, (command, result.err)
 
     with passing_time(running.cluster, SPEED):
-        results = [opendrs(*command.split()[2:]) for command in commands]
+        PAGE.run({"pveum": access.pveum, "opendrs": run})
 
-    assert [result.status for result in results] == [0] * 5
+    assert most_on_a_node(running.cluster) < before
     assert failed(checks(running)) == []
 
 
 def test_howto_configuration_is_valid() -> None:
-    (text,) = code_blocks("toml")
+    (text,) = PAGE.blocks("toml")
     table = tomllib.loads(text)["platform"]["lab"]
 
     assert table.pop("kind") == "proxmox"
     assert ProxmoxSettings(**table)
-
-
-def code_blocks(kind: str) -> list[str]:
-    """Return the code of *kind* in the how-to."""
-    pattern = rf"^```{kind}\n(.*?)^```"
-    return re.findall(pattern, HOWTO.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
@@ -166,6 +162,13 @@ def failed(found: list[OnlineCheck]) -> list[str]:
     return [check.subject for check in found if not check.ok]
 
 
+def run_remedies(running: RunningDouble, found: list[OnlineCheck]) -> None:
+    """Run the commands that grant what *found* reports as missing."""
+    for check in found:
+        for command in filter(None, check.remedy.split(" && ")):
+            running.double.access.pveum(command)
+
+
 @pytest.mark.parametrize("separated", [False, True])
 @pytest.mark.parametrize(
     ("privilege", "subject"),
@@ -188,9 +191,8 @@ def test_check_names_the_missing_privilege_and_the_command_that_grants_it(
     found = checks(running)
 
     assert failed(found) == [subject]
-    (remedy,) = [check.remedy for check in found if not check.ok]
-    for command in remedy.split(" && "):
-        access.pveum(command)
+    assert all(check.remedy for check in found if not check.ok)
+    run_remedies(running, found)
     assert failed(checks(running)) == []
 
 
@@ -204,9 +206,7 @@ def test_check_token_without_privileges_is_content_after_its_commands(
     found = checks(running)
 
     assert len(failed(found)) == 3
-    for check in found:
-        for command in filter(None, check.remedy.split(" && ")):
-            access.pveum(command)
+    run_remedies(running, found)
     assert failed(checks(running)) == []
 
 
@@ -219,6 +219,8 @@ def test_check_with_target_storage_needs_more_privileges(serve: Serve) -> None:
         "VM.Config.Disk on /vms",
         "Datastore.AllocateSpace on /storage",
     ]
+    run_remedies(running, found)
+    assert failed(checks(running, target_storage="fast")) == []
 
 
 def test_check_names_hosts_that_do_not_answer(serve: Serve) -> None:
