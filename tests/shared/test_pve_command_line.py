@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 import pytest
 import tomli_w
@@ -20,7 +21,7 @@ from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
 from support.howto_pages import HowToPage
-from support.https_server import Answer
+from support.https_server import Answer, Request
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_clusters import imbalanced_cluster
 from support.pve_double import LOGIN, RunningDouble
@@ -144,6 +145,89 @@ def test_killed_apply_is_continued_and_starts_nothing_twice(
     counts = Counter((task.vmid, task.type) for task in cluster.tasks)
     assert max(counts.values()) == 1
     assert not any(task.end is None for task in cluster.tasks)
+
+
+def small(ha: str | None) -> PveCluster:
+    """Return a cluster in which one guest is to migrate."""
+    guests = [PveGuest(100 + n, f"g{n}", "h1", ha=ha, duration=3.0) for n in range(2)]
+    return with_guests(*guests)
+
+
+def kill_at(running: RunningDouble, number: int, *, has_effect: bool) -> str | None:
+    """Run `apply` and kill it at its request *number*.
+
+    Args:
+        running: The double.
+        number: Number of the request, from 1.
+        has_effect: Whether the request has its effect, whose answer is lost.
+
+    Returns:
+        The method of the request; None if `apply` ended before it.
+    """
+    processes: list[subprocess.Popen[bytes]] = []
+    count, lock, started = itertools.count(1), Lock(), Event()
+    methods: list[str] = []
+
+    def fault(request: Request) -> Answer | None:
+        started.wait()
+        with lock:
+            if next(count) != number:
+                return None
+            methods.append(request.method)
+            if has_effect:
+                running.double._respond(request)  # noqa: SLF001 - its answer is lost
+            processes[0].kill()
+            processes[0].wait()
+            return Answer(500, "killed")
+
+    running.double.fault = fault
+    with subprocess.Popen(  # noqa: S603 - ours
+        [OPENDRS, "apply", "lab", "--yes"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        processes.append(process)
+        started.set()
+    running.double.fault = lambda _: None
+    assert process.returncode == (-signal.SIGKILL if methods else 0)
+    return methods[0] if methods else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ha", [None, "started"])
+def test_apply_killed_at_each_request_starts_nothing_twice(
+    serve: Serve, opendrs: RunOpendrs, ha: str | None
+) -> None:
+    methods: list[str] = []
+    for number in itertools.count(1):
+        method = killed_and_resumed(serve, opendrs, ha, number, has_effect=True)
+        if method is None:
+            break
+        methods.append(method)
+        if method != "GET":  # the effect of a read is its answer
+            killed_and_resumed(serve, opendrs, ha, number, has_effect=False)
+
+    assert methods.count("POST") == 1
+    assert len(methods) > 20
+
+
+def killed_and_resumed(
+    serve: Serve, opendrs: RunOpendrs, ha: str | None, number: int, *, has_effect: bool
+) -> str | None:
+    """Return the method of the request at which `apply` was killed, and apply again."""
+    running = serve(small(ha))
+    Path("store.sqlite").unlink(missing_ok=True)
+    configure(running)
+    with passing_time(running.cluster, SPEED):
+        method = kill_at(running, number, has_effect=has_effect)
+        again = opendrs("apply", "lab", "--yes")
+
+    assert again.status == 0, (number, again.out, again.err)
+    started = [kind for _, kind in running.cluster.migrations_started()]
+    expected = ["qmigrate"] if ha is None else ["hamigrate", "qmigrate"]
+    assert started == expected, number
+    assert most_on_a_node(running.cluster) == 1
+    return method
 
 
 def wait_for_start(running: RunningDouble) -> None:

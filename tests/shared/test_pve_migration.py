@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -391,11 +392,15 @@ def start_and_lose(running: RunningDouble, number: int, *, arrives: bool) -> Non
 
 
 def balance(
-    platform: ProxmoxPlatform, cluster: PveCluster, before: Snapshot
+    platform: ProxmoxPlatform,
+    cluster: PveCluster,
+    before: Snapshot,
+    **changes: Any,  # noqa: ANN401
 ) -> tuple[StepRecord, ...]:
     """Plan and execute with the production code; return the records of all steps."""
     store, limits = MemoryStore(), DEFAULT_LIMITS
-    policy = Balance(limits=limits, load_model=LoadModel.STATIC, min_improvement=0.01)
+    settings = {"min_improvement": 0.01, **changes}
+    policy = Balance(limits=limits, load_model=LoadModel.STATIC, **settings)
     decision = evaluate(before, policy, store).decision
     context = ExecutionContext(
         platform=platform,
@@ -431,6 +436,24 @@ def test_cluster_is_balanced_over_tls(serve: Serve, version: str) -> None:
     ]
     managed = [name for name in moved if before.guests[name].ha_managed]
     assert bool(managed) is not version.startswith("9.2")  # CRS owns guests under HA
+
+
+@pytest.mark.slow
+def test_large_cluster_is_improved_over_tls(serve: Serve) -> None:
+    cluster = imbalanced_cluster("9.2.11", nodes=200, guests=4000)
+    platform = platform_of(serve(cluster), load_window=0)
+    before = platform.observe()
+
+    records = balance(platform, cluster, before, max_migrations=12, min_improvement=0)
+
+    assert [record.outcome for record in records] == [Outcome.DONE] * 12
+    after = platform.observe()
+    moved = {
+        name
+        for name, guest in after.guests.items()
+        if guest.node != before.guests[name].node
+    }
+    assert moved == {record.action.guest for record in records}  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

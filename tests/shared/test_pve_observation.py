@@ -64,21 +64,19 @@ def test_observe_cluster_of_each_version_reads_everything(
     assert all(rule.origin for rule in snapshot.rules)
 
 
-def test_observe_large_cluster_needs_few_requests_and_seconds(serve: Serve) -> None:
+def test_observe_large_cluster_needs_few_requests(serve: Serve) -> None:
     running = serve(imbalanced_cluster("9.2.11", nodes=200, guests=4000))
     platform = platform_of(running)
 
-    counts, seconds = [], []
+    counts = []
     for _ in range(3):
-        before, begin = len(running.double.requests), time.monotonic()
+        before = len(running.double.requests)
         snapshot = platform.observe()
         counts.append(len(running.double.requests) - before)
-        seconds.append(time.monotonic() - begin)
 
     assert len(snapshot.guests) == 4000
     assert all(node.online for node in snapshot.nodes.values())
     assert max(counts) <= 60
-    assert max(seconds) <= 10
 
 
 def test_observe_repeatedly_reads_each_node(serve: Serve) -> None:
