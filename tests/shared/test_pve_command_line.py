@@ -22,9 +22,10 @@ from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
 from support.howto_pages import HowToPage
 from support.https_server import Answer, Request
+from support.pve_access import PASSWORD
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_clusters import imbalanced_cluster
-from support.pve_double import LOGIN, RunningDouble
+from support.pve_double import LOGIN, TOKEN_VARIABLE, RunningDouble
 from support.pve_fixtures import PVE_MARKS, Serve, passing_time, serve, with_guests
 from support.terminal import RunOpendrs
 from unit.cli.conftest import opendrs
@@ -327,6 +328,50 @@ def test_check_online_prints_the_remedy(serve: Serve, opendrs: RunOpendrs) -> No
     assert result.status == 1
     assert "pveum role add OpenDRS --privs VM.Migrate" in result.out
     assert "pveum acl modify / --roles OpenDRS --users drs@pve" in result.out
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"token_file": "token"}, "token"),
+        ({"token_file": "absent/token"}, "credentials/token"),
+        ({"token_env": TOKEN_VARIABLE}, None),
+        ({"user": "drs@pve", "password_file": "password"}, "password"),
+        (
+            {"user": "drs@pve", "password_file": "/none/password"},
+            "credentials/password",
+        ),
+        ({"user": "drs@pve", "password_env": "PVE_PASSWORD"}, None),
+    ],
+)
+def test_login_is_read_from_file_environment_and_systemd(
+    serve: Serve,
+    opendrs: RunOpendrs,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    place: str | None,
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    configure(running)
+    document = tomllib.loads(Path("opendrs.toml").read_text())
+    del document["platform"]["lab"]["token_file"]
+    document["platform"]["lab"] |= settings
+    Path("opendrs.toml").write_text(tomli_w.dumps(document))
+    Path("token").unlink()
+    secret = PASSWORD if "user" in settings else LOGIN
+    if place is not None:
+        Path("credentials").mkdir()
+        monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(Path("credentials").absolute()))
+        Path(place).write_text(secret + "\n")
+        Path(place).chmod(0o600)
+    else:
+        monkeypatch.setenv("PVE_PASSWORD", PASSWORD)
+
+    result = opendrs("check", "opendrs.toml", "--online")
+
+    assert result.status == 0, (result.out, result.err)
+    assert secret.rpartition("=")[2] not in result.out + result.err
+    assert opendrs("show", "lab").status == 0
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, lines: str) -> None:

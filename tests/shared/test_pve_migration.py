@@ -439,6 +439,26 @@ def test_cluster_is_balanced_over_tls(serve: Serve, version: str) -> None:
 
 
 @pytest.mark.slow
+def test_node_in_maintenance_receives_nothing(serve: Serve) -> None:
+    """A guest outside HA stays on the node, and can leave it; none comes back."""
+    cluster = imbalanced_cluster("9.1.2", nodes=4, guests=48)
+    cluster.add(PveGuest(900, "outside", "pve4"))
+    cluster.nodes["pve4"].maintenance = True
+    platform = platform_of(serve(cluster), load_window=0)
+    before = platform.observe()
+
+    records = balance(platform, cluster, before)
+
+    on_node = [g.id for g in platform.observe().guests.values() if g.node == "pve4"]
+    assert records
+    assert on_node == ["outside"]
+    assert "pve4" not in {getattr(each.action, "target", "") for each in records}
+    leave = LiveMigration(GuestId("outside"), NodeId("pve4"), NodeId("pve3"))
+    task = platform.start(leave)
+    assert last_status(platform, task, cluster).state is TaskState.DONE
+
+
+@pytest.mark.slow
 def test_large_cluster_is_improved_over_tls(serve: Serve) -> None:
     cluster = imbalanced_cluster("9.2.11", nodes=200, guests=4000)
     platform = platform_of(serve(cluster), load_window=0)

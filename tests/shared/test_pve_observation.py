@@ -138,6 +138,36 @@ def test_observe_slow_node_is_abandoned_after_its_timeout(serve: Serve) -> None:
     assert snapshot.nodes[H3].online
 
 
+def test_observe_storage_that_hangs_one_call_concerns_its_node(serve: Serve) -> None:
+    """The list of guests of a node with an unreachable storage does not answer."""
+    running = serve(with_guests(PveGuest(100, "a", "h2"), PveGuest(101, "b", "h3")))
+    running.double.fault = lambda request: (
+        Answer(200, "OK", delay=30) if request.path.endswith("/h2/qemu") else None
+    )
+
+    snapshot = platform_of(running, node_timeout=0.3).observe()
+
+    states = [snapshot.nodes[node].state for node in (H1, H2, H3)]
+    assert states == [NodeState.ONLINE, NodeState.UNKNOWN, NodeState.ONLINE]
+    assert snapshot.guests[GuestId("a")].state is GuestState.UNKNOWN
+    assert snapshot.guests[GuestId("b")].state is GuestState.RUNNING
+
+
+@pytest.mark.parametrize("reason", ["tls_process_server_certificate", "Broken pipe"])
+@pytest.mark.parametrize("status", range(595, 600))
+def test_observe_error_of_the_proxying_node_concerns_one_node(
+    serve: Serve, status: int, reason: str
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h2")))
+    running.double.fault = lambda request: (
+        Answer(status, reason) if "/nodes/h2/" in request.path else None
+    )
+
+    nodes = platform_of(running).observe().nodes
+
+    assert [node.id for node in nodes.values() if node.online] == [H1, H3]
+
+
 def test_observe_guest_error_during_migration_concerns_the_guest(serve: Serve) -> None:
     running = serve(
         with_guests(PveGuest(100, "a", "h1"), PveGuest(101, "b", "h1", lock="backup"))
