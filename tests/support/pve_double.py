@@ -7,6 +7,7 @@ allow is refused as the real server does.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -29,7 +30,9 @@ from support.pve_schema import Route, find_route, parameter_errors
 PREFIX = "/api2/json"
 TOKEN_VARIABLE = "PVE_DOUBLE_TOKEN"  # noqa: S105 - a name
 LOGIN = f"{TOKEN}={SECRET}"
-_MIGRATIONS = {"qmigrate", "vzmigrate", "hamigrate"}
+_UPID = re.compile(
+    r"UPID:[^:]+:[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:[0-9A-Fa-f]{8}:[^:]+:[^:]*:[^:]+:"
+)
 
 
 @dataclass
@@ -219,6 +222,9 @@ def _task_row(task: PveTask) -> dict[str, Any]:
 
 
 def _find_task(double: PveDouble, values: Mapping[str, str]) -> PveTask:
+    if not _UPID.fullmatch(values["upid"]):
+        error = "unable to parse worker upid"
+        raise ApiFailure(400, "Parameter verification failed.", upid=error)
     for task in double.cluster.tasks:
         if task.upid == values["upid"] and task.node == values["node"]:
             return task
@@ -237,7 +243,9 @@ def _task_status(double: PveDouble, values: Mapping[str, str]) -> object:
 def _task_log(double: PveDouble, values: Mapping[str, str]) -> object:
     try:
         log = _find_task(double, values).log
-    except ApiFailure:
+    except ApiFailure as failure:
+        if failure.errors["upid"] != "no such task":
+            raise
         log = ["unable to open file - No such file or directory"]
     limit = int(values.get("limit", 50))
     lines = log if limit == 0 else log[:limit]

@@ -51,6 +51,11 @@ class Pair:
     headers: tuple[tuple[str, str], ...]
 
     @property
+    def login(self) -> str | None:
+        """Return the token or the user that sent the request; None without one."""
+        return self.auth.get("token") or self.auth.get("user")
+
+    @property
     def answer(self) -> Answer:
         return Answer(self.status, self.reason, self.text.encode())
 
@@ -80,10 +85,11 @@ class Recording:
     pairs: tuple[Pair, ...]
 
     @property
-    def token(self) -> str | None:
-        """Return the token that sent most of the requests."""
-        counts = Counter(pair.auth.get("token") for pair in self.pairs)
-        return counts.most_common(1)[0][0]
+    def login(self) -> str:
+        """Return the token, or the user by ticket, that sent most of the requests."""
+        counts = Counter(pair.login or "" for pair in self.pairs)
+        del counts[""]
+        return max(counts, key=lambda login: counts[login], default="")
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -216,8 +222,8 @@ class PvePlayer:
         return None
 
     def _of_login(self) -> Iterator[Pair]:
-        token = self.recording.token
-        return (p for p in self.recording.pairs if p.auth.get("token") == token)
+        login = self.recording.login
+        return (pair for pair in self.recording.pairs if pair.login == login)
 
     def _before(self) -> Iterator[Pair]:
         """Yield the successful reads at the position that the host answered."""
