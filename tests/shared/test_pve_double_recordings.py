@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from support.https_server import Request
+from support.https_server import Answer, Request
 from support.pve_access import TOKEN, USER
 from support.pve_cluster import PveCluster, PveGuest, PveNode
 from support.pve_double import LOGIN, PREFIX, PveDouble
@@ -36,6 +36,8 @@ CALLS = (
     r"GET /nodes/[^/]+/tasks(/UPID[^/]+/log)?",
     r"DELETE /nodes/[^/]+/tasks/UPID[^/]+",
 )
+# Parameters of the reads of the client.
+SENT = {"type", "timeframe", "target", "vmid", "source", "limit"}
 # Recordings in which the state at the start determines the answers.
 KINDS = (
     *("privileges", "parameters", "guests", "read", "filters", "moves"),
@@ -186,12 +188,53 @@ def test_double_answers_as_recorded(path: Path) -> None:
     assert differences == []
 
 
-def respond(double: PveDouble, pair: Pair) -> tuple[int, str, list[str]]:
+@pytest.mark.parametrize("path", files())
+def test_double_answers_in_the_recorded_form(path: Path) -> None:
+    """The double has no key that the recorded answer lacks, nor one of another type."""
+    recording = Recording.load(path)
+
+    for pair in filter(is_sent_read, recording.pairs):
+        if not is_compared(pair, recording):
+            continue
+        answer = send(double_of(recording), pair)
+        found = forms(json.loads(answer.body)["data"], pair)
+        recorded = forms(pair.data, pair)
+        if recorded.keys() <= {"time"}:  # no rows, or a node without figures
+            continue
+        assert found.keys() <= recorded.keys(), pair.path
+        for key, kinds in found.items():
+            assert kinds <= recorded[key], (pair.path, key)
+
+
+def is_sent_read(pair: Pair) -> bool:
+    """Return True for a successful read with parameters that the client sends."""
+    is_read = (pair.method, pair.status) == ("GET", 200)
+    return is_read and pair.params.keys() <= SENT and not pair.path.endswith("/config")
+
+
+def forms(data: object, pair: Pair) -> dict[str, set[str]]:
+    """Return the types of each key of an answer, or of the rows of a list."""
+    if isinstance(data, list):
+        rows = [row for row in data if isinstance(row, dict)]
+    elif pair.path == "/access/permissions" or not isinstance(data, dict):
+        rows = []  # its keys are paths
+    else:
+        rows = [data]
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        for key, value in row.items():
+            kind = "number" if isinstance(value, int | float) else type(value).__name__
+            found.setdefault(key, set()).add(kind)
+    return found
+
+
+def send(double: PveDouble, pair: Pair) -> Answer:
+    """Return the answer of *double* to the recorded request."""
     sent = tuple(
         (name, each) for name, value in pair.params.items() for each in repeated(value)
     )
     in_body = pair.method == "POST"
-    answer = double.respond(
+    return double.respond(
         Request(
             pair.method,
             PREFIX + pair.path,
@@ -200,6 +243,10 @@ def respond(double: PveDouble, pair: Pair) -> tuple[int, str, list[str]]:
             urlencode(sent).encode() if in_body else b"",
         )
     )
+
+
+def respond(double: PveDouble, pair: Pair) -> tuple[int, str, list[str]]:
+    answer = send(double, pair)
     return summary(answer.status, answer.reason, answer.body.decode())
 
 

@@ -292,6 +292,9 @@ def _ha_groups(double: PveDouble, _: Mapping[str, str]) -> object:
 def _manager_status(double: PveDouble, _: Mapping[str, str]) -> object:
     cluster = double.cluster
     nodes = cluster.nodes.values()
+    quorum = {"node": "pve1", "quorate": str(int(cluster.quorate))}
+    if not cluster.services:  # there is no master yet
+        return {"manager_status": {"node_status": {}}, "quorum": quorum}
     manager: dict[str, Any] = {
         "node_status": {
             n.name: "maintenance" if n.maintenance else "online" for n in nodes
@@ -305,7 +308,7 @@ def _manager_status(double: PveDouble, _: Mapping[str, str]) -> object:
     return {
         "manager_status": manager,
         "lrm_status": {n.name: {"timestamp": int(cluster.now)} for n in nodes},
-        "quorum": {"node": "pve1", "quorate": str(int(cluster.quorate))},
+        "quorum": quorum,
     }
 
 
@@ -363,7 +366,7 @@ def _guests_of(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
         for guest in double.cluster.guests.values():
             if (guest.node, guest.kind) == (values["node"], kind):
                 row = {"vmid": guest.vmid, "status": guest.status, "name": guest.name}
-                if double.cluster.major >= 9:
+                if double.cluster.major >= 9 and guest.status == "running":
                     row |= {"pressurecpusome": 1.0, "pressurecpufull": 0.0}
                 found.append(row)
         return found
