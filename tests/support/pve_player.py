@@ -15,13 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 from support.https_server import Answer, Request
 
 PREFIX = "/api2/json"
 GUEST_KINDS = {"qemu-server": "qemu", "lxc": "lxc"}
 Row: TypeAlias = dict[str, Any]
+# Reasons with which the server answers paths outside /api2/json.
+_OTHER_FORMS = ("no formatter", "no such file", "method '")
 _NEUTRAL: Mapping[str, object] = {
     "/version": {"version": "9.2.11", "release": "9.2", "repoid": "lab"},
     "/access/permissions": {
@@ -36,7 +38,12 @@ _NEUTRAL: Mapping[str, object] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A recorded request and its answer, with saved values put in."""
+    """A recorded request and its answer, with saved values put in.
+
+    Attributes:
+        is_plain: Whether the request had the encoding of the client, and the answer is
+            in JSON as it is; False for the other forms that the API knows.
+    """
 
     index: int
     host: str
@@ -49,6 +56,7 @@ class Pair:
     text: str
     note: str
     headers: tuple[tuple[str, str], ...]
+    is_plain: bool
 
     @property
     def login(self) -> str | None:
@@ -135,7 +143,22 @@ def _pairs(steps: list[Row]) -> Iterator[Pair]:
             text,
             step.get("note") or "",
             tuple((name, value) for name, value in step.get("response_headers") or ()),
+            _is_plain(step, text),
         )
+
+
+def _is_plain(step: Row, text: str) -> bool:
+    is_write = step["method"] in ("POST", "PUT")
+    sent = step.get("form" if is_write else "query") or ""
+    values = [value for _, value in parse_qsl(sent, keep_blank_values=True)]
+    named = [_as_text(value) for value in (step.get("params") or {}).values()]
+    is_repeated = any(value.startswith("[") for value in named)
+    is_form = step.get("content_type") in (None, "application/x-www-form-urlencoded")
+    other_form = '"success":' in text or step["reason"].startswith(_OTHER_FORMS)
+    other_form = other_form or bool(is_write and step.get("query"))
+    return (
+        is_form and not other_form and (is_repeated or sorted(values) == sorted(named))
+    )
 
 
 def _resolve(document: Any, pointer: str) -> str:  # noqa: ANN401 - JSON

@@ -84,7 +84,8 @@ def is_recorded(player: PvePlayer, error: PlatformError) -> bool:
     """Return True if the recording has the cause of *error*."""
     if isinstance(error, MissingPrivilegeError):
         granted = player.answer("/access/permissions")
-        return error.privileges not in granted.get(error.path, {})
+        if error.privileges not in granted.get(error.path, {}):
+            return True
     return any(
         pair.status != 200 and pair.reason[:60] in str(error)
         for pair in player.recording.pairs
