@@ -14,6 +14,7 @@ from opendrs.errors import (
 from opendrs.model import (
     Affinity,
     AntiAffinity,
+    Disk,
     GuestId,
     GuestState,
     LiveMigration,
@@ -302,6 +303,19 @@ def test_observe_blockers_of_guests_are_their_mobility(serve: Serve) -> None:
     assert isinstance(rule, NodeAffinity)
     assert set(rule.guests) == {"narrow"}
     assert set(rule.nodes) == {H1, H2}
+
+
+def test_observe_disks_of_guests_have_storage_and_size(serve: Serve) -> None:
+    volume = "local:100/vm-100-disk-0.raw"
+    running = serve(
+        with_guests(PveGuest(100, "a", "h1", disks=(volume,)), PveGuest(101, "b", "h2"))
+    )
+    running.cluster.nodes["h2"].failure = 595
+
+    guests = platform_of(running).observe().guests
+
+    assert guests[GuestId("a")].disks == (Disk(storage="local", size=1 << 30),)
+    assert guests[GuestId("b")].disks is None  # its node does not answer
 
 
 def test_observe_guests_with_equal_names_have_their_number(serve: Serve) -> None:

@@ -380,6 +380,8 @@ def _config(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
         document: dict[str, Any] = {"cores": guest.maxcpu, "digest": "0" * 40}
         if guest.lock:
             document["lock"] = guest.lock
+        for number, volume in enumerate(guest.disks):
+            document[f"scsi{number}"] = f"{volume},size=1G"
         return document
 
     return config

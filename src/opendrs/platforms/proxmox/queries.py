@@ -181,6 +181,11 @@ class Queries:
         path = api_path("nodes", node, kind, vmid, "migrate")
         return parse_preconditions(self._get_of_node(path, target=target), path)
 
+    def configuration(self, node: str, kind: str, vmid: int) -> Mapping[str, object]:
+        """Return the configuration of a guest on *node*."""
+        path = api_path("nodes", node, kind, vmid, "config")
+        return parse_object(self._get_of_node(path), path)
+
     def guest_place(self, kind: str, vmid: int) -> GuestPlace:
         """Return the node of a guest, and its lock.
 

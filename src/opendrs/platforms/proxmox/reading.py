@@ -126,6 +126,7 @@ def _guest(
         lock=None if target else _lock(row, view),
         tags=_tags(row),
         migrating_to=target,
+        disks=view.disks.get(row.vmid or 0),
     )
 
 

@@ -45,7 +45,7 @@ def test_status_without_a_master_is_empty() -> None:
 
 
 def test_states_of_another_type_are_unknown() -> None:
-    odd = {"n1": {}, "n2": [], "n3": None, "n4": "maintenance"}
+    odd: dict[str, object] = {"n1": {}, "n2": [], "n3": None, "n4": "maintenance"}
 
     status = parse_ha_status({"manager_status": {"node_status": odd}}, "test")
 
