@@ -7,6 +7,7 @@ whose migration takes a chosen time.
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from opendrs.platforms.command import CommandPlatform, CommandPlatformSettings
 from opendrs.platforms.incus import IncusPlatform
 from opendrs.platforms.openstack import OpenStackPlatform
 from opendrs.platforms.proxmox import ProxmoxPlatform
+from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.ports import Platform, TaskId, TaskState
 from opendrs.power import PoweredPlatform
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
@@ -59,6 +61,7 @@ class PlatformSetup:
         prepare: Waits until the slow guest is slow.
         hurry: Lets the migration of the slow guest come to its end.
         can_abort: False if the platform cannot abort a migration in progress.
+        can_act: False if the platform is only observed.
     """
 
     platform: Platform
@@ -67,6 +70,7 @@ class PlatformSetup:
     prepare: Callable[[], object]
     hurry: Callable[[], object]
     can_abort: bool = True
+    can_act: bool = True
 
     def node_of_guest(self, guest: GuestId) -> Guest:
         return self.platform.observe().guests[guest]
@@ -277,8 +281,31 @@ def incus(request: pytest.FixtureRequest) -> PlatformSetup:
     )
 
 
+def snapshot_file(request: pytest.FixtureRequest) -> PlatformSetup:
+    path: Path = request.getfixturevalue("tmp_path") / "lab.json"
+    origin = cluster(
+        nodes={"h1": 0.5, "h2": 0.1, "h3": 0.1},
+        guests={"quick": ("h1", 0.01), "slow": ("h1", 0.4)},
+    )
+    path.write_text(json.dumps(snapshot_document(origin)))
+
+    def platform() -> Platform:
+        return SnapshotFilePlatform(path, rules=RULES)
+
+    return PlatformSetup(
+        platform=platform(),
+        again=platform,
+        wait=lambda _: None,
+        prepare=lambda: None,
+        hurry=lambda: None,
+        can_abort=False,
+        can_act=False,
+    )
+
+
 @pytest.fixture(
     params=[
+        snapshot_file,
         incus,
         pytest.param(proxmox, marks=pytest.mark.shared),
         pytest.param(proxmox_ha, marks=pytest.mark.shared),
@@ -290,9 +317,16 @@ def incus(request: pytest.FixtureRequest) -> PlatformSetup:
         pytest.param(openstack, marks=[pytest.mark.lab, pytest.mark.shared]),
     ]
 )
-def setup_under_test(request: pytest.FixtureRequest) -> PlatformSetup:
+def any_setup(request: pytest.FixtureRequest) -> PlatformSetup:
     setting: Callable[[pytest.FixtureRequest], PlatformSetup] = request.param
     return setting(request)
+
+
+@pytest.fixture
+def setup_under_test(any_setup: PlatformSetup) -> PlatformSetup:
+    if not any_setup.can_act:
+        pytest.skip("the platform is only observed: see test_platform_that_cannot_act")
+    return any_setup
 
 
 def move(
@@ -301,12 +335,10 @@ def move(
     return LiveMigration(guest, source, target)
 
 
-def test_observe_returns_nodes_guests_and_rules(
-    setup_under_test: PlatformSetup,
-) -> None:
-    seen = setup_under_test.platform.observe()
+def test_observe_returns_nodes_guests_and_rules(any_setup: PlatformSetup) -> None:
+    seen = any_setup.platform.observe()
 
-    assert setup_under_test.platform.name
+    assert any_setup.platform.name
     assert seen.taken_at.utcoffset() is not None
     assert {SOURCE, TARGET, THIRD} == set(seen.nodes)
     assert all(node.online and node.capacity for node in seen.nodes.values())
@@ -314,6 +346,22 @@ def test_observe_returns_nodes_guests_and_rules(
     assert {guest.node for guest in seen.guests.values()} == {SOURCE}
     assert {guest.state for guest in seen.guests.values()} == {GuestState.RUNNING}
     assert seen.rules == RULES
+
+
+def test_platform_that_cannot_act_rejects_actions(any_setup: PlatformSetup) -> None:
+    if any_setup.can_act:
+        pytest.skip("the platform executes actions")
+    platform, before = any_setup.platform, any_setup.platform.observe()
+
+    with pytest.raises(UnsupportedError):
+        platform.start(move(QUICK))
+    with pytest.raises(UnsupportedError):
+        platform.find(move(QUICK))
+    with pytest.raises(UnsupportedError):
+        platform.abort(TaskId("any"))
+
+    assert platform.status(TaskId("any")).state is TaskState.LOST
+    assert any_setup.again().observe() == before
 
 
 def test_migration_done_guest_is_on_target(setup_under_test: PlatformSetup) -> None:

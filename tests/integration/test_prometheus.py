@@ -9,13 +9,15 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 from opendrs.cli.online_check import check_online
 from opendrs.cli.platforms import PLATFORMS, connect_platform
@@ -35,6 +37,14 @@ from opendrs.policies.balance import Balance
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from support import command_cluster
 from support.builders import cluster
+from support.howto_pages import HowToPage
+from support.pve_cluster import PveCluster, PveGuest, PveNode
+from support.pve_double import TOKEN_VARIABLE
+from support.pve_fixtures import PVE_MARKS, Serve, platform_of, serve
+from support.terminal import RunOpendrs
+from unit.cli.conftest import opendrs
+
+__all__ = ["opendrs", "serve"]  # fixtures
 
 SCRAPE_INTERVAL = 0.5  # seconds
 WINDOW = 5.0  # seconds
@@ -47,6 +57,13 @@ UUIDS = {
     "vm:102": "86fb2389-0de3-4eb5-ab7e-6fb7fad6616a",
 }
 MEMORY = {"pve1": 60, "pve2": 20, "vm:101": 10, "vm:102": 20}  # GiB
+
+
+def with_double(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test that uses the double of Proxmox VE."""
+    for mark in PVE_MARKS:
+        test = mark(test)
+    return test
 
 
 class Exporter:
@@ -312,6 +329,70 @@ def test_load_of_prometheus_gives_plan_of_own_load(server: Monitoring) -> None:
 
     assert decisions[0].plan == decisions[1].plan
     assert [step.action.guest for step in decisions[0].plan.steps] == ["vm:102"]  # type: ignore[union-attr]
+
+
+def proxmox_cluster() -> PveCluster:
+    """Return a cluster of Proxmox VE that measures what the exporters measure."""
+    found = PveCluster("9.2.11")
+    for name, cores in LOAD.items():
+        figures = {"cpu": cores / 10, "maxcpu": 10, "mem": MEMORY[name] * GIB}
+        kind, _, number = name.partition(":")
+        found.add(
+            PveGuest(int(number), name, A, **figures, maxmem=32 * GIB)  # type: ignore[arg-type]
+            if kind == "vm"
+            else PveNode(name, **figures, maxmem=100 * GIB)  # type: ignore[arg-type]
+        )
+    return found
+
+
+@with_double
+def test_load_of_prometheus_gives_plan_of_proxmox(
+    server: Monitoring, serve: Serve
+) -> None:
+    running = serve(proxmox_cluster())
+    own = platform_of(running, load_window=0, guest_ids="id")
+    source = MeasuredPlatform(
+        platform_of(running, load_window=0, guest_ids="id"), server.settings()
+    )
+
+    decisions = [
+        Balance().decide(platform.observe(), None) for platform in (own, source)
+    ]
+
+    assert decisions[0].plan == decisions[1].plan
+    assert [step.action.guest for step in decisions[0].plan.steps] == ["vm:102"]  # type: ignore[union-attr]
+
+
+@with_double
+def test_howto_commands_check_and_show_the_load(
+    server: Monitoring, serve: Serve, opendrs: RunOpendrs
+) -> None:
+    running = serve(proxmox_cluster())
+    page = HowToPage("prometheus.md")
+    first, own_query = (tomllib.loads(block) for block in page.blocks("toml"))
+    load = first["platform"]["lab"]["load"]
+    assert load.pop("url").startswith("https:")
+    assert load.pop("token_file")
+    load |= {"url": server.url, "window": WINDOW}
+    table: dict[str, Any] = {"kind": "proxmox", "guest_ids": "id"}
+    table |= {"hosts": [running.servers[0].host], "token_env": TOKEN_VARIABLE}
+    table |= {"fingerprints": [running.certificate.fingerprint], "load": load}
+    Path("opendrs.toml").write_text(tomli_w.dumps({"platform": {"lab": table}}))
+    outputs: list[str] = []
+
+    def run(command: str) -> None:
+        result = opendrs(*command.split()[1:])
+        assert result.status == 0, (command, result.out, result.err)
+        outputs.append(result.out)
+
+    page.run({"opendrs check": run, "opendrs show": run})
+
+    assert all("pve1" in output or "lab" in output for output in outputs)
+    queries = own_query["platform"]["lab"]["load"]["queries"]
+    settings = server.settings(exporters=(), queries=queries)
+    with PrometheusClient("test", settings) as client:
+        for measure, query in settings.promql.items():
+            assert values_of(measure, client.query(query)) == {}  # no such metric
 
 
 def test_missing_series_makes_node_unknown(server: Monitoring) -> None:

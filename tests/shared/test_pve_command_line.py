@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 
 import pytest
 import tomli_w
@@ -20,10 +20,12 @@ import tomli_w
 from opendrs.config.platform_kinds import OnlineCheck
 from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.checks import check_online
-from support.https_server import Answer
+from support.howto_pages import HowToPage
+from support.https_server import Answer, Request
+from support.pve_access import PASSWORD
 from support.pve_cluster import PveCluster, PveGuest
 from support.pve_clusters import imbalanced_cluster
-from support.pve_double import LOGIN, RunningDouble
+from support.pve_double import LOGIN, TOKEN_VARIABLE, RunningDouble
 from support.pve_fixtures import PVE_MARKS, Serve, passing_time, serve, with_guests
 from support.terminal import RunOpendrs
 from unit.cli.conftest import opendrs
@@ -32,7 +34,7 @@ __all__ = ["opendrs", "serve"]  # fixtures
 pytestmark = PVE_MARKS
 OPENDRS = str(Path(sys.executable).with_name("opendrs"))
 SPEED = 60.0
-HOWTO = Path(__file__).parents[2] / "docs/how-to/proxmox.md"
+PAGE = HowToPage("proxmox.md")
 
 
 def configure(running: RunningDouble, **changes: object) -> None:
@@ -80,30 +82,26 @@ def test_howto_leads_to_a_balanced_cluster(
     running = serve(imbalanced_cluster("9.1.2", nodes=3, guests=12))
     access = running.double.access
     access.roles, access.acl = {}, {}
-    for line in "".join(code_blocks("sh")).splitlines():
-        access.pveum(line)
     answer(monkeypatch, f"{running.servers[0].host}\ny\nn\n")
-    commands = "".join(code_blocks("console")).splitlines()
+    before = most_on_a_node(running.cluster)
+
+    def run(command: str) -> None:
+        result = opendrs(*command.split()[1:])
+        assert result.status == 0, (command, result.err)
 
     with passing_time(running.cluster, SPEED):
-        results = [opendrs(*command.split()[2:]) for command in commands]
+        PAGE.run({"pveum": access.pveum, "opendrs": run})
 
-    assert [result.status for result in results] == [0] * 5
+    assert most_on_a_node(running.cluster) < before
     assert failed(checks(running)) == []
 
 
 def test_howto_configuration_is_valid() -> None:
-    (text,) = code_blocks("toml")
+    (text,) = PAGE.blocks("toml")
     table = tomllib.loads(text)["platform"]["lab"]
 
     assert table.pop("kind") == "proxmox"
     assert ProxmoxSettings(**table)
-
-
-def code_blocks(kind: str) -> list[str]:
-    """Return the code of *kind* in the how-to."""
-    pattern = rf"^```{kind}\n(.*?)^```"
-    return re.findall(pattern, HOWTO.read_text(), re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.slow
@@ -150,6 +148,89 @@ def test_killed_apply_is_continued_and_starts_nothing_twice(
     assert not any(task.end is None for task in cluster.tasks)
 
 
+def small(ha: str | None) -> PveCluster:
+    """Return a cluster in which one guest is to migrate."""
+    guests = [PveGuest(100 + n, f"g{n}", "h1", ha=ha, duration=3.0) for n in range(2)]
+    return with_guests(*guests)
+
+
+def kill_at(running: RunningDouble, number: int, *, has_effect: bool) -> str | None:
+    """Run `apply` and kill it at its request *number*.
+
+    Args:
+        running: The double.
+        number: Number of the request, from 1.
+        has_effect: Whether the request has its effect, whose answer is lost.
+
+    Returns:
+        The method of the request; None if `apply` ended before it.
+    """
+    processes: list[subprocess.Popen[bytes]] = []
+    count, lock, started = itertools.count(1), Lock(), Event()
+    methods: list[str] = []
+
+    def fault(request: Request) -> Answer | None:
+        started.wait()
+        with lock:
+            if next(count) != number:
+                return None
+            methods.append(request.method)
+            if has_effect:
+                running.double._respond(request)  # noqa: SLF001 - its answer is lost
+            processes[0].kill()
+            processes[0].wait()
+            return Answer(500, "killed")
+
+    running.double.fault = fault
+    with subprocess.Popen(  # noqa: S603 - ours
+        [OPENDRS, "apply", "lab", "--yes"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        processes.append(process)
+        started.set()
+    running.double.fault = lambda _: None
+    assert process.returncode == (-signal.SIGKILL if methods else 0)
+    return methods[0] if methods else None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ha", [None, "started"])
+def test_apply_killed_at_each_request_starts_nothing_twice(
+    serve: Serve, opendrs: RunOpendrs, ha: str | None
+) -> None:
+    methods: list[str] = []
+    for number in itertools.count(1):
+        method = killed_and_resumed(serve, opendrs, ha, number, has_effect=True)
+        if method is None:
+            break
+        methods.append(method)
+        if method != "GET":  # the effect of a read is its answer
+            killed_and_resumed(serve, opendrs, ha, number, has_effect=False)
+
+    assert methods.count("POST") == 1
+    assert len(methods) > 20
+
+
+def killed_and_resumed(
+    serve: Serve, opendrs: RunOpendrs, ha: str | None, number: int, *, has_effect: bool
+) -> str | None:
+    """Return the method of the request at which `apply` was killed, and apply again."""
+    running = serve(small(ha))
+    Path("store.sqlite").unlink(missing_ok=True)
+    configure(running)
+    with passing_time(running.cluster, SPEED):
+        method = kill_at(running, number, has_effect=has_effect)
+        again = opendrs("apply", "lab", "--yes")
+
+    assert again.status == 0, (number, again.out, again.err)
+    started = [kind for _, kind in running.cluster.migrations_started()]
+    expected = ["qmigrate"] if ha is None else ["hamigrate", "qmigrate"]
+    assert started == expected, number
+    assert most_on_a_node(running.cluster) == 1
+    return method
+
+
 def wait_for_start(running: RunningDouble) -> None:
     for _ in range(600):
         if running.cluster.tasks:
@@ -164,6 +245,13 @@ def checks(running: RunningDouble, **changes: object) -> list[OnlineCheck]:
 
 def failed(found: list[OnlineCheck]) -> list[str]:
     return [check.subject for check in found if not check.ok]
+
+
+def run_remedies(running: RunningDouble, found: list[OnlineCheck]) -> None:
+    """Run the commands that grant what *found* reports as missing."""
+    for check in found:
+        for command in filter(None, check.remedy.split(" && ")):
+            running.double.access.pveum(command)
 
 
 @pytest.mark.parametrize("separated", [False, True])
@@ -188,9 +276,8 @@ def test_check_names_the_missing_privilege_and_the_command_that_grants_it(
     found = checks(running)
 
     assert failed(found) == [subject]
-    (remedy,) = [check.remedy for check in found if not check.ok]
-    for command in remedy.split(" && "):
-        access.pveum(command)
+    assert all(check.remedy for check in found if not check.ok)
+    run_remedies(running, found)
     assert failed(checks(running)) == []
 
 
@@ -204,9 +291,7 @@ def test_check_token_without_privileges_is_content_after_its_commands(
     found = checks(running)
 
     assert len(failed(found)) == 3
-    for check in found:
-        for command in filter(None, check.remedy.split(" && ")):
-            access.pveum(command)
+    run_remedies(running, found)
     assert failed(checks(running)) == []
 
 
@@ -219,6 +304,8 @@ def test_check_with_target_storage_needs_more_privileges(serve: Serve) -> None:
         "VM.Config.Disk on /vms",
         "Datastore.AllocateSpace on /storage",
     ]
+    run_remedies(running, found)
+    assert failed(checks(running, target_storage="fast")) == []
 
 
 def test_check_names_hosts_that_do_not_answer(serve: Serve) -> None:
@@ -241,6 +328,50 @@ def test_check_online_prints_the_remedy(serve: Serve, opendrs: RunOpendrs) -> No
     assert result.status == 1
     assert "pveum role add OpenDRS --privs VM.Migrate" in result.out
     assert "pveum acl modify / --roles OpenDRS --users drs@pve" in result.out
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"token_file": "token"}, "token"),
+        ({"token_file": "absent/token"}, "credentials/token"),
+        ({"token_env": TOKEN_VARIABLE}, None),
+        ({"user": "drs@pve", "password_file": "password"}, "password"),
+        (
+            {"user": "drs@pve", "password_file": "/none/password"},
+            "credentials/password",
+        ),
+        ({"user": "drs@pve", "password_env": "PVE_PASSWORD"}, None),
+    ],
+)
+def test_login_is_read_from_file_environment_and_systemd(
+    serve: Serve,
+    opendrs: RunOpendrs,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    place: str | None,
+) -> None:
+    running = serve(with_guests(PveGuest(100, "a", "h1")))
+    configure(running)
+    document = tomllib.loads(Path("opendrs.toml").read_text())
+    del document["platform"]["lab"]["token_file"]
+    document["platform"]["lab"] |= settings
+    Path("opendrs.toml").write_text(tomli_w.dumps(document))
+    Path("token").unlink()
+    secret = PASSWORD if "user" in settings else LOGIN
+    if place is not None:
+        Path("credentials").mkdir()
+        monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(Path("credentials").absolute()))
+        Path(place).write_text(secret + "\n")
+        Path(place).chmod(0o600)
+    else:
+        monkeypatch.setenv("PVE_PASSWORD", PASSWORD)
+
+    result = opendrs("check", "opendrs.toml", "--online")
+
+    assert result.status == 0, (result.out, result.err)
+    assert secret.rpartition("=")[2] not in result.out + result.err
+    assert opendrs("show", "lab").status == 0
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, lines: str) -> None:

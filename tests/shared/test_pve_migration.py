@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -161,9 +162,13 @@ def test_ha_guests_that_migrate_along_are_requested_once(serve: Serve) -> None:
     assert requests.count("hamigrate") == 1
 
 
-def test_disarmed_ha_ignores_guests_which_migrate_plainly(serve: Serve) -> None:
+@pytest.mark.parametrize("state", ["started", "request_stop"])
+def test_disarmed_ha_ignores_guests_which_migrate_plainly(
+    serve: Serve, state: str
+) -> None:
     running = serve(with_guests(PveGuest(100, "a", "h1", ha="started")))
     running.cluster.disarm = "ignore"
+    running.cluster.services["vm:100"]["state"] = state  # stays until it is armed
     platform = platform_of(running)
 
     status = last_status(platform, platform.start(MOVE), running.cluster)
@@ -387,11 +392,15 @@ def start_and_lose(running: RunningDouble, number: int, *, arrives: bool) -> Non
 
 
 def balance(
-    platform: ProxmoxPlatform, cluster: PveCluster, before: Snapshot
+    platform: ProxmoxPlatform,
+    cluster: PveCluster,
+    before: Snapshot,
+    **changes: Any,  # noqa: ANN401
 ) -> tuple[StepRecord, ...]:
     """Plan and execute with the production code; return the records of all steps."""
     store, limits = MemoryStore(), DEFAULT_LIMITS
-    policy = Balance(limits=limits, load_model=LoadModel.STATIC, min_improvement=0.01)
+    settings = {"min_improvement": 0.01, **changes}
+    policy = Balance(limits=limits, load_model=LoadModel.STATIC, **settings)
     decision = evaluate(before, policy, store).decision
     context = ExecutionContext(
         platform=platform,
@@ -427,6 +436,44 @@ def test_cluster_is_balanced_over_tls(serve: Serve, version: str) -> None:
     ]
     managed = [name for name in moved if before.guests[name].ha_managed]
     assert bool(managed) is not version.startswith("9.2")  # CRS owns guests under HA
+
+
+@pytest.mark.slow
+def test_node_in_maintenance_receives_nothing(serve: Serve) -> None:
+    """A guest outside HA stays on the node, and can leave it; none comes back."""
+    cluster = imbalanced_cluster("9.1.2", nodes=4, guests=48)
+    cluster.add(PveGuest(900, "outside", "pve4"))
+    cluster.nodes["pve4"].maintenance = True
+    platform = platform_of(serve(cluster), load_window=0)
+    before = platform.observe()
+
+    records = balance(platform, cluster, before)
+
+    on_node = [g.id for g in platform.observe().guests.values() if g.node == "pve4"]
+    assert records
+    assert on_node == ["outside"]
+    assert "pve4" not in {getattr(each.action, "target", "") for each in records}
+    leave = LiveMigration(GuestId("outside"), NodeId("pve4"), NodeId("pve3"))
+    task = platform.start(leave)
+    assert last_status(platform, task, cluster).state is TaskState.DONE
+
+
+@pytest.mark.slow
+def test_large_cluster_is_improved_over_tls(serve: Serve) -> None:
+    cluster = imbalanced_cluster("9.2.11", nodes=200, guests=4000)
+    platform = platform_of(serve(cluster), load_window=0)
+    before = platform.observe()
+
+    records = balance(platform, cluster, before, max_migrations=12, min_improvement=0)
+
+    assert [record.outcome for record in records] == [Outcome.DONE] * 12
+    after = platform.observe()
+    moved = {
+        name
+        for name, guest in after.guests.items()
+        if guest.node != before.guests[name].node
+    }
+    assert moved == {record.action.guest for record in records}  # type: ignore[union-attr]
 
 
 @pytest.mark.slow

@@ -1,35 +1,37 @@
-"""Recorded answers of Proxmox VE, replayed to client, reading and platform."""
+"""Recorded answers of Proxmox VE, replayed to client and reading one by one."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from statistics import fmean
 from typing import Any
 
 import pytest
 
-from opendrs.config.snapshot_reading import snapshot_from
-from opendrs.config.snapshot_writing import snapshot_document
 from opendrs.errors import (
     PlatformError,
     PlatformUnavailableError,
     UnexpectedResponseError,
     UnsupportedError,
 )
-from opendrs.model import GuestId, Mobility, NodeId, NodeState, Snapshot
-from opendrs.platforms.proxmox import ProxmoxPlatform, ProxmoxSettings
+from opendrs.model import GuestId, NodeAffinity, NodeId
+from opendrs.platforms.proxmox import ProxmoxSettings
 from opendrs.platforms.proxmox.client import ProxmoxClient
-from opendrs.platforms.proxmox.cluster_view import guest_ids, guest_rows
+from opendrs.platforms.proxmox.cluster_view import recent_history
 from opendrs.platforms.proxmox.errors import (
     ApiRequestError,
     LoginRejectedError,
     MissingPrivilegeError,
     NodeUnavailableError,
 )
-from opendrs.platforms.proxmox.ha import parse_auto_rebalance, parse_ha_status
+from opendrs.platforms.proxmox.ha import (
+    HaView,
+    ha_rules,
+    parse_auto_rebalance,
+    parse_ha_status,
+)
 from opendrs.platforms.proxmox.login import read_login
 from opendrs.platforms.proxmox.permissions import parse_permissions
 from opendrs.platforms.proxmox.preconditions import parse_preconditions
@@ -48,19 +50,19 @@ from opendrs.platforms.proxmox.responses import (
     parse_row,
     parse_rows,
 )
-from opendrs.platforms.proxmox.settings import GuestNaming
-from opendrs.platforms.proxmox.tasks import ProxmoxTask, Upid
-from opendrs.ports import TaskState, TaskStatus
-from support.https_server import Certificate, HttpsServer, https_server
-from support.pve_player import Pair, PvePlayer, Recording
+from opendrs.platforms.proxmox.tasks import Upid, log_detail
+from support.pve_player import Pair, PvePlayer
+from support.pve_recordings import (
+    LAB_LOGIN,
+    certificate,
+    player,
+    server,
+    settings,
+)
 
+__all__ = ["certificate", "player", "server", "settings"]  # fixtures
 pytestmark = pytest.mark.shared
 
-PROJECT = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("OPENDRS_SHARED") or PROJECT.parent / "shared")
-FOLDER = SHARED / "data" / "pve-api" / "recorded"
-FILES = sorted(FOLDER.glob("*.json"))
-LAB_LOGIN = "drs@pve!t1=aaaaaaaa-0000-4000-8000-000000000002"
 ERRORS: dict[int, type[PlatformError]] = {
     400: ApiRequestError,
     401: LoginRejectedError,
@@ -68,19 +70,6 @@ ERRORS: dict[int, type[PlatformError]] = {
     500: ApiRequestError,
     501: UnsupportedError,
     **dict.fromkeys(range(595, 600), NodeUnavailableError),
-}
-
-
-FIXED_PATHS = {
-    "/version",
-    "/access/permissions",
-    "/cluster/status",
-    "/cluster/resources",
-    "/cluster/tasks",
-    "/cluster/options",
-    "/cluster/ha/resources",
-    "/cluster/ha/rules",
-    "/cluster/ha/status/manager_status",
 }
 
 
@@ -107,41 +96,6 @@ READERS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ),
     (r"/nodes/[^/]+/tasks/UPID[^/]+/log", parser(LogRow)),
 )
-
-
-@pytest.fixture(scope="module")
-def certificate() -> Certificate:
-    return Certificate()
-
-
-def recordings() -> list[Any]:
-    if not FILES:
-        reason = f"no recordings in {FOLDER}; set OPENDRS_SHARED"
-        return [pytest.param(None, marks=pytest.mark.skip(reason=reason))]
-    return [pytest.param(path, id=path.stem) for path in FILES]
-
-
-@pytest.fixture(params=recordings())
-def player(request: pytest.FixtureRequest) -> PvePlayer:
-    return PvePlayer(Recording.load(request.param))
-
-
-@pytest.fixture
-def server(player: PvePlayer, certificate: Certificate) -> Iterator[HttpsServer]:
-    with https_server(player.respond, certificate) as running:
-        yield running
-
-
-@pytest.fixture
-def settings(
-    server: HttpsServer, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
-) -> ProxmoxSettings:
-    monkeypatch.setenv("PVE_TOKEN", LAB_LOGIN)
-    return ProxmoxSettings(
-        hosts=(server.host,),
-        token_env="PVE_TOKEN",  # noqa: S106 - a name
-        fingerprints=(certificate.fingerprint,),
-    )
 
 
 def is_playable(pair: Pair) -> bool:
@@ -224,112 +178,101 @@ def test_tasks_are_parsed_from_each_started_task(player: PvePlayer) -> None:
             assert upid.id in pair.path
 
 
-def test_observe_in_each_recorded_state_is_consistent(
-    player: PvePlayer, settings: ProxmoxSettings
-) -> None:
-    platform = ProxmoxPlatform("lab", settings)
-    indexes = [
-        pair.index
+def reads(player: PvePlayer, pattern: str) -> list[Pair]:
+    """Return the successful reads of paths that match *pattern*."""
+    return [
+        pair
         for pair in player.recording.pairs
-        if pair.path in ("/cluster/resources", "/cluster/ha/status/manager_status")
+        if (pair.method, pair.status) == ("GET", 200)
+        and re.fullmatch(pattern, pair.path)
+        and isinstance(json.loads(pair.text), dict)
+        and pair.text.startswith('{"data"')
     ]
-    positions = {*indexes[:1], *indexes[1:-1][::6], *indexes[-1:]}
-
-    for position in sorted(positions):
-        player.position = position
-        try:
-            snapshot = platform.observe()
-        except PlatformError as error:
-            failure = error
-        else:
-            assert_consistent(player, snapshot)
-            document = json.loads(json.dumps(snapshot_document(snapshot)))
-            assert snapshot_from(document, "test") == snapshot
-            continue
-        assert is_recorded(player, failure)
-    platform.close()
 
 
-def test_last_recorded_migration_has_the_recorded_outcome(
+def test_preconditions_exclude_the_nodes_that_have_content(
     player: PvePlayer, settings: ProxmoxSettings
 ) -> None:
-    moves = [pair for pair in player.recording.pairs if is_accepted_move(pair)]
-    if not moves:
-        return
-    last = moves[-1]
-    kind, vmid = last.path.split("/")[3:5]
-    source, target = NodeId(last.path.split("/")[2]), NodeId(last.params["target"])
-    task = ProxmoxTask(GuestId("x"), kind, int(vmid), source, target)
-    platform = ProxmoxPlatform("lab", settings)
-    player.position = player.recording.pairs[-1].index
+    for pair in reads(player, r"/nodes/[^/]+/(qemu|lxc)/\d+/migrate"):
+        known = parse_preconditions(pair.data, "test")
+        raw = {key.replace("-", "_"): value for key, value in pair.data.items()}
+        entries, allowed = raw.get("not_allowed_nodes", {}), raw.get("allowed_nodes")
 
-    # As if this process had started it.
-    platform._started[task] = Upid.parse(last.data)  # noqa: SLF001
-    try:
-        found: object = platform.status(task.id)
-    except PlatformError as error:
-        found = error
-    platform.close()
-
-    if isinstance(found, TaskStatus):
-        assert found.state is recorded_state(player, task, last)
-    else:
-        assert player.not_recorded or isinstance(found, PlatformUnavailableError)
+        for node in {*entries, *(allowed or ())}:
+            excluded = bool(entries.get(node)) or node not in (allowed or (node,))
+            assert (known.target_blocker(node, settings) is not None) is excluded
+        for disk in raw.get("local_disks", ()):
+            assert disk["volid"] in " ".join(known.blockers(settings))
+        for device in raw.get("local_resources", ()):
+            assert device in " ".join(known.blockers(settings))
 
 
-def recorded_state(player: PvePlayer, task: ProxmoxTask, last: Pair) -> TaskState:
-    """Return the outcome according to the last recorded task and place of the guest."""
-    answered = player.answer("/cluster/resources", {"type": "vm"})
-    rows = parse_rows(ResourceRow, answered, "test")
-    place = next(row for row in rows if row.vmid == task.vmid)
-    polls = [p for p in player.recording.pairs if f"{last.data}/status" in p.path]
-    if polls and polls[-1].status == 200 and polls[-1].data["status"] == "running":
-        return TaskState.RUNNING
-    if place.node == task.target:
-        return TaskState.RUNNING if place.lock else TaskState.DONE
-    return TaskState.FAILED if place.node == task.source else TaskState.LOST
+def test_history_averages_rows_with_figures_only(player: PvePlayer) -> None:
+    for pair in reads(player, r"/nodes/[^/]+/rrddata"):
+        rows = parse_rows(NodeHistoryRow, pair.data, "test")
+        found = recent_history(rows, 300)
+        times = [row["time"] for row in pair.data if "time" in row]
+        recent = [
+            float(row["cpu"])
+            for row in pair.data
+            if row.get("cpu") is not None and row["time"] > max(times) - 300
+        ]
+
+        assert len(found) == len(recent)
+        assert all(row.cpu is not None for row in found)
+        if recent:
+            assert fmean(row.cpu or 0 for row in found) == pytest.approx(fmean(recent))
 
 
-def is_accepted_move(pair: Pair) -> bool:
-    is_move = pair.method == "POST" and pair.path.endswith("/migrate")
-    return is_move and pair.status == 200 and "UPID" in pair.text
+def test_log_of_a_failed_task_names_the_cause(player: PvePlayer) -> None:
+    for pair in reads(player, r"/nodes/[^/]+/tasks/UPID[^/]+/log"):
+        lines = [str(row.get("t")) for row in pair.data]
+        detail = log_detail(parse_rows(LogRow, pair.data, "test"))
+
+        for line in lines:
+            cause = re.search(r"ERROR: migration aborted \([^)]*\): (.+)", line)
+            if cause is not None:
+                assert cause[1].strip() in detail
+        assert not detail.startswith(("no content", "unable to open file"))
+        assert "builtin::blessed" not in detail
 
 
-def is_recorded(player: PvePlayer, error: PlatformError) -> bool:
-    """Return True if the recording has the cause of *error*."""
-    if isinstance(error, MissingPrivilegeError):
-        granted = player.answer("/access/permissions")
-        return error.privileges not in granted.get(error.path, {})
-    return any(
-        pair.status != 200 and pair.reason[:60] in str(error)
-        for pair in player.recording.pairs
-        if pair.path in FIXED_PATHS
-    )
+def test_enabled_rules_keep_their_members_nodes_and_strictness(
+    player: PvePlayer,
+) -> None:
+    for pair in reads(player, "/cluster/ha/rules"):
+        rows = parse_rows(HaRuleRow, pair.data, "test")
+        members = {sid for row in rows for sid in (row.resources or "").split(",")}
+        nodes = {
+            NodeId(word.partition(":")[0])
+            for row in rows
+            for word in (row.nodes or "").split(",")
+        }
+        guests = {sid: GuestId(sid) for sid in members}
+
+        found = {
+            rule.name: rule for rule in ha_rules(HaView(rules=rows), guests, nodes)
+        }
+
+        enabled = {raw["rule"]: raw for raw in pair.data if not raw.get("disable")}
+        assert found.keys() == enabled.keys()
+        for name, raw in enabled.items():
+            rule = found[name]
+            assert rule.origin
+            if isinstance(rule, NodeAffinity):
+                assert rule.strict is bool(int(raw.get("strict", 0)))
+                assert {f"{node}:{rank}" for node, rank in rule.nodes.items()} == {
+                    word if ":" in word else f"{word}:0"
+                    for word in raw["nodes"].split(",")
+                }
 
 
-def assert_consistent(player: PvePlayer, snapshot: Snapshot) -> None:
-    rows = parse_rows(ResourceRow, player.answer("/cluster/resources"), "test")
-    manager = player.answer("/cluster/ha/status/manager_status")
-    status = parse_ha_status(manager, "test")
-    ids = guest_ids(guest_rows(rows), GuestNaming.NAME)
-    by_id = {ids[row.vmid or 0]: row for row in guest_rows(rows)}
-    nodes = {row.node: row for row in rows if row.type == "node"}
-    assert len(snapshot.guests) == len(guest_rows(rows))
-    for node in snapshot.nodes.values():
-        if node.id not in nodes:
-            continue
-        row = nodes[node.id]
-        assert not (node.online and row.status != "online")
-        assert not (node.online and node.id in status.maintenance)
-        assert not (node.online and row.hastate not in (None, "online"))
-        assert (node.usage.cpu is None) or node.reachable
-    for guest in snapshot.guests.values():
-        row = by_id[guest.id]
-        if row.lock:
-            assert guest.lock == row.lock or guest.migrating_to
-        if row.hastate in ("error", "freeze", "fence", "recovery"):
-            assert guest.managed_by
-        if guest.mobility is Mobility.NONE:
-            assert guest.mobility_detail
-    if any(row.get("quorate") == 0 for row in player.answer("/cluster/status")):
-        assert {node.state for node in snapshot.nodes.values()} == {NodeState.UNKNOWN}
+def test_automatic_rebalancing_is_on_only_where_the_options_say_so(
+    player: PvePlayer,
+) -> None:
+    for pair in reads(player, "/cluster/options"):
+        scheduler = pair.data.get("crs", {})
+
+        is_on = parse_auto_rebalance(pair.data, "test")
+
+        assert is_on is (str(scheduler.get("ha-auto-rebalance", 0)) == "1")

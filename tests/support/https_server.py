@@ -37,6 +37,8 @@ class Answer:
     Attributes:
         content_length: The length that is announced, if it is not that of the body.
         delay: Seconds before the answer.
+        headers: All headers, repeated ones too; None for content type and length. The
+            connection is closed if one of them says so.
     """
 
     status: int
@@ -45,6 +47,15 @@ class Answer:
     content_type: str = "application/json;charset=UTF-8"
     content_length: int | None = None
     delay: float = 0.0
+    headers: tuple[tuple[str, str], ...] | None = None
+
+    @property
+    def all_headers(self) -> tuple[tuple[str, str], ...]:
+        """Return the headers as they are sent."""
+        if self.headers is not None:
+            return self.headers
+        length = len(self.body) if self.content_length is None else self.content_length
+        return ("Content-Type", self.content_type), ("Content-Length", str(length))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -70,16 +81,16 @@ class _Handler(BaseHTTPRequestHandler):
         if answer.delay and server.stopping.wait(answer.delay):
             self.close_connection = True
             return
-        announced = (
-            len(answer.body) if answer.content_length is None else answer.content_length
-        )
-        self.send_response(answer.status, answer.reason)
-        self.send_header("Content-Type", answer.content_type)
-        self.send_header("Content-Length", str(announced))
+        ends = False
+        self.send_response_only(answer.status, answer.reason)
+        for name, value in answer.all_headers:
+            self.send_header(name, value)
+            closes = name == "Connection" and value == "close"
+            wrong = name == "Content-Length" and value != str(len(answer.body))
+            ends = ends or closes or wrong
         self.end_headers()
         self.wfile.write(answer.body)
-        if announced != len(answer.body):
-            self.close_connection = True
+        self.close_connection = self.close_connection or ends
 
     do_GET = do_POST = do_PUT = do_DELETE = _serve  # noqa: N815 - http.server's
 

@@ -7,6 +7,7 @@ allow is refused as the real server does.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -29,7 +30,9 @@ from support.pve_schema import Route, find_route, parameter_errors
 PREFIX = "/api2/json"
 TOKEN_VARIABLE = "PVE_DOUBLE_TOKEN"  # noqa: S105 - a name
 LOGIN = f"{TOKEN}={SECRET}"
-_MIGRATIONS = {"qmigrate", "vzmigrate", "hamigrate"}
+_UPID = re.compile(
+    r"UPID:[^:]+:[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8,9}:[0-9A-Fa-f]{8}:[^:]+:[^:]*:[^:]+:"
+)
 
 
 @dataclass
@@ -229,6 +232,9 @@ def _task_row(task: PveTask) -> dict[str, Any]:
 
 
 def _find_task(double: PveDouble, values: Mapping[str, str]) -> PveTask:
+    if not _UPID.fullmatch(values["upid"]):
+        error = "unable to parse worker upid"
+        raise ApiFailure(400, "Parameter verification failed.", upid=error)
     for task in double.cluster.tasks:
         if task.upid == values["upid"] and task.node == values["node"]:
             return task
@@ -247,7 +253,9 @@ def _task_status(double: PveDouble, values: Mapping[str, str]) -> object:
 def _task_log(double: PveDouble, values: Mapping[str, str]) -> object:
     try:
         log = _find_task(double, values).log
-    except ApiFailure:
+    except ApiFailure as failure:
+        if failure.errors["upid"] != "no such task":
+            raise
         log = ["unable to open file - No such file or directory"]
     limit = int(values.get("limit", 50))
     lines = log if limit == 0 else log[:limit]
@@ -294,6 +302,9 @@ def _ha_groups(double: PveDouble, _: Mapping[str, str]) -> object:
 def _manager_status(double: PveDouble, _: Mapping[str, str]) -> object:
     cluster = double.cluster
     nodes = cluster.nodes.values()
+    quorum = {"node": "pve1", "quorate": str(int(cluster.quorate))}
+    if not cluster.services:  # there is no master yet
+        return {"manager_status": {"node_status": {}}, "quorum": quorum}
     manager: dict[str, Any] = {
         "node_status": {
             n.name: "maintenance" if n.maintenance else "online" for n in nodes
@@ -307,7 +318,7 @@ def _manager_status(double: PveDouble, _: Mapping[str, str]) -> object:
     return {
         "manager_status": manager,
         "lrm_status": {n.name: {"timestamp": int(cluster.now)} for n in nodes},
-        "quorum": {"node": "pve1", "quorate": str(int(cluster.quorate))},
+        "quorum": quorum,
     }
 
 
@@ -365,7 +376,7 @@ def _guests_of(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
         for guest in double.cluster.guests.values():
             if (guest.node, guest.kind) == (values["node"], kind):
                 row = {"vmid": guest.vmid, "status": guest.status, "name": guest.name}
-                if double.cluster.major >= 9:
+                if double.cluster.major >= 9 and guest.status == "running":
                     row |= {"pressurecpusome": 1.0, "pressurecpufull": 0.0}
                 found.append(row)
         return found
@@ -379,6 +390,8 @@ def _config(kind: str) -> Callable[[PveDouble, Mapping[str, str]], object]:
         document: dict[str, Any] = {"cores": guest.maxcpu, "digest": "0" * 40}
         if guest.lock:
             document["lock"] = guest.lock
+        for number, volume in enumerate(guest.disks):
+            document[f"scsi{number}"] = f"{volume},size=1G"
         return document
 
     return config

@@ -117,8 +117,7 @@ def translated(name: str, call: Callable[[], T]) -> T:
         return call()
     except (auth.Unauthorized, auth.Forbidden) as error:
         raise PermissionDeniedError(
-            f"{name}: not logged in: {single_line(str(error))}",
-            code=DiagnosticCode.UNUSABLE_FILE,
+            f"{name}: not logged in: {single_line(str(error))}"
         ) from None
     except (
         auth.ConnectFailure,
@@ -127,8 +126,7 @@ def translated(name: str, call: Callable[[], T]) -> T:
         sdk.ServiceDiscoveryException,
     ) as error:
         raise PlatformUnavailableError(
-            f"{name}: unreachable: {single_line(str(error))}",
-            code=DiagnosticCode.UNUSABLE_FILE,
+            f"{name}: unreachable: {single_line(str(error))}"
         ) from None
     except (auth.HttpServerError, RequestException) as error:
         raise PlatformUnavailableError(f"{name}: {single_line(str(error))}") from None

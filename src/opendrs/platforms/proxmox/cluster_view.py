@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from opendrs.model import GuestId, GuestKind
+from opendrs.model import Disk, GuestId, GuestKind
 from opendrs.platforms.proxmox.ha import HaView
 from opendrs.platforms.proxmox.preconditions import Preconditions
 from opendrs.platforms.proxmox.responses import (
@@ -54,6 +54,7 @@ class ClusterView:
         silent_nodes: Nodes that did not answer.
         preconditions: Migration preconditions by number of the guest.
         targets: Target nodes of running migrations by number of the guest.
+        disks: Disks of guests by number; those that were not read are absent.
         average_cpu: CPU usage of guests in cores, averaged over a window.
     """
 
@@ -65,6 +66,7 @@ class ClusterView:
     silent_nodes: frozenset[str] = frozenset()
     preconditions: Mapping[int, Preconditions] = field(default_factory=dict)
     targets: Mapping[int, str] = field(default_factory=dict)
+    disks: Mapping[int, tuple[Disk, ...]] = field(default_factory=dict)
     average_cpu: Mapping[int, float] = field(default_factory=dict)
 
 

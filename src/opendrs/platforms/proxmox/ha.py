@@ -28,9 +28,12 @@ from opendrs.platforms.proxmox.responses import (
 )
 from opendrs.transport.http_json import get_mapping
 
+IGNORE = "ignore"  # mode of a disarmed HA stack in which it acts on no guest
 SETTLED_STATES = frozenset({"started", "stopped", "ignored"})
 MOVING_STATES = frozenset({"migrate", "relocate"})
 _UNMANAGED_STATES = frozenset({"ignored"})
+# States in which the HA manager acts on a guest even while it is being disarmed.
+_DEFERRING_STATES = MOVING_STATES | {"fence", "recovery"}
 _LOST_NODE_STATES = frozenset({"fence", "unknown", "gone"})
 
 
@@ -92,7 +95,7 @@ class HaView:
         resource = self.resources.get(sid)
         if resource is None or resource.state in _UNMANAGED_STATES:
             return False
-        return self.status.disarm_mode != "ignore"
+        return self.status.disarm_mode != IGNORE
 
 
 def parse_ha_status(data: object, request: str) -> HaStatus:
@@ -105,7 +108,9 @@ def parse_ha_status(data: object, request: str) -> HaStatus:
     manager = get_mapping(document, "manager_status")
     lrm = get_mapping(document, "lrm_status")
     requests = get_mapping(manager, "node_request")
-    states = get_mapping(manager, "node_status")
+    states = {
+        node: _text(each) for node, each in get_mapping(manager, "node_status").items()
+    }
     times = [get_mapping(each).get("timestamp") for each in (manager, *lrm.values())]
     requested = {node for node, each in requests.items() if get_mapping(each)}
     return HaStatus(
@@ -149,9 +154,9 @@ def ha_owner(view: HaView, sid: str, state: str | None) -> str | None:
     service = view.status.services.get(sid)
     if view.is_managed(sid) and service is not None:
         state = service.state
-    if state == "error":
-        return "the HA manager: state error, disable the resource and fix it first"
-    if state is not None and state not in SETTLED_STATES:
+    if not is_settled(view.status, state):
+        if state == "error":
+            return "the HA manager: state error, disable the resource and fix it first"
         return f"the HA manager: state {state}"
     if not view.is_managed(sid):
         return None
@@ -160,6 +165,16 @@ def ha_owner(view: HaView, sid: str, state: str | None) -> str | None:
     if sid in view.rebalanced:
         return "automatic rebalancing of the cluster (CRS)"
     return None
+
+
+def is_settled(status: HaStatus, state: str | None) -> bool:
+    """Return False if the HA manager acts on a guest whose service is in *state*.
+
+    An HA stack that is disarmed in the mode ignore only ends what it has begun.
+    """
+    if status.disarm_mode == IGNORE:
+        return state not in _DEFERRING_STATES
+    return state is None or state in SETTLED_STATES
 
 
 def rebalanced_resources(

@@ -107,7 +107,7 @@ def _jobs(view: ClusterView) -> defaultdict[str, set[str]]:
     """Return the types of the running tasks by node."""
     jobs: defaultdict[str, set[str]] = defaultdict(set)
     for task in view.tasks:
-        if task.node is not None and task.type is not None:
+        if task.node is not None and task.type:
             jobs[task.node].add(task.type)
     return jobs
 

@@ -28,6 +28,7 @@ from opendrs.platforms.proxmox.cluster_view import (
     is_quorate,
 )
 from opendrs.platforms.proxmox.errors import MissingPrivilegeError
+from opendrs.platforms.proxmox.guest_reader import PveGuestReader
 from opendrs.platforms.proxmox.ha import HaView
 from opendrs.platforms.proxmox.permissions import require_permissions
 from opendrs.platforms.proxmox.preconditions import Preconditions
@@ -42,7 +43,6 @@ logger = logging.getLogger(__name__)
 _PARALLEL_REQUESTS = 8
 _MAX_LOGS = 8  # logs of running migrations that are read in one observation
 _STATUS_AGE = 600.0  # seconds for which CPU model and KSM of a node are kept
-_PRECONDITIONS_AGE = 900.0  # seconds for which preconditions of a guest are kept
 _NODE_SHARE = 0.7  # of the requests, if those about nodes are more than the limit
 
 
@@ -87,13 +87,14 @@ class ProxmoxClusterReader:
     queries: Queries
     settings: ProxmoxSettings
     _nodes: dict[str, _NodeRecord] = field(default_factory=dict)
-    _preconditions: dict[int, tuple[float, str, Preconditions]] = field(
-        default_factory=dict
-    )
+    _guests: PveGuestReader = field(init=False)
     _targets: dict[str, str] = field(default_factory=dict)
     _samples: dict[int, deque[tuple[float, float]]] = field(
         default_factory=lambda: defaultdict(deque)
     )
+
+    def __post_init__(self) -> None:
+        self._guests = PveGuestReader(self.queries)
 
     def read_snapshot(self, rules: tuple[Rule, ...]) -> Snapshot:
         """Return a snapshot of the cluster, with the rules *rules* and its own.
@@ -114,7 +115,8 @@ class ProxmoxClusterReader:
             used += min(len(migrations), _MAX_LOGS)
             left = self.settings.max_requests - used
             left -= self._read_nodes(pool, answers, left)
-            self._read_preconditions(pool, answers, max(0, left))
+            guests = guest_rows(answers.resources)
+            self._guests.read(pool, guests, self._answering_nodes(), max(0, left))
         self._sample_guests(answers.resources)
         view = self._view(answers, running, targets)
         now = datetime.now(UTC)  # noqa: TID251 -- the time of the observation
@@ -126,7 +128,7 @@ class ProxmoxClusterReader:
 
     def set_preconditions(self, vmid: int, node: str, known: Preconditions) -> None:
         """Replace the preconditions of the guest *vmid* on *node* by *known*."""
-        self._preconditions[vmid] = (time.monotonic(), node, known)
+        self._guests.set_preconditions(vmid, node, known)
 
     def _read_quorate(self, pool: ThreadPoolExecutor) -> _ClusterAnswers:
         """Return the answers of an API host with quorum, if there is one."""
@@ -261,54 +263,8 @@ class ProxmoxClusterReader:
                 logger.warning("%s: %s", node, error)
         record.details = details
 
-    def _read_preconditions(
-        self, pool: ThreadPoolExecutor, answers: _ClusterAnswers, limit: int
-    ) -> None:
-        """Read the preconditions of at most *limit* running guests."""
-        rows = {row.vmid: row for row in guest_rows(answers.resources) if row.vmid}
-        now = time.monotonic()
-        self._preconditions = {
-            vmid: known
-            for vmid, known in self._preconditions.items()
-            if vmid in rows and rows[vmid].node == known[1]
-        }
-        silent = {node for node, record in self._nodes.items() if record.is_silent}
-        wanted = [
-            row
-            for row in rows.values()
-            if row.status == "running"
-            and not row.lock
-            and row.node in self._nodes
-            and row.node not in silent
-            and now - self._age_of(row.vmid) > _PRECONDITIONS_AGE
-        ]
-        wanted.sort(key=lambda row: (self._age_of(row.vmid), -(instant_cpu(row) or 0)))
-        by_node: defaultdict[str, list[ResourceRow]] = defaultdict(list)
-        for row in wanted[:limit]:
-            by_node[row.node or ""].append(row)
-        for _ in pool.map(self._read_preconditions_of, by_node.values()):
-            pass
-
-    def _age_of(self, vmid: int | None) -> float:
-        known = self._preconditions.get(vmid or 0)
-        return float("-inf") if known is None else known[0]
-
-    def _read_preconditions_of(self, rows: list[ResourceRow]) -> None:
-        """Read the preconditions of guests of one node; an error concerns one guest."""
-        for row in rows:
-            read_at = time.monotonic()
-            try:
-                known = self.queries.preconditions(
-                    row.node or "", row.type, row.vmid or 0, None
-                )
-            except PlatformUnavailableError:
-                return
-            except MissingPrivilegeError as error:
-                known = Preconditions(error=str(error))
-            except PlatformError as error:
-                # Read again in the next observation: it may be temporary.
-                known, read_at = Preconditions(error=str(error)), float("-inf")
-            self._preconditions[row.vmid or 0] = (read_at, row.node or "", known)
+    def _answering_nodes(self) -> set[str]:
+        return {node for node, record in self._nodes.items() if not record.is_silent}
 
     def _sample_guests(self, resources: Iterable[ResourceRow]) -> None:
         """Add the CPU usage of running guests to the samples of the load window."""
@@ -346,10 +302,9 @@ class ProxmoxClusterReader:
             silent_nodes=frozenset(
                 node for node, record in self._nodes.items() if record.is_silent
             ),
-            preconditions={
-                vmid: known for vmid, (_, _, known) in self._preconditions.items()
-            },
+            preconditions=self._guests.preconditions,
             targets=targets,
+            disks=self._guests.disks,
             average_cpu={
                 vmid: fmean(cpu for _, cpu in samples)
                 for vmid, samples in self._samples.items()

@@ -21,7 +21,13 @@ from opendrs.model import (
 )
 from opendrs.platforms.proxmox.client import ProxmoxClient
 from opendrs.platforms.proxmox.cluster_view import GUEST_TYPES, guest_ids, guest_rows
-from opendrs.platforms.proxmox.ha import MOVING_STATES, SETTLED_STATES, HaStatus
+from opendrs.platforms.proxmox.ha import (
+    IGNORE,
+    MOVING_STATES,
+    SETTLED_STATES,
+    HaStatus,
+    is_settled,
+)
 from opendrs.platforms.proxmox.login import read_login
 from opendrs.platforms.proxmox.observation import ProxmoxClusterReader
 from opendrs.platforms.proxmox.outcome import (
@@ -121,6 +127,7 @@ class ProxmoxPlatform:
         with self._lock:
             if not self._is_in_progress(task, row):
                 _require_startable(task, row, resources)
+                self._require_settled(task, row)
                 known = self._require_preconditions(task)
                 upid = Upid.parse(
                     self._queries.migrate(
@@ -226,7 +233,7 @@ class ProxmoxPlatform:
         ha = self._queries.ha_status()
         last = newest(tasks, MIGRATIONS)
         is_requested = last is not None and last.type == HA_REQUEST
-        if ha.disarm_mode == "ignore" or not (task.sid in ha.services or is_requested):
+        if ha.disarm_mode == IGNORE or not (task.sid in ha.services or is_requested):
             return None
         return ha
 
@@ -298,6 +305,17 @@ class ProxmoxPlatform:
             raise PlatformError(f"{task.guest}: being migrated: {status.detail}")
         return False
 
+    def _require_settled(self, task: ProxmoxTask, row: ResourceRow) -> None:
+        """Check that the HA manager does not act on the guest.
+
+        Raises:
+            PlatformError: It does.
+        """
+        if row.hastate is None or row.hastate in SETTLED_STATES:
+            return
+        if not is_settled(self._queries.ha_status(), row.hastate):
+            raise PlatformError(f"{task.guest}: HA state {row.hastate}")
+
     def _require_preconditions(self, task: ProxmoxTask) -> Preconditions:
         """Return the preconditions of a migration that is possible.
 
@@ -368,8 +386,6 @@ def _require_startable(
         raise PlatformError(f"{task.guest}: not running: {row.status or 'unknown'}")
     if row.lock:
         raise PlatformError(f"{task.guest}: locked: {row.lock}")
-    if row.hastate is not None and row.hastate not in SETTLED_STATES:
-        raise PlatformError(f"{task.guest}: HA state {row.hastate}")
     if target is None:
         raise PlatformError(f"{task.target}: not in the cluster")
     if target.status != "online" or target.hastate not in (None, "online"):

@@ -33,6 +33,8 @@ class Preconditions:
         other_reasons: Further reasons why a node is not allowed, by the node.
         local_devices: Devices that the guest uses and that cannot migrate live.
         has_connection_state: Whether connection tracking state can be migrated.
+        explains_nodes: Whether the reasons of nodes that are not allowed are reported;
+            for containers they are not.
         error: Why the preconditions could not be determined, such as a lock.
     """
 
@@ -44,6 +46,7 @@ class Preconditions:
     local_media: tuple[str, ...] = ()
     local_devices: tuple[str, ...] = ()
     has_connection_state: bool = False
+    explains_nodes: bool = True
     error: str | None = None
 
     def blockers(self, settings: ProxmoxSettings) -> tuple[str, ...]:
@@ -72,6 +75,14 @@ class Preconditions:
         if self.allowed_nodes is not None and target not in self.allowed_nodes:
             return f"{target} is not an allowed node"
         return None
+
+    def excludes(self, node: str, settings: ProxmoxSettings) -> bool:
+        """Return True if the storages of the guest exclude *node*, another one."""
+        if settings.target_storage is not None:
+            return False
+        if self.explains_nodes or self.allowed_nodes is None:
+            return bool(self.storages_missing_on(node, settings))
+        return node not in self.allowed_nodes
 
     def storages_missing_on(
         self, node: str, settings: ProxmoxSettings
@@ -109,7 +120,8 @@ def parse_preconditions(data: object, request: str) -> Preconditions:
             *_texts(document.get("local_resources")),
             *_mapped_devices(document),
         ),
-        has_connection_state=bool(document.get("has_dbus_vmstate")),
+        has_connection_state=document.get("has_dbus_vmstate") in (1, "1"),
+        explains_nodes=bool(entries),
     )
 
 

@@ -181,6 +181,11 @@ class Queries:
         path = api_path("nodes", node, kind, vmid, "migrate")
         return parse_preconditions(self._get_of_node(path, target=target), path)
 
+    def configuration(self, node: str, kind: str, vmid: int) -> Mapping[str, object]:
+        """Return the configuration of a guest on *node*."""
+        path = api_path("nodes", node, kind, vmid, "config")
+        return parse_object(self._get_of_node(path), path)
+
     def guest_place(self, kind: str, vmid: int) -> GuestPlace:
         """Return the node of a guest, and its lock.
 
@@ -228,7 +233,7 @@ class Queries:
 
     def log(self, task: TaskRow, limit: int) -> tuple[LogRow, ...]:
         """Return the first *limit* lines of the log of *task*."""
-        node = task.node or task.upid.split(":")[1]
+        node = task.node or task.upid.removeprefix("UPID:").partition(":")[0]
         path = api_path("nodes", node, "tasks", task.upid, "log")
         return parse_rows(LogRow, self._get_of_node(path, limit=limit), path)
 

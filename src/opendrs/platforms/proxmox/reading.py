@@ -134,6 +134,7 @@ def _guest(
         lock=None if target else _lock(row, view),
         tags=_tags(row),
         migrating_to=target,
+        disks=view.disks.get(row.vmid or 0),
     )
 
 
@@ -215,8 +216,10 @@ def _storage_rules(
     rules = []
     for vmid, known in sorted(view.preconditions.items()):
         guest = guests.get(ids.get(vmid, GuestId("")))
-        lacking = {n for n in nodes if known.storages_missing_on(n, settings)}
-        if guest is not None and lacking and guest.node not in lacking:
+        if guest is None:
+            continue
+        others = nodes - {guest.node}
+        if lacking := {node for node in others if known.excludes(node, settings)}:
             rules.append(
                 NodeAffinity(
                     guests=frozenset({guest.id}),

@@ -17,6 +17,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from opendrs.errors import UnexpectedResponseError
+from opendrs.model import MAX_AMOUNT
 
 RowT = TypeVar("RowT", bound="ApiRow")
 
@@ -29,7 +30,11 @@ def _number(value: object) -> float | None:
             return None
     if not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of any size
+        return None
+    return number if math.isfinite(number) and 0 <= number <= MAX_AMOUNT else None
 
 
 def _integer(value: object) -> int | None:

@@ -36,7 +36,9 @@ _TARGET = re.compile(
     r"|Requesting HA migration for (?:VM|CT) \d+ to node (?P<request>\S+))"
 )
 _CAUSE = re.compile(r"ERROR: migration aborted \(duration [^)]*\): (?P<cause>.*)")
-_NOISE = re.compile(r"^TASK |^Built-in function ")
+_NOISE = re.compile(
+    r"TASK |Built-in function |no content$|unable to open file - "  # of an absent log
+)
 _UPID = re.compile(
     r"UPID:(?P<node>[^:\s]+):(?P<pid>[0-9A-Fa-f]{8}):(?P<pstart>[0-9A-Fa-f]{8,9}):"
     r"(?P<start>[0-9A-Fa-f]{8}):(?P<type>[^:\s]+):(?P<id>[^:\s]*):(?P<user>[^:\s]+):"
@@ -163,7 +165,7 @@ def log_target(log: Iterable[LogRow]) -> str | None:
 
 def log_detail(log: Iterable[LogRow]) -> str:
     """Return the cause in the log of a failed task, or its last lines."""
-    lines = [line.t.strip() for line in log if line.t and not _NOISE.search(line.t)]
+    lines = [line.t.strip() for line in log if line.t and not _NOISE.match(line.t)]
     causes = [match["cause"] for line in lines if (match := _CAUSE.search(line))]
     last = lines[-MAX_LOG_LINES:]
     return "; ".join(

@@ -44,6 +44,14 @@ def test_status_without_a_master_is_empty() -> None:
     assert status == HaStatus()
 
 
+def test_states_of_another_type_are_unknown() -> None:
+    odd: dict[str, object] = {"n1": {}, "n2": [], "n3": None, "n4": "maintenance"}
+
+    status = parse_ha_status({"manager_status": {"node_status": odd}}, "test")
+
+    assert status == HaStatus(maintenance=frozenset({"n4"}))
+
+
 def test_status_has_services_maintenance_and_the_latest_time() -> None:
     status = parse_ha_status(
         {
@@ -93,6 +101,24 @@ def test_guest_the_ha_manager_acts_on_has_an_owner(state: str) -> None:
 def test_guest_in_a_settled_state_has_no_owner() -> None:
     assert ha_owner(view(), "vm:1", "started") is None
     assert ha_owner(view(), "vm:2", None) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "is_owned"),
+    [
+        ("started", False),
+        ("request_stop", False),
+        ("error", False),
+        ("migrate", True),
+        ("fence", True),
+    ],
+)
+def test_guest_of_an_ignoring_ha_stack_has_an_owner_until_its_migration_ends(
+    state: str, *, is_owned: bool
+) -> None:
+    status = HaStatus(disarm_mode="ignore", services={"vm:1": HaService(state, "n1")})
+
+    assert (ha_owner(view(status=status), "vm:1", state) is not None) is is_owned
 
 
 def test_ignored_resource_is_not_managed() -> None:

@@ -70,6 +70,35 @@ def test_containers_spell_keys_with_dashes() -> None:
     )
 
     assert known.allowed_nodes == frozenset({"b"})
+    assert [known.excludes(node, STRICT) for node in ("b", "c")] == [False, True]
+    assert not known.excludes("c", LENIENT)
+
+
+def test_entry_of_another_reason_does_not_exclude_its_node_for_storages() -> None:
+    known = parse_preconditions(
+        {
+            "allowed_nodes": ["b"],
+            "not_allowed_nodes": {
+                "b": {},
+                "c": {"blocking-ha-resources": [{"sid": "vm:7"}]},
+                "d": {"unavailable_storages": ["ssd"]},
+            },
+        },
+        "test",
+    )
+
+    excluded = [known.excludes(node, STRICT) for node in ("b", "c", "d")]
+    assert excluded == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [(1, True), ("1", True), (True, True), (0, False), ("0", False), (None, False)],
+)
+def test_connection_state_is_a_flag(flag: object, *, expected: bool) -> None:
+    known = parse_preconditions({"has-dbus-vmstate": flag}, "test")
+
+    assert known.has_connection_state is expected
 
 
 @pytest.mark.parametrize("data", [None, [], {"local_disks": {"a": 1}}])

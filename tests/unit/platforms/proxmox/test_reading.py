@@ -130,6 +130,17 @@ def test_guest_has_tags_pool_and_memory_of_its_process() -> None:
     assert guest.usage.memory == 2000
 
 
+@pytest.mark.parametrize("amount", [10**19, 10**400, "1e19", float("inf"), -1])
+def test_amounts_out_of_range_are_unknown(amount: object) -> None:
+    row = GUEST | {"maxcpu": amount, "cpu": amount, "mem": amount, "maxmem": amount}
+
+    found = snapshot(NODE | {"maxcpu": amount, "maxmem": amount}, row)
+
+    guest = found.guests[GuestId("web")]
+    assert (guest.usage.cpu, guest.usage.memory, guest.limit) == (None, None, None)
+    assert found.nodes[NodeId("n1")].capacity is None
+
+
 def test_impossible_figures_are_unknown() -> None:
     row = GUEST | {"maxcpu": 2, "cpu": 99.0, "mem": 10**12, "maxmem": "many"}
 

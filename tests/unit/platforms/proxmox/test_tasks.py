@@ -71,6 +71,13 @@ def test_detail_of_a_long_log_has_only_its_last_lines() -> None:
     assert detail == "; ".join(f"line {number}" for number in range(95, 100))
 
 
+def test_log_that_is_absent_or_empty_has_no_cause() -> None:
+    absent = log("unable to open file - No such file or directory")
+
+    assert log_detail(absent) == ""
+    assert log_detail(log("no content")) == ""
+
+
 @pytest.mark.parametrize(
     ("kind", "end", "expected"),
     [
