@@ -190,21 +190,24 @@ def test_plan_does_not_use_host_with_disabled_service(
     assert {step["target"] for step in plan["steps"]} == {HOSTS[2]}
 
 
-def test_guests_leave_host_with_disabled_service(each_nova: NovaLab) -> None:
+def test_optimize_drains_host_with_disabled_service(
+    each_nova: NovaLab, tmp_path: Path
+) -> None:
     guests = [each_nova.boot(f"vm{n}") for n in range(3)]
     each_nova.disable(HOSTS[0])
+    load = dict.fromkeys(guests, 0.3)
 
     node = each_nova.platform().observe().nodes[H1]
-    states = [
-        ended(each_nova, move(guest, H1, target))
-        for guest, target in zip(guests, (H2, H3, H2), strict=True)
-    ]
+    with monitored(each_nova, load, tmp_path) as url:
+        operator = Operator(each_nova, tmp_path, url)
+        done = operator.run("apply", "nova", "--yes", "--policy", "optimize")
 
     assert node.state is NodeState.MAINTENANCE
-    assert states == [TaskState.DONE] * 3
+    assert done.returncode == 0, done.stdout + done.stderr
     assert {each_nova.host_of(guest) for guest in guests} == {HOSTS[1], HOSTS[2]}
+    back = move(guests[0], NodeId(each_nova.host_of(guests[0])), H1)
     with pytest.raises(PlatformError, match=r"No valid host|is failed|is error"):
-        require_done(each_nova, move(guests[0], H2, H1))
+        require_done(each_nova, back)
 
 
 def require_done(lab: NovaLab, action: LiveMigration) -> None:

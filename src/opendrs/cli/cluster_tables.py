@@ -46,6 +46,7 @@ _STATE_STYLES = {
     NodeState.ONLINE: "green",
     NodeState.OFFLINE: "red",
     NodeState.MAINTENANCE: "yellow",
+    NodeState.EXCLUDED: "yellow",
     NodeState.UNKNOWN: "dim",
 }
 _RULE_KINDS = {

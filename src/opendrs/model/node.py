@@ -27,9 +27,15 @@ class NodeState(StrEnum):
     """State of a node in the cluster."""
 
     ONLINE = "online"
+    """The node runs guests and may receive others."""
     OFFLINE = "offline"
+    """The node is off or fenced."""
     MAINTENANCE = "maintenance"
+    """The node responds, is to be drained, and receives no guests."""
+    EXCLUDED = "excluded"
+    """The node responds; its guests stay, and it receives no others."""
     UNKNOWN = "unknown"
+    """The node does not respond."""
 
 
 class LoadState(StrEnum):
@@ -112,5 +118,5 @@ class Node:
 
     @property
     def reachable(self) -> bool:
-        """Return whether the node responds; it may be in maintenance."""
-        return self.state in (NodeState.ONLINE, NodeState.MAINTENANCE)
+        """Return whether the node responds; it may receive no guests."""
+        return self.state not in (NodeState.OFFLINE, NodeState.UNKNOWN)

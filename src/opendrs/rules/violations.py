@@ -20,6 +20,7 @@ from opendrs.model import (
     Snapshot,
     format_list,
 )
+from opendrs.rules.maintenance import drain_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,11 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     A migrating guest counts on both nodes, a stopped one on none. An anti-affinity rule
     gives one violation per pair of guests, an affinity rule one for all of its guests,
     a node affinity one per guest. Pins and tag exclusions concern migrations, not
-    placements, and are never violated.
+    placements, and are never violated. A guest on a node in maintenance violates the
+    rule that drains it.
     """
     result: list[Violation] = []
-    for rule in snapshot.rules:
+    for rule in (*snapshot.rules, *drain_rules(snapshot)):
         if isinstance(rule, AntiAffinity):
             result += _anti_affinity_violations(rule, snapshot)
         elif isinstance(rule, Affinity):

@@ -36,8 +36,8 @@ FROZEN_RESOURCES = ("6.0.4", "6.0.5")
 _MEMBER_STATES = {
     "Online": NodeState.ONLINE,
     "Evacuated": NodeState.MAINTENANCE,
-    "Evacuating": NodeState.MAINTENANCE,
-    "Restoring": NodeState.MAINTENANCE,
+    "Evacuating": NodeState.EXCLUDED,  # Incus itself migrates its guests
+    "Restoring": NodeState.EXCLUDED,
 }
 
 

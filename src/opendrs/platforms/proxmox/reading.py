@@ -80,7 +80,7 @@ def build_snapshot(
         for row in rows
         if row.vmid is not None
     }
-    nodes = with_node_states(nodes, guests.values(), settings)
+    nodes = with_node_states(nodes, settings)
     by_sid = {
         service_id(row.type, row.vmid): ids[row.vmid]
         for row in rows

@@ -1,9 +1,4 @@
-"""Pools and nodes out of service in the settings of a cluster.
-
-A node in maintenance is neither source nor target of a migration. A node of the setting
-`maintenance_nodes` therefore is in that state once no guest runs on it. Until then it
-is online, and a rule places all guests on the other nodes.
-"""
+"""Pools and nodes out of service in the settings of a cluster."""
 
 from __future__ import annotations
 
@@ -46,11 +41,7 @@ def setting_rules(
         for pool, each in sorted(settings.pools.items())
         for rule in _pool_rules(pool, each, frozenset(members.get(pool, ())), known)
     )
-    return (
-        *pools,
-        *_maintenance_rules(guests, known, settings),
-        *_ignored_rules(guests, settings),
-    )
+    return (*pools, *_ignored_rules(guests, settings))
 
 
 def _pool_rules(
@@ -74,25 +65,6 @@ def _pool_rules(
         )
 
 
-def _maintenance_rules(
-    guests: Mapping[GuestId, Guest], nodes: frozenset[NodeId], settings: ProxmoxSettings
-) -> Iterator[Rule]:
-    """Yield the rule that places all guests elsewhere than on nodes in maintenance."""
-    members = frozenset(
-        name
-        for name, guest in guests.items()
-        if guest.node not in settings.ignored_nodes
-    )
-    others = nodes - {*settings.maintenance_nodes, *settings.ignored_nodes}
-    if nodes & {*settings.maintenance_nodes} and members and others:
-        yield NodeAffinity(
-            guests=members,
-            nodes=dict.fromkeys(sorted(others), 0),
-            name="nodes in maintenance",
-            origin="setting maintenance_nodes",
-        )
-
-
 def _ignored_rules(
     guests: Mapping[GuestId, Guest], settings: ProxmoxSettings
 ) -> Iterator[Rule]:
@@ -103,23 +75,16 @@ def _ignored_rules(
 
 
 def with_node_states(
-    nodes: Mapping[NodeId, Node], guests: Iterable[Guest], settings: ProxmoxSettings
+    nodes: Mapping[NodeId, Node], settings: ProxmoxSettings
 ) -> dict[NodeId, Node]:
-    """Return *nodes* with those out of service in maintenance.
-
-    Args:
-        nodes: The nodes as the cluster reports them.
-        guests: The guests.
-        settings: The settings of the cluster.
-    """
-    occupied = {node for guest in guests for node in guest.occupied_nodes}
-    out_of_service = {
-        *settings.ignored_nodes,
-        *(name for name in settings.maintenance_nodes if name not in occupied),
+    """Return *nodes* with the states that *settings* give to nodes out of service."""
+    states = {
+        **dict.fromkeys(settings.maintenance_nodes, NodeState.MAINTENANCE),
+        **dict.fromkeys(settings.ignored_nodes, NodeState.EXCLUDED),
     }
     return {
-        name: replace(node, state=NodeState.MAINTENANCE)
-        if node.online and name in out_of_service
+        name: replace(node, state=states[name])
+        if node.online and name in states
         else node
         for name, node in nodes.items()
     }

@@ -81,10 +81,9 @@ class ProxmoxSettings:
         fingerprints: SHA-256 fingerprints of the certificates of the hosts. Only these
             certificates are trusted, checked before a secret is sent.
         labels: Labels of each node.
-        maintenance_nodes: Nodes that are drained and kept empty, in addition to those
-            in maintenance by the HA manager: a strict rule places all guests elsewhere.
-        ignored_nodes: Nodes that are neither source nor target: they count as in
-            maintenance, and their guests are pinned.
+        maintenance_nodes: Nodes in maintenance, in addition to those of the HA manager.
+        ignored_nodes: Nodes that are neither source nor target: their state is
+            excluded, and their guests are pinned.
         pools: Rule of the guests in each pool.
         proxlb_tags: Whether tags of ProxLB, such as `plb_affinity_web`, are rules.
         guest_ids: Whether guests are called by their names or their ids.

@@ -59,7 +59,7 @@ from opendrs.policies.optimize.metrics import (
 from opendrs.policies.optimize.movable_groups import MovableGroups, movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, plan_objective
 from opendrs.policies.preconditions import cluster_notes, unmet_precondition
-from opendrs.rules import CompiledRules, compile_rules
+from opendrs.rules import CompiledRules, compile_rules, with_drain_rule
 
 SEARCH_ROUNDS = 20  # portions in which the search runs
 MIN_ITERATIONS = 20_000  # moves that are evaluated for the smallest clusters
@@ -241,6 +241,8 @@ class Optimize:
         unmet = unmet_precondition(snapshot, self.load_model)
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
+        if Goal.REPAIR in self.priorities:
+            snapshot = with_drain_rule(snapshot)
         demand = unmet_demand(snapshot, self.pressure_threshold)
         snapshot = demand.apply_to(snapshot)
         before = measure_cluster(

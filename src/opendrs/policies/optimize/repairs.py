@@ -32,6 +32,7 @@ from opendrs.rules import (
     find_infeasible_anti_affinity,
     required_memory,
     usable_memory,
+    with_drain_rule,
 )
 
 INFEASIBLE = "cannot be repaired"  # by any plan
@@ -91,6 +92,7 @@ def unresolved_violations(
             )
             for violation in strict
         )
+    snapshot = with_drain_rule(snapshot)
     rules = compile_rules(snapshot)
     targets = FeasibilityChecker(snapshot, rules, limits)
     selection = MobilityFilter(

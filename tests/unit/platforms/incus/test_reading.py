@@ -95,8 +95,8 @@ def snapshot(  # noqa: PLR0913 - the parts of a cluster
     [
         ("Online", NodeState.ONLINE),
         ("Evacuated", NodeState.MAINTENANCE),
-        ("Evacuating", NodeState.MAINTENANCE),
-        ("Restoring", NodeState.MAINTENANCE),
+        ("Evacuating", NodeState.EXCLUDED),
+        ("Restoring", NodeState.EXCLUDED),
         ("Offline", NodeState.UNKNOWN),
         ("Something new", NodeState.UNKNOWN),
     ],

@@ -150,20 +150,17 @@ def test_impossible_figures_are_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "guest_rows", "state"),
+    ("setting", "state"),
     [
-        ("ignored_nodes", [], NodeState.MAINTENANCE),
-        ("ignored_nodes", [GUEST], NodeState.MAINTENANCE),
-        ("maintenance_nodes", [], NodeState.MAINTENANCE),
-        ("maintenance_nodes", [GUEST | {"status": "stopped"}], NodeState.MAINTENANCE),
-        ("maintenance_nodes", [GUEST], NodeState.ONLINE),  # a source until it is empty
+        ("ignored_nodes", NodeState.EXCLUDED),
+        ("maintenance_nodes", NodeState.MAINTENANCE),
     ],
 )
-def test_node_out_of_service_by_setting_is_in_maintenance(
-    setting: str, guest_rows: list[Row], state: NodeState
+def test_node_out_of_service_by_setting_has_its_state(
+    setting: str, state: NodeState
 ) -> None:
     settings = replace(SETTINGS, **{setting: ("n1",)})  # type: ignore[arg-type]
-    rows = (NODE | FIGURES, *guest_rows)
+    rows = (NODE | FIGURES, GUEST)
     view = ClusterView(
         resources=tuple(ResourceRow.model_validate(row) for row in rows), cluster=()
     )

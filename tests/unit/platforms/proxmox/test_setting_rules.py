@@ -68,30 +68,11 @@ def test_pool_without_kind_and_nodes_is_rejected() -> None:
         PoolRule()
 
 
-def test_all_guests_are_placed_elsewhere_than_on_nodes_in_maintenance() -> None:
-    (rule,) = rules(maintenance_nodes=("n1",))
-
-    assert isinstance(rule, NodeAffinity)
-    assert (set(rule.guests), set(rule.nodes)) == ({"a", "b", "c"}, {"n2", "n3"})
-    assert (rule.strict, rule.origin) == (True, "setting maintenance_nodes")
-
-
-def test_unknown_node_in_maintenance_has_no_effect() -> None:
-    assert rules(maintenance_nodes=("gone",)) == ()
-
-
 def test_guests_of_ignored_nodes_are_pinned() -> None:
     (rule,) = rules(ignored_nodes=("n2",))
 
     assert isinstance(rule, Pin)
     assert (set(rule.guests), rule.origin) == ({"c"}, "setting ignored_nodes")
-
-
-def test_guests_are_not_placed_on_ignored_nodes() -> None:
-    found = rules(maintenance_nodes=("n1",), ignored_nodes=("n2",))
-
-    (rule,) = [each for each in found if isinstance(each, NodeAffinity)]
-    assert (set(rule.guests), set(rule.nodes)) == ({"a", "b"}, {"n3"})
 
 
 def test_node_in_maintenance_and_ignored_is_rejected() -> None:

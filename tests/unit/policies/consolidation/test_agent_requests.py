@@ -173,7 +173,7 @@ def test_node_without_request_is_not_changed() -> None:
     decision = powered.decide_requests(snapshot, agent_input({"b": UNDERLOADED}))
 
     assert not decision.plan.steps
-    assert any(note.startswith("node a: ") for note in decision.notes)
+    assert any(note.startswith("a: ") for note in decision.notes)
 
 
 def test_empty_node_with_request_is_powered_off() -> None:

@@ -1,0 +1,74 @@
+"""Nodes in maintenance as a rule: their guests belong on other nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from opendrs.model import NodeAffinity, NodeId, NodeState, Snapshot
+
+ORIGIN = "node state"
+_CLOSED = (NodeState.MAINTENANCE, NodeState.EXCLUDED)
+
+
+def drain_rules(snapshot: Snapshot) -> tuple[NodeAffinity, ...]:
+    """Return the strict rule that no guest is on a node in maintenance.
+
+    It places all guests on nodes that are neither in maintenance nor excluded; whether
+    they are online does not change the rule. There is no such rule if no guest occupies
+    a node in maintenance, or if there is no other node.
+    """
+    drained = _nodes_to_drain(snapshot)
+    others = sorted(
+        name for name, node in snapshot.nodes.items() if node.state not in _CLOSED
+    )
+    if not drained or not others:
+        return ()
+    return (
+        NodeAffinity(
+            guests=frozenset(snapshot.guests),
+            nodes=dict.fromkeys(others, 0),
+            name=f"maintenance of {', '.join(drained)}",
+            origin=ORIGIN,
+        ),
+    )
+
+
+def with_drain_rule(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* with the nodes to drain online, and the rule that drains them.
+
+    A policy that repairs rules then moves their guests away like those on other nodes,
+    and places none there. A snapshot without such nodes is returned unchanged.
+    """
+    rules = drain_rules(snapshot)
+    if not rules:
+        return snapshot
+    opened = {
+        name: replace(snapshot.nodes[name], state=NodeState.ONLINE)
+        for name in _nodes_to_drain(snapshot)
+    }
+    return replace(
+        snapshot,
+        nodes={**snapshot.nodes, **opened},
+        rules=(*snapshot.rules, *rules),
+    )
+
+
+def _nodes_to_drain(snapshot: Snapshot) -> tuple[NodeId, ...]:
+    """Return the nodes in maintenance that guests occupy, sorted.
+
+    Nodes with unknown capacity or usage are omitted: nothing can be calculated for
+    them.
+    """
+    candidates = [
+        name
+        for name, node in sorted(snapshot.nodes.items())
+        if node.state is NodeState.MAINTENANCE
+        and node.capacity is not None
+        and node.usage.resources is not None
+    ]
+    if not candidates:
+        return ()
+    occupied = {
+        node for guest in snapshot.guests.values() for node in guest.occupied_nodes
+    }
+    return tuple(name for name in candidates if name in occupied)
