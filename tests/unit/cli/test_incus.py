@@ -98,6 +98,15 @@ def test_check_online_of_a_sound_cluster_is_ok(
     assert failed_checks(opendrs, write(tmp_path, table), status=0) == {}
 
 
+def test_check_online_observes_once(
+    opendrs: RunOpendrs, cluster: IncusDouble, table: dict[str, Any], tmp_path: Path
+) -> None:
+    failed_checks(opendrs, write(tmp_path, table), status=0)
+
+    observed = [each for each in cluster.requests if "/1.0/instances?" in each]
+    assert len(observed) == 1
+
+
 def test_check_online_without_trust_prints_the_command(
     opendrs: RunOpendrs, cluster: IncusDouble, table: dict[str, Any], tmp_path: Path
 ) -> None:
