@@ -30,6 +30,7 @@ SUITE = os.environ.get("INCUS_SUITE", "bookworm")
 BASE = Path(os.environ.get("INCUS_LAB") or f"/srv/opendrs-incus-{SUITE}")
 NETWORK = os.environ.get("INCUS_NET", "127.0.88.")
 MEMBERS = ("n1", "n2", "n3")
+LARGE_DISK = ("-d", "root,size=1GiB")  # its copy takes some ten seconds
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from integration.incus_lab import MEMBERS, IncusLab
+from integration.incus_lab import LARGE_DISK, MEMBERS, IncusLab
 from integration.libvirt_lab import eventually
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import GuestId, GuestState, LiveMigration, NodeId, NodeState
@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.shared, pytest.mark.lab]
 OPENDRS = Path(sys.executable).with_name("opendrs")
 N1, N2, N3 = (NodeId(name) for name in MEMBERS)
 V1 = GuestId("v1")
-LARGE_DISK = ("-d", "root,size=1GiB")  # its copy takes some ten seconds
 
 
 @dataclass
