@@ -26,14 +26,20 @@ test-slow: $(VENV)/ready
 test-labs: $(VENV)/ready
 	$(PYTEST) -m lab
 
-# Real Incus and Nova clusters on this machine, some fifteen minutes; needs root.
+# Real Incus 6.0 and 7.0 and Nova clusters on this machine, some forty minutes; needs
+# root.
 LABS := $(or $(OPENDRS_SHARED),../shared)/labs
+INCUS_TESTS := $(wildcard tests/integration/test_incus_*.py)
 test-clusters: $(VENV)/ready
-	IC_BASE=/srv/opendrs-incus-bookworm IC_SUITE=bookworm $(LABS)/incus/incus-cluster.sh build
+	for suite in bookworm sid; do \
+	    IC_BASE=/srv/opendrs-incus-$$suite IC_SUITE=$$suite \
+	        $(LABS)/incus/incus-cluster.sh build || exit 1; \
+	done
 	$(LABS)/openstack/full.sh venv
 	OPENDRS_INCUS_LAB=required OPENDRS_NOVA_LAB=required $(PYTEST) -m lab \
-	    tests/integration/test_incus_lab.py tests/integration/test_openstack.py \
+	    $(INCUS_TESTS) tests/integration/test_openstack.py \
 	    tests/contracts/test_platform.py -k "not libvirt"
+	OPENDRS_INCUS_LAB=required INCUS_SUITE=sid $(PYTEST) -m lab $(INCUS_TESTS)
 
 # Controllers against faults, clocks that jump and kills, judged by true events; some
 # minutes. One episode again: make soak SEED=1234 CYCLES=1

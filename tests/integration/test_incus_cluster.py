@@ -27,7 +27,7 @@ from opendrs.model import (
 from opendrs.platforms.incus import IncusPlatform, IncusSettings
 from opendrs.platforms.incus.settings import RebalancerState
 from opendrs.ports import TaskId, TaskState
-from support.incus_documents import double, instance, metrics, server
+from support.incus_documents import double, instance, metrics, resources, server, state
 from support.incus_double import SECRET, Failure, IncusDouble, TlsFiles, serve_socket
 
 V1, H1, H2, H3 = GuestId("v1"), NodeId("h1"), NodeId("h2"), NodeId("h3")
@@ -123,6 +123,30 @@ def test_hanging_instance_is_marked_and_the_others_are_observed(
     assert seen.guests[V1].lock
     assert seen.guests[GuestId("v2")].state is GuestState.RUNNING
     assert seen.guests[GuestId("v2")].lock is None
+
+
+def test_resources_that_never_change_are_reported_and_not_used(
+    cluster: IncusDouble,
+    platform: IncusPlatform,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("opendrs.platforms.incus.observation.STUCK_AFTER", 0.2)
+    cluster.resources["h1"] = resources(used=0.1)
+    before = platform.observe().nodes[H1].usage.memory
+    Event().wait(0.3)
+    cluster.states = {name: state(used=0.6, load=2.0) for name in cluster.states}
+    for name in ("h2", "h3"):
+        cluster.resources[name] = resources(used=0.1, load=2.0)
+
+    after = platform.observe().nodes
+
+    total = 16 << 30
+    assert before == int(0.1 * total)
+    assert after[H1].usage.memory == pytest.approx(0.6 * total, abs=1)
+    assert after[H2].usage.memory == int(0.1 * total)
+    reported = [each.args for each in caplog.records if each.args]
+    assert [tuple(each)[:2] for each in reported] == [("h1", "resources")]
 
 
 def test_untrusted_certificate_is_denied(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shutil
 import subprocess
 import tomllib
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import tomli_w
 
+from support.howto_pages import HowToPage
 from support.incus_documents import (
     double,
     instance,
@@ -27,7 +27,7 @@ from support.incus_documents import (
 from support.incus_double import Failure, IncusDouble, TlsFiles
 from support.terminal import RunOpendrs
 
-HOWTO = (Path(__file__).parents[3] / "docs/how-to/incus.md").read_text()
+HOWTO = HowToPage("incus.md")
 
 
 @pytest.fixture
@@ -260,7 +260,7 @@ def test_record_of_an_evacuated_member_is_readable(
 def test_configuration_of_the_howto_is_valid(
     opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```", HOWTO, re.MULTILINE | re.DOTALL)
+    (text,) = HOWTO.blocks("toml")
     (tmp_path / "opendrs.toml").write_text(text)
 
     assert opendrs("check", "opendrs.toml").status == 0
@@ -270,7 +270,7 @@ def test_configuration_of_the_howto_is_valid(
 def test_certificate_of_the_howto_is_accepted(
     opendrs: RunOpendrs, table: dict[str, Any], tmp_path: Path
 ) -> None:
-    command = re.findall(r"^```sh\n(.*?)^```", HOWTO, re.MULTILINE | re.DOTALL)[0]
+    command = HOWTO.blocks("sh")[0]
     subprocess.run(  # noqa: S603 - what our own page says
         ["/bin/sh", "-e", "-c", command], cwd=tmp_path, check=True, capture_output=True
     )
