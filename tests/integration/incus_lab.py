@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,20 @@ class IncusLab:
             self.load(member, 20, 0.2)
         for instance in self.api("/1.0/instances?recursion=1"):
             self.incus("delete", "--force", instance["name"])
+
+    @contextmanager
+    def project(self, name: str, **config: str) -> Iterator[tuple[str, str]]:
+        """Have a project, and yield certificate and key that are restricted to it."""
+        config = {"features.images": "false", "features.profiles": "false", **config}
+        self.api("/1.0/projects", "POST", {"name": name, "config": config})
+        words = (line.split(" ", 1) for line in self.script("trust", name).splitlines())
+        files = {each[0]: each[-1] for each in words}
+        try:
+            yield files["cert"], files["key"]
+        finally:
+            for instance in self.api(f"/1.0/instances?recursion=1&project={name}"):
+                self.incus("delete", "--force", instance["name"], "--project", name)
+            self.incus("project", "delete", name)
 
     def settings(self, **changes: Any) -> IncusSettings:  # noqa: ANN401
         """Return settings with a certificate that is restricted to a project."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from integration.incus_lab import IncusLab
+from integration.incus_lab import SOCKET, IncusLab
 
 OPENDRS = Path(sys.executable).with_name("opendrs")
 
@@ -57,6 +57,11 @@ class IncusOperator:
             "controller": {"interval": 10},
         }
         self.config.write_text(tomli_w.dumps(document))
+
+    def use_socket(self, **changes: object) -> None:
+        """Write a configuration with the unix socket of n1."""
+        tls = dict.fromkeys(("urls", "certificate", "key", "server_certificate"))
+        self.configure(socket=str(SOCKET), **tls, **changes)
 
     @property
     def config(self) -> Path:

@@ -27,7 +27,15 @@ from opendrs.model import (
 from opendrs.platforms.incus import IncusPlatform, IncusSettings
 from opendrs.platforms.incus.settings import RebalancerState
 from opendrs.ports import TaskId, TaskState
-from support.incus_documents import double, instance, metrics, resources, server, state
+from support.incus_documents import (
+    double,
+    instance,
+    member,
+    metrics,
+    resources,
+    server,
+    state,
+)
 from support.incus_double import SECRET, Failure, IncusDouble, TlsFiles, serve_socket
 
 V1, H1, H2, H3 = GuestId("v1"), NodeId("h1"), NodeId("h2"), NodeId("h3")
@@ -147,6 +155,28 @@ def test_resources_that_never_change_are_reported_and_not_used(
     assert after[H2].usage.memory == int(0.1 * total)
     reported = [each.args for each in caplog.records if each.args]
     assert [tuple(each)[:2] for each in reported] == [("h1", "resources")]
+
+
+def test_requests_of_a_large_cluster_grow_with_its_members_alone(
+    tls: TlsFiles,
+) -> None:
+    names = [f"h{number}" for number in range(1, 51)]
+    instances = [instance(f"v{at}", names[at % 50]) for at in range(2000)]
+    large = double(*instances)
+    large.members = [member(name) for name in names]
+    large.states = {name: state() for name in names}
+    large.resources = {name: resources() for name in names}
+    large.metrics = {
+        name: "".join(metrics(each["name"]) for each in instances[at::50])
+        for at, name in enumerate(names)
+    }
+
+    with tls.serve(large) as url:
+        seen = IncusPlatform("lab", tls.settings(url)).observe()
+
+    assert len(seen.nodes) == 50
+    assert sum(each.usage.memory is not None for each in seen.guests.values()) == 2000
+    assert len(large.requests) == 3 * 50 + 6
 
 
 def test_untrusted_certificate_is_denied(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 from contextlib import suppress
@@ -202,3 +203,54 @@ def test_killed_apply_is_resumed_and_starts_nothing_twice(
     assert "v1" in resumed.stdout + resumed.stderr
     assert incus_lab.location("v1") == target
     assert incus_lab.api("/1.0/instances/v1")["status"] == "Running"
+
+
+def test_machine_in_another_project_migrates(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    with incus_lab.project("web") as (certificate, key):
+        words = ("v1", "--project", "web")
+        incus_lab.incus("create", "--empty", "--vm", *words, "--target", "n3")
+        incus_lab.incus("start", *words)
+        incus_lab.load("n3", 80, 8.0)
+        operator.configure(projects=["web"], certificate=certificate, key=key)
+
+        applied = operator.runs("apply", "lab", "--yes")
+        instance = incus_lab.api("/1.0/instances/v1?project=web")
+
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert instance["location"] != "n3"
+    assert instance["status"] == "Running"
+    assert int(instance["config"]["volatile.rebalance.last_move"]) > 0
+
+
+def test_member_that_is_not_scheduled_is_no_target(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    incus_lab.vm("v1", "n3")
+    incus_lab.load("n2", 5, 0.1)
+    incus_lab.load("n3", 80, 8.0)
+    incus_lab.incus("cluster", "set", "n2", "scheduler.instance=manual")
+
+    plan = operator.plans()
+    incus_lab.incus("cluster", "unset", "n2", "scheduler.instance")
+
+    assert [step["target"] for step in plan["steps"]] == ["n1"]
+    assert [step["target"] for step in operator.plans()["steps"]] == ["n2"]
+
+
+def test_rebalancer_of_incus_keeps_what_it_can_move(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    incus_lab.vm("v1", "n3")
+    incus_lab.load("n3", 80, 8.0)
+    operator.use_socket(rebalancer="auto")
+    off = operator.plans()
+
+    incus_lab.incus("config", "set", "cluster.rebalance.interval=600")
+    on = operator.plans()
+    incus_lab.incus("config", "unset", "cluster.rebalance.interval")
+
+    assert [step["guest"] for step in off["steps"]] == ["v1"]
+    assert on["steps"] == []
+    assert "rebalancer of Incus" in json.dumps(on["skipped"])
