@@ -165,6 +165,8 @@ class IncusLab:
         """Have a project, and yield certificate and key that are restricted to it."""
         config = {"features.images": "false", "features.profiles": "false", **config}
         self.api("/1.0/projects", "POST", {"name": name, "config": config})
+        for kind in ("crt", "key"):  # of a project that had this name before
+            (BASE / f"adapter-{name}.{kind}").unlink(missing_ok=True)
         words = (line.split(" ", 1) for line in self.script("trust", name).splitlines())
         files = {each[0]: each[-1] for each in words}
         try:

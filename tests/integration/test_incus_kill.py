@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.process import BaseProcess
@@ -59,32 +60,33 @@ def imbalanced() -> IncusDouble:
 
 
 @dataclass
-class Kill:
-    """Kill of a process at its call *number*, or never.
+class AtCall:
+    """Event at one call of a process.
 
     Attributes:
         number: Number of the call, from 1.
+        act: Called with the id of the process.
         moment: Moment of the calls that are counted.
         writes: Count only calls that change something.
-        request: The call, once the process was killed.
+        request: The call, once it was made.
     """
 
     number: int
+    act: Callable[[int], object]
     moment: CallMoment = CallMoment.BEFORE
     writes: bool = False
     request: str = ""
     _count: int = 0
     _lock: Lock = field(default_factory=Lock)
 
-    def strike(self, request: str, moment: CallMoment, process: int) -> None:
-        """Kill *process* if this is the call."""
+    def notice(self, request: str, moment: CallMoment, process: int) -> None:
+        """Count a call, and act if it is the one."""
         with self._lock:
             if moment is self.moment and not (self.writes and request[:3] == "GET"):
                 self._count += 1
                 if self._count == self.number:
                     self.request = request
-                    os.kill(process, signal.SIGKILL)
-                    raise ConnectionAbortedError
+                    self.act(process)
 
 
 @dataclass
@@ -126,13 +128,17 @@ class Job:
         }
         (self.directory / "opendrs.toml").write_text(tomli_w.dumps(document))
 
-    def run_until(self, kill: Kill) -> None:
+    def run_until_killed(self, kill: AtCall) -> None:
         """Run until the kill, or until the command has ended before."""
         self._start(kill).join(60)
 
     def run_to_the_end(self) -> int | None:
-        """Run until all is done, and return the exit status."""
-        process, before = self._start(Kill(0)), self._observations()
+        """Run until all is done, and return the exit status.
+
+        Moves that are held end at a call in which they could be noticed.
+        """
+        end_moves = AtCall(4, lambda _: setattr(self.cluster, "move_time", 0.0))
+        process, before = self._start(end_moves), self._observations()
         if self.words[0] == "run":
             eventually(self.is_done, 30, "all has been moved and recorded")
             eventually(lambda: self._observations() > before + 1, 30, "a cycle more")
@@ -150,7 +156,7 @@ class Job:
     def _observations(self) -> int:
         return sum("/1.0/instances?" in each for each in self.cluster.requests)
 
-    def _start(self, kill: Kill) -> BaseProcess:
+    def _start(self, event: AtCall) -> BaseProcess:
         process = opendrs_process(self.directory, self.words)
         started = Event()
 
@@ -159,7 +165,7 @@ class Job:
             if request.startswith("POST") and moment is CallMoment.AFTER:
                 self.moves.append(request)
             assert process.pid is not None
-            kill.strike(request, moment, process.pid)
+            event.notice(request, moment, process.pid)
 
         self.cluster.on_call = on_call
         process.start()
@@ -168,33 +174,33 @@ class Job:
 
 
 @pytest.mark.parametrize(
-    ("moment", "writes", "move_time"),
+    ("moment", "writes", "held"),
     [
-        (CallMoment.BEFORE, False, 1.0),  # in progress at the restart
-        (CallMoment.AFTER, True, 1.0),
-        (CallMoment.AFTER, True, 0.0),  # has ended at the restart
+        (CallMoment.BEFORE, False, True),
+        (CallMoment.AFTER, True, True),
+        (CallMoment.AFTER, True, False),
     ],
 )
 @pytest.mark.parametrize("words", [APPLY, RUN])
 def test_killed_at_each_call_and_started_again_moves_each_machine_once(
     tmp_path: Path,
     words: tuple[str, ...],
+    *,
     moment: CallMoment,
-    writes: bool,  # noqa: FBT001 - a parameter
-    move_time: float,
+    writes: bool,
+    held: bool,  # moves are in progress at the restart, or have ended
 ) -> None:
     tls = TlsFiles(tmp_path)
     differences, numbers = [], count(1)
     killed, is_done = True, False
 
     while killed and not is_done:
-        kill = Kill(next(numbers), moment, writes)
-        job = Job(words, tmp_path / f"{kill.number}", imbalanced())
+        job = Job(words, tmp_path / f"{next(numbers)}", imbalanced())
+        kill = AtCall(int(job.directory.name), killing(job, held=held), moment, writes)
         job.directory.mkdir()
-        job.cluster.move_time = move_time
         with tls.serve(job.cluster) as url:
             job.write(tls, url)
-            job.run_until(kill)
+            job.run_until_killed(kill)
             killed, is_done = bool(kill.request), job.is_done()
             status = job.run_to_the_end()
         if status != 0 or sorted(job.moves) != EXPECTED or not job.is_done():
@@ -202,3 +208,16 @@ def test_killed_at_each_call_and_started_again_moves_each_machine_once(
 
     assert differences == []
     assert next(numbers) > (len(EXPECTED) if writes else 25)
+
+
+def killing(job: Job, *, held: bool) -> Callable[[int], object]:
+    """Return a function that kills a process, and holds the moves in progress."""
+    job.cluster.move_time = 0.5 if held else 0.0
+
+    def kill(process: int) -> None:
+        if held:
+            job.cluster.move_time = 600.0
+        os.kill(process, signal.SIGKILL)
+        raise ConnectionAbortedError
+
+    return kill
