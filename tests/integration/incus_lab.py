@@ -161,9 +161,16 @@ class IncusLab:
             self.incus("delete", "--force", instance["name"])
 
     @contextmanager
-    def project(self, name: str, **config: str) -> Iterator[tuple[str, str]]:
-        """Have a project, and yield certificate and key that are restricted to it."""
-        config = {"features.images": "false", "features.profiles": "false", **config}
+    def project(self, name: str, *, blocked: bool = False) -> Iterator[tuple[str, str]]:
+        """Have a project, and yield certificate and key that are restricted to it.
+
+        Args:
+            name: Its name.
+            blocked: The project is restricted, and Incus rejects moves to a member.
+        """
+        config = {"features.images": "false", "features.profiles": "false"}
+        if blocked:
+            config = {"restricted": "true"}
         self.api("/1.0/projects", "POST", {"name": name, "config": config})
         for kind in ("crt", "key"):  # of a project that had this name before
             (BASE / f"adapter-{name}.{kind}").unlink(missing_ok=True)

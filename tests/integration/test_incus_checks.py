@@ -46,7 +46,7 @@ def test_project_that_the_certificate_does_not_see(
 def test_project_that_blocks_targets(
     incus_lab: IncusLab, operator: IncusOperator
 ) -> None:
-    with incus_lab.project("web", restricted="true") as (certificate, key):
+    with incus_lab.project("web", blocked=True) as (certificate, key):
         operator.configure(projects=["web"], certificate=certificate, key=key)
 
         assert_remedy_corrects(operator, "moves in web")
