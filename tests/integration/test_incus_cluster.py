@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -266,6 +267,22 @@ def test_reason_of_a_forgotten_operation_is_kept(
     cluster.operations.clear()
 
     assert "disk full" in platform.status(task).detail
+
+
+def test_operations_of_the_oldest_tasks_are_forgotten(
+    platform: IncusPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opendrs.platforms.incus.platform.MAX_FOLLOWED", 2)
+    route = [H1, H2, H3, H1, H2]
+    moves = [LiveMigration(V1, *each) for each in itertools.pairwise(route)]
+
+    tasks = []
+    for each in moves:
+        tasks.append(platform.start(each))
+        assert ended(platform, tasks[-1]) is TaskState.DONE
+
+    kept = vars(platform)["_followed"]
+    assert [task.id for task in kept] == [tasks[-2], tasks[-1]]
 
 
 def test_forgotten_operation_is_judged_by_location(
