@@ -40,7 +40,6 @@ def test_run_with_a_dead_member_balances_the_others(
     incus_lab: IncusLab, operator: IncusOperator
 ) -> None:
     incus_lab.vm("v1", "n3")
-    incus_lab.load("n2", *IDLE)
 
     with operator.controller():
         eventually(lambda: "nothing to do" in operator.logged(), 30, "a decision")
