@@ -266,6 +266,18 @@ def test_configuration_of_the_howto_is_valid(
     assert opendrs("check", "opendrs.toml").status == 0
 
 
+def test_reading_commands_of_the_howto_succeed(
+    opendrs: RunOpendrs, table: dict[str, Any], tmp_path: Path
+) -> None:
+    write(tmp_path, table)
+    reading = ("opendrs check ", "opendrs show ", "opendrs plan ")
+
+    commands = [e.text for e in HOWTO.commands if e.text.startswith(reading)]
+    results = {each: opendrs(*each.split()[1:]).status for each in commands}
+
+    assert list(results.values()) == [0, 0, 0], results
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
 def test_certificate_of_the_howto_is_accepted(
     opendrs: RunOpendrs, table: dict[str, Any], tmp_path: Path
