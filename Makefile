@@ -26,8 +26,7 @@ test-slow: $(VENV)/ready
 test-labs: $(VENV)/ready
 	$(PYTEST) -m lab
 
-# Real Incus 6.0 and 7.0 and Nova clusters on this machine, some forty minutes; needs
-# root.
+# Real Incus 6.0 and 7.0 and Nova clusters on this machine, about an hour; needs root.
 LABS := $(or $(OPENDRS_SHARED),../shared)/labs
 INCUS_TESTS := $(wildcard tests/integration/test_incus_*.py)
 test-clusters: $(VENV)/ready
