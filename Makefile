@@ -26,16 +26,21 @@ test-slow: $(VENV)/ready
 test-labs: $(VENV)/ready
 	$(PYTEST) -m lab
 
-# Real Incus and OpenStack clusters on this machine, some half an hour; needs root.
+# Real clusters of Incus 6.0 and 7.0 and of OpenStack, over an hour; needs root.
 LABS := $(or $(OPENDRS_SHARED),../shared)/labs
+INCUS_TESTS := $(wildcard tests/integration/test_incus_*.py)
 test-clusters: $(VENV)/ready
-	IC_BASE=/srv/opendrs-incus-bookworm IC_SUITE=bookworm $(LABS)/incus/incus-cluster.sh build
+	for suite in bookworm sid; do \
+	    IC_BASE=/srv/opendrs-incus-$$suite IC_SUITE=$$suite \
+	        $(LABS)/incus/incus-cluster.sh build || exit 1; \
+	done
 	$(LABS)/openstack/full.sh deps
 	$(PYTHON) -m venv /var/cache/opendrs-openstackclient
 	/var/cache/opendrs-openstackclient/bin/pip install --quiet python-openstackclient
 	OPENDRS_INCUS_LAB=required OPENDRS_NOVA_LAB=required $(PYTEST) -m lab \
-	    tests/integration/test_incus_lab.py tests/integration/test_openstack*.py \
+	    $(INCUS_TESTS) tests/integration/test_openstack*.py \
 	    tests/contracts/test_platform.py -k "not libvirt"
+	OPENDRS_INCUS_LAB=required INCUS_SUITE=sid $(PYTEST) -m lab $(INCUS_TESTS)
 
 # Controllers against faults, clocks that jump and kills, judged by true events; some
 # minutes. One episode again: make soak SEED=1234 CYCLES=1

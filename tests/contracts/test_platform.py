@@ -17,6 +17,7 @@ from threading import Event
 
 import pytest
 
+from integration.incus_lab import LARGE_DISK, MEMBERS, IncusLab
 from integration.libvirt_lab import MIB, LibvirtLab
 from integration.nova_lab import HOSTS, NovaLab, RenamedPlatform
 from opendrs.config.snapshot_writing import snapshot_document
@@ -303,10 +304,30 @@ def snapshot_file(request: pytest.FixtureRequest) -> PlatformSetup:
     )
 
 
+def incus_cluster(request: pytest.FixtureRequest) -> PlatformSetup:
+    lab: IncusLab = request.getfixturevalue("incus_lab")
+    names = dict(zip(MEMBERS, (SOURCE, TARGET, THIRD), strict=True))
+    lab.vm(QUICK, MEMBERS[0])
+    lab.vm(SLOW, MEMBERS[0], *LARGE_DISK)
+
+    def platform() -> Platform:
+        return RenamedPlatform(lab.platform(RULES), names)
+
+    return PlatformSetup(
+        platform=platform(),
+        again=platform,
+        wait=lambda seconds: Event().wait(5 * seconds),
+        prepare=lambda: None,
+        hurry=lambda: None,  # its disk has been copied some seconds later
+        can_abort=False,
+    )
+
+
 @pytest.fixture(
     params=[
         snapshot_file,
         incus,
+        pytest.param(incus_cluster, marks=[pytest.mark.lab, pytest.mark.shared]),
         pytest.param(proxmox, marks=pytest.mark.shared),
         pytest.param(proxmox_ha, marks=pytest.mark.shared),
         simulated,

@@ -11,8 +11,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,11 @@ SHARED = Path(os.environ.get("OPENDRS_SHARED") or PROJECT.parent / "shared")
 SCRIPT = SHARED / "labs" / "incus" / "incus-cluster.sh"
 SUITE = os.environ.get("INCUS_SUITE", "bookworm")
 BASE = Path(os.environ.get("INCUS_LAB") or f"/srv/opendrs-incus-{SUITE}")
+ROOT = BASE / f"root-{SUITE}"  # of all members
+SOCKET = ROOT / "srv" / "n1" / "unix.socket"
 NETWORK = os.environ.get("INCUS_NET", "127.0.88.")
 MEMBERS = ("n1", "n2", "n3")
+LARGE_DISK = ("-d", "root,size=1GiB")  # its copy takes some ten seconds
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,39 @@ class IncusLab:
     def incus(self, *words: object, check: bool = True) -> str:
         """Run the command incus against n1."""
         return self.script("incus", "n1", *words, check=check)
+
+    def shell(
+        self, command: str, directory: Path, answers: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """Run *command* in *directory*, where `incus` is that of n1.
+
+        Args:
+            command: The command of a shell.
+            directory: Its current directory.
+            answers: Its standard input.
+        """
+        programs = BASE / "bin"
+        programs.mkdir(exist_ok=True)
+        incus = programs / "incus"
+        settings = f"IC_BASE={BASE} IC_SUITE={SUITE} IC_NET={NETWORK}"
+        incus.write_text(f'#!/bin/sh\n{settings} exec {SCRIPT} incus n1 "$@"\n')
+        incus.chmod(0o755)
+        path = (str(programs), str(Path(sys.executable).parent), os.environ["PATH"])
+        return subprocess.run(  # noqa: S603 - words of the tests
+            ["/bin/sh", "-e", "-c", command],
+            cwd=directory,
+            input=answers,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": os.pathsep.join(path), "COLUMNS": "100"},
+        )
+
+    def copy_to_members(self, file: Path, path: str) -> None:
+        """Copy *file* to *path*, which may be relative to where `incus` runs."""
+        target = ROOT / path.removeprefix("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, target)
 
     def api(self, path: str, method: str = "GET", body: object = None) -> Any:  # noqa: ANN401
         """Return the answer of the API, as incus query gives it."""
@@ -122,6 +160,29 @@ class IncusLab:
         for instance in self.api("/1.0/instances?recursion=1"):
             self.incus("delete", "--force", instance["name"])
 
+    @contextmanager
+    def project(self, name: str, *, blocked: bool = False) -> Iterator[tuple[str, str]]:
+        """Have a project, and yield certificate and key that are restricted to it.
+
+        Args:
+            name: Its name.
+            blocked: The project is restricted, and Incus rejects moves to a member.
+        """
+        config = {"features.images": "false", "features.profiles": "false"}
+        if blocked:
+            config = {"restricted": "true"}
+        self.api("/1.0/projects", "POST", {"name": name, "config": config})
+        for kind in ("crt", "key"):  # of a project that had this name before
+            (BASE / f"adapter-{name}.{kind}").unlink(missing_ok=True)
+        words = (line.split(" ", 1) for line in self.script("trust", name).splitlines())
+        files = {each[0]: each[-1] for each in words}
+        try:
+            yield files["cert"], files["key"]
+        finally:
+            for instance in self.api(f"/1.0/instances?recursion=1&project={name}"):
+                self.incus("delete", "--force", instance["name"], "--project", name)
+            self.incus("project", "delete", name)
+
     def settings(self, **changes: Any) -> IncusSettings:  # noqa: ANN401
         """Return settings with a certificate that is restricted to a project."""
         self.script("trust", "default")
@@ -155,7 +216,7 @@ def missing_requirements() -> Iterator[str]:
         yield "members need root"
     if shutil.which("unshare") is None or shutil.which("openssl") is None:
         yield "unshare and openssl are needed"
-    if not (BASE / f"root-{SUITE}" / ".done").exists():
+    if not (ROOT / ".done").exists():
         yield f"not built: IC_BASE={BASE} IC_SUITE={SUITE} {SCRIPT} build"
 
 

@@ -35,7 +35,7 @@ from opendrs.model import (
 )
 from opendrs.platforms.openstack.platform import OpenStackPlatform
 from opendrs.platforms.openstack.settings import OpenStackSettings
-from opendrs.ports import TaskId, TaskStatus
+from opendrs.ports import Platform, TaskId, TaskStatus
 
 PROGRAM = SHARED / "labs" / "openstack" / "novalab.py"
 VENV = Path(os.environ.get("OPENSTACK_VENV") or "/var/cache/openstack-lab/venv")
@@ -275,7 +275,7 @@ class RenamedPlatform:
         names: New names by those of the platform.
     """
 
-    def __init__(self, platform: OpenStackPlatform, names: Mapping[str, str]) -> None:
+    def __init__(self, platform: Platform, names: Mapping[str, str]) -> None:
         self.name = platform.name
         self._platform = platform
         self._names = names

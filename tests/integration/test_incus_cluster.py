@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +28,15 @@ from opendrs.model import (
 from opendrs.platforms.incus import IncusPlatform, IncusSettings
 from opendrs.platforms.incus.settings import RebalancerState
 from opendrs.ports import TaskId, TaskState
-from support.incus_documents import double, instance, metrics, server
+from support.incus_documents import (
+    double,
+    instance,
+    member,
+    metrics,
+    resources,
+    server,
+    state,
+)
 from support.incus_double import SECRET, Failure, IncusDouble, TlsFiles, serve_socket
 
 V1, H1, H2, H3 = GuestId("v1"), NodeId("h1"), NodeId("h2"), NodeId("h3")
@@ -125,6 +134,52 @@ def test_hanging_instance_is_marked_and_the_others_are_observed(
     assert seen.guests[GuestId("v2")].lock is None
 
 
+def test_resources_that_never_change_are_reported_and_not_used(
+    cluster: IncusDouble,
+    platform: IncusPlatform,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("opendrs.platforms.incus.observation.STUCK_AFTER", 0.2)
+    cluster.resources["h1"] = resources(used=0.1)
+    before = platform.observe().nodes[H1].usage.memory
+    Event().wait(0.3)
+    cluster.states = {name: state(used=0.6, load=2.0) for name in cluster.states}
+    for name in ("h2", "h3"):
+        cluster.resources[name] = resources(used=0.1, load=2.0)
+
+    after = platform.observe().nodes
+
+    total = 16 << 30
+    assert before == int(0.1 * total)
+    assert after[H1].usage.memory == pytest.approx(0.6 * total, abs=1)
+    assert after[H2].usage.memory == int(0.1 * total)
+    reported = [each.args for each in caplog.records if each.args]
+    assert [tuple(each)[:2] for each in reported] == [("h1", "resources")]
+
+
+def test_requests_of_a_large_cluster_grow_with_its_members_alone(
+    tls: TlsFiles,
+) -> None:
+    names = [f"h{number}" for number in range(1, 51)]
+    instances = [instance(f"v{at}", names[at % 50]) for at in range(2000)]
+    large = double(*instances)
+    large.members = [member(name) for name in names]
+    large.states = {name: state() for name in names}
+    large.resources = {name: resources() for name in names}
+    large.metrics = {
+        name: "".join(metrics(each["name"]) for each in instances[at::50])
+        for at, name in enumerate(names)
+    }
+
+    with tls.serve(large) as url:
+        seen = IncusPlatform("lab", tls.settings(url)).observe()
+
+    assert len(seen.nodes) == 50
+    assert sum(each.usage.memory is not None for each in seen.guests.values()) == 2000
+    assert len(large.requests) == 3 * 50 + 6
+
+
 def test_untrusted_certificate_is_denied(
     cluster: IncusDouble, platform: IncusPlatform
 ) -> None:
@@ -212,6 +267,22 @@ def test_reason_of_a_forgotten_operation_is_kept(
     cluster.operations.clear()
 
     assert "disk full" in platform.status(task).detail
+
+
+def test_operations_of_the_oldest_tasks_are_forgotten(
+    platform: IncusPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opendrs.platforms.incus.platform.MAX_FOLLOWED", 2)
+    route = [H1, H2, H3, H1, H2]
+    moves = [LiveMigration(V1, *each) for each in itertools.pairwise(route)]
+
+    tasks = []
+    for each in moves:
+        tasks.append(platform.start(each))
+        assert ended(platform, tasks[-1]) is TaskState.DONE
+
+    kept = vars(platform)["_followed"]
+    assert [task.id for task in kept] == [tasks[-2], tasks[-1]]
 
 
 def test_forgotten_operation_is_judged_by_location(

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pytest
-import tomli_w
 
-from integration.incus_lab import MEMBERS, IncusLab
+from integration.incus_lab import LARGE_DISK, MEMBERS, IncusLab
+from integration.incus_operator import IncusOperator
 from integration.libvirt_lab import eventually
 from opendrs.errors import PlatformError, UnsupportedError
 from opendrs.model import GuestId, GuestState, LiveMigration, NodeId, NodeState
@@ -25,83 +20,8 @@ from opendrs.ports import TaskId, TaskState, TaskStatus
 
 pytestmark = [pytest.mark.shared, pytest.mark.lab]
 
-OPENDRS = Path(sys.executable).with_name("opendrs")
 N1, N2, N3 = (NodeId(name) for name in MEMBERS)
 V1 = GuestId("v1")
-LARGE_DISK = ("-d", "root,size=1GiB")  # its copy takes some ten seconds
-
-
-@dataclass
-class IncusOperator:
-    """An operator at the command line, with a configuration file of the lab."""
-
-    lab: IncusLab
-    home: Path
-
-    def __post_init__(self) -> None:
-        settings = self.lab.settings()
-        document = {
-            "platform": {
-                "lab": {
-                    "kind": "incus",
-                    "urls": list(settings.urls),
-                    "certificate": str(settings.certificate),
-                    "key": str(settings.key),
-                    "server_certificate": str(settings.server_certificate),
-                    "projects": ["default"],
-                    "rebalancer": "off",
-                    "local_disks": True,
-                }
-            },
-            "policy": {"name": "threshold-rebalance"},
-            "limits": {"min_uptime": 0},
-            "store": {"path": str(self.home / "record.sqlite")},
-            "controller": {"interval": 10},
-        }
-        self.config.write_text(tomli_w.dumps(document))
-
-    @property
-    def config(self) -> Path:
-        """Return the configuration file."""
-        return self.home / "opendrs.toml"
-
-    def command(self, *words: str) -> list[str]:
-        """Return the command line for *words* with the configuration."""
-        return [str(OPENDRS), *words, "--config", str(self.config)]
-
-    def runs(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run opendrs and return what it printed and its exit status."""
-        return self._run(self.command(*words))
-
-    def checks_online(self) -> list[dict[str, Any]]:
-        """Return the results of check --online."""
-        command = [str(OPENDRS), "check", str(self.config), "--online"]
-        done = self._run([*command, "--format", "json"])
-        document: dict[str, Any] = json.loads(done.stdout)
-        checks: list[dict[str, Any]] = document["online"]
-        return checks
-
-    def plans(self) -> dict[str, Any]:
-        """Return the plan that opendrs makes now."""
-        done = self.runs("plan", "lab", "--format", "json")
-        assert done.returncode == 0, done.stderr
-        plan: dict[str, Any] = json.loads(done.stdout)
-        return plan
-
-    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603 - our own command
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "COLUMNS": "100"},
-        )
-
-
-@pytest.fixture
-def operator(incus_lab: IncusLab, tmp_path: Path) -> IncusOperator:
-    return IncusOperator(incus_lab, tmp_path)
 
 
 def ended(platform: IncusPlatform, task: TaskId) -> TaskStatus:
@@ -285,38 +205,52 @@ def test_killed_apply_is_resumed_and_starts_nothing_twice(
     assert incus_lab.api("/1.0/instances/v1")["status"] == "Running"
 
 
-def test_run_in_automatic_mode_migrates_machines(
+def test_machine_in_another_project_migrates(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    with incus_lab.project("web") as (certificate, key):
+        words = ("v1", "--project", "web")
+        incus_lab.incus("create", "--empty", "--vm", *words, "--target", "n3")
+        incus_lab.incus("start", *words)
+        incus_lab.load("n3", 80, 8.0)
+        operator.configure(projects=["web"], certificate=certificate, key=key)
+
+        applied = operator.runs("apply", "lab", "--yes")
+        instance = incus_lab.api("/1.0/instances/v1?project=web")
+
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert instance["location"] != "n3"
+    assert instance["status"] == "Running"
+    assert int(instance["config"]["volatile.rebalance.last_move"]) > 0
+
+
+def test_member_that_is_not_scheduled_is_no_target(
+    incus_lab: IncusLab, operator: IncusOperator
+) -> None:
+    incus_lab.vm("v1", "n3")
+    incus_lab.load("n2", 5, 0.1)
+    incus_lab.load("n3", 80, 8.0)
+    incus_lab.incus("cluster", "set", "n2", "scheduler.instance=manual")
+
+    plan = operator.plans()
+    incus_lab.incus("cluster", "unset", "n2", "scheduler.instance")
+
+    assert [step["target"] for step in plan["steps"]] == ["n1"]
+    assert [step["target"] for step in operator.plans()["steps"]] == ["n2"]
+
+
+def test_rebalancer_of_incus_keeps_what_it_can_move(
     incus_lab: IncusLab, operator: IncusOperator
 ) -> None:
     incus_lab.vm("v1", "n3")
     incus_lab.load("n3", 80, 8.0)
-    controller = subprocess.Popen(  # noqa: S603 - our own command
-        [str(OPENDRS), "run", str(operator.config)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        eventually(lambda: incus_lab.location("v1") != "n3", 40, "v1 has left n3")
-    finally:
-        controller.send_signal(signal.SIGTERM)
-        controller.wait(120)
+    operator.use_socket(rebalancer="auto")
+    off = operator.plans()
 
+    incus_lab.incus("config", "set", "cluster.rebalance.interval=600")
+    on = operator.plans()
+    incus_lab.incus("config", "unset", "cluster.rebalance.interval")
 
-def test_check_online_names_the_command_that_makes_a_project_visible(
-    incus_lab: IncusLab, operator: IncusOperator
-) -> None:
-    incus_lab.incus("project", "create", "web", check=False)
-    text = operator.config.read_text().replace('["default"]', '["default", "web"]')
-    text = text.replace('    "default",\n', '    "default",\n    "web",\n')
-    operator.config.write_text(text)
-    failed = [each for each in operator.checks_online() if not each["ok"]]
-
-    assert [each["subject"] for each in failed] == ["projects"]
-    words = failed[0]["remedy"]
-    path = words.split()[-1]
-    incus_lab.api(path, "PATCH", {"projects": ["default", "web"]})
-    again = operator.checks_online()
-    incus_lab.api(path, "PATCH", {"projects": ["default"]})
-
-    assert all(each["ok"] for each in again), again
+    assert [step["guest"] for step in off["steps"]] == ["v1"]
+    assert on["steps"] == []
+    assert "rebalancer of Incus" in json.dumps(on["skipped"])

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -39,6 +40,13 @@ EXTENSIONS = (
     "migration_vm_live",
     "metrics",
 )
+
+
+class CallMoment(Enum):
+    """Moment of a request: not executed yet, or executed and not answered."""
+
+    BEFORE = "before"
+    AFTER = "after"
 
 
 @dataclass
@@ -83,6 +91,9 @@ class IncusDouble:
         move_error: Error with which moves end; empty if they succeed.
         failures: Behavior for some requests.
         requests: All requests so far, as `METHOD PATH?QUERY`.
+        on_call: Called with each request, before it is executed and again before it is
+            answered. After ConnectionAbortedError it is not, and has no answer.
+        on_arrival: Called with an instance that has moved.
     """
 
     server: Document
@@ -99,6 +110,8 @@ class IncusDouble:
     move_error: str = ""
     failures: list[Failure] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+    on_call: Callable[[str, CallMoment], object] = lambda _request, _moment: None
+    on_arrival: Callable[[Document], object] = lambda _: None
 
     @classmethod
     def from_recording(cls, folder: Path) -> IncusDouble:
@@ -246,6 +259,7 @@ class IncusDouble:
         if not self.move_error:
             instance["location"] = target
             instance["last_used_at"] = datetime.now(UTC).isoformat()  # noqa: TID251
+            self.on_arrival(instance)
         for operation in operations:
             status = ("Failure", 400) if self.move_error else ("Success", 200)
             operation["err"] = self.move_error
@@ -322,23 +336,32 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length) or b"{}")
         request = f"{self.command} {self.path}"
         self.double.requests.append(request)
+        try:
+            self.double.on_call(request, CallMoment.BEFORE)
+            status, content, drip = self._answer(request, body)
+            self.double.on_call(request, CallMoment.AFTER)
+        except ConnectionAbortedError:
+            self.close_connection = True
+            return
+        self._send(status, content, drip)
+
+    def _answer(self, request: str, body: Document) -> tuple[int, bytes, float]:
+        """Return status and content of the answer, and the seconds between bytes."""
         for failure in self.double.failures:
             if re.search(failure.pattern, request):
                 failure.act()
                 Event().wait(failure.delay)
                 error = json.dumps(_error(failure.status, failure.message)).encode()
                 content = error if failure.body is None else failure.body
-                self._send(failure.status, content, failure.drip)
-                return
+                return failure.status, content, failure.drip
         parts = urlsplit(self.path)
         if parts.path == "/1.0/metrics":
             target = parse_qs(parts.query)["target"][0]
-            self._send(200, self.double.metrics[target].encode())
-            return
+            return 200, self.double.metrics[target].encode(), 0.0
         status, document = self.double.answer(self.command, self.path, body)
-        self._send(status, json.dumps(document).encode())
+        return status, json.dumps(document).encode(), 0.0
 
-    def _send(self, status: int, content: bytes, drip: float = 0.0) -> None:
+    def _send(self, status: int, content: bytes, drip: float) -> None:
         try:
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))

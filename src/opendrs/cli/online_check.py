@@ -9,8 +9,7 @@ from opendrs.cli.console import TerminalConsole, add_row, create_table, printabl
 from opendrs.cli.platforms import connect_platform, kind_of
 from opendrs.config.platform_kinds import OnlineCheck, PlatformConnection
 from opendrs.errors import OpenDRSError
-from opendrs.model import format_count, format_list
-from opendrs.ports import Platform
+from opendrs.model import Snapshot, format_count, format_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,10 @@ def check_online(
         try:
             for check in _own_checks(connection):
                 yield PlatformCheck(name, check)
-            for check in _observation(connect_platform(connection)):
+            snapshot = connect_platform(connection).observe()
+            for check in _observation(snapshot):
+                yield PlatformCheck(name, check)
+            for check in kind_of(connection).check_snapshot(snapshot):
                 yield PlatformCheck(name, check)
         except OpenDRSError as error:
             failed = OnlineCheck("connection", ok=False, detail=str(error))
@@ -50,9 +52,8 @@ def _own_checks(connection: PlatformConnection) -> Iterator[OnlineCheck]:
     return iter(()) if check is None else check(connection.name, connection.settings)
 
 
-def _observation(platform: Platform) -> Iterator[OnlineCheck]:
-    """Yield whether the platform can be observed."""
-    snapshot = platform.observe()
+def _observation(snapshot: Snapshot) -> Iterator[OnlineCheck]:
+    """Yield whether the platform could be observed."""
     unreachable = sorted(
         name for name, node in snapshot.nodes.items() if not node.reachable
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from opendrs.config.diagnostics import Diagnostic, KeyPath
-from opendrs.model import Rule
+from opendrs.model import Rule, Snapshot
 from opendrs.ports import Platform
 
 SettingsT = TypeVar("SettingsT")
@@ -26,6 +26,12 @@ def _nodes_not_listed(settings: object) -> None:
 def _check_nothing(at: KeyPath, settings: object) -> Iterator[Diagnostic]:
     """Yield no diagnostics."""
     del at, settings
+    yield from ()
+
+
+def _check_no_snapshot(snapshot: Snapshot) -> Iterator[OnlineCheck]:
+    """Yield no results."""
+    del snapshot
     yield from ()
 
 
@@ -89,6 +95,7 @@ class PlatformKind(Generic[SettingsT]):
         check_online: Yields the results of checks that connect to the platform, given
             its name and its settings. May raise `OpenDRSError`. An observation follows
             them; None if it is the only check.
+        check_snapshot: Yields the results of further checks of that observation.
         ask: Returns the table of the platform from the answers of the operator; None
             if its settings must be written by hand.
     """
@@ -100,6 +107,7 @@ class PlatformKind(Generic[SettingsT]):
     check: Callable[[KeyPath, SettingsT], Iterator[Diagnostic]] = _check_nothing
     require_library: Callable[[], object] = _require_nothing
     check_online: Callable[[str, SettingsT], Iterator[OnlineCheck]] | None = None
+    check_snapshot: Callable[[Snapshot], Iterator[OnlineCheck]] = _check_no_snapshot
     ask: Callable[[Questioner], dict[str, object]] | None = None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import shutil
 import subprocess
 import tomllib
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import tomli_w
 
+from support.howto_pages import HowToPage
 from support.incus_documents import (
     double,
     instance,
@@ -27,7 +27,7 @@ from support.incus_documents import (
 from support.incus_double import Failure, IncusDouble, TlsFiles
 from support.terminal import RunOpendrs
 
-HOWTO = (Path(__file__).parents[3] / "docs/how-to/incus.md").read_text()
+HOWTO = HowToPage("incus.md")
 
 
 @pytest.fixture
@@ -96,6 +96,15 @@ def test_check_online_of_a_sound_cluster_is_ok(
     opendrs: RunOpendrs, table: dict[str, Any], tmp_path: Path
 ) -> None:
     assert failed_checks(opendrs, write(tmp_path, table), status=0) == {}
+
+
+def test_check_online_observes_once(
+    opendrs: RunOpendrs, cluster: IncusDouble, table: dict[str, Any], tmp_path: Path
+) -> None:
+    failed_checks(opendrs, write(tmp_path, table), status=0)
+
+    observed = [each for each in cluster.requests if "/1.0/instances?" in each]
+    assert len(observed) == 1
 
 
 def test_check_online_without_trust_prints_the_command(
@@ -251,17 +260,29 @@ def test_record_of_an_evacuated_member_is_readable(
 def test_configuration_of_the_howto_is_valid(
     opendrs: RunOpendrs, tmp_path: Path
 ) -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```", HOWTO, re.MULTILINE | re.DOTALL)
+    (text,) = HOWTO.blocks("toml")
     (tmp_path / "opendrs.toml").write_text(text)
 
     assert opendrs("check", "opendrs.toml").status == 0
+
+
+def test_reading_commands_of_the_howto_succeed(
+    opendrs: RunOpendrs, table: dict[str, Any], tmp_path: Path
+) -> None:
+    write(tmp_path, table)
+    reading = ("opendrs check ", "opendrs show ", "opendrs plan ")
+
+    commands = [e.text for e in HOWTO.commands if e.text.startswith(reading)]
+    results = {each: opendrs(*each.split()[1:]).status for each in commands}
+
+    assert list(results.values()) == [0, 0, 0], results
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
 def test_certificate_of_the_howto_is_accepted(
     opendrs: RunOpendrs, table: dict[str, Any], tmp_path: Path
 ) -> None:
-    command = re.findall(r"^```sh\n(.*?)^```", HOWTO, re.MULTILINE | re.DOTALL)[0]
+    command = HOWTO.blocks("sh")[0]
     subprocess.run(  # noqa: S603 - what our own page says
         ["/bin/sh", "-e", "-c", command], cwd=tmp_path, check=True, capture_output=True
     )

@@ -84,6 +84,14 @@ class GuestReader:
         self._jobs = running_jobs(responses.operations)
         self._members = {each.server_name: each for each in responses.members}
         self._rebalancer = responses.rebalancer(settings.rebalancer)
+        self._evacuation = next(
+            (
+                f"Incus, while {member.server_name} is {member.status.lower()}"
+                for member in responses.members
+                if member.status in EVACUATING
+            ),
+            None,
+        )
 
     def build_guest(self, instance: Instance) -> Guest:
         """Return the guest of *instance*, which is on a known node."""
@@ -161,9 +169,8 @@ class GuestReader:
 
     def _manager(self, instance: Instance) -> str | None:
         """Return what decides on the placement of *instance* in place of OpenDRS."""
-        for member in self._responses.members:
-            if member.status in EVACUATING:
-                return f"Incus, while {member.server_name} is {member.status.lower()}"
+        if self._evacuation is not None:
+            return self._evacuation
         if origin := instance.config.get("volatile.evacuate.origin"):
             return f"Incus, which returns it to {origin}, its member before evacuation"
         if self._rebalancer is RebalancerState.OFF:

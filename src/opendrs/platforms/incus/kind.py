@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opendrs.config.platform_kinds import OnlineCheck, PlatformKind, Questioner
 from opendrs.errors import PlatformError, PlatformUnavailableError
-from opendrs.model import GuestKind, Mobility, format_count, format_list
+from opendrs.model import GuestKind, Mobility, Snapshot, format_count, format_list
 from opendrs.platforms.incus import queries
 from opendrs.platforms.incus.client import IncusClient
 from opendrs.platforms.incus.cluster_responses import INTERVAL, is_interval_on
@@ -40,7 +40,7 @@ _MAX_LISTED = 5
 _CONNECT_TIME = 10.0  # seconds
 
 
-def check_online(name: str, settings: IncusSettings) -> Iterator[OnlineCheck]:
+def check_online(_: str, settings: IncusSettings) -> Iterator[OnlineCheck]:
     """Yield the results of all checks of a cluster.
 
     Raises:
@@ -62,7 +62,6 @@ def check_online(name: str, settings: IncusSettings) -> Iterator[OnlineCheck]:
     yield _rebalancer(server, settings)
     members = queries.read_members(client)
     yield from _members(client, members, server, projects, settings)
-    yield _instances(name, settings)
 
 
 def _untrusted(settings: IncusSettings) -> OnlineCheck:
@@ -177,17 +176,17 @@ def _members(
         yield OnlineCheck("metrics", ok=True, detail="CPU and memory of instances")
 
 
-def _instances(name: str, settings: IncusSettings) -> OnlineCheck:
-    """Return how many virtual machines can migrate, and what others need."""
-    snapshot = IncusPlatform(name, settings).observe()
+def check_snapshot(snapshot: Snapshot) -> Iterator[OnlineCheck]:
+    """Yield how many virtual machines can migrate, and what others need."""
     machines = [g for g in snapshot.guests.values() if g.kind is GuestKind.VM]
     fixed = [guest for guest in machines if guest.mobility is Mobility.NONE]
     count = len(machines) - len(fixed)
     detail = f"{count} of {format_count(len(machines), 'virtual machine')} can migrate"
     if not fixed or count:
-        return OnlineCheck("live migration", ok=True, detail=detail)
+        yield OnlineCheck("live migration", ok=True, detail=detail)
+        return
     first = fixed[0]
-    return OnlineCheck(
+    yield OnlineCheck(
         "live migration",
         ok=False,
         detail=f"{detail}; {first.id}: {first.mobility_detail}",
@@ -242,5 +241,6 @@ KIND = PlatformKind(
     settings_type=IncusSettings,
     create=IncusPlatform,
     check_online=check_online,
+    check_snapshot=check_snapshot,
     ask=ask,
 )

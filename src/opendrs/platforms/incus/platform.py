@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 OFFLINE = "Offline"
 LAST_MOVE = "volatile.rebalance.last_move"
+MAX_FOLLOWED = 1000  # operations whose end is known; more than run at the same time
 REJECTION_PAUSE = 600.0  # seconds for which a guest stays after Incus rejected its move
 
 
@@ -114,7 +115,7 @@ class IncusPlatform:
             except PlatformError as error:
                 self._rejections[key] = str(error), monotonic()
                 raise
-            self._followed[task] = FollowedOperation(self._client, operation)
+            self._keep(task, FollowedOperation(self._client, operation))
         return task.id
 
     def find(self, action: Action) -> TaskId:
@@ -230,8 +231,15 @@ class IncusPlatform:
                 return None
             followed = FollowedOperation(self._client, job.migration)
             if job.target is not None:
-                self._followed[task] = followed
+                self._keep(task, followed)
             return followed
+
+    def _keep(self, task: IncusTask, followed: FollowedOperation) -> None:
+        """Keep the operation of *task*, and forget those of the oldest tasks."""
+        self._followed.pop(task, None)
+        self._followed[task] = followed
+        while len(self._followed) > MAX_FOLLOWED:
+            del self._followed[next(iter(self._followed))]
 
     def _find_instance(self, key: InstanceKey) -> Instance | None:
         try:
