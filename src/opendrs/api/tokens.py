@@ -38,7 +38,7 @@ def require_node_name(node: str) -> None:
         ConfigurationError: The name is not valid.
     """
     if not _is_node_name(node):
-        raise ConfigurationError(f"{_NAME}, found {repr_value(node)}")
+        raise ConfigurationError(f"{_NAME}, got {repr_value(node)}")
 
 
 def _is_node_name(node: str) -> bool:

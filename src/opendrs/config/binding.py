@@ -65,7 +65,7 @@ class TableBinder(Generic[T]):
 
     def _check(self, table: object) -> Iterator[Diagnostic]:
         if not isinstance(table, Mapping):
-            message = f"expected a table, found {self._format_value(table)}"
+            message = f"expected a table, got {self._format_value(table)}"
             yield Diagnostic(self._path, message, code=DiagnosticCode.WRONG_TYPE)
             return
         diagnostics = [*self._check_names(table), *self._check_values(table)]

@@ -264,9 +264,9 @@ def _message(
     if kind in ("missing", "union_tag_not_found"):
         return "is missing"
     if kind == "value_error" and isinstance(context["error"], QuantityError):
-        return f"expected {context['error']}, found {describe(error['input'])}"
+        return f"expected {context['error']}, got {describe(error['input'])}"
     if kind == "value_error":
         return str(context["error"])
     template = _EXPECTED.get(kind)
     expected = f"expected {template.format(**context)}" if template else error["msg"]
-    return f"{expected}, found {describe(context.get('tag', error['input']))}"
+    return f"{expected}, got {describe(context.get('tag', error['input']))}"

@@ -70,6 +70,6 @@ def require_format(document: object, source: str, expected: FileFormat) -> None:
     detected = detect_format(document)
     if detected not in (None, expected):
         raise InvalidFileError(
-            f"{source}: expected {expected.value.name}, found {detected.value.name}; "
+            f"{source}: expected {expected.value.name}, got {detected.value.name}; "
             f"{detected.value.usage}"
         )

@@ -131,7 +131,7 @@ def _check_node(at: KeyPath, node: Node) -> Iterator[Diagnostic]:
             yield _error(
                 path,
                 "expected the memory of a host, at least "
-                f"{_format_size(MIN_NODE_MEMORY)}, found "
+                f"{_format_size(MIN_NODE_MEMORY)}, got "
                 f"{_format_size(capacity.memory)}{_suggest_memory(capacity.memory)}",
             )
         elif not SMALL_NODE_MEMORY <= capacity.memory <= LARGE_NODE_MEMORY:
@@ -185,7 +185,7 @@ def _check_guest(
             yield _error(
                 path,
                 "expected the memory of a guest, at least "
-                f"{_format_size(MIN_GUEST_MEMORY)}, found "
+                f"{_format_size(MIN_GUEST_MEMORY)}, got "
                 f"{_format_size(limit.memory)}{_suggest_memory(limit.memory)}",
             )
         elif 0 < limit.memory < SMALL_GUEST_MEMORY or limit.memory > LARGE_NODE_MEMORY:

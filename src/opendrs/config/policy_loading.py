@@ -116,7 +116,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, object]:
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise InvalidSettingError(
-                f"--set: expected KEY=VALUE, found {repr_value(assignment)}"
+                f"--set: expected KEY=VALUE, got {repr_value(assignment)}"
             )
         values[name.strip()] = _scalar(text.strip())
     return values

@@ -92,4 +92,4 @@ def _require_regular_mode(status: os.stat_result, *, allow_pipe: bool) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     kind = next((name for test, name in _KINDS if test(mode)), "another kind")
-    raise OSError(errno.EINVAL, f"expected a regular file, found {kind}")
+    raise OSError(errno.EINVAL, f"expected a regular file, got {kind}")

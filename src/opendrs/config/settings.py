@@ -85,7 +85,7 @@ class ApiSettings:
             if seconds is not None and not 0 < seconds <= MAX_DURATION:
                 problems.append(
                     f"{name}: expected seconds above 0 and up to {MAX_DURATION:.0f}, "
-                    f"found {seconds:g}"
+                    f"got {seconds:g}"
                 )
         if problems:
             raise InvalidSettingError(*problems)
@@ -158,7 +158,7 @@ class ControllerSettings:
         if not 0 < self.interval <= MAX_INTERVAL:
             raise InvalidSettingError(
                 f"interval: expected seconds above 0 and up to {MAX_INTERVAL}, "
-                f"found {self.interval:g}",
+                f"got {self.interval:g}",
                 code=DiagnosticCode.OUT_OF_RANGE,
             )
 
@@ -201,7 +201,7 @@ class AgentSettings:
             if not 0 < seconds <= MAX_INTERVAL:
                 problems.append(
                     f"{name}: expected seconds above 0 and up to {MAX_INTERVAL}, "
-                    f"found {seconds:g}"
+                    f"got {seconds:g}"
                 )
         if problems:
             raise InvalidSettingError(*problems)

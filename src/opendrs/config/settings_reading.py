@@ -145,7 +145,7 @@ class _SettingsReader:
     def _table(self, at: KeyPath, value: object) -> Mapping[str, object]:
         if isinstance(value, Mapping):
             return value
-        message = f"expected a table, found {repr_value(value)}"
+        message = f"expected a table, got {repr_value(value)}"
         self._diagnose(at, message, DiagnosticCode.WRONG_TYPE)
         return {}
 
@@ -184,7 +184,7 @@ class _SettingsReader:
         if policy != Consolidate.name:
             message = (
                 f"[api] requires the policy {Consolidate.name}, "
-                f"found {repr_value(policy)}"
+                f"got {repr_value(policy)}"
             )
             self._diagnose(("policy", "name"), message, DiagnosticCode.INCONSISTENT)
         return self._bind(ApiSettings, ("api",), tables)
@@ -250,7 +250,7 @@ class _SettingsReader:
 
     def _diagnose_kind(self, at: KeyPath, kind: object) -> None:
         kinds = ", ".join(sorted(self._registry.kinds))
-        actual = "which is missing" if kind is None else f"found {repr_value(kind)}"
+        actual = "which is missing" if kind is None else f"got {repr_value(kind)}"
         code = (
             DiagnosticCode.MISSING_KEY if kind is None else DiagnosticCode.UNKNOWN_VALUE
         )
@@ -262,7 +262,7 @@ class _SettingsReader:
         table = dict(self._table(("policy",), value))
         chosen = table.pop("name", DEFAULT_POLICY)
         if not isinstance(chosen, str):
-            message = f"expected a text, found {repr_value(chosen)}"
+            message = f"expected a text, got {repr_value(chosen)}"
             self._diagnose(("policy", "name"), message, DiagnosticCode.WRONG_TYPE)
             chosen = DEFAULT_POLICY
         if chosen not in table:
@@ -279,7 +279,7 @@ class _SettingsReader:
     ) -> None:
         if not isinstance(values, Mapping):
             message = (
-                f"expected a table, found {repr_value(values)}; settings of a policy "
+                f"expected a table, got {repr_value(values)}; settings of a policy "
                 "are in [policy.NAME]"
             )
             self._diagnose(at, message, DiagnosticCode.WRONG_TYPE)

@@ -168,7 +168,7 @@ def _too_many_fields(
             fields += len(part)
             pending += [each for each in part.values() if isinstance(each, dict)]
         if fields > max_fields:
-            message = f"expected at most {max_fields:,} fields, found more"
+            message = f"expected at most {max_fields:,} fields, got more"
             return Diagnostic(path, message, code=DiagnosticCode.OUT_OF_RANGE)
     return None
 

@@ -85,7 +85,7 @@ class PowerBinder:
         if not isinstance(name, str) or name not in POWER_DRIVERS:
             drivers = ", ".join(f'"{known}"' for known in POWER_DRIVERS)
             actual = (
-                "which is missing" if name is None else f"found {describe_type(name)}"
+                "which is missing" if name is None else f"got {describe_type(name)}"
             )
             meant = suggestion(name, POWER_DRIVERS) if isinstance(name, str) else ""
             code = (
@@ -129,7 +129,7 @@ class PowerBinder:
     def _table(self, at: KeyPath, value: object) -> Mapping[str, object]:
         if isinstance(value, Mapping):
             return value
-        message = f"expected a table, found {describe_type(value)}"
+        message = f"expected a table, got {describe_type(value)}"
         self._diagnose(at, message, DiagnosticCode.WRONG_TYPE)
         return {}
 

@@ -70,7 +70,7 @@ def read_secret(
     if file is None:
         raise ConfigurationError(
             f"{prefix}{setting}_file: expected one of "
-            f"{', '.join(source_names(setting))}, found none",
+            f"{', '.join(source_names(setting))}, got none",
             code=DiagnosticCode.MISSING_KEY,
         )
     location = f"{prefix}{setting}_file: {file}"

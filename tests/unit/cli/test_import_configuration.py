@@ -139,7 +139,7 @@ def test_errors_are_listed_and_nothing_is_written(opendrs: RunOpendrs) -> None:
 
     assert (table.status, document.status) == (2, 2)
     assert "proxlb.yaml: balancing.mode: expected" in table.err
-    assert 'found "guessed"' in table.err
+    assert 'got "guessed"' in table.err
     assert "did you mean solver?" in table.err
     found = json.loads(document.out)["diagnostics"]
     assert [(each["field"], each["code"]) for each in found] == [

@@ -59,7 +59,7 @@ def test_named_pipe_is_rejected(opendrs: RunOpendrs, command: tuple[str, ...]) -
     answer = opendrs(*command)
 
     assert (answer.status, answer.out) == (2, "")
-    assert "expected a regular file, found a named pipe" in answer.err
+    assert "expected a regular file, got a named pipe" in answer.err
 
 
 @pytest.mark.parametrize("command", ["plan", "show", "check", "simulate planetlab"])
@@ -67,7 +67,7 @@ def test_unlimited_device_is_rejected(opendrs: RunOpendrs, command: str) -> None
     answer = opendrs(*command.split(), "/dev/zero")
 
     assert (answer.status, answer.out) == (2, "")
-    assert answer.err.endswith("/dev/zero: expected a regular file, found a device\n")
+    assert answer.err.endswith("/dev/zero: expected a regular file, got a device\n")
 
 
 def test_million_errors_are_abridged(

@@ -47,23 +47,23 @@ def change_nodes(**changes: object) -> Change:
     [
         (
             set_value("guests", "x", "usage", "cpu", value=float("nan")),
-            "guests.x.usage.cpu: expected a finite number, found NaN",
+            "guests.x.usage.cpu: expected a finite number, got NaN",
         ),
         (
             set_value("nodes", "a", "usage", "cpu", value=float("inf")),
-            "nodes.a.usage.cpu: expected a finite number, found Infinity",
+            "nodes.a.usage.cpu: expected a finite number, got Infinity",
         ),
         (
             set_value("guests", "x", "usage", "memory", value=-1),
-            "guests.x.usage.memory: expected 0 or more, found -1",
+            "guests.x.usage.memory: expected 0 or more, got -1",
         ),
         (
             set_value("guests", "x", "pressure", value={"cpu": {"some": 1.5}}),
-            "guests.x.pressure.cpu.some: expected at most 1, found 1.5",
+            "guests.x.pressure.cpu.some: expected at most 1, got 1.5",
         ),
         (
             set_value("nodes", "a", "capacity", "cpu", value=0),
-            "nodes.a.capacity.cpu: expected 0.001 or more, found 0",
+            "nodes.a.capacity.cpu: expected 0.001 or more, got 0",
         ),
         (
             set_value("guests", "x", "node", value="nowhere"),
@@ -82,7 +82,7 @@ def change_nodes(**changes: object) -> Change:
         ),
         (
             set_value("rules", value=[{"kind": "anti-affinity", "guests": ["x", "x"]}]),
-            'rules[0].guests: expected each name only once, found ["x", "x"]',
+            'rules[0].guests: expected each name only once, got ["x", "x"]',
         ),
     ],
 )

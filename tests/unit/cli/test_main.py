@@ -237,7 +237,7 @@ def test_snapshot_as_configuration_is_one_error_line(
 
     assert answer.status == 2
     assert answer.err == (
-        "opendrs: cluster.json: expected a configuration, found a snapshot; "
+        "opendrs: cluster.json: expected a configuration, got a snapshot; "
         "use opendrs plan, show or check\n"
     )
 

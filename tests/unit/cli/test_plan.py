@@ -483,7 +483,7 @@ def test_of_many_notes_the_first_are_shown(opendrs: RunOpendrs) -> None:
         (["--policy", "balanec"], "did you mean balance?"),
         (["--set", "tresh=1"], "unknown setting; did you mean threshold?"),
         (["--set", "threshold"], "--set: expected KEY=VALUE"),
-        (["--set", "threshold=low"], 'expected a number, found "low"'),
+        (["--set", "threshold=low"], 'expected a number, got "low"'),
         (["--config", "none.toml"], "No such file"),
     ],
 )

@@ -56,7 +56,7 @@ def test_invalid_node_name_is_rejected(opendrs: RunOpendrs, node: str) -> None:
 
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.startswith(
-        "opendrs: expected the name of a node: up to 255 characters of one line, found "
+        "opendrs: expected the name of a node: up to 255 characters of one line, got "
     )
     assert len(answer.err.splitlines()) == 1
     assert not Path("h1.token").exists()

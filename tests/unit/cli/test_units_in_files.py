@@ -244,7 +244,7 @@ def test_set_takes_units(opendrs: RunOpendrs) -> None:
     assert wrong.status == 2
     assert wrong.err == (
         "opendrs: policy threshold-rebalance: cooldown: expected a number of seconds, "
-        'or a text such as "10 min" (units: ms, s, min, h, d), found "6 weeks"\n'
+        'or a text such as "10 min" (units: ms, s, min, h, d), got "6 weeks"\n'
     )
 
 
@@ -259,7 +259,7 @@ def test_secret_as_duration_is_not_shown(opendrs: RunOpendrs) -> None:
 
     assert answer.status == 2
     assert "hunter2" not in answer.err
-    assert answer.err.endswith("found a text\n")
+    assert answer.err.endswith("got a text\n")
 
 
 @pytest.mark.parametrize(

@@ -141,15 +141,15 @@ TWO_LABS_ERRORS = {
     ("agent.controller", "expected an address like https://HOST:PORT"),
     ("agent.timeout", "expected seconds above 0"),
     ("agent.token_file", "is missing"),
-    ("platform.lab.auto_converge", 'expected true or false, found "yes"'),
+    ("platform.lab.auto_converge", 'expected true or false, got "yes"'),
     ("platform.lab.sample", "expected more than 0 s, got -1.0"),
-    ("platform.lab.power.nodes.h1.on_command", "expected a list, found a number"),
+    ("platform.lab.power.nodes.h1.on_command", "expected a list, got a number"),
     (
         "platform.lab.power.nodes.h1.off_command",
         "expected a list of a program",
     ),
     ("platform.lab.kind", "libvirt: libvirt-python is not installed"),
-    ("platform.broken.nodes", "expected a table of named values, found 5"),
+    ("platform.broken.nodes", "expected a table of named values, got 5"),
     ("platform.broken.timeout", "expected more than 0 s, got -1.0"),
     ("rules[0].nodes", 'unknown node "gamma" on platform lab'),
 }

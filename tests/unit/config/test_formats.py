@@ -13,12 +13,12 @@ from opendrs.errors import InvalidFileError
     [
         (
             {"format": "opendrs-snapshot/1"},
-            "here: expected a drill, found a snapshot; use opendrs",
+            "here: expected a drill, got a snapshot; use opendrs",
         ),
-        ({"platform": {}}, "expected a drill, found a configuration; use opendrs run"),
+        ({"platform": {}}, "expected a drill, got a configuration; use opendrs run"),
         (
             {"format": "opendrs-sweep/2"},
-            "expected a drill, found a sweep; use opendrs sweep",
+            "expected a drill, got a sweep; use opendrs sweep",
         ),
     ],
 )

@@ -29,9 +29,9 @@ def zeros(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (fifo, "expected a regular file, found a named pipe"),
-        (bound_socket, "expected a regular file, found a socket"),
-        (zeros, "expected a regular file, found a device"),
+        (fifo, "expected a regular file, got a named pipe"),
+        (bound_socket, "expected a regular file, got a socket"),
+        (zeros, "expected a regular file, got a device"),
         (Path.mkdir, "Is a directory"),
     ],
 )

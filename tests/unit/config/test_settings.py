@@ -333,7 +333,7 @@ def test_unknown_setting_error_lists_settings() -> None:
             "(known: hold, imbalance_metric, load_model, margin, method, "
             "threshold)"
         ),
-        'policy auto-rebalance: hold: expected a whole number, found "x"',
+        'policy auto-rebalance: hold: expected a whole number, got "x"',
     ]
 
 

@@ -188,50 +188,50 @@ def guest_with(**fields: object) -> dict[str, Any]:
     [
         (
             guest_with(usage={"cpu": "a lot"}),
-            'guests.vm:101.usage.cpu: expected a number, found "a lot"',
+            'guests.vm:101.usage.cpu: expected a number, got "a lot"',
         ),
         (
             guest_with(usage={"cpu": True}),
-            "guests.vm:101.usage.cpu: expected a number, found true",
+            "guests.vm:101.usage.cpu: expected a number, got true",
         ),
         (
             guest_with(usage={"cpu": "3"}),
-            'guests.vm:101.usage.cpu: expected a number, found "3"',
+            'guests.vm:101.usage.cpu: expected a number, got "3"',
         ),
         (
             guest_with(usage={"cpu": -1}),
-            "guests.vm:101.usage.cpu: expected 0 or more, found -1",
+            "guests.vm:101.usage.cpu: expected 0 or more, got -1",
         ),
         (
             guest_with(usage={"cpu": float("nan")}),
-            "guests.vm:101.usage.cpu: expected a finite number, found NaN",
+            "guests.vm:101.usage.cpu: expected a finite number, got NaN",
         ),
         (
             guest_with(usage={"cpu": float("inf")}),
-            "guests.vm:101.usage.cpu: expected a finite number, found Infinity",
+            "guests.vm:101.usage.cpu: expected a finite number, got Infinity",
         ),
         (
             guest_with(usage={"memory": 1.5}),
-            "guests.vm:101.usage.memory: expected a whole number, found 1.5",
+            "guests.vm:101.usage.memory: expected a whole number, got 1.5",
         ),
         (
             guest_with(usage=None),
-            "guests.vm:101.usage: expected a table of named values, found null",
+            "guests.vm:101.usage: expected a table of named values, got null",
         ),
         (
             guest_with(state="asleep"),
             (
                 "guests.vm:101.state: expected 'running', 'paused', 'stopped' or "
-                "'unknown', found \"asleep\""
+                "'unknown', got \"asleep\""
             ),
         ),
         (
             guest_with(ha_managed=1),
-            "guests.vm:101.ha_managed: expected true or false, found 1",
+            "guests.vm:101.ha_managed: expected true or false, got 1",
         ),
         (
             guest_with(tags="web"),
-            'guests.vm:101.tags: expected a list, found "web"',
+            'guests.vm:101.tags: expected a list, got "web"',
         ),
         (
             guest_with(node="node3"),
@@ -258,40 +258,40 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             document(guests={"a name": {"node": "node1", "kind": 7}}, rules=[]),
-            "guests.\"a name\".kind: expected 'vm' or 'container', found 7",
+            "guests.\"a name\".kind: expected 'vm' or 'container', got 7",
         ),
         (
             node_with(capacity={"cpu": 0, "memory": 1}),
-            "nodes.node1.capacity.cpu: expected 0.001 or more, found 0",
+            "nodes.node1.capacity.cpu: expected 0.001 or more, got 0",
         ),
         (
             node_with(capacity={"cpu": 1, "memory": 10**400}),
             (
                 "nodes.node1.capacity.memory: expected at most 1e+18, "
-                "found 1000000000000000000000000000000000000000..."
+                "got 1000000000000000000000000000000000000000..."
             ),
         ),
         (
             node_with(pressure={"io": {"some": 12}}),
-            "nodes.node1.pressure.io.some: expected at most 1, found 12",
+            "nodes.node1.pressure.io.some: expected at most 1, got 12",
         ),
         (
             document(taken_at="2026-11-21T00:00:00"),
             (
                 "taken_at: expected a time with its time zone, such as "
-                '2026-11-21T12:00:00Z, found "2026-11-21T00:00:00"'
+                '2026-11-21T12:00:00Z, got "2026-11-21T00:00:00"'
             ),
         ),
         (
             document(taken_at=1764000000),
             (
                 "taken_at: expected a time with its time zone, such as "
-                "2026-11-21T12:00:00Z, found 1764000000"
+                "2026-11-21T12:00:00Z, got 1764000000"
             ),
         ),
         (
             document(format="opendrs-snapshot/9"),
-            "format: expected 'opendrs-snapshot/1', found \"opendrs-snapshot/9\"",
+            "format: expected 'opendrs-snapshot/1', got \"opendrs-snapshot/9\"",
         ),
         (
             document(rules=[{"kind": "pin", "guests": ["vm:999"]}]),
@@ -307,11 +307,11 @@ def guest_with(**fields: object) -> dict[str, Any]:
         ),
         (
             document(rules=[{"kind": "affinity", "guests": ["vm:101"]}]),
-            'rules[0].guests: expected at least 2, found ["vm:101"]',
+            'rules[0].guests: expected at least 2, got ["vm:101"]',
         ),
         (
             document(rules=[{"kind": "affinity", "guests": ["vm:101", "vm:101"]}]),
-            'rules[0].guests: expected each name only once, found ["vm:101", "vm:101"]',
+            'rules[0].guests: expected each name only once, got ["vm:101", "vm:101"]',
         ),
         (
             document(rules=[{"kind": "pin", "guests": ["vm:101"], "strict": True}]),
@@ -322,14 +322,14 @@ def guest_with(**fields: object) -> dict[str, Any]:
             document(rules=[{"kind": "friends"}]),
             (
                 "rules[0].kind: expected 'node-affinity', 'affinity', 'anti-affinity', "
-                "'pin', 'exclusion', found \"friends\""
+                "'pin', 'exclusion', got \"friends\""
             ),
         ),
         (
             document(rules=["keep apart"]),
-            'rules[0]: expected a table of named values, found "keep apart"',
+            'rules[0]: expected a table of named values, got "keep apart"',
         ),
-        ([1, 2, 3, 4], "expected a table of named values, found a list of 4"),
+        ([1, 2, 3, 4], "expected a table of named values, got a list of 4"),
     ],
 )
 def test_diagnostic_has_path_value_and_expectation(
@@ -432,7 +432,7 @@ def test_a_number_too_long_to_be_shown_is_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "cluster.toml"
     path.write_text("format = 0x" + "f" * 10_000)
 
-    with pytest.raises(InvalidFileError, match=r"format: .*found a huge number"):
+    with pytest.raises(InvalidFileError, match=r"format: .*got a huge number"):
         read_snapshot(path)
 
 

@@ -104,7 +104,7 @@ def test_each_evaluation_advances_policy_memory() -> None:
         (
             Consolidate(),
             {"memory": {"cycle": 1, "guests": {"vm": [None]}, "nodes": {}}},
-            "memory.guests.vm[0]: expected a number, found null",
+            "memory.guests.vm[0]: expected a number, got null",
         ),
     ],
 )

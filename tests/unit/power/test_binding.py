@@ -136,7 +136,7 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
     [
         (
             "power = 3",
-            ["platform.lab.power: expected a table, found a number"],
+            ["platform.lab.power: expected a table, got a number"],
         ),
         (
             "[platform.lab.power]\ntimeout = 3\n",
@@ -160,7 +160,7 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
         ),
         (
             '[platform.lab.power.nodes]\nh1 = "command"\n',
-            ["platform.lab.power.nodes.h1: expected a table, found a text"],
+            ["platform.lab.power.nodes.h1: expected a table, got a text"],
         ),
         (
             (
@@ -175,7 +175,7 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
                     "transition_timeout, variables)"
                 ),
                 "platform.lab.power.nodes.h1.off_command: is missing",
-                "platform.lab.power.nodes.h1.on_command: expected a list, found a text",
+                "platform.lab.power.nodes.h1.on_command: expected a list, got a text",
                 (
                     "platform.lab.power.nodes.h1.timeout: expected more than 0 and "
                     "at most 3600 s, got 0.0"
@@ -210,32 +210,32 @@ def test_diagnostics_name_path_and_expected_value(
     [
         (
             "variables = {password = 12345678}",
-            ".variables.password: expected a text, found a number",
+            ".variables.password: expected a text, got a number",
         ),
         (
             "variables = {x = [1, 2]}",
-            ".variables.x: expected a text, found a list",
+            ".variables.x: expected a text, got a list",
         ),
         (
             "variables = 'hunter2'",
-            ".variables: expected a table of named values, found a text",
+            ".variables: expected a table of named values, got a text",
         ),
         (
             "state_command = 'ipmi -P hunter2'",
-            ".state_command: expected a list, found a text",
+            ".state_command: expected a list, got a text",
         ),
-        ("detached = 12345678", ".detached: expected true or false, found a number"),
-        ("timeout = true", ".timeout: expected a number, found true or false"),
+        ("detached = 12345678", ".detached: expected true or false, got a number"),
+        ("timeout = true", ".timeout: expected a number, got true or false"),
         (
             "timeout = 2026-01-01",
             (
                 ".timeout: expected a number of seconds, or a text such as "
-                '"10 min" (units: ms, s, min, h, d), found a text'
+                '"10 min" (units: ms, s, min, h, d), got a text'
             ),
         ),
         (
             "state_command = {P = 'hunter2'}",
-            ".state_command: expected a list, found a table",
+            ".state_command: expected a list, got a table",
         ),
     ],
 )
@@ -256,7 +256,7 @@ def test_misspelled_driver_has_suggestion(config: Path) -> None:
             config, f"[platform.lab.power.nodes]\nh1 = {{driver = '{word}'}}"
         )
 
-        assert found.endswith(f'"redfish", "none", found a text{guess}')
+        assert found.endswith(f'"redfish", "none", got a text{guess}')
 
 
 def test_a_snapshot_in_a_file_has_no_power(config: Path) -> None:

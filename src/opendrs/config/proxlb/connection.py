@@ -57,7 +57,7 @@ def _hosts(api: ApiSection, result: Translation) -> Iterator[str]:
             yield host
             continue
         message = (
-            "expected a name or an address, with a port or without, found "
+            "expected a name or an address, with a port or without, got "
             f"{repr_value(text)}"
         )
         path = ("proxmox_api", "hosts", index)

@@ -37,14 +37,14 @@ def _flag(value: object) -> object:
 
 def _user(value: object) -> object:
     if isinstance(value, str) and not _USER.fullmatch(value):
-        raise ValueError(f"expected USER@REALM, found {repr_value(value)}")
+        raise ValueError(f"expected USER@REALM, got {repr_value(value)}")
     return value
 
 
 def _token_id(value: object) -> object:
     if isinstance(value, str) and not _TOKEN_ID.fullmatch(value):
         raise ValueError(
-            "expected the id of the token without its user, such as proxlb, found "
+            "expected the id of the token without its user, such as proxlb, got "
             f"{repr_value(value)}"
         )
     return value
@@ -285,7 +285,7 @@ def _login_problems(api: ApiSection) -> tuple[Diagnostic, ...]:
     at = "proxmox_api"
     code = DiagnosticCode.INCONSISTENT
     if api.password is not None and api.token_secret is not None:
-        message = "expected either pass or token_secret, found both"
+        message = "expected either pass or token_secret, got both"
         return (Diagnostic((at, "pass"), message, code=code),)
     if (api.token_id is None) != (api.token_secret is None):
         name = "token_id" if api.token_id is None else "token_secret"

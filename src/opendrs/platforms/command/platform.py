@@ -94,7 +94,7 @@ class CommandPlatform:
         answer = self._ask("start", request_of(action), TaskAnswer)
         if answer.task is None:
             raise UnexpectedResponseError(
-                f"{self._name}: action_command start: expected a task, found null"
+                f"{self._name}: action_command start: expected a task, got null"
             )
         return TaskId(answer.task)
 

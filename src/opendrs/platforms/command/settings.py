@@ -30,14 +30,14 @@ class CommandPlatformSettings:
 
     def __post_init__(self) -> None:
         problems = [
-            f"{name}: expected a program and its arguments, found none"
+            f"{name}: expected a program and its arguments, got none"
             for name in ("snapshot_command", "action_command")
             if getattr(self, name) == ()
         ]
         if not 0 < self.timeout <= MAX_DURATION:
             problems.append(
                 f"timeout: expected seconds above 0 and up to {MAX_DURATION:.0f}, "
-                f"found {self.timeout:g}"
+                f"got {self.timeout:g}"
             )
         if problems:
             raise InvalidSettingError(*problems)

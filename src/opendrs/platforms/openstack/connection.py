@@ -95,7 +95,7 @@ def negotiate(connection: Connection) -> str:
             return ".".join(map(str, known))
     raise UnexpectedResponseError(
         f"compute: expected microversion {MICROVERSIONS[0][0]}.{MICROVERSIONS[0][1]} "
-        f"(Train) or later, found {newest[0]}.{newest[1]}"
+        f"(Train) or later, got {newest[0]}.{newest[1]}"
     )
 
 

@@ -55,11 +55,11 @@ class OpenStackSettings:
 
 def _problems(settings: OpenStackSettings) -> Iterator[str]:
     if not settings.cloud:
-        yield "cloud: expected the name of a cloud in clouds.yaml, found none"
+        yield "cloud: expected the name of a cloud in clouds.yaml, got none"
     for name in ("timeout", "force_complete_after"):
         seconds = getattr(settings, name)
         if seconds is not None and not 0 < seconds <= MAX_DURATION:
             yield (
                 f"{name}: expected seconds above 0 and up to {MAX_DURATION:.0f}, "
-                f"found {seconds:g}"
+                f"got {seconds:g}"
             )

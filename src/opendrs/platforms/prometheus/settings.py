@@ -207,23 +207,23 @@ def _problems(settings: PrometheusSettings) -> Iterator[str]:
     yield from _url_problems(settings)
     for name in settings.exporters:
         if name not in EXPORTERS:
-            yield f"exporters: expected some of {', '.join(EXPORTERS)}, found {name!r}"
+            yield f"exporters: expected some of {', '.join(EXPORTERS)}, got {name!r}"
     for name in settings.queries:
         if name not in set(Measure):
-            yield f"queries: expected some of {', '.join(Measure)}, found {name!r}"
+            yield f"queries: expected some of {', '.join(Measure)}, got {name!r}"
     if not settings.exporters and not settings.queries:
-        yield "expected exporters or queries, found neither"
+        yield "expected exporters or queries, got neither"
     for name in ("window", "max_age", "timeout"):
         seconds = getattr(settings, name)
         if not 0 < seconds <= MAX_DURATION:
             yield (
                 f"{name}: expected seconds above 0 and up to {MAX_DURATION:.0f}, "
-                f"found {seconds:g}"
+                f"got {seconds:g}"
             )
     yield from source_problems(settings, "token")
     if settings.user is not None and not given_sources(settings, "token"):
         names = ", ".join(source_names("token"))
-        yield f"user: expected one of {names} with the password, found none"
+        yield f"user: expected one of {names} with the password, got none"
 
 
 def _url_problems(settings: PrometheusSettings) -> Iterator[str]:

@@ -57,7 +57,7 @@ class PoolRule:
 
     def __post_init__(self) -> None:
         if self.kind is None and not self.nodes:
-            raise InvalidSettingError("kind: expected kind or nodes, found neither")
+            raise InvalidSettingError("kind: expected kind or nodes, got neither")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

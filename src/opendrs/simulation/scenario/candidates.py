@@ -62,7 +62,7 @@ class PolicyRunParser:
         if isinstance(entry, Mapping):
             self.policy_run = self._parse(entry)
         else:
-            message = f"expected a table of named values, found {repr_value(entry)}"
+            message = f"expected a table of named values, got {repr_value(entry)}"
             self._diagnose((), message, DiagnosticCode.WRONG_TYPE)
 
     def _diagnose(self, location: KeyPath, message: str, code: DiagnosticCode) -> None:
@@ -92,7 +92,7 @@ class PolicyRunParser:
         value = entry.get(key)
         if isinstance(value, str) and value:
             return value
-        found, code = f"found {repr_value(value)}", DiagnosticCode.WRONG_TYPE
+        found, code = f"got {repr_value(value)}", DiagnosticCode.WRONG_TYPE
         if key not in entry:
             found, code = "which is missing", DiagnosticCode.MISSING_KEY
         self._diagnose((key,), f"expected a text, {found}", code)
@@ -102,7 +102,7 @@ class PolicyRunParser:
         value = entry.get(key, {})
         if isinstance(value, Mapping):
             return dict(value)
-        message = f"expected a table of named values, found {repr_value(value)}"
+        message = f"expected a table of named values, got {repr_value(value)}"
         self._diagnose((key,), message, DiagnosticCode.WRONG_TYPE)
         return {}
 
@@ -185,7 +185,7 @@ def _baseline(name: str) -> BaselinePolicy:
             raise
         raise UnknownPolicyError(
             f"expected {Consolidate.name}, {NO_POLICY}, or a policy of CloudSim or Neat"
-            f" as in lr-mmt-1.2 or neat-mhod-0.1, found {repr_value(name)}"
+            f" as in lr-mmt-1.2 or neat-mhod-0.1, got {repr_value(name)}"
         ) from error
 
 

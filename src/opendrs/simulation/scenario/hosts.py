@@ -107,7 +107,7 @@ class HostPool:
         if self.cores is None or self.mips is None:
             yield "watts: given without cores and mips; add them"
         if len(watts) != DECILES:
-            yield f"watts: expected {DECILES} values, found {len(watts)}"
+            yield f"watts: expected {DECILES} values, got {len(watts)}"
         if not all(0 <= each <= MAX_HOST_VALUE for each in watts) or not any(watts):
             yield (
                 f"watts: expected numbers from 0 to {MAX_HOST_VALUE:g}, not all 0, "

@@ -117,7 +117,7 @@ class ScenarioParser:
 
     def diagnose_type(self, location: KeyPath, expected: str, value: object) -> None:
         """Add an error about the type of *value*."""
-        message = f"expected {expected}, found {repr_value(value)}"
+        message = f"expected {expected}, got {repr_value(value)}"
         self.diagnose(location, message, DiagnosticCode.WRONG_TYPE)
 
     def check_format(self, tables: Mapping[str, object], expected: str) -> None:
@@ -127,7 +127,7 @@ class ScenarioParser:
             if "format" in tables:
                 found = repr_value(tables["format"])
                 code = DiagnosticCode.UNKNOWN_VALUE
-            self.diagnose(("format",), f'expected "{expected}", found {found}', code)
+            self.diagnose(("format",), f'expected "{expected}", got {found}', code)
         for name in tables:
             if name not in SCENARIO_FIELDS:
                 message = unknown_name("field", name, SCENARIO_FIELDS)
@@ -147,7 +147,7 @@ class ScenarioParser:
         """Return the entries of a non-empty list of tables with their key paths."""
         if isinstance(value, list) and value:
             return [((*location, index), each) for index, each in enumerate(value)]
-        message = f"expected a list of tables, found {repr_value(value)}"
+        message = f"expected a list of tables, got {repr_value(value)}"
         is_list = isinstance(value, list)
         code = DiagnosticCode.OUT_OF_RANGE if is_list else DiagnosticCode.WRONG_TYPE
         self.diagnose(location, message, code)
@@ -158,7 +158,7 @@ class ScenarioParser:
         if isinstance(value, str) and value in list(SimulationModel):
             return SimulationModel(value)
         known = " or ".join(f'"{each}"' for each in SimulationModel)
-        message = f"expected {known}, found {repr_value(value)}"
+        message = f"expected {known}, got {repr_value(value)}"
         self.diagnose(location, message, DiagnosticCode.UNKNOWN_VALUE)
         return None
 
@@ -197,7 +197,7 @@ class ScenarioParser:
         for name, maximum in (("guests", MAX_GUESTS), ("days", MAX_DAYS)):
             if getattr(settings, name) > maximum:
                 value = getattr(settings, name)
-                message = f"expected at most {maximum}, found {value}"
+                message = f"expected at most {maximum}, got {value}"
                 code = DiagnosticCode.OUT_OF_RANGE
                 self.diagnose((*location, name), message, code)
         return settings
@@ -330,13 +330,13 @@ class ScenarioParser:
         """Add an error about the range of a whole number, or about the type."""
         is_whole = type(value) is int
         code = DiagnosticCode.OUT_OF_RANGE if is_whole else DiagnosticCode.WRONG_TYPE
-        self.diagnose(location, f"expected {expected}, found {repr_value(value)}", code)
+        self.diagnose(location, f"expected {expected}, got {repr_value(value)}", code)
 
     def _diagnose_field(
         self, location: KeyPath, expected: str, value: object, code: DiagnosticCode
     ) -> None:
         """Add an error with *code*; if *value* is None, that the field is missing."""
-        found = f"found {repr_value(value)}"
+        found = f"got {repr_value(value)}"
         if value is None:
             found, code = "which is missing", DiagnosticCode.MISSING_KEY
         self.diagnose(location, f"expected {expected}, {found}", code)

@@ -240,7 +240,7 @@ def check_scheduler(address: str) -> None:
         scheme, host, port = _parse_address(address)
     except ValueError as error:
         raise ConfigurationError(
-            "--scheduler: expected an address such as tcp://10.0.0.1:8786, found "
+            "--scheduler: expected an address such as tcp://10.0.0.1:8786, got "
             f"{address!r}: {error}"
         ) from error
     context = _tls_context(address) if scheme == "tls" else None

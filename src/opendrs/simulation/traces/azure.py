@@ -88,7 +88,7 @@ def read_azure(path: Path, window: WindowSettings = WHOLE_TRACE) -> Workload:
         path, window, step=SAMPLE_INTERVAL, begin=begin, length=DAY
     )
     if path.exists() and not path.is_dir():
-        raise InvalidFileError(f"{path}: expected a directory, found a file")
+        raise InvalidFileError(f"{path}: expected a directory, got a file")
     tables, readings = [], []
     for source in trace_sources(path, recursive=True):
         name = source.name.removesuffix(".gz")

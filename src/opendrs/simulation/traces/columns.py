@@ -77,7 +77,7 @@ class NumberColumn:
                 DiagnosticCode.OUT_OF_RANGE if is_number else DiagnosticCode.WRONG_TYPE
             )
             found = repr(value)[:MAX_VALUE_LENGTH]
-        message = f"{self.name}: expected {self.expected}, found {found}"
+        message = f"{self.name}: expected {self.expected}, got {found}"
         return Diagnostic((), message, code=code)
 
 
@@ -147,7 +147,7 @@ class RowBatch:
 
 def missing_name(column: str) -> Diagnostic:
     """Return the error of a row without the name of its guest."""
-    message = f"{column}: expected a name, found nothing"
+    message = f"{column}: expected a name, got nothing"
     return Diagnostic((), message, code=DiagnosticCode.MISSING_KEY)
 
 

@@ -104,7 +104,7 @@ def single_source(path: Path) -> TraceSource:
     """
     if path.is_dir() or TAR_SUFFIX.search(path.name) or path.suffix == ".zip":
         kind = "a directory" if path.is_dir() else "an archive"
-        raise InvalidFileError(f"{path}: expected a file, found {kind}")
+        raise InvalidFileError(f"{path}: expected a file, got {kind}")
     with wrap_read_errors(str(path)):
         path.stat()
     return TraceSource(str(path), path.name, _opener(path))

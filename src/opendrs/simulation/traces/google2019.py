@@ -128,7 +128,7 @@ def _add_job_samples(resampler: Resampler, batch: RowBatch, source: TraceSource)
         guest = batch.names[int(batch.guest_index[row])]
         raise InvalidFileError(
             f"{source.label}: {END} of a sample of {guest!r}: expected more than "
-            f"{START}, which is {values[START][row]:.0f}, found {values[END][row]:.0f}",
+            f"{START}, which is {values[START][row]:.0f}, got {values[END][row]:.0f}",
             code=DiagnosticCode.INCONSISTENT,
         )
     kind: Floats = values.get(KIND, np.full(len(start), np.nan))

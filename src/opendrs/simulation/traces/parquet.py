@@ -119,6 +119,6 @@ def _check_numeric(schema: Any, table_format: TableFormat, source: TraceSource) 
             types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
         ):
             raise InvalidFileError(
-                f"{source.label}: {each.name}: expected numbers, found {kind}",
+                f"{source.label}: {each.name}: expected numbers, got {kind}",
                 code=DiagnosticCode.WRONG_TYPE,
             )

@@ -392,7 +392,7 @@ def resample_timed(
         index = int(gaps.argmin())
         raise InvalidFileError(
             f"{path}: time: expected samples at least {MIN_SAMPLE_INTERVAL:g} s apart, "
-            f"found {timestamps[index]:.10g} and {timestamps[index + 1]:.10g} s",
+            f"got {timestamps[index]:.10g} and {timestamps[index + 1]:.10g} s",
             code=DiagnosticCode.INCONSISTENT,
         )
     is_regular = bool(
@@ -403,7 +403,7 @@ def resample_timed(
             gaps[np.abs(gaps / step - np.round(gaps / step)) >= TIME_TOLERANCE][0]
         )
         raise InvalidFileError(
-            f"{path}: time: expected samples at a fixed distance, found {step:g} and "
+            f"{path}: time: expected samples at a fixed distance, got {step:g} and "
             f"{irregular_gap:g} s; set the interval",
             code=DiagnosticCode.INCONSISTENT,
         )

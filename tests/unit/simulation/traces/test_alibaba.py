@@ -140,27 +140,27 @@ def test_archives_are_read_as_they_are_published(tmp_path: Path) -> None:
     [
         (
             usage("c_1", 10, "x", 1),
-            r"cpu_util_percent: .* \[0, 100\], found 'x'",
+            r"cpu_util_percent: .* \[0, 100\], got 'x'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             usage("c_1", 10, 102, 1),
-            "cpu_util_percent: .* found '102'",
+            "cpu_util_percent: .* got '102'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             usage("c_1", 10, -2, 1),
-            "cpu_util_percent: .* found '-2'",
+            "cpu_util_percent: .* got '-2'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             usage("c_1", 10, 1, "nan"),
-            "mem_util_percent: .* found 'nan'",
+            "mem_util_percent: .* got 'nan'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             "c_1,m_1,,1,1,,,,,,",
-            "time_stamp: expected .* found nothing",
+            "time_stamp: expected .* got nothing",
             DiagnosticCode.MISSING_KEY,
         ),
         (

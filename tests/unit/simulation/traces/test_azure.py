@@ -156,20 +156,20 @@ def test_vm_table_of_other_version_is_reported(tmp_path: Path) -> None:
     [
         (
             reading(300, A, "x"),
-            r"avgcpu: expected .* \[0, 100\], found 'x'",
+            r"avgcpu: expected .* \[0, 100\], got 'x'",
             DiagnosticCode.WRONG_TYPE,
         ),
-        (reading(300, A, -0.1), "avgcpu: .* found '-0.1'", DiagnosticCode.OUT_OF_RANGE),
+        (reading(300, A, -0.1), "avgcpu: .* got '-0.1'", DiagnosticCode.OUT_OF_RANGE),
         (
             reading(300, A, 100.1),
-            "avgcpu: .* found '100.1'",
+            "avgcpu: .* got '100.1'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
-        (reading(300, A, "NaN"), "avgcpu: .* found 'NaN'", DiagnosticCode.WRONG_TYPE),
-        (reading(300, A, ""), "avgcpu: .* found nothing", DiagnosticCode.MISSING_KEY),
+        (reading(300, A, "NaN"), "avgcpu: .* got 'NaN'", DiagnosticCode.WRONG_TYPE),
+        (reading(300, A, ""), "avgcpu: .* got nothing", DiagnosticCode.MISSING_KEY),
         (
             reading(-300, A, 1),
-            "timestamp: .* found '-300'",
+            "timestamp: .* got '-300'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (reading(300, "", 1), "vmid: expected a name", DiagnosticCode.MISSING_KEY),
@@ -203,11 +203,11 @@ def test_invalid_reading_is_reported(
     [
         (
             machine(A, cores=">64"),
-            "cores: expected a number of at least 1, found '>64'",
+            "cores: expected a number of at least 1, got '>64'",
             DiagnosticCode.WRONG_TYPE,
         ),
-        (machine(A, cores="0"), "cores: .* found '0'", DiagnosticCode.OUT_OF_RANGE),
-        (machine(A, memory=""), "memory: .* found nothing", DiagnosticCode.MISSING_KEY),
+        (machine(A, cores="0"), "cores: .* got '0'", DiagnosticCode.OUT_OF_RANGE),
+        (machine(A, memory=""), "memory: .* got nothing", DiagnosticCode.MISSING_KEY),
         ("only,three,words", "3 values instead of 11", DiagnosticCode.OUT_OF_RANGE),
     ],
 )
@@ -261,7 +261,7 @@ def test_truncated_or_missing_files_are_reported(tmp_path: Path) -> None:
         read_azure(tmp_path / "missing")
     with pytest.raises(
         InvalidFileError,
-        match="expected a directory, found a file",
+        match="expected a directory, got a file",
         check=has_code(DiagnosticCode.UNUSABLE_FILE),
     ):
         read_azure(readings(tmp_path, steady(A, 25)))

@@ -178,18 +178,18 @@ def test_archives_are_read_like_directories(tmp_path: Path) -> None:
         (
             0,
             "x",
-            r"Timestamp \[ms\]: expected a number of at least 0, found 'x'",
+            r"Timestamp \[ms\]: expected a number of at least 0, got 'x'",
             DiagnosticCode.WRONG_TYPE,
         ),
-        (1, "-2", "CPU cores: .* found '-2'", DiagnosticCode.OUT_OF_RANGE),
+        (1, "-2", "CPU cores: .* got '-2'", DiagnosticCode.OUT_OF_RANGE),
         (
             2,
             "nan",
-            r"CPU capacity provisioned \[MHZ\]: .* found 'nan'",
+            r"CPU capacity provisioned \[MHZ\]: .* got 'nan'",
             DiagnosticCode.WRONG_TYPE,
         ),
-        (3, "", r"CPU usage \[MHZ\]: .* found nothing", DiagnosticCode.MISSING_KEY),
-        (6, "inf", r"Memory usage \[KB\]: .* found 'inf'", DiagnosticCode.OUT_OF_RANGE),
+        (3, "", r"CPU usage \[MHZ\]: .* got nothing", DiagnosticCode.MISSING_KEY),
+        (6, "inf", r"Memory usage \[KB\]: .* got 'inf'", DiagnosticCode.OUT_OF_RANGE),
     ],
 )
 def test_invalid_line_is_reported(

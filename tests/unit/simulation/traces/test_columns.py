@@ -77,18 +77,18 @@ def test_what_is_missing_or_marked_is_unknown(tmp_path: Path) -> None:
         ("", "Empty", DiagnosticCode.UNUSABLE_FILE),
         (
             "a,x,1,2\n\nb,x,q,2\n",
-            r"line 3: load: expected .* \[0, 100\], found 'q'",
+            r"line 3: load: expected .* \[0, 100\], got 'q'",
             DiagnosticCode.WRONG_TYPE,
         ),
-        ("a,x,101,2\n", "line 1: load: .* found '101'", DiagnosticCode.OUT_OF_RANGE),
-        ("a,x,nan,2\n", "line 1: load: .* found 'nan'", DiagnosticCode.WRONG_TYPE),
-        ("a,x,inf,2\n", "line 1: load: .* found 'inf'", DiagnosticCode.OUT_OF_RANGE),
+        ("a,x,101,2\n", "line 1: load: .* got '101'", DiagnosticCode.OUT_OF_RANGE),
+        ("a,x,nan,2\n", "line 1: load: .* got 'nan'", DiagnosticCode.WRONG_TYPE),
+        ("a,x,inf,2\n", "line 1: load: .* got 'inf'", DiagnosticCode.OUT_OF_RANGE),
         (
             "a,x,1,\n",
-            "line 1: size: expected a number of at least 1, found nothing",
+            "line 1: size: expected a number of at least 1, got nothing",
             DiagnosticCode.MISSING_KEY,
         ),
-        ("a,x,1,>64\n", "line 1: size: .* found '>64'", DiagnosticCode.WRONG_TYPE),
+        ("a,x,1,>64\n", "line 1: size: .* got '>64'", DiagnosticCode.WRONG_TYPE),
         (
             "a,x,1,2\na,x,1\n",
             "line 2: 3 values instead of 4: guest, other, load",
@@ -101,7 +101,7 @@ def test_what_is_missing_or_marked_is_unknown(tmp_path: Path) -> None:
         ),
         (
             ",x,1,2\n",
-            "line 1: guest: expected a name, found nothing",
+            "line 1: guest: expected a name, got nothing",
             DiagnosticCode.MISSING_KEY,
         ),
     ],
@@ -255,7 +255,7 @@ def test_whole_numbers_may_be_strings_or_not(tmp_path: Path) -> None:
     [
         (
             '{"job": "1", "index": "1", "use": {"cpu": -0.5}}',
-            "use.cpu: .* found -0.5",
+            "use.cpu: .* got -0.5",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
@@ -271,12 +271,12 @@ def test_whole_numbers_may_be_strings_or_not(tmp_path: Path) -> None:
         ('{"job": "1", "index": ', "not JSON", DiagnosticCode.UNUSABLE_FILE),
         (
             '{"job": "1", "index": "1", "use": {"cpu": true}}',
-            "use.cpu: .* found True",
+            "use.cpu: .* got True",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             '{"job": "1", "index": "1", "use": {"cpu": NaN}}',
-            "use.cpu: .* found nan",
+            "use.cpu: .* got nan",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
@@ -286,7 +286,7 @@ def test_whole_numbers_may_be_strings_or_not(tmp_path: Path) -> None:
         ),
         (
             '{"job": "1", "index": "1", "use": {"cpu": 1e999}}',
-            "use.cpu: .* found inf",
+            "use.cpu: .* got inf",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         ("[1]", "expected an object", DiagnosticCode.WRONG_TYPE),
@@ -341,11 +341,11 @@ def test_parquet_with_columns_in_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("load", "detail", "code"),
     [
-        ([1, 2, 101.5], "row 3: load: .* found 101.5", DiagnosticCode.OUT_OF_RANGE),
-        ([1, float("nan"), 3], "row 2: load: .* found nan", DiagnosticCode.WRONG_TYPE),
+        ([1, 2, 101.5], "row 3: load: .* got 101.5", DiagnosticCode.OUT_OF_RANGE),
+        ([1, float("nan"), 3], "row 2: load: .* got nan", DiagnosticCode.WRONG_TYPE),
         (
             ["1", "2", "3"],
-            "load: expected numbers, found string",
+            "load: expected numbers, got string",
             DiagnosticCode.WRONG_TYPE,
         ),
     ],

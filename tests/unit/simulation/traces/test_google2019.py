@@ -171,23 +171,23 @@ def test_exports_agree_with_published_files(tmp_path: Path) -> None:
     [
         (
             sample(900, -0.1),
-            "average_usage.cpus: expected .* found -0.1",
+            "average_usage.cpus: expected .* got -0.1",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             {**sample(900, 0.1), "start_time": "soon"},
-            "start_time: .* found 'soon'",
+            "start_time: .* got 'soon'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             {**sample(900, 0.1), "end_time": None},
-            "end_time: .* found nothing",
+            "end_time: .* got nothing",
             DiagnosticCode.MISSING_KEY,
         ),
         *(
             (
                 {**sample(900, 0.1), "average_usage": wrong},
-                rf"average_usage\.cpus: expected .* found {expected} instead of",
+                rf"average_usage\.cpus: expected .* got {expected} instead of",
                 DiagnosticCode.WRONG_TYPE,
             )
             for wrong, expected in (("x", "'x'"), (0.5, "0.5"), ([], r"\[\]"))
@@ -215,7 +215,7 @@ def test_sample_ending_before_its_start_is_reported(tmp_path: Path) -> None:
 
     with pytest.raises(
         InvalidFileError,
-        match=r"end_time of a sample of .* found 300000000",
+        match=r"end_time of a sample of .* got 300000000",
         check=has_code(DiagnosticCode.INCONSISTENT),
     ):
         read_google2019(path)

@@ -81,7 +81,7 @@ def test_irregular_times_need_interval(tmp_path: Path) -> None:
 
     with pytest.raises(
         InvalidFileError,
-        match="fixed distance, found 300 and 400 s",
+        match="fixed distance, got 300 and 400 s",
         check=has_code(DiagnosticCode.INCONSISTENT),
     ):
         read_native_csv(path)
@@ -97,7 +97,7 @@ def test_too_close_rows_are_reported(tmp_path: Path, interval: float | None) -> 
 
     with pytest.raises(
         InvalidFileError,
-        match=r"0\.001 s apart, found 0 and 1e-310 s",
+        match=r"0\.001 s apart, got 0 and 1e-310 s",
         check=has_code(DiagnosticCode.INCONSISTENT),
     ):
         read_native_csv(path, WindowSettings(interval=interval))
@@ -163,22 +163,22 @@ def test_cores_alone_are_a_size_too(tmp_path: Path) -> None:
     [
         (
             "guest,cpu,time\na,1,x\n",
-            "line 2: time: expected a number, found 'x'",
+            "line 2: time: expected a number, got 'x'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             "guest,cpu,time\na,1,nan\n",
-            "line 2: time: .* found 'nan'",
+            "line 2: time: .* got 'nan'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             "guest,cpu,sample\na,1,-1\n",
-            "line 2: sample: .* at least 0, found '-1'",
+            "line 2: sample: .* at least 0, got '-1'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             "guest,cpu,cores\na,1,0\n",
-            "line 2: cores: .* at least 1, found '0'",
+            "line 2: cores: .* at least 1, got '0'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
@@ -249,12 +249,12 @@ def test_parquet_may_have_a_column_per_guest(tmp_path: Path) -> None:
         ({"guest": ["a", "a"]}, "no column 'cpu'", DiagnosticCode.MISSING_KEY),
         (
             {"guest": ["a", "a"], "cpu": [1, 101]},
-            "row 2: cpu: .* found 101",
+            "row 2: cpu: .* got 101",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             {"guest": ["a", "a"], "cpu": [1, None]},
-            "row 2: cpu: .* found nothing",
+            "row 2: cpu: .* got nothing",
             DiagnosticCode.MISSING_KEY,
         ),
         (
@@ -265,7 +265,7 @@ def test_parquet_may_have_a_column_per_guest(tmp_path: Path) -> None:
         ({"time": [1, 2]}, "no column besides 'time'", DiagnosticCode.MISSING_KEY),
         (
             {"time": [1, 2], "a": [1, -1]},
-            "row 2: a: .* found -1",
+            "row 2: a: .* got -1",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
@@ -296,13 +296,13 @@ def test_missing_file_is_reported(tmp_path: Path) -> None:
             read(tmp_path / "missing")
         with pytest.raises(
             InvalidFileError,
-            match="expected a file, found a directory",
+            match="expected a file, got a directory",
             check=has_code(DiagnosticCode.UNUSABLE_FILE),
         ):
             read(tmp_path)
         with pytest.raises(
             InvalidFileError,
-            match="expected a file, found an archive",
+            match="expected a file, got an archive",
             check=has_code(DiagnosticCode.UNUSABLE_FILE),
         ):
             read(tmp_path / "load.zip")

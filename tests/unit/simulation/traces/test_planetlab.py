@@ -200,27 +200,27 @@ def test_lines_of_different_guests_may_be_mixed_in_csv(tmp_path: Path) -> None:
         ("guest,cpu\n", "no traces", DiagnosticCode.UNUSABLE_FILE),
         (
             "guest,cpu\na,1\na,x\n",
-            r"line 3: cpu: expected .* \[0, 100\], found 'x'",
+            r"line 3: cpu: expected .* \[0, 100\], got 'x'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             "guest,cpu\na,1\na,-1\n",
-            r"line 3: cpu: expected .* found '-1'",
+            r"line 3: cpu: expected .* got '-1'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             "guest,cpu\na,1\na,101\n",
-            r"line 3: cpu: expected .* found '101'",
+            r"line 3: cpu: expected .* got '101'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             "guest,cpu\na,1\na,nan\n",
-            r"line 3: cpu: expected .* found 'nan'",
+            r"line 3: cpu: expected .* got 'nan'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             "guest,cpu,memory\na,1,inf\na,1,2\n",
-            "line 2: memory: .* found 'inf'",
+            "line 2: memory: .* got 'inf'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
@@ -230,7 +230,7 @@ def test_lines_of_different_guests_may_be_mixed_in_csv(tmp_path: Path) -> None:
         ),
         (
             "guest,cpu\na,1\n,2\n",
-            "line 3: guest: expected a name, found nothing",
+            "line 3: guest: expected a name, got nothing",
             DiagnosticCode.MISSING_KEY,
         ),
         (
@@ -241,7 +241,7 @@ def test_lines_of_different_guests_may_be_mixed_in_csv(tmp_path: Path) -> None:
         ("guest,cpu\na,1\n", "a: fewer than 2 samples", DiagnosticCode.OUT_OF_RANGE),
         (
             "guest,cpu\na,\na,1\n",
-            "line 2: cpu: expected .* found nothing",
+            "line 2: cpu: expected .* got nothing",
             DiagnosticCode.MISSING_KEY,
         ),
         (
@@ -264,17 +264,17 @@ def test_invalid_csv_file_is_reported(
         ("1 2\n3\n", "a, line 2: 1 value instead of 2", DiagnosticCode.OUT_OF_RANGE),
         (
             "1 2\nx 2\n",
-            "a, line 2: CPU: expected a number .* found 'x'",
+            "a, line 2: CPU: expected a number .* got 'x'",
             DiagnosticCode.WRONG_TYPE,
         ),
         (
             "1 2\n101 2\n",
-            "a, line 2: CPU: expected .* found '101'",
+            "a, line 2: CPU: expected .* got '101'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         (
             "1 2\n1 -2\n",
-            "a, line 2: memory: expected .* found '-2'",
+            "a, line 2: memory: expected .* got '-2'",
             DiagnosticCode.OUT_OF_RANGE,
         ),
         ("1 2\n", "a: fewer than 2 samples", DiagnosticCode.OUT_OF_RANGE),
