@@ -120,7 +120,11 @@ def assert_one_error_line(*arguments: str) -> None:
     with redirect_stdout(out), redirect_stderr(err):
         status = run(arguments)
 
-    said = [line for line in err.getvalue().splitlines() if line.startswith("opendrs:")]
+    said = [
+        line
+        for line in err.getvalue().splitlines()
+        if line.startswith(("opendrs:", '{"code": '))  # of tables, and of JSON
+    ]
     of_another = status == 2 and "configure another store" in err.getvalue()
     assert status in (0, 3) or of_another, err.getvalue()
     assert len(said) == (status > 0), err.getvalue()
