@@ -25,7 +25,7 @@ from support.builders import cluster
 from support.simulated_cluster import migration
 
 A, B = NodeId("a"), NodeId("b")
-VM1, VM2 = GuestId("vm1"), GuestId("vm2")
+VM1, VM2, VM3 = GuestId("vm1"), GuestId("vm2"), GuestId("vm3")
 
 
 def in_maintenance(snapshot: Snapshot, *names: str) -> Snapshot:
@@ -70,6 +70,28 @@ def test_rule_does_not_depend_on_nodes_that_are_powered_off() -> None:
     powered_off = replace(DRAINING, nodes={**DRAINING.nodes, B: off})
 
     assert drain_rules(powered_off) == drain_rules(DRAINING)
+
+
+def test_guests_on_excluded_node_violate_nothing() -> None:
+    excluded = replace(DRAINING.nodes[B], state=NodeState.EXCLUDED)
+    snapshot = replace(DRAINING, nodes={**DRAINING.nodes, B: excluded})
+
+    decision = Optimize().decide(snapshot, None)
+
+    after = snapshot.apply(*(step.action for step in decision.plan.steps))
+    assert {name for each in violations(snapshot) for name in each.guests} == {VM1, VM2}
+    assert {guest.id for guest in after.guests.values() if guest.node == B} == {VM3}
+    assert violations(after) == ()
+
+
+def test_cluster_with_excluded_nodes_alone_violates_nothing() -> None:
+    excluded = {
+        name: replace(node, state=NodeState.EXCLUDED)
+        for name, node in DRAINING.nodes.items()
+        if name != A
+    }
+
+    assert violations(replace(DRAINING, nodes={**DRAINING.nodes, **excluded})) == ()
 
 
 def test_unmeasured_node_in_maintenance_has_no_rule() -> None:
