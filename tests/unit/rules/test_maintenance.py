@@ -10,6 +10,7 @@ from opendrs.guard import RejectionReason, check
 from opendrs.model import (
     DEFAULT_LIMITS,
     GuestId,
+    GuestState,
     Mobility,
     NodeAffinity,
     NodeId,
@@ -20,7 +21,7 @@ from opendrs.model import (
 from opendrs.policies import Balance, DecisionReason
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.repairs import unresolved_violations
-from opendrs.rules import drain_rules, violations, with_drain_rule
+from opendrs.rules import drain_rules, new_violations, violations, with_drain_rule
 from support.builders import cluster
 from support.simulated_cluster import migration
 
@@ -99,6 +100,28 @@ def test_unmeasured_node_in_maintenance_has_no_rule() -> None:
     unknown = replace(DRAINING, nodes={**DRAINING.nodes, A: unmeasured})
 
     assert with_drain_rule(unknown) is unknown
+
+
+def test_failure_of_one_node_in_maintenance_violates_nothing_new() -> None:
+    before = in_maintenance(CLUSTER, "a", "b")
+    off = replace(before.nodes[B], state=NodeState.OFFLINE)
+    stopped = replace(before.guests[VM3], state=GuestState.STOPPED)
+
+    after = replace(
+        before,
+        nodes={**before.nodes, B: off},
+        guests={**before.guests, VM3: stopped},
+    )
+
+    assert new_violations(before, after) == ()
+
+
+def test_first_guest_on_node_in_maintenance_is_a_new_violation() -> None:
+    before = in_maintenance(CLUSTER, "c")
+
+    (found,) = new_violations(before, before.apply(migration("vm3", "b", "c")))
+
+    assert found.guests == {VM3}
 
 
 def test_optimize_drains_node_in_maintenance() -> None:
