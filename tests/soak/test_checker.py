@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from opendrs.controller import loop
+from opendrs.controller import cycle
 from opendrs.controller.executor import PlanProgress
 from opendrs.controller.history import RecentActions
 from opendrs.controller.in_flight import OpenMigrations
@@ -521,7 +521,7 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
         (3, Invariant.COOLDOWN, limit(cooldown=0.0)),
         (25, Invariant.OVERCOMMIT, limit(memory_overcommit=9.0)),
         (1, Invariant.EARLY_ABORT, limit(migration_timeout=5.0)),
-        (4, Invariant.LATE_ABORT, limit(migration_timeout=1e5)),
+        (5, Invariant.LATE_ABORT, limit(migration_timeout=1e5)),
     ],
 )
 def test_soak_run_with_changed_limit_violates_invariant(
@@ -584,7 +584,7 @@ def test_soak_run_without_intention_violates_unrecorded(
 def test_soak_run_without_recovery_violates_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "recover", lambda _: ())
+    monkeypatch.setattr(cycle, "recover", lambda _: ())
 
     result = SoakRun(1, tmp_path).run()
 
