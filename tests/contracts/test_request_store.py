@@ -13,7 +13,7 @@ import pytest
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, LiveMigration, NodeId, PowerOff, Step, StepId
 from opendrs.ports import RequestRecord, RequestState, RequestStore, UsageHistory
-from opendrs.store import SqliteRequestStore, SqliteStore
+from opendrs.store import DatabaseRequestStore, SqliteStore
 from support.builders import NOON
 
 A, B = NodeId("a"), NodeId("b")
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def request_store(path: Path) -> Iterator[RequestStore]:
     with SqliteStore(path) as store:
-        yield SqliteRequestStore(store)
+        yield DatabaseRequestStore(store)
 
 
 def request(node: NodeId = A, sequence: int = 1) -> RequestRecord:
@@ -262,7 +262,7 @@ def test_histories_of_unplaced_guests_keep_last_report(
     accept(request_store, request(A, 2), [history("invented too")])
 
     with sqlite3.connect(path) as connection:
-        kept = connection.execute("SELECT guest FROM histories ORDER BY guest")
+        kept = connection.execute("SELECT guest FROM usage_histories ORDER BY guest")
         assert [row[0] for row in kept] == ["here", "invented too", "of b"]
     connection.close()
 
@@ -288,8 +288,8 @@ def test_prune_removes_old_histories(request_store: RequestStore) -> None:
         "requests SET taken_at = 'never'",
         "requests SET steps = '[[1]]'",
         'requests SET steps = \'[["1", "{}"]]\'',
-        "histories SET samples = 'x'",
-        "histories SET taken_at = 'never'",
+        "usage_histories SET samples = 'x'",
+        "usage_histories SET taken_at = 'never'",
     ],
 )
 def test_damaged_row_raises_store_error(

@@ -79,7 +79,7 @@ class EventScript:
         self.event(at, "writing", run=run, step=number, outcome=outcome)
         with closing(sqlite3.connect(self.database)) as database, database:
             database.execute(
-                "DELETE FROM records WHERE run = ? AND step = ?", (run, number)
+                "DELETE FROM steps WHERE run = ? AND step = ?", (run, number)
             )
             row = (run, number, json.dumps(facts), outcome)
             database.execute("INSERT INTO records VALUES (?, ?, ?, ?)", row)

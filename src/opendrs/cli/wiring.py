@@ -22,7 +22,7 @@ from opendrs.model import Snapshot
 from opendrs.policies import Policy
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import RequestStore
-from opendrs.store import SqliteRequestStore
+from opendrs.store import DatabaseRequestStore
 
 
 class ControllerFactory:
@@ -76,7 +76,7 @@ class ControllerFactory:
                 configured_policy(self._settings), self._store
             )
         else:
-            request_store = SqliteRequestStore(self._store)
+            request_store = DatabaseRequestStore(self._store)
             decision_source = self._request_batch(requests, request_store)
             if serving:
                 require_alive = self._start_api(requests, request_store)
