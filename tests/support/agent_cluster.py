@@ -52,8 +52,10 @@ class AgentCluster:
     def __enter__(self) -> Self:
         self.store.__enter__()
         # No power fails here, and to wait for a disk takes most of the time.
-        with self.store.database() as database:
-            database.execute("PRAGMA synchronous = OFF")
+        engine = self.store._engine  # noqa: SLF001 - no setting of the product
+        assert engine is not None
+        connection = engine.raw_connection()
+        connection.cursor().execute("PRAGMA synchronous = OFF")
         self.restart()
         return self
 

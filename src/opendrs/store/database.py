@@ -61,6 +61,9 @@ class DatabaseStore:
         self._name = name
         self._engine: Engine | None = None
 
+    def require_lease(self) -> None:
+        """Do nothing: no other process can acquire the right to start steps."""
+
     def load(self, key: str) -> Mapping[str, object] | None:
         """Return the value saved under *key*, or None."""
         query = select(ENTRIES.c.value).where(ENTRIES.c.key == key)
@@ -130,11 +133,26 @@ class DatabaseStore:
         Raises:
             StoreError: The store is not open, or a statement failed.
         """
+        with self._begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
         with self._translate_errors():
             if self._engine is None:
                 raise StoreError(f"{self._name}: not open")
             with self._engine.begin() as connection:
                 yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction that only reads.
+
+        Raises:
+            StoreError: The store is not open, or a statement failed.
+        """
+        with self._begin() as connection:
+            yield connection
 
     def read(
         self, query: Select[Any], decode: Callable[[Row[Any]], T]
@@ -144,7 +162,7 @@ class DatabaseStore:
         Raises:
             StoreError: The store is not open, or cannot be read, or a row is damaged.
         """
-        with self.transaction() as connection:
+        with self.reading() as connection:
             with decoding("values of the declared types", "others"):
                 rows = connection.execute(query).all()
             return tuple(map(decode, rows))

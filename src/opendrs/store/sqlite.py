@@ -70,13 +70,8 @@ class SqliteStore(DatabaseStore):
         self._close()
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Yield the connection in a transaction, exclusively for this thread.
-
-        Raises:
-            StoreError: The store is not open, or a statement failed.
-        """
-        with self._lock, super().transaction() as connection:
+    def _begin(self) -> Iterator[Connection]:
+        with self._lock, super()._begin() as connection:
             yield connection
 
     def _open(self) -> Engine:
