@@ -31,7 +31,7 @@ def postgresql_server() -> Iterator[URL]:
 
 
 @pytest.fixture
-def postgresql_url(postgresql_server: URL) -> URL:
+def postgresql_url(postgresql_server: URL) -> str:
     """Create an empty database, and return its address."""
     name = f"test_{next(_numbers)}"
     address = postgresql_server.set(drivername="postgresql+psycopg")
@@ -39,7 +39,8 @@ def postgresql_url(postgresql_server: URL) -> URL:
     with engine.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))
     engine.dispose()
-    return postgresql_server.set(database=name)
+    address = postgresql_server.set(database=name)
+    return address.render_as_string(hide_password=False)
 
 
 def server_process_id(address: URL) -> int:

@@ -8,11 +8,12 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import URL, Connection, Engine, create_engine, text
+from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 
 from opendrs.errors import StoreError
 from opendrs.store.database import DatabaseStore
 from opendrs.store.row_lease import LEASE_TIME, RowLease
+from opendrs.store.sqlite import empty_engine
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
 
 CONNECT_TIMEOUT = 10  # seconds
@@ -27,8 +28,9 @@ class PostgresqlStore(DatabaseStore):
     writes. Every transaction that writes checks the fencing token of the lease.
 
     Args:
-        url: Address of the database, with the password if one is needed.
+        url: Address of the database, `postgresql://USER@HOST/DATABASE`.
         platform: Name of the platform, which is the name of the lease.
+        password: Password of the user; None if none is needed.
         read_only: True to read without a lease.
         lease_time: Seconds until the lease of a stopped process expires.
 
@@ -38,14 +40,16 @@ class PostgresqlStore(DatabaseStore):
 
     def __init__(
         self,
-        url: URL,
+        url: str,
         platform: str,
         *,
+        password: str | None = None,
         read_only: bool = False,
         lease_time: float = LEASE_TIME,
     ) -> None:
-        super().__init__(url.render_as_string(hide_password=True))
-        self._url = url
+        address = make_url(url)
+        super().__init__(address.render_as_string(hide_password=True))
+        self._url = address if password is None else address.set(password=password)
         self._platform = platform
         self._read_only = read_only
         self._lease_time = lease_time
@@ -62,7 +66,7 @@ class PostgresqlStore(DatabaseStore):
             with self._translate_errors():
                 self._engine = _create_engine(self._url, read_only=self._read_only)
                 if self._read_only:
-                    self._require_current(self._engine)
+                    self._engine = self._readable(self._engine)
                 else:
                     self._upgrade(self._engine)
                     lease = RowLease(self._engine, self._platform, self._lease_time)
@@ -108,13 +112,18 @@ class PostgresqlStore(DatabaseStore):
             connection.execute(_UPGRADE_LOCK)
             upgrade_schema(connection, self._name)
 
-    def _require_current(self, engine: Engine) -> None:
+    def _readable(self, engine: Engine) -> Engine:
+        """Return *engine*; an empty store if the database has no tables yet."""
         with engine.begin() as connection:
-            if is_blank(connection) or not is_current(connection):
+            if is_current(connection):
+                return engine
+            if not is_blank(connection):
                 raise StoreError(
-                    f"{self._name}: not a store of this version; a command that "
-                    "writes, such as run or apply, upgrades it"
+                    f"{self._name}: the tables are of another version; a command that "
+                    "writes, such as run or apply, upgrades them"
                 )
+        engine.dispose()
+        return empty_engine()
 
     def _close(self) -> None:
         try:

@@ -76,7 +76,7 @@ class SqliteStore(DatabaseStore):
 
     def _open(self) -> Engine:
         if self._path is None:
-            return self._upgraded(_engine(_connect(_IN_MEMORY)))
+            return empty_engine()
         if self._read_only:
             require_readable(self._path)
             return self._open_to_read(self._path)
@@ -87,12 +87,7 @@ class SqliteStore(DatabaseStore):
         # Readers do not block the writer, and each commit is on the disk.
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
-        return self._upgraded(_engine(database))
-
-    def _upgraded(self, engine: Engine) -> Engine:
-        with engine.begin() as connection:
-            upgrade_schema(connection, self._name)
-        return engine
+        return _upgraded(_engine(database), self._name)
 
     def _open_to_read(self, path: Path) -> Engine:
         """Return an engine for reading *path*.
@@ -106,11 +101,13 @@ class SqliteStore(DatabaseStore):
             if is_current(connection):
                 return engine
             blank = is_blank(connection)
+        if blank:
+            database.close()
+            return empty_engine()
         copy = _connect(_IN_MEMORY)
-        if not blank:
-            database.backup(copy)
+        database.backup(copy)
         database.close()
-        return self._upgraded(_engine(copy))
+        return _upgraded(_engine(copy), self._name)
 
     def _acquire_lease(self, path: Path) -> Lease:
         """Create the directory of *path* and return the lease on the store."""
@@ -133,6 +130,17 @@ class SqliteStore(DatabaseStore):
         if self._lease is not None:
             self._lease.release()
             self._lease = None
+
+
+def empty_engine() -> Engine:
+    """Return an engine for an empty store in memory."""
+    return _upgraded(_engine(_connect(_IN_MEMORY)), "store in memory")
+
+
+def _upgraded(engine: Engine, name: str) -> Engine:
+    with engine.begin() as connection:
+        upgrade_schema(connection, name)
+    return engine
 
 
 def _address(path: Path) -> str:
