@@ -46,7 +46,7 @@ class EventScript:
     def __init__(self, place: Path, *rules: Rule, terms: CheckedLimits = TERMS) -> None:
         self.database = place / "record.sqlite"
         with closing(sqlite3.connect(self.database)) as database:
-            database.execute("CREATE TABLE records (run, step, action, outcome)")
+            database.execute("CREATE TABLE steps (run, step, action, outcome)")
         hosts = dict.fromkeys(("h1", "h2", "h3", "h4"), (32 * GIB, 2 * GIB))
         self.judge = InvariantChecker(
             limits=terms, database=self.database, node_memory=hosts, rules=rules
@@ -82,7 +82,7 @@ class EventScript:
                 "DELETE FROM steps WHERE run = ? AND step = ?", (run, number)
             )
             row = (run, number, json.dumps(facts), outcome)
-            database.execute("INSERT INTO records VALUES (?, ?, ?, ?)", row)
+            database.execute("INSERT INTO steps VALUES (?, ?, ?, ?)", row)
         self.event(at, "written", run=run, step=number, outcome=outcome, **facts)
 
     def start(self, at: float, step: str, path: str, kind: str = "") -> None:

@@ -30,7 +30,7 @@ from opendrs.model import time_as_text
 class UtcTime(TypeDecorator[datetime]):
     """A time: a timestamp with time zone; in SQLite, text that sorts like times.
 
-    Results are not converted: whoever reads a row reports which one is damaged.
+    Results are not converted: the reader of a row reports which one is damaged.
     """
 
     impl = String

@@ -56,7 +56,7 @@ def upgrade_schema(connection: Connection, name: str) -> None:
 
 
 def _revision(connection: Connection) -> str | None:
-    """Return the version of the tables; None without a table that tells it."""
+    """Return the version of the tables; None if it is not recorded."""
     if not inspect(connection).has_table(_VERSION_TABLE):
         return None
     row = connection.execute(_SELECT_REVISION).first()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from opendrs.store.migrations.types import SERIAL, TIME
+_SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_TIME = sa.TIMESTAMP(timezone=True).with_variant(sa.String(), "sqlite")
 
 revision = "0001"
 down_revision = None
@@ -23,13 +24,13 @@ def upgrade() -> None:
     )
     op.create_table(
         "steps",
-        sa.Column("id", SERIAL, sa.Identity(), primary_key=True),
+        sa.Column("id", _SERIAL, sa.Identity(), primary_key=True),
         sa.Column("run", sa.String, nullable=False),
         sa.Column("step", sa.String, nullable=False),
         sa.Column("action", sa.Text, nullable=False),
-        sa.Column("intended_at", TIME, nullable=False),
+        sa.Column("intended_at", _TIME, nullable=False),
         sa.Column("task", sa.Text),
-        sa.Column("ended_at", TIME),
+        sa.Column("ended_at", _TIME),
         sa.Column("outcome", sa.String),
         sa.Column("detail", sa.Text, nullable=False),
         sa.UniqueConstraint("run", "step", name="steps_of_run"),
@@ -38,9 +39,9 @@ def upgrade() -> None:
     op.create_index("steps_by_end", "steps", ["ended_at"])
     op.create_table(
         "cycles",
-        sa.Column("id", SERIAL, sa.Identity(), primary_key=True),
+        sa.Column("id", _SERIAL, sa.Identity(), primary_key=True),
         sa.Column("run", sa.String, nullable=False),
-        sa.Column("decided_at", TIME, nullable=False),
+        sa.Column("decided_at", _TIME, nullable=False),
         sa.Column("document", sa.LargeBinary, nullable=False),
         sa.UniqueConstraint("run", name="cycle_of_run"),
     )
@@ -49,8 +50,8 @@ def upgrade() -> None:
         sa.Column("id", sa.String, primary_key=True),
         sa.Column("node", sa.String, nullable=False),
         sa.Column("sequence", sa.BigInteger, nullable=False),
-        sa.Column("taken_at", TIME, nullable=False),
-        sa.Column("received_at", TIME, nullable=False),
+        sa.Column("taken_at", _TIME, nullable=False),
+        sa.Column("received_at", _TIME, nullable=False),
         sa.Column("interval", sa.Float, nullable=False),
         sa.Column("digest", sa.String, nullable=False),
         sa.Column("load_state", sa.String, nullable=False),
@@ -66,7 +67,7 @@ def upgrade() -> None:
         "usage_histories",
         sa.Column("guest", sa.String, primary_key=True),
         sa.Column("node", sa.String, primary_key=True),
-        sa.Column("taken_at", TIME, nullable=False),
+        sa.Column("taken_at", _TIME, nullable=False),
         sa.Column("interval", sa.Float, nullable=False),
         sa.Column("samples", sa.Text, nullable=False),
         sa.Column("is_current", sa.Boolean, nullable=False),
@@ -78,5 +79,5 @@ def upgrade() -> None:
         sa.Column("name", sa.String, primary_key=True),
         sa.Column("holder", sa.String, nullable=False),
         sa.Column("token", sa.BigInteger, nullable=False),
-        sa.Column("expires_at", TIME, nullable=False),
+        sa.Column("expires_at", _TIME, nullable=False),
     )
