@@ -472,7 +472,7 @@ def test_checker_outcome_of_running_job_is_violation(
 def test_checker_missing_record_violates_durable(script: EventScript) -> None:
     script.move(2, 9, "run.1", "a h2 h3")
     with closing(sqlite3.connect(script.database)) as database, database:
-        database.execute("UPDATE records SET outcome = NULL")
+        database.execute("UPDATE steps SET outcome = NULL")
     script.event(10, "process")
 
     assert script.violated == {Invariant.DURABLE}
