@@ -95,7 +95,7 @@ def test_files_that_are_absent_are_not_exposed(place: Path) -> None:
         ("token", "agent.token_file", AGENT),
         ("bmc", "platform.lab.power.nodes.a.password_file", with_power(REDFISH)),
         ("record.sqlite", "store.path", CONTROLLER),
-        ("record.sqlite-journal", "store.path", CONTROLLER),
+        ("record.sqlite-wal", "store.path", CONTROLLER),
         ("record.sqlite.lock", "store.path", CONTROLLER),
         ("record.sqlite", "store.path", AGENT),
     ],
