@@ -115,6 +115,8 @@ def log_exposures(config: Path, settings: Settings) -> None:
 
 def inline_passwords(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
     """Yield the settings that seem to contain a secret, and what to do about it."""
+    if settings.store is not None and settings.store.password is not None:
+        yield ("store", "password"), _IN_CONFIGURATION
     for connection in settings.platforms.values():
         for at, name, value in _platform_settings(connection):
             if isinstance(value, str) and _SECRET_NAME.fullmatch(name):

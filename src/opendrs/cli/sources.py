@@ -39,7 +39,7 @@ from opendrs.policies import Policy
 from opendrs.ports import Clock, Platform, Store
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
 from opendrs.store import PostgresqlStore, SqliteStore
-from opendrs.transport.secrets import read_located_secret, source_names
+from opendrs.transport.secrets import given_sources, read_located_secret
 
 DEFAULT_CONFIG = Path("opendrs.toml")
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
@@ -279,10 +279,9 @@ def _database(
     store = settings.store
     if store is None or store.url is None:
         return SqliteStore(settings.store_path(name), read_only=read_only)
-    has_password = any(getattr(store, each) for each in source_names("password"))
-    password = (
-        read_located_secret("[store] ", "password", store) if has_password else None
-    )
+    password = None
+    if given_sources(store, "password"):
+        password = read_located_secret("[store] ", "password", store)
     return PostgresqlStore(
         store.url,
         name,

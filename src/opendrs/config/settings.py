@@ -154,6 +154,7 @@ class StoreSettings:
         password_file: File with the password of the database.
         password_env: Environment variable with the password.
         password_keyring: Entry `SERVICE/USER` of the keyring with the password.
+        password: The password; better in one of the places before.
         lease_time: Seconds until another controller takes over from one that stopped
             without notice; only with `url`.
 
@@ -166,6 +167,7 @@ class StoreSettings:
     password_file: Path | None = None
     password_env: str | None = None
     password_keyring: str | None = None
+    password: str | None = field(default=None, repr=False)
     lease_time: Seconds = 30.0
 
     def __post_init__(self) -> None:
