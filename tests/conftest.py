@@ -7,6 +7,8 @@ import signal
 from hypothesis import HealthCheck, settings
 
 from opendrs.controller.compiled_code import provide_always
+from support.postgresql_server import postgresql_server as postgresql_server
+from support.postgresql_server import postgresql_url as postgresql_url
 
 settings.register_profile(
     "opendrs", deadline=None, suppress_health_check=[HealthCheck.too_slow]

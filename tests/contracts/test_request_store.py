@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +12,7 @@ import pytest
 from opendrs.errors import StoreError
 from opendrs.model import GuestId, LiveMigration, NodeId, PowerOff, Step, StepId
 from opendrs.ports import RequestRecord, RequestState, RequestStore, UsageHistory
-from opendrs.store import SqliteRequestStore, SqliteStore
+from opendrs.store import DatabaseRequestStore, PostgresqlStore, SqliteStore
 from support.builders import NOON
 
 A, B = NodeId("a"), NodeId("b")
@@ -24,10 +23,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "record.db"
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(
+    request: pytest.FixtureRequest, path: Path
+) -> Iterator[SqliteStore | PostgresqlStore]:
+    if request.param == "sqlite":
+        with SqliteStore(path) as store:
+            yield store
+    else:
+        url = request.getfixturevalue("postgresql_url")
+        with PostgresqlStore(url, "lab") as store:
+            yield store
+
+
 @pytest.fixture
-def request_store(path: Path) -> Iterator[RequestStore]:
-    with SqliteStore(path) as store:
-        yield SqliteRequestStore(store)
+def request_store(database: SqliteStore | PostgresqlStore) -> RequestStore:
+    return DatabaseRequestStore(database)
 
 
 def request(node: NodeId = A, sequence: int = 1) -> RequestRecord:
@@ -253,7 +264,7 @@ def test_accept_keeps_open_requests(request_store: RequestStore) -> None:
 
 
 def test_histories_of_unplaced_guests_keep_last_report(
-    request_store: RequestStore, path: Path
+    request_store: RequestStore, database: SqliteStore | PostgresqlStore
 ) -> None:
     accept(request_store, request(A, 1), [history("here"), history("invented")])
     accept(request_store, request(B, 1), [history("of b", 0, B)])
@@ -261,10 +272,10 @@ def test_histories_of_unplaced_guests_keep_last_report(
 
     accept(request_store, request(A, 2), [history("invented too")])
 
-    with sqlite3.connect(path) as connection:
-        kept = connection.execute("SELECT guest FROM histories ORDER BY guest")
-        assert [row[0] for row in kept] == ["here", "invented too", "of b"]
-    connection.close()
+    with database.reading() as connection:
+        query = "SELECT guest FROM usage_histories ORDER BY guest"
+        kept = [row.guest for row in connection.exec_driver_sql(query)]
+    assert kept == ["here", "invented too", "of b"]
 
 
 def test_prune_removes_old_histories(request_store: RequestStore) -> None:
@@ -285,22 +296,32 @@ def test_prune_removes_old_histories(request_store: RequestStore) -> None:
         "requests SET host_overhead = '[\"1\"]'",
         "requests SET host_overhead = '{}'",
         "requests SET state = 'asleep'",
-        "requests SET taken_at = 'never'",
         "requests SET steps = '[[1]]'",
         'requests SET steps = \'[["1", "{}"]]\'',
-        "histories SET samples = 'x'",
-        "histories SET taken_at = 'never'",
+        "usage_histories SET samples = 'x'",
     ],
 )
 def test_damaged_row_raises_store_error(
-    request_store: RequestStore, path: Path, damage: str
+    request_store: RequestStore, database: SqliteStore | PostgresqlStore, damage: str
 ) -> None:
     accept(request_store, request(), [history("vm")])
     place(request_store, A, "vm")
-    connection = sqlite3.connect(path)
-    connection.execute(f"UPDATE {damage}")
-    connection.commit()
-    connection.close()
+    with database.transaction() as connection:
+        connection.exec_driver_sql(f"UPDATE {damage}")
 
-    with pytest.raises(StoreError, match=r"record\.db: expected "):
+    with pytest.raises(StoreError, match=r": expected "):
         (request_store.latest_per_node(), request_store.histories(NOON))
+
+
+@pytest.mark.parametrize("table", ["requests", "usage_histories"])
+def test_damaged_time_in_sqlite_raises_store_error(path: Path, table: str) -> None:
+    with SqliteStore(path) as store:
+        request_store = DatabaseRequestStore(store)
+        accept(request_store, request(), [history("vm")])
+        place(request_store, A, "vm")
+        with store.transaction() as connection:
+            damage = f"UPDATE {table} SET taken_at = 'never'"  # noqa: S608 - our own
+            connection.exec_driver_sql(damage)
+
+        with pytest.raises(StoreError, match=r"record\.db: expected a time"):
+            (request_store.latest_per_node(), request_store.histories(NOON))

@@ -21,7 +21,7 @@ from opendrs.model import (
     StepId,
 )
 from opendrs.ports import CycleRecord, Outcome, StepRecord, Store, TaskId
-from opendrs.store import MemoryStore, SqliteStore
+from opendrs.store import MemoryStore, PostgresqlStore, SqliteStore
 from opendrs.store.memory import MAX_CYCLES
 from support.builders import NOON
 
@@ -29,13 +29,17 @@ A, B = NodeId("a"), NodeId("b")
 MOVE = LiveMigration(GuestId("vm:1"), A, B)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
-    else:
+    elif request.param == "sqlite":
         with SqliteStore(tmp_path / "record.db") as opened:
             yield opened
+    else:
+        url = request.getfixturevalue("postgresql_url")
+        with PostgresqlStore(url, "lab") as connected:
+            yield connected
 
 
 def record(step: str, minute: int = 0, *, run: str = "run") -> StepRecord:

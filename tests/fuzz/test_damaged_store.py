@@ -32,7 +32,7 @@ from opendrs.ports import (
     TaskId,
     UsageHistory,
 )
-from opendrs.store import MemoryStore, SqliteRequestStore, SqliteStore
+from opendrs.store import DatabaseRequestStore, MemoryStore, SqliteStore
 from support.persistent_cluster import (
     PLATFORM_NAME,
     UNREACHABLE_NODE,
@@ -110,7 +110,7 @@ def valid_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
             interval=300.0,
             samples=(0.1, 0.2),
         )
-        SqliteRequestStore(store).accept(request, [history], keep=5)
+        DatabaseRequestStore(store).accept(request, [history], keep=5)
     return path
 
 
@@ -150,7 +150,7 @@ def assert_short(message: str) -> None:
 def read_everything(path: Path) -> None:
     """Read all that is in a record, as the controller and the interface do."""
     with SqliteStore(path) as store:
-        request_store = SqliteRequestStore(store)
+        request_store = DatabaseRequestStore(store)
         readers: tuple[Callable[[], object], ...] = (
             store.unfinished,
             lambda: store.recent(NOW - timedelta(days=1)),
@@ -285,9 +285,9 @@ def test_other_values_in_saved_documents_are_reported(
     for _ in range(25):
         shutil.copy(valid_store, path)
         with closing(sqlite3.connect(path)) as connection, connection:
-            query = "SELECT value FROM saved WHERE key = ?"
+            query = "SELECT value FROM entries WHERE key = ?"
             ((text,),) = connection.execute(query, (key,)).fetchall()
-            change = "UPDATE saved SET value = ? WHERE key = ?"
+            change = "UPDATE entries SET value = ? WHERE key = ?"
             connection.execute(change, (_change_document(draw, text), key))
         for command in ("show",), ("run", "--once"):
             assert_one_error_line(*words(*command))
@@ -321,7 +321,14 @@ def test_other_schema_version_is_reported(
 def test_missing_tables_are_reported(
     words: Words, path: Path, valid_store: Path
 ) -> None:
-    for table in ("saved", "records", "requests", "histories", "cycles"):
+    for table in (
+        "entries",
+        "steps",
+        "requests",
+        "usage_histories",
+        "cycles",
+        "alembic_version",
+    ):
         shutil.copy(valid_store, path)
         connection = sqlite3.connect(path)
         connection.execute(f"DROP TABLE {table}")

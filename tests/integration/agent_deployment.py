@@ -24,7 +24,7 @@ from opendrs.config import snapshot_from
 from opendrs.model import NodeState
 from opendrs.policies.consolidation.agent_requests import exclude_unresponsive
 from opendrs.ports import RequestRecord, StepRecord
-from opendrs.store import SqliteRequestStore, SqliteStore
+from opendrs.store import DatabaseRequestStore, SqliteStore
 
 OPENDRS = Path(sys.executable).with_name("opendrs")
 PORT = 8443
@@ -124,7 +124,7 @@ class AgentDeployment:
     def requests(self) -> tuple[RequestRecord, ...]:
         """Return the newest request of each node."""
         with self._store_path() as store:
-            return SqliteRequestStore(store).latest_per_node()
+            return DatabaseRequestStore(store).latest_per_node()
 
     def states(self) -> dict[str, NodeState]:
         """Return the state of each node in the newest cycle."""

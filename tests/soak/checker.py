@@ -633,7 +633,7 @@ class InvariantChecker:
         if not self.database.exists():
             return {}
         with closing(sqlite3.connect(self.database, isolation_level=None)) as database:
-            query = "SELECT run, step, outcome FROM records"
+            query = "SELECT run, step, outcome FROM steps"
             rows = database.execute(query).fetchall()
         return {(run, step): outcome for run, step, outcome in rows}
 
@@ -658,7 +658,7 @@ class InvariantChecker:
 
     def _recorded_action(self, key: Key) -> Action:
         with closing(sqlite3.connect(self.database, isolation_level=None)) as database:
-            query = "SELECT action FROM records WHERE run = ? AND step = ?"
+            query = "SELECT action FROM steps WHERE run = ? AND step = ?"
             (text,) = database.execute(query, key).fetchone()
         plain = json.loads(text)
         node = plain.get("node", "")

@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from opendrs.controller import loop
+from opendrs.controller import cycle
 from opendrs.controller.executor import PlanProgress
 from opendrs.controller.history import RecentActions
 from opendrs.controller.in_flight import OpenMigrations
@@ -46,7 +46,7 @@ class EventScript:
     def __init__(self, place: Path, *rules: Rule, terms: CheckedLimits = TERMS) -> None:
         self.database = place / "record.sqlite"
         with closing(sqlite3.connect(self.database)) as database:
-            database.execute("CREATE TABLE records (run, step, action, outcome)")
+            database.execute("CREATE TABLE steps (run, step, action, outcome)")
         hosts = dict.fromkeys(("h1", "h2", "h3", "h4"), (32 * GIB, 2 * GIB))
         self.judge = InvariantChecker(
             limits=terms, database=self.database, node_memory=hosts, rules=rules
@@ -79,10 +79,10 @@ class EventScript:
         self.event(at, "writing", run=run, step=number, outcome=outcome)
         with closing(sqlite3.connect(self.database)) as database, database:
             database.execute(
-                "DELETE FROM records WHERE run = ? AND step = ?", (run, number)
+                "DELETE FROM steps WHERE run = ? AND step = ?", (run, number)
             )
             row = (run, number, json.dumps(facts), outcome)
-            database.execute("INSERT INTO records VALUES (?, ?, ?, ?)", row)
+            database.execute("INSERT INTO steps VALUES (?, ?, ?, ?)", row)
         self.event(at, "written", run=run, step=number, outcome=outcome, **facts)
 
     def start(self, at: float, step: str, path: str, kind: str = "") -> None:
@@ -472,7 +472,7 @@ def test_checker_outcome_of_running_job_is_violation(
 def test_checker_missing_record_violates_durable(script: EventScript) -> None:
     script.move(2, 9, "run.1", "a h2 h3")
     with closing(sqlite3.connect(script.database)) as database, database:
-        database.execute("UPDATE records SET outcome = NULL")
+        database.execute("UPDATE steps SET outcome = NULL")
     script.event(10, "process")
 
     assert script.violated == {Invariant.DURABLE}
@@ -521,7 +521,7 @@ def limit(**changes: float | tuple[()]) -> Callable[[Limits], Limits]:
         (3, Invariant.COOLDOWN, limit(cooldown=0.0)),
         (25, Invariant.OVERCOMMIT, limit(memory_overcommit=9.0)),
         (1, Invariant.EARLY_ABORT, limit(migration_timeout=5.0)),
-        (4, Invariant.LATE_ABORT, limit(migration_timeout=1e5)),
+        (5, Invariant.LATE_ABORT, limit(migration_timeout=1e5)),
     ],
 )
 def test_soak_run_with_changed_limit_violates_invariant(
@@ -584,7 +584,7 @@ def test_soak_run_without_intention_violates_unrecorded(
 def test_soak_run_without_recovery_violates_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "recover", lambda _: ())
+    monkeypatch.setattr(cycle, "recover", lambda _: ())
 
     result = SoakRun(1, tmp_path).run()
 

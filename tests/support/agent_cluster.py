@@ -20,7 +20,7 @@ from opendrs.model import GuestId, LoadState, NodeId, Snapshot
 from opendrs.policies.consolidation import Consolidate
 from opendrs.policies.consolidation.settings import DetectorKind
 from opendrs.ports import RequestRecord
-from opendrs.store import SqliteRequestStore, SqliteStore
+from opendrs.store import DatabaseRequestStore, SqliteStore
 from support.simulated_cluster import SHORT_LIMITS, SimulatedCluster
 
 INTERVAL = 300.0
@@ -52,8 +52,10 @@ class AgentCluster:
     def __enter__(self) -> Self:
         self.store.__enter__()
         # No power fails here, and to wait for a disk takes most of the time.
-        with self.store.database() as database:
-            database.execute("PRAGMA synchronous = OFF")
+        engine = self.store._engine  # noqa: SLF001 - no setting of the product
+        assert engine is not None
+        connection = engine.raw_connection()
+        connection.cursor().execute("PRAGMA synchronous = OFF")
         self.restart()
         return self
 
@@ -68,7 +70,7 @@ class AgentCluster:
     def restart(self) -> None:
         """Let a new process take over: all that is left is the record."""
         self.simulation.store = self.store
-        self.request_store = SqliteRequestStore(self.store)
+        self.request_store = DatabaseRequestStore(self.store)
         self.wakeup_event = WakeupEvent()
         self.service = RequestService(
             self.request_store,

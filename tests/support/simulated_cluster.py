@@ -284,6 +284,10 @@ class InterceptedPorts:
         with self._interceptor("abort"):
             self._platform.abort(task)
 
+    def require_lease(self) -> None:
+        """Forward the call; it is no call to the store."""
+        self._store.require_lease()
+
     def load(self, key: str) -> Mapping[str, object] | None:
         """Forward the call."""
         with self._interceptor("load"):

@@ -60,7 +60,7 @@ def command(*, config: Path, once: bool, level: str, output_format: str) -> int:
     with (
         log_to_stderr(output_format, level),
         ControllerClient(about, sleep) as controller,
-        SqliteStore(settings.store_path(f"agent-{about.node}")) as store,
+        SqliteStore(_store_path(settings, about.node)) as store,
         cancel_on_signals(cancellation),
         suppress(StoppedError),
     ):
@@ -107,3 +107,17 @@ def _agent_policy(settings: Settings, agent: AgentSettings) -> Consolidate:
     policy = settings.load_policy(Consolidate.name, interval)
     assert isinstance(policy, Consolidate)  # noqa: S101 - for the type checker
     return policy
+
+
+def _store_path(settings: Settings, node: str) -> Path:
+    """Return the path of the state file of the agent on *node*.
+
+    Raises:
+        ConfigurationError: The store is a database.
+    """
+    path = settings.store_path(f"agent-{node}")
+    if path is None:
+        raise ConfigurationError(
+            "[store] url: an agent keeps its state in a file; set path"
+        )
+    return path

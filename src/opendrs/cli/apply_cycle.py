@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -13,16 +12,15 @@ from opendrs.cli.time_limit import TimeLimitedPolicy
 from opendrs.cli.wiring import cancel_on_signals
 from opendrs.controller import (
     CancellationToken,
+    CycleContext,
     ExecutionContext,
     ExecutionObserver,
     ExecutionReport,
-    correct_times,
-    decide,
-    enrich_snapshot,
-    execute,
-    forget_ended_migrations,
-    recover,
+    NullObserver,
+    RecordedDecision,
+    run_cycle,
 )
+from opendrs.controller.cycle import PolicyDecisionSource
 from opendrs.errors import PlatformError
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
@@ -110,73 +108,85 @@ def run_apply_cycle(
         PlatformError: The cluster cannot be observed.
         StoreError: A record could not be written.
     """
-    correct_times(task.store, task.source.clock.now())
-    recovered = _recover(task, output)
-    decided = _decide(task, recovered)
-    output.show_decision(decided)
+    cancellation = CancellationToken()
+    result = run_cycle(_cycle_context(task, output, consent, cancellation))
+    if result.decided is None:  # an operator who stops the recovery wants no plan
+        raise KeyboardInterrupt
+    decided = _apply_result(task, result.decided)
     if not decided.decision.plan.steps:
         output.show_result(decided)
         return 0
-    if not consent():
+    if result.report is None:
         return INCOMPLETE
-    cancellation = CancellationToken()
     with cancel_on_signals(cancellation):
-        with output.observer(cancellation) as observer:
-            report = _execute(decided, observer, cancellation)
-        output.show_result(_observe_result(decided, report))
-    return exit_status(report, cancellation)
+        output.show_result(_observe_result(decided, result.report))
+    return exit_status(result.report, cancellation)
 
 
-def _recover(task: ApplyTask, output: OutputFormat) -> tuple[StepRecord, ...]:
-    """Wait for the unfinished steps of an interrupted run; return their records."""
-    unfinished = task.store.unfinished()
-    if not unfinished:
-        return ()
-    output.show_recovery(unfinished)
-    cancellation = CancellationToken()
-    with cancel_on_signals(cancellation), output.observer(cancellation) as observer:
-        recovered = recover(_execution_context(task, observer, cancellation))
-    if cancellation.stop_requested:  # an operator who stops here wants no new plan
-        raise KeyboardInterrupt
-    return recovered
+class _ApplyObserver:
+    """Cycle observer that shows the events on the output of the command.
+
+    While steps run, Ctrl-C and SIGTERM cancel them instead of ending the program.
+    """
+
+    def __init__(
+        self, task: ApplyTask, output: OutputFormat, cancellation: CancellationToken
+    ) -> None:
+        self._task = task
+        self._output = output
+        self._cancellation = cancellation
+
+    def recovery_started(self, records: Sequence[StepRecord]) -> None:
+        """Show the unfinished steps."""
+        self._output.show_recovery(records)
+
+    def decision_recorded(self, decided: RecordedDecision) -> None:
+        """Show the decision."""
+        self._output.show_decision(_apply_result(self._task, decided))
+
+    @contextmanager
+    def running_steps(self) -> Iterator[ExecutionObserver]:
+        """Yield the observer of the output."""
+        with (
+            cancel_on_signals(self._cancellation),
+            self._output.observer(self._cancellation) as observer,
+        ):
+            yield observer
 
 
-def _decide(task: ApplyTask, recovered: tuple[StepRecord, ...]) -> ApplyResult:
-    """Observe the cluster and return the decision of the policy."""
-    observed = observe(task.source)
-    forget_ended_migrations(observed, task.store, task.source.platform)
-    snapshot = enrich_snapshot(observed, task.policy, task.store)
+def _cycle_context(
+    task: ApplyTask,
+    output: OutputFormat,
+    consent: Callable[[], bool],
+    cancellation: CancellationToken,
+) -> CycleContext:
     policy = task.policy
     if task.time_limit is not None and isinstance(policy, Optimize):
         policy = TimeLimitedPolicy(policy, task.time_limit)
-    decision = decide(snapshot, policy, task.store)
+    return CycleContext(
+        command="apply",
+        execution=ExecutionContext(
+            platform=task.source.platform,
+            clock=task.source.clock,
+            store=task.store,
+            limits=task.policy.limits,
+            observer=NullObserver(),
+            cancellation=cancellation,
+            poll_interval=task.poll_interval,
+        ),
+        observe=lambda: observe(task.source),
+        decision_source=PolicyDecisionSource(policy, task.store),
+        approve=lambda _: consent(),
+        observer=_ApplyObserver(task, output, cancellation),
+    )
+
+
+def _apply_result(task: ApplyTask, decided: RecordedDecision) -> ApplyResult:
     return ApplyResult(
-        task=task, recovered=recovered, before=snapshot, decision=decision
-    )
-
-
-def _execute(
-    decided: ApplyResult, observer: ExecutionObserver, cancellation: CancellationToken
-) -> ExecutionReport:
-    task = decided.task
-    now = task.source.clock.now()
-    run = f"apply {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()}"
-    return execute(
-        decided.decision.plan, _execution_context(task, observer, cancellation), run=run
-    )
-
-
-def _execution_context(
-    task: ApplyTask, observer: ExecutionObserver, cancellation: CancellationToken
-) -> ExecutionContext:
-    return ExecutionContext(
-        platform=task.source.platform,
-        clock=task.source.clock,
-        store=task.store,
-        limits=task.policy.limits,
-        observer=observer,
-        cancellation=cancellation,
-        poll_interval=task.poll_interval,
+        task=task,
+        recovered=decided.recovered,
+        before=decided.snapshot,
+        decision=decided.decision,
     )
 
 

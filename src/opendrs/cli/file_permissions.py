@@ -27,7 +27,7 @@ _IN_CONFIGURATION = (
     "secret in the configuration; put it into a file, which the setting with the "
     "suffix _file names"
 )
-_STORE_SUFFIXES = ("", "-journal", ".lock")  # files of SQLite, and the lease
+_STORE_SUFFIXES = ("", "-wal", "-shm", ".lock")  # files of SQLite, and the lease
 _READ, _WRITE, _GROUP, _OTHERS = 0o044, 0o022, 0o070, 0o007
 _SECRET_NAME = re.compile(
     r"(?i)(?!.*(file|path|env|keyring))(.*_)?(pass|password|passwd|passphrase|pwd|pw|secret|token)"
@@ -115,6 +115,8 @@ def log_exposures(config: Path, settings: Settings) -> None:
 
 def inline_passwords(settings: Settings) -> Iterator[tuple[KeyPath, str]]:
     """Yield the settings that seem to contain a secret, and what to do about it."""
+    if settings.store is not None and settings.store.password is not None:
+        yield ("store", "password"), _IN_CONFIGURATION
     for connection in settings.platforms.values():
         for at, name, value in _platform_settings(connection):
             if isinstance(value, str) and _SECRET_NAME.fullmatch(name):
@@ -147,6 +149,16 @@ def _protected_files(
                 yield (*at, name), value, FileProtection.SECRET
             elif isinstance(value, Path) and _TRUSTED_FILE.fullmatch(name):
                 yield (*at, name), value, FileProtection.TRUSTED
+    yield from _store_files(settings)
+
+
+def _store_files(
+    settings: Settings,
+) -> Iterator[tuple[KeyPath, Path, FileProtection]]:
+    """Yield the files of the stores, and that of the password of a database."""
+    store = settings.store
+    if store is not None and store.password_file is not None:
+        yield ("store", "password_file"), store.password_file, FileProtection.SECRET
     for record in _store_paths(settings):
         for ending in _STORE_SUFFIXES:
             beside = record.parent / f"{record.name}{ending}"
@@ -174,7 +186,8 @@ def _store_paths(settings: Settings) -> Iterator[Path]:
     if agent is None:  # an agent has no store for its platform
         platforms = settings.platforms.values()
         names += [each.name for each in platforms if not kind_of(each).read_only]
-    yield from dict.fromkeys(map(settings.store_path, names))
+    paths = dict.fromkeys(map(settings.store_path, names))
+    yield from (path for path in paths if path is not None)
 
 
 def _drivers(

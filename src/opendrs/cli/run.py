@@ -50,6 +50,9 @@ def command(
     signal aborts them. After a crash, the outcome of the steps in progress is
     determined first.
 
+    Several controllers can use one PostgreSQL database ([store] url): one is active,
+    the others wait and take over when it ends or stops responding.
+
     \b
       opendrs run /etc/opendrs/opendrs.toml
       opendrs run opendrs.toml --platform lab --format json
@@ -68,6 +71,8 @@ def command(
         source = open_source(name, settings, pace=0.0 if once else 1.0)
         require_writable(source.platform)
         parts = ControllerFactory(settings, source, cancellation, stack)
+        if not parts.acquire_store():
+            return 0
         repair = repair_command(["apply", name], config, settings)
         controller = parts.create(serving=not once, repair_command=repair.line)
         if once:

@@ -38,7 +38,8 @@ from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.policies import Policy
 from opendrs.ports import Clock, Platform, Store
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
-from opendrs.store import SqliteStore
+from opendrs.store import PostgresqlStore, SqliteStore
+from opendrs.transport.secrets import given_sources, read_located_secret
 
 DEFAULT_CONFIG = Path("opendrs.toml")
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
@@ -228,10 +229,9 @@ def enrich_from_store(
         ConfigurationError: The store belongs to another platform.
         StoreError: The store cannot be read.
     """
-    path = settings.store_path(source.platform.name)
-    if not source.is_persistent or not _may_exist(path):
+    if not source.is_persistent or not _may_exist(settings, source):
         return snapshot
-    with SqliteStore(path, read_only=True) as store:
+    with _database(settings, source, read_only=True) as store:
         store_owner(store, source.platform.name)
         warn_future_records(store, source.clock.now())
         return enrich_snapshot(snapshot, policy, store)
@@ -248,27 +248,53 @@ def with_powered_off_nodes(
     Raises:
         StoreError: The store cannot be read.
     """
-    path = settings.store_path(source.platform.name)
     all_online = all(node.online for node in snapshot.nodes.values())
-    if all_online or not source.is_persistent or not _may_exist(path):
+    if all_online or not source.is_persistent or not _may_exist(settings, source):
         return snapshot
-    with SqliteStore(path, read_only=True) as store:
+    with _database(settings, source, read_only=True) as store:
         owner = store.load(OWNER_KEY) or {}
         if owner.get("name") != source.platform.name:
             return snapshot
         return fill_known_nodes(snapshot, store)
 
 
-def _may_exist(path: Path) -> bool:
-    """Return False if there is no file *path*; True if that is unknown."""
+def _may_exist(settings: Settings, source: ClusterSource) -> bool:
+    """Return False if *source* has no store; True if that is unknown."""
+    path = settings.store_path(source.platform.name)
     try:
-        return path.exists()
+        return path is None or path.exists()
     except (OSError, ValueError):  # opening the store reports the error
         return True
 
 
+def _database(
+    settings: Settings, source: ClusterSource, *, read_only: bool = False
+) -> SqliteStore | PostgresqlStore:
+    """Return the store of *source*, to be opened by a `with` statement.
+
+    Raises:
+        ConfigurationError: The password of the database cannot be read.
+    """
+    name = source.platform.name
+    store = settings.store
+    if store is None or store.url is None:
+        return SqliteStore(settings.store_path(name), read_only=read_only)
+    password = None
+    if given_sources(store, "password"):
+        password = read_located_secret("[store] ", "password", store)
+    return PostgresqlStore(
+        store.url,
+        name,
+        password=password,
+        read_only=read_only,
+        lease_time=store.lease_time,
+    )
+
+
 @contextmanager
-def open_store(source: ClusterSource, settings: Settings) -> Iterator[SqliteStore]:
+def open_store(
+    source: ClusterSource, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore]:
     """Yield the writable store of *source*; in memory if it is not persistent.
 
     Raises:
@@ -279,7 +305,7 @@ def open_store(source: ClusterSource, settings: Settings) -> Iterator[SqliteStor
     if not source.is_persistent:
         if settings.store is not None:
             raise ConfigurationError(
-                f"[store] path: {source.platform.name} is not persistent and has no "
+                f"[store]: {source.platform.name} is not persistent and has no "
                 "store; remove [store], or use another configuration",
                 code=DiagnosticCode.INCONSISTENT,
             )
@@ -287,7 +313,7 @@ def open_store(source: ClusterSource, settings: Settings) -> Iterator[SqliteStor
             yield store
         return
     name = source.platform.name
-    with SqliteStore(settings.store_path(name)) as store:
+    with _database(settings, source) as store:
         if store_owner(store, name) is None:
             store.save(OWNER_KEY, {"name": name})
         yield store

@@ -14,15 +14,17 @@ from opendrs.cli.sources import ClusterSource, name_mismatches, observe, open_st
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext
 from opendrs.controller.agent_requests import RequestBatch
+from opendrs.controller.clock import POLL_INTERVAL
 from opendrs.controller.cycle import DecisionSource, PolicyDecisionSource
 from opendrs.controller.event_log import LoggingObserver
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.loop import Controller, LoopSettings, WakeupEvent
+from opendrs.errors import LeaseLostError
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
 from opendrs.policies.consolidation import Consolidate
 from opendrs.ports import RequestStore
-from opendrs.store import SqliteRequestStore
+from opendrs.store import DatabaseRequestStore, PostgresqlStore, SqliteStore
 
 
 class ControllerFactory:
@@ -37,7 +39,6 @@ class ControllerFactory:
     Raises:
         ConfigurationError: The credentials of the API cannot be used; no store is
             created then.
-        StoreError: The store cannot be opened, or another process holds it.
     """
 
     def __init__(
@@ -52,10 +53,35 @@ class ControllerFactory:
         self._cancellation = cancellation
         self._stack = stack
         self._wakeup_event = WakeupEvent()
+        self._store: SqliteStore | PostgresqlStore
         if settings.api is not None:
             # Before the store is created. The server reads the files again.
             check_credentials(settings.api)
-        self._store = stack.enter_context(open_store(source, settings))
+
+    def acquire_store(self) -> bool:
+        """Open the store; wait while another controller uses the same database.
+
+        Returns:
+            False if the operator stopped the controller first.
+
+        Raises:
+            StoreError: The store cannot be opened, or another process uses the file.
+        """
+        waits = False
+        while not self._cancellation.stop_requested:
+            try:
+                opened = open_store(self._source, self._settings)
+                self._store = self._stack.enter_context(opened)
+            except LeaseLostError as error:
+                if self._settings.store is None or self._settings.store.url is None:
+                    raise
+                if not waits:
+                    log_event(LogEventCode.CONTROLLER_STANDBY, f"standby: {error}")
+                waits = True
+                self._source.clock.sleep(POLL_INTERVAL)
+            else:
+                return True
+        return False
 
     def create(self, *, serving: bool, repair_command: str) -> Controller:
         """Return the controller.
@@ -76,7 +102,7 @@ class ControllerFactory:
                 configured_policy(self._settings), self._store
             )
         else:
-            request_store = SqliteRequestStore(self._store)
+            request_store = DatabaseRequestStore(self._store)
             decision_source = self._request_batch(requests, request_store)
             if serving:
                 require_alive = self._start_api(requests, request_store)

@@ -15,6 +15,7 @@ from opendrs.config.diagnostics import (
     Diagnostic,
     DiagnosticCode,
     KeyPath,
+    describe_type,
     pydantic_diagnostics,
     suggestion,
 )
@@ -48,7 +49,8 @@ class TableBinder(Generic[T]):
         """Validate *table* and build the dataclass.
 
         Args:
-            target_type: The dataclass; its fields are the settings.
+            target_type: The dataclass; its fields are the settings. The value of a
+                field that `repr` omits is a secret and is in no error.
             table: Values by name, as parsed from TOML or JSON.
             path: Path of the table in its file.
             preset: Values of fields that the operator cannot set.
@@ -107,6 +109,8 @@ class TableBinder(Generic[T]):
         self, name: str, hint: object, value: object
     ) -> Iterator[Diagnostic]:
         at = (*self._path, name)
+        is_secret = not self._settable_fields()[name].repr
+        describe = describe_type if is_secret else self._format_value
         try:
             # Strict validation of JSON accepts lists and strings for tuples, enums
             # and paths, which strict validation of Python values rejects.
@@ -114,9 +118,9 @@ class TableBinder(Generic[T]):
             adapter = TypeAdapter[object](hint)  # type: ignore[arg-type]
             self._values[name] = adapter.validate_json(text, strict=True)
         except ValidationError as error:
-            yield from pydantic_diagnostics(error, at, describe=self._format_value)
+            yield from pydantic_diagnostics(error, at, describe=describe)
         except ValueError:
-            message = f"cannot be {self._format_value(value)}"
+            message = f"cannot be {describe(value)}"
             yield Diagnostic(at, message, code=DiagnosticCode.INVALID_VALUE)
 
     def _build(self, invalid: set[str]) -> Iterator[Diagnostic]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from opendrs.config.binding import unknown_name
 from opendrs.config.platform_kinds import PlatformConnection
@@ -117,6 +117,20 @@ _HTTPS = re.compile(r"https://[^\s/?#@]+/?")  # without path and password
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,254}")
 
 
+MIN_LEASE_TIME, MAX_LEASE_TIME = 3.0, 3_600.0  # seconds
+
+
+def _is_postgresql_address(text: str) -> bool:
+    """Return True if *text* is an address of a database without a password."""
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - raises an error for a port that is no number
+    except ValueError:
+        return False
+    has_password = bool(parts.password) or "password" in parse_qs(parts.query)
+    return parts.scheme == "postgresql" and len(parts.path) > 1 and not has_password
+
+
 def _is_https_address(text: str) -> bool:
     """Return True if *text* is an https address with host and optional port."""
     if not _HTTPS.fullmatch(text):
@@ -132,13 +146,46 @@ def _is_https_address(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """Settings of the store, table `[store]`.
+    """Settings of the store, table `[store]`: an SQLite file or a PostgreSQL database.
 
     Attributes:
-        path: The file; created if absent.
+        path: The file; created if absent. None for the default path.
+        url: Address of the database, `postgresql://USER@HOST/DATABASE`.
+        password_file: File with the password of the database.
+        password_env: Environment variable with the password.
+        password_keyring: Entry `SERVICE/USER` of the keyring with the password.
+        password: The password; better in one of the places before.
+        lease_time: Seconds until another controller takes over from one that stopped
+            without notice; only with `url`.
+
+    Raises:
+        InvalidSettingError: A value is invalid; with all problems.
     """
 
-    path: Path
+    path: Path | None = None
+    url: str | None = None
+    password_file: Path | None = None
+    password_env: str | None = None
+    password_keyring: str | None = None
+    password: str | None = field(default=None, repr=False)
+    lease_time: Seconds = 30.0
+
+    def __post_init__(self) -> None:
+        problems = []
+        if (self.path is None) is (self.url is None):
+            problems.append("path: expected either path or url")
+        if self.url is not None and not _is_postgresql_address(self.url):
+            problems.append(
+                "url: expected postgresql://USER@HOST/DATABASE without a password; "
+                "set password_file"
+            )
+        if not MIN_LEASE_TIME <= self.lease_time <= MAX_LEASE_TIME:
+            problems.append(
+                f"lease_time: expected {MIN_LEASE_TIME:g} to {MAX_LEASE_TIME:g} "
+                f"seconds, found {self.lease_time:g}"
+            )
+        if problems:
+            raise InvalidSettingError(*problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +264,7 @@ class Settings:
         policy_settings: Settings of each configured policy, by its name.
         limits: Limits for all policies.
         rules: Rules in addition to those of the platforms.
-        store: Path of the store; None for the default path.
+        store: The store; None for an SQLite file at the default path.
         agent: Settings of the host agent; None if not configured.
         controller: Settings of the control loop.
         api: Settings of the API; None if not configured.
@@ -228,7 +275,7 @@ class Settings:
     policy_settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     limits: Limits = DEFAULT_LIMITS
     rules: tuple[Rule, ...] = ()
-    store: Path | None = None
+    store: StoreSettings | None = None
     agent: AgentSettings | None = None
     controller: ControllerSettings = ControllerSettings()
     api: ApiSettings | None = None
@@ -262,9 +309,11 @@ class Settings:
             )
         return self.platforms[name]
 
-    def store_path(self, platform: str) -> Path:
-        """Return the path of the store for *platform*."""
-        return self.store or default_store_path(platform)
+    def store_path(self, platform: str) -> Path | None:
+        """Return the path of the store for *platform*; None if it is no file."""
+        if self.store is None:
+            return default_store_path(platform)
+        return self.store.path
 
 
 NO_SETTINGS = Settings()

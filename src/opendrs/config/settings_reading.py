@@ -167,11 +167,10 @@ class _SettingsReader:
         }
         return replace(settings, **paths)  # type: ignore[type-var]
 
-    def _store(self, tables: Mapping[str, object]) -> Path | None:
+    def _store(self, tables: Mapping[str, object]) -> StoreSettings | None:
         if "store" not in tables:
             return None
-        store = self._bind(StoreSettings, ("store",), tables)
-        return None if store is None else store.path
+        return self._bind(StoreSettings, ("store",), tables)
 
     def _agent(self, tables: Mapping[str, object]) -> AgentSettings | None:
         if "agent" not in tables:

@@ -1,18 +1,33 @@
-"""Steps of one cycle: enrich the snapshot, evaluate the policy, keep its memory."""
+"""One cycle: recover, observe, decide, record, approve, execute.
+
+`apply`, `demo` and `run` call `run_cycle`. What differs between them is in its context:
+the source of decisions, the approval of the plan, and the observer that reports.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import uuid4
 
-from opendrs.controller.history import add_recent_actions, recent_actions
+from opendrs.controller.execution_context import ExecutionContext, ExecutionObserver
+from opendrs.controller.executor import ExecutionReport, execute
+from opendrs.controller.history import (
+    add_recent_actions,
+    correct_times,
+    recent_actions,
+)
 from opendrs.controller.in_flight import OpenMigrations, add_open_migrations
 from opendrs.controller.node_inventory import fill_known_nodes, record_nodes
 from opendrs.controller.policy_memory import load_memory, save_memory
 from opendrs.controller.power_failures import exclude_failed_power_nodes
+from opendrs.controller.recovery import recover
+from opendrs.controller.serialization import cycle_record
 from opendrs.model import Snapshot
 from opendrs.policies import Decision, Policy
-from opendrs.ports import Platform, Store
+from opendrs.ports import Platform, StepRecord, Store
 
 MemoryT = TypeVar("MemoryT")
 
@@ -80,13 +95,6 @@ def evaluate(
     return Evaluation(memory, decision)
 
 
-def decide(
-    snapshot: Snapshot, policy: Policy[MemoryT], store: Store
-) -> Decision[MemoryT]:
-    """Return only the decision of `evaluate`."""
-    return evaluate(snapshot, policy, store).decision
-
-
 class DecisionSource(Protocol):
     """Source of the decision in each cycle. Every method may raise `StoreError`."""
 
@@ -134,3 +142,159 @@ class PolicyDecisionSource:
         self, snapshot: Snapshot, decision: Decision[Any], run: str
     ) -> None:
         """Do nothing: there are no requests to update."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDecision:
+    """A decision that is recorded, and that nothing has been started of.
+
+    Attributes:
+        run: Name of the execution of its plan.
+        recovered: Steps of an interrupted run, with their outcomes.
+        snapshot: The snapshot that was evaluated.
+        policy: The policy.
+        decision: Its decision.
+    """
+
+    run: str
+    recovered: tuple[StepRecord, ...]
+    snapshot: Snapshot
+    policy: Policy[Any]
+    decision: Decision[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CycleResult:
+    """Result of a cycle.
+
+    Attributes:
+        decided: The decision; None if the cycle was stopped before it.
+        report: The outcomes of the steps; None if the plan was not executed.
+    """
+
+    decided: RecordedDecision | None = None
+    report: ExecutionReport | None = None
+
+
+class CycleObserver(Protocol):
+    """Receiver of the events of a cycle, such as a log or a terminal."""
+
+    def recovery_started(self, records: Sequence[StepRecord]) -> None:
+        """Handle that the unfinished *records* of an interrupted run are followed."""
+
+    def decision_recorded(self, decided: RecordedDecision) -> None:
+        """Handle a decision; called before the approval."""
+
+    def running_steps(self) -> AbstractContextManager[ExecutionObserver]:
+        """Return a context manager for the time in which steps run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleContext:
+    """Dependencies of a cycle.
+
+    Attributes:
+        command: Name of the command that runs the cycle, such as `apply`.
+        execution: Dependencies of the executor. Its observer is not used.
+        observe: Function that returns the current snapshot; may raise
+            `PlatformError`.
+        decision_source: Source of the decision.
+        approve: Function that returns True if the plan may be executed. It is not
+            called for an empty plan.
+        observer: Receives the events of the cycle.
+    """
+
+    command: str
+    execution: ExecutionContext
+    observe: Callable[[], Snapshot]
+    decision_source: DecisionSource
+    approve: Callable[[RecordedDecision], bool]
+    observer: CycleObserver
+
+
+def run_cycle(context: CycleContext) -> CycleResult:
+    """Recover, observe, decide, record, approve, execute.
+
+    The decision and everything that reproduces it is recorded before the first step
+    starts. A stop request prevents a new decision, and the start of steps.
+
+    Raises:
+        ConfigurationError: The configuration does not fit the cluster.
+        PlatformError: The cluster cannot be observed.
+        StoreError: The store could not be read or written.
+    """
+    execution = context.execution
+    correct_times(execution.store, execution.clock.now())
+    recovered = _recover(context)
+    _reconcile(context)
+    if execution.cancellation.stop_requested:
+        return CycleResult()
+    decided = _decide(context, recovered)
+    report = _execute(context, decided)
+    _reconcile(context)
+    return CycleResult(decided, report)
+
+
+def _recover(context: CycleContext) -> tuple[StepRecord, ...]:
+    """Follow the unfinished steps of an interrupted run; return their records."""
+    unfinished = context.execution.store.unfinished()
+    if not unfinished:
+        return ()
+    context.observer.recovery_started(unfinished)
+    with context.observer.running_steps() as observer:
+        return recover(replace(context.execution, observer=observer))
+
+
+def _reconcile(context: CycleContext) -> None:
+    """Settle the requests, unless a stop left steps to the next process."""
+    if not context.execution.store.unfinished():
+        context.decision_source.reconcile()
+
+
+def _decide(
+    context: CycleContext, recovered: tuple[StepRecord, ...]
+) -> RecordedDecision:
+    """Observe the cluster, and return the decision after recording it."""
+    execution, source = context.execution, context.decision_source
+    observed = context.observe()
+    forget_ended_migrations(observed, execution.store, execution.platform)
+    snapshot = enrich_snapshot(observed, source.policy, execution.store)
+    evaluation = source.evaluate(snapshot)
+    decided_at = execution.clock.now()
+    decided = RecordedDecision(
+        run=f"{context.command} {decided_at:%Y-%m-%dT%H:%M:%S.%fZ} {uuid4().hex[:8]}",
+        recovered=recovered,
+        snapshot=snapshot,
+        policy=source.policy,
+        decision=evaluation.decision,
+    )
+    execution.store.record_cycle(
+        cycle_record(
+            decided.run,
+            decided_at,
+            snapshot,
+            policy=source.policy,
+            memory=evaluation.memory,
+            decision=evaluation.decision,
+        )
+    )
+    return decided
+
+
+def _execute(
+    context: CycleContext, decided: RecordedDecision
+) -> ExecutionReport | None:
+    """Execute the plan of *decided* if it is approved; otherwise return None."""
+    execution, plan = context.execution, decided.decision.plan
+    if execution.cancellation.stop_requested:
+        return None
+    context.observer.decision_recorded(decided)
+    if plan.steps and not context.approve(decided):
+        return None
+    context.decision_source.record_decision(
+        decided.snapshot, decided.decision, decided.run
+    )
+    if not plan.steps:
+        return ExecutionReport()
+    with context.observer.running_steps() as observer:
+        return execute(plan, replace(execution, observer=observer), run=decided.run)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from opendrs.controller.cycle import RecordedDecision
 from opendrs.controller.events import LogEventCode, log_event
-from opendrs.controller.execution_context import CancellationToken
+from opendrs.controller.execution_context import CancellationToken, ExecutionObserver
 from opendrs.controller.serialization import action_document, violation_documents
 from opendrs.model import (
     Action,
@@ -19,7 +21,7 @@ from opendrs.model import (
     StepId,
     format_count,
 )
-from opendrs.policies import Decision, Policy, reason_text
+from opendrs.policies import Policy, reason_text
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.repairs import INFEASIBLE, unresolved_violations
 from opendrs.ports import Outcome, StepRecord, TaskStatus
@@ -118,27 +120,43 @@ _NUMBER = re.compile(r"(?<![\w.-])\d[\d.,]*(?![\w-])")
 
 
 class CycleLogger:
-    """Logger of decisions and of violated strict rules.
+    """Cycle observer that logs decisions and violated strict rules.
 
     A decision that equals that of the previous cycle is logged at level debug.
 
     Args:
+        execution_observer: Receives the events of running steps.
         repair_command: Command that repairs violated rules while no controller runs;
             None if there is none.
     """
 
-    def __init__(self, repair_command: str | None = None) -> None:
+    def __init__(
+        self, execution_observer: ExecutionObserver, repair_command: str | None = None
+    ) -> None:
+        self._execution_observer = execution_observer
         self._repair_command = repair_command
         self._last_outcome: tuple[str, str] | None = None
         self._last_violations: tuple[tuple[Violation, ...], ...] = ((), ())
 
-    def log_decision(
-        self, policy: Policy[Any], decision: Decision[Any], snapshot: Snapshot, run: str
-    ) -> None:
-        """Log *decision* about *snapshot*, which is executed as *run*."""
+    def recovery_started(self, records: Sequence[StepRecord]) -> None:
+        """Log the number of unfinished steps."""
+        log_event(
+            LogEventCode.RECOVERY_STARTED,
+            f"recovering {format_count(len(records), 'unfinished step')} "
+            "of a previous run",
+            steps=len(records),
+        )
+
+    def running_steps(self) -> AbstractContextManager[ExecutionObserver]:
+        """Return the execution observer in a context manager without effect."""
+        return nullcontext(self._execution_observer)
+
+    def decision_recorded(self, decided: RecordedDecision) -> None:
+        """Log the decision, and the violated strict rules if they changed."""
+        policy, decision = decided.policy, decided.decision
         steps = decision.plan.steps
         actions = [step.action for step in steps]
-        self._log_violations(policy, snapshot, actions)
+        self._log_violations(policy, decided.snapshot, actions)
         outline = format_count(len(steps), "step") if steps else "nothing to do"
         reasons = [reason_text(decision.reason), decision.detail]
         text = f"{policy.name}: {outline}: {': '.join(filter(None, reasons))}"
@@ -152,7 +170,7 @@ class CycleLogger:
             LogEventCode.DECISION_MADE,
             text,
             level=logging.DEBUG if unchanged else logging.INFO,
-            run=run,
+            run=decided.run,
             policy=policy.name,
             reason=decision.reason,
             detail=decision.detail,

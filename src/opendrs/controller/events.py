@@ -45,6 +45,8 @@ class LogEventCode(StrEnum):
     """Recorded times are in the future. They are treated as now."""
     CONTROLLER_STARTED = "controller-started"
     """The controller started."""
+    CONTROLLER_STANDBY = "controller-standby"
+    """Another controller holds the lease. This one waits until it can take over."""
     CONTROLLER_STOPPED = "controller-stopped"
     """The controller stopped. `unfinished` steps are left to the next start."""
     COMPILED_CODE = "compiled-code"

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 from opendrs.controller.clock import POLL_INTERVAL, ExponentialBackoff, IntervalTimer
-from opendrs.controller.cycle import (
-    DecisionSource,
-    enrich_snapshot,
-    forget_ended_migrations,
-)
+from opendrs.controller.cycle import CycleContext, DecisionSource, run_cycle
 from opendrs.controller.event_log import CycleLogger
 from opendrs.controller.events import LogEventCode, log_event
 from opendrs.controller.execution_context import ExecutionContext
-from opendrs.controller.executor import ExecutionReport, execute
-from opendrs.controller.history import correct_times
-from opendrs.controller.recovery import recover
-from opendrs.controller.serialization import cycle_record
+from opendrs.controller.executor import ExecutionReport
 from opendrs.errors import PermissionDeniedError, PlatformError, UnsupportedError
 from opendrs.model import Snapshot, format_count
 
@@ -68,11 +59,11 @@ class LoopSettings:
 
 
 class Controller:
-    """Control loop: recover, observe, decide, record, execute.
+    """Control loop: one cycle after the other, until stopped.
 
     Args:
         settings: Settings of the loop.
-        context: Dependencies of the executor.
+        execution: Dependencies of the executor.
         decision_source: Source of the decisions.
         wakeup_event: Requests for early cycles.
     """
@@ -80,19 +71,24 @@ class Controller:
     def __init__(
         self,
         settings: LoopSettings,
-        context: ExecutionContext,
+        execution: ExecutionContext,
         decision_source: DecisionSource,
         wakeup_event: WakeupEvent,
     ) -> None:
         self._settings = settings
-        self._context = context
-        self._decision_source = decision_source
+        self._execution = execution
         self._wakeup_event = wakeup_event
-        self._timer = IntervalTimer(settings.interval, context.clock.monotonic())
+        self._cycle = CycleContext(
+            command="run",
+            execution=execution,
+            observe=self._observe,
+            decision_source=decision_source,
+            approve=lambda _: True,
+            observer=CycleLogger(execution.observer, settings.repair_command),
+        )
+        self._timer = IntervalTimer(settings.interval, execution.clock.monotonic())
         self._backoff = ExponentialBackoff(INITIAL_BACKOFF, 0)
         self._reported_error = ""
-        self._log = CycleLogger(settings.repair_command)
-        self._cycle_count = 0
 
     def run_forever(self) -> None:
         """Run cycles until stopped and all running steps have ended.
@@ -123,57 +119,25 @@ class Controller:
             ConfigurationError: The configuration does not fit the cluster.
             StoreError: The store could not be read or written.
         """
-        context, source = self._context, self._decision_source
-        self._timer.start_cycle(context.clock.monotonic())
-        correct_times(context.store, context.clock.now())
-        self._recover()
-        self._reconcile()
-        # A stop during the recovery also prevents a new plan.
-        if context.cancellation.stop_requested:
+        self._timer.start_cycle(self._execution.clock.monotonic())
+        result = run_cycle(self._cycle)
+        if result.decided is None or result.report is None:
             return ExecutionReport()
-        observed = self._settings.observe()
+        if result.report.records:
+            log_event(
+                LogEventCode.PLAN_EXECUTED,
+                f"plan executed: {result.report.summary}",
+                run=result.decided.run,
+            )
+        return result.report
+
+    def _observe(self) -> Snapshot:
+        snapshot = self._settings.observe()
         self._record_reachable()
-        forget_ended_migrations(observed, context.store, context.platform)
-        snapshot = enrich_snapshot(observed, source.policy, context.store)
-        evaluation = source.evaluate(snapshot)
-        now = context.clock.now()
-        run = self._run_name(now)
-        context.store.record_cycle(
-            cycle_record(run, now, snapshot, source.policy, evaluation)
-        )
-        if context.cancellation.stop_requested:
-            source.reconcile()
-            return ExecutionReport()
-        decision = evaluation.decision
-        self._log.log_decision(source.policy, decision, snapshot, run)
-        source.record_decision(snapshot, decision, run)
-        report = execute(decision.plan, context, run=run)
-        self._reconcile()
-        if report.records:
-            log_event(
-                LogEventCode.PLAN_EXECUTED, f"plan executed: {report.summary}", run=run
-            )
-        return report
-
-    def _recover(self) -> None:
-        """Follow the unfinished steps of a previous run to their end."""
-        unfinished = self._context.store.unfinished()
-        if unfinished:
-            log_event(
-                LogEventCode.RECOVERY_STARTED,
-                f"recovering {format_count(len(unfinished), 'unfinished step')} "
-                "of a previous run",
-                steps=len(unfinished),
-            )
-            recover(self._context)
-
-    def _reconcile(self) -> None:
-        """Settle the requests, unless a stop left steps to the next process."""
-        if not self._context.store.unfinished():
-            self._decision_source.reconcile()
+        return snapshot
 
     def _log_stopped(self) -> None:
-        unfinished = len(self._context.store.unfinished())
+        unfinished = len(self._execution.store.unfinished())
         steps = (
             f"{format_count(unfinished, 'unfinished step')}: the platform is "
             "unreachable; the next start follows them"
@@ -188,25 +152,20 @@ class Controller:
 
     def _wait_until_due(self) -> bool:
         """Wait until a cycle is due; return False if a stop is requested first."""
-        while not self._context.cancellation.stop_requested:
+        while not self._execution.cancellation.stop_requested:
             self._settings.require_alive()
-            now = self._context.clock.monotonic()
+            now = self._execution.clock.monotonic()
             if self._wakeup_event.consume():
                 self._timer.expedite(now, self._settings.batch_window)
             remaining = self._timer.remaining(now)
             if remaining <= 0:
                 return True
-            self._context.clock.sleep(min(remaining, POLL_INTERVAL))
+            self._execution.clock.sleep(min(remaining, POLL_INTERVAL))
         return False
-
-    def _run_name(self, now: datetime) -> str:
-        """Return a unique name for the execution of this cycle."""
-        self._cycle_count += 1
-        return f"run {now:%Y-%m-%dT%H:%M:%S.%fZ} {os.getpid()} {self._cycle_count}"
 
     def _record_unreachable(self, error: PlatformError) -> None:
         """Schedule a retry of the unreachable cluster; log the first failure."""
-        now = self._context.clock.monotonic()
+        now = self._execution.clock.monotonic()
         self._backoff.record_failure(now)
         self._timer.expedite(now, self._backoff.delay)
         if not self._reported_error:

@@ -10,7 +10,6 @@ from typing import Any
 
 from opendrs.arrays import skipped_by_reason
 from opendrs.config import snapshot_document
-from opendrs.controller.cycle import Evaluation
 from opendrs.model import ACTION_KINDS, Action, PowerOff, PowerOn, Snapshot, Step
 from opendrs.policies import Decision, Policy
 from opendrs.ports import CycleRecord
@@ -81,12 +80,14 @@ def violation_documents(violations: Iterable[Violation]) -> list[dict[str, objec
     ]
 
 
-def cycle_record(
+def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
     run: str,
-    now: datetime,
+    decided_at: datetime,
     snapshot: Snapshot,
+    *,
     policy: Policy[Any],
-    evaluation: Evaluation[Any],
+    memory: object,
+    decision: Decision[Any],
 ) -> CycleRecord:
     """Return the record of a cycle.
 
@@ -94,18 +95,18 @@ def cycle_record(
 
     Args:
         run: Name of the execution of the plan.
-        now: Time of the decision.
+        decided_at: Time of the decision.
         snapshot: The snapshot that was evaluated.
         policy: The policy.
-        evaluation: Memory before the decision, and the decision.
+        memory: Memory of the policy before the decision.
+        decision: The decision.
     """
-    decision = evaluation.decision
     return CycleRecord(
         run=run,
-        decided_at=now,
+        decided_at=decided_at,
         document={
             "settings": _plain(asdict(policy)),  # type: ignore[call-overload]  # a dataclass
-            "memory": _plain(evaluation.memory),
+            "memory": _plain(memory),
             "snapshot": snapshot_document(snapshot),
             "decision": _plain(plan_document(policy.name, decision, snapshot)),
         },

@@ -155,7 +155,11 @@ class TaskTracker:
 
         After most errors, the next poll searches for the task: a late error, such as
         a timeout, does not mean that the step is not running.
+
+        Raises:
+            LeaseLostError: Another controller may be active; nothing was started.
         """
+        self._context.store.require_lease()
         try:
             task = self._context.platform.start(self.step.action)
         except (PermissionDeniedError, UnsupportedError) as error:

@@ -75,6 +75,16 @@ class Store(Protocol):
     Data is safe from a crash before the method returns.
     """
 
+    def require_lease(self) -> None:
+        """Check that no other process can have acquired the right to start steps.
+
+        Called between the record of an intention and the start. The check is local: it
+        covers a process that was suspended in between.
+
+        Raises:
+            LeaseLostError: The right of this process may have expired.
+        """
+
     def load(self, key: str) -> Mapping[str, object] | None:
         """Return the value saved under *key*, or None."""
 

@@ -82,6 +82,7 @@ class RedfishSettings:
         password_file: File with the password.
         password_env: Environment variable with the password.
         password_keyring: Entry SERVICE/USER of the keyring with the password.
+        password: The password; better in one of the places before.
         ca: File with the only trusted certificates; None for the system trust store.
         off_method: Reset type with which the node is powered off.
         timeout: Seconds in which the controller must respond.
@@ -101,6 +102,7 @@ class RedfishSettings:
     password_file: Path | None = None
     password_env: str | None = None
     password_keyring: str | None = None
+    password: str | None = field(default=None, repr=False)
     ca: Path | None = None
     off_method: OffMethod = OffMethod.GRACEFUL_SHUTDOWN
     timeout: Seconds = 10.0

@@ -1,5 +1,6 @@
-"""Stores of the controller: in memory, and in an SQLite file."""
+"""Stores of the controller: in memory, in an SQLite file, in PostgreSQL."""
 
 from opendrs.store.memory import MemoryStore as MemoryStore
+from opendrs.store.postgresql import PostgresqlStore as PostgresqlStore
+from opendrs.store.requests import DatabaseRequestStore as DatabaseRequestStore
 from opendrs.store.sqlite import SqliteStore as SqliteStore
-from opendrs.store.sqlite_requests import SqliteRequestStore as SqliteRequestStore

@@ -19,6 +19,9 @@ class MemoryStore:
         self._records: dict[tuple[str, StepId], StepRecord] = {}
         self._cycles: deque[tuple[str, datetime, str]] = deque(maxlen=MAX_CYCLES)
 
+    def require_lease(self) -> None:
+        """Do nothing: no other process can use this store."""
+
     def load(self, key: str) -> Mapping[str, object] | None:
         """Return the value saved under *key*, or None."""
         text = self._values.get(key)

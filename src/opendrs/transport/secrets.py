@@ -19,10 +19,12 @@ def source_names(setting: str) -> tuple[str, ...]:
 
 
 def given_sources(settings: object, setting: str) -> list[str]:
-    """Return the names of the settings that are set and locate the secret *setting*."""
-    return [
-        name for name in source_names(setting) if getattr(settings, name) is not None
-    ]
+    """Return the names of the settings that are set and locate the secret *setting*.
+
+    The setting of its own name contains the secret itself.
+    """
+    names = (*source_names(setting), setting)
+    return [name for name in names if getattr(settings, name) is not None]
 
 
 def source_problems(settings: object, setting: str) -> Iterator[str]:
@@ -114,9 +116,14 @@ def create_ssl_context(prefix: str, ca: Path | None) -> ssl.SSLContext:
 def read_located_secret(prefix: str, setting: str, settings: object) -> str:
     """Return the secret that the settings `{setting}_file` etc. of *settings* locate.
 
+    A secret in the configuration itself is accepted; `check` and `run` warn about it.
+
     Raises:
         ConfigurationError: As `read_secret`.
     """
+    inline: str | None = getattr(settings, setting)
+    if inline is not None:
+        return inline
     file, variable, entry = (getattr(settings, name) for name in source_names(setting))
     return read_secret(prefix, setting, file=file, variable=variable, entry=entry)
 

@@ -11,7 +11,7 @@ from opendrs.cli.sources import ClusterSource
 from opendrs.controller import CancellationToken, ExecutionObserver, NullObserver
 from opendrs.model import GuestId, Limits, LiveMigration, NodeId, Snapshot, Step, StepId
 from opendrs.policies import AutoRebalance, Balance, DecisionReason, Policy
-from opendrs.ports import Outcome, StepRecord, TaskStatus
+from opendrs.ports import CycleRecord, Outcome, StepRecord, TaskStatus
 from opendrs.simulation import SimulatedClock, SimulatedPlatform
 from opendrs.store import MemoryStore
 from support.builders import NOON, cluster
@@ -110,6 +110,23 @@ def test_declined_plan_starts_nothing() -> None:
 
     assert status == 1
     assert platform.observe().guests[GuestId("one")].node == "a"
+
+
+@pytest.mark.parametrize(("agreed", "steps"), [(True, 2), (False, 0)])
+def test_cycle_is_recorded_before_confirmation(*, agreed: bool, steps: int) -> None:
+    store = MemoryStore()
+    apply_task, _ = create_task(IMBALANCED, store=store)
+    recorded: list[CycleRecord] = []
+
+    def consent() -> bool:
+        recorded.extend(store.cycles())
+        return agreed
+
+    run_apply_cycle(apply_task, RecordingOutput(), consent)
+
+    (cycle,) = recorded
+    assert cycle.document.keys() >= {"settings", "memory", "snapshot", "decision"}
+    assert len(store.records_of(cycle.run)) == steps
 
 
 def test_failed_step_is_a_failure() -> None:

@@ -13,6 +13,8 @@ import tomli_w
 
 from opendrs.cli.file_permissions import Exposure, find_exposures, inline_passwords
 from opendrs.cli.sources import load_settings
+from opendrs.config import KeyPath
+from opendrs.errors import ConfigurationError
 
 SERVICE = 1000  # a user that is not root
 
@@ -95,7 +97,7 @@ def test_files_that_are_absent_are_not_exposed(place: Path) -> None:
         ("token", "agent.token_file", AGENT),
         ("bmc", "platform.lab.power.nodes.a.password_file", with_power(REDFISH)),
         ("record.sqlite", "store.path", CONTROLLER),
-        ("record.sqlite-journal", "store.path", CONTROLLER),
+        ("record.sqlite-wal", "store.path", CONTROLLER),
         ("record.sqlite.lock", "store.path", CONTROLLER),
         ("record.sqlite", "store.path", AGENT),
     ],
@@ -271,3 +273,45 @@ def test_token_file_of_load_source_is_a_secret(tmp_path: Path) -> None:
         "token_file": "others can read and change it",
         "ca": "others can change it",
     }
+
+
+@pytest.mark.parametrize(
+    ("platform", "store", "setting"),
+    [
+        ({"token": "drs@pve!a=b"}, {}, ("platform", "pve", "token")),
+        (
+            {"user": "drs@pve", "password": "hunter2"},
+            {},
+            ("platform", "pve", "password"),
+        ),
+        (
+            {"token_env": "TOKEN"},
+            {"url": "postgresql://drs@db/drs", "password": "hunter2"},
+            ("store", "password"),
+        ),
+    ],
+)
+def test_inline_secret_is_accepted_with_a_warning(
+    place: Path, platform: dict[str, str], store: dict[str, str], setting: KeyPath
+) -> None:
+    table = {"kind": "proxmox", "hosts": ["pve1"], **platform}
+    document: dict[str, Any] = {"platform": {"pve": table}}
+    config = place / "opendrs.toml"
+    config.write_text(tomli_w.dumps(document | ({"store": store} if store else {})))
+
+    inline = [path for path, _ in inline_passwords(load_settings(config))]
+
+    assert inline == [setting]
+
+
+@pytest.mark.parametrize("value", [12345, ["hunter2"]])
+def test_secret_of_wrong_type_is_in_no_error(place: Path, value: object) -> None:
+    table = {"kind": "proxmox", "hosts": ["pve1"], "token": value}
+    config = place / "opendrs.toml"
+    config.write_text(tomli_w.dumps({"platform": {"pve": table}}))
+
+    with pytest.raises(ConfigurationError, match="token: expected a text") as raised:
+        load_settings(config)
+
+    assert "12345" not in str(raised.value)
+    assert "hunter2" not in str(raised.value)

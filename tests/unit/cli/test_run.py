@@ -239,7 +239,7 @@ def test_store_of_transient_platform_is_rejected(
     answer = opendrs(*command)
 
     assert answer.status == 2
-    assert "[store] path: demo is not persistent and has no store" in answer.err
+    assert "[store]: demo is not persistent and has no store" in answer.err
     assert not Path("record.sqlite").exists()
 
 

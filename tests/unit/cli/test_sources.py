@@ -17,7 +17,7 @@ from opendrs.cli.sources import (
 )
 from opendrs.config import write_snapshot
 from opendrs.config.platform_kinds import PlatformConnection
-from opendrs.config.settings import NO_SETTINGS, Settings
+from opendrs.config.settings import NO_SETTINGS, Settings, StoreSettings
 from opendrs.controller import SystemClock
 from opendrs.controller.node_inventory import record_nodes
 from opendrs.errors import ConfigurationError, UnknownPlatformError
@@ -143,7 +143,8 @@ LAB = PlatformConnection(
 def test_store_belongs_to_one_platform(tmp_path: Path) -> None:
     other = PlatformConnection(name="other", kind="libvirt", settings=LAB.settings)
     settings = Settings(
-        platforms={"lab": LAB, "other": other}, store=tmp_path / "record.sqlite"
+        platforms={"lab": LAB, "other": other},
+        store=StoreSettings(path=tmp_path / "record.sqlite"),
     )
     for _ in range(2):
         with open_store(open_source("lab", settings), settings) as store:
@@ -162,7 +163,8 @@ def test_store_belongs_to_one_platform(tmp_path: Path) -> None:
 def test_powered_off_node_is_read_from_its_store(tmp_path: Path) -> None:
     other = PlatformConnection(name="other", kind="libvirt", settings=LAB.settings)
     settings = Settings(
-        platforms={"lab": LAB, "other": other}, store=tmp_path / "record.sqlite"
+        platforms={"lab": LAB, "other": other},
+        store=StoreSettings(path=tmp_path / "record.sqlite"),
     )
     live, other_platform = open_source("lab", settings), open_source("other", settings)
     away = node("b", None, state=NodeState.OFFLINE, capacity=None)
@@ -189,7 +191,9 @@ def test_real_time_simulation_has_the_system_time() -> None:
 
 
 def test_a_snapshot_in_a_file_is_planned_for_as_it_was_taken(tmp_path: Path) -> None:
-    settings = Settings(platforms={"lab": LAB}, store=tmp_path / "record.sqlite")
+    settings = Settings(
+        platforms={"lab": LAB}, store=StoreSettings(path=tmp_path / "record.sqlite")
+    )
     moved = StepRecord(
         run="one",
         step=StepId("1"),
@@ -224,7 +228,9 @@ def test_a_snapshot_with_times_in_the_future_is_reported_once(
 def test_future_times_of_a_read_only_store_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = replace(NO_SETTINGS, store=tmp_path / "record.sqlite")
+    settings = replace(
+        NO_SETTINGS, store=StoreSettings(path=tmp_path / "record.sqlite")
+    )
     opened = replace(file_source_of(PAIR, tmp_path), is_persistent=True)
     ahead = opened.clock.now() + timedelta(days=30)
     with SqliteStore(tmp_path / "record.sqlite") as store:

@@ -6,15 +6,16 @@ import json
 import logging
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from opendrs.cli.logs import JsonFormatter
-from opendrs.controller import CancellationToken
+from opendrs.controller import CancellationToken, NullObserver, RecordedDecision
 from opendrs.controller.event_log import CycleLogger, LoggingObserver
 from opendrs.controller.events import LogEventCode
 from opendrs.model import AntiAffinity, NodeId, Plan, PowerOff, PowerOn, Snapshot, Step
-from opendrs.policies import Balance, Decision, DecisionReason
+from opendrs.policies import Balance, Decision, DecisionReason, Policy
 from opendrs.policies.optimize import Optimize
 from opendrs.ports import Outcome, StepRecord, TaskState, TaskStatus
 from support.builders import NOON, cluster, guest_ids
@@ -148,6 +149,14 @@ def logged(
     ]
 
 
+def recorded(
+    policy: Policy[Any], decision: Decision[Any], snapshot: Snapshot
+) -> RecordedDecision:
+    return RecordedDecision(
+        run="run", recovered=(), snapshot=snapshot, policy=policy, decision=decision
+    )
+
+
 def idle(reason: DecisionReason, detail: str, *notes: str) -> Decision[None]:
     return Decision(reason, None, detail=detail, notes=notes)
 
@@ -155,7 +164,7 @@ def idle(reason: DecisionReason, detail: str, *notes: str) -> Decision[None]:
 def test_empty_decision_is_logged_when_reason_changes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = CycleLogger()
+    log = CycleLogger(NullObserver())
     details = [
         (DecisionReason.BALANCED, "imbalance 0.053; below 0.1: enough"),
         (DecisionReason.BALANCED, "imbalance 0.061; below 0.1: enough"),
@@ -165,7 +174,7 @@ def test_empty_decision_is_logged_when_reason_changes(
     ]
 
     for reason, detail in details:
-        log.log_decision(BALANCE, idle(reason, detail), level(), "run")
+        log.decision_recorded(recorded(BALANCE, idle(reason, detail), level()))
 
     assert logged(caplog, "decision-made") == [
         "balance: nothing to do: balanced: imbalance 0.053; below 0.1: enough",
@@ -179,13 +188,13 @@ def test_empty_decision_is_logged_when_reason_changes(
 def test_plan_is_always_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = CycleLogger()
+    log = CycleLogger(NullObserver())
     plan = Plan((step("1", migration("vm1", "a", "b")),))
     acting = Decision(DecisionReason.IMPROVES_BALANCE, None, plan, "imbalance 0.3")
     resting = idle(DecisionReason.BALANCED, "enough")
 
     for decision in (acting, acting, resting, acting, resting):
-        log.log_decision(BALANCE, decision, level(), "run")
+        log.decision_recorded(recorded(BALANCE, decision, level()))
 
     assert logged(caplog, "decision-made") == [
         "balance: 1 step: improves the balance: imbalance 0.3",
@@ -199,11 +208,10 @@ def test_plan_is_always_logged(
 def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> None:
     notes = [f"skipped: vm{number}: it is pinned" for number in range(1, 6)]
 
-    CycleLogger().log_decision(
-        BALANCE,
-        idle(DecisionReason.NO_CANDIDATE, "no move helps", *notes),
-        level(),
-        "run",
+    CycleLogger(NullObserver()).decision_recorded(
+        recorded(
+            BALANCE, idle(DecisionReason.NO_CANDIDATE, "no move helps", *notes), level()
+        )
     )
 
     (message,) = logged(caplog, "decision-made")
@@ -217,11 +225,11 @@ def test_notes_are_logged_with_empty_plan(caplog: pytest.LogCaptureFixture) -> N
 def test_strict_violations_are_logged_on_change(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    log = CycleLogger("opendrs apply lab --config lab.toml")
+    log = CycleLogger(NullObserver(), "opendrs apply lab --config lab.toml")
     resting = idle(DecisionReason.BALANCED, "enough")
 
     for rules in ((), (APART,), (APART,), (), ()):
-        log.log_decision(BALANCE, resting, level(*rules), "run")
+        log.decision_recorded(recorded(BALANCE, resting, level(*rules)))
 
     (broken,) = logged(caplog, "rules-broken")
     assert "vm1, vm2" in broken
@@ -235,8 +243,8 @@ def test_plan_repairing_all_rules_logs_info(
     plan = Plan((step("1", migration("vm1", "a", "b")),))
     repairing = Decision(DecisionReason.REPAIRS_RULES, None, plan)
 
-    CycleLogger().log_decision(
-        Optimize(limits=SHORT_LIMITS), repairing, level(APART), "run"
+    CycleLogger(NullObserver()).decision_recorded(
+        recorded(Optimize(limits=SHORT_LIMITS), repairing, level(APART))
     )
 
     (message,) = logged(caplog, "rules-broken")
@@ -249,8 +257,8 @@ def test_unrepairable_violation_suggests_no_repair(
 ) -> None:
     apart = AntiAffinity(guests=guest_ids("vm1", "vm2", "vm3"), name="three apart")
 
-    CycleLogger().log_decision(
-        BALANCE, idle(DecisionReason.BALANCED, "enough"), level(apart), "run"
+    CycleLogger(NullObserver()).decision_recorded(
+        recorded(BALANCE, idle(DecisionReason.BALANCED, "enough"), level(apart))
     )
 
     (message,) = logged(caplog, "rules-broken")
@@ -260,16 +268,16 @@ def test_unrepairable_violation_suggests_no_repair(
 def test_soft_rules_are_not_reported(caplog: pytest.LogCaptureFixture) -> None:
     soft = replace(APART, strict=False)
 
-    CycleLogger().log_decision(
-        BALANCE, idle(DecisionReason.BALANCED, "enough"), level(soft), "run"
+    CycleLogger(NullObserver()).decision_recorded(
+        recorded(BALANCE, idle(DecisionReason.BALANCED, "enough"), level(soft))
     )
 
     assert logged(caplog, "rules-broken", "rules-kept") == []
 
 
 def test_json_log_has_same_fields(caplog: pytest.LogCaptureFixture) -> None:
-    CycleLogger().log_decision(
-        BALANCE, idle(DecisionReason.BALANCED, "enough"), level(APART), "run"
+    CycleLogger(NullObserver()).decision_recorded(
+        recorded(BALANCE, idle(DecisionReason.BALANCED, "enough"), level(APART))
     )
 
     lines = [json.loads(JsonFormatter().format(record)) for record in caplog.records]

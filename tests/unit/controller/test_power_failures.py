@@ -11,8 +11,8 @@ from opendrs.controller import (
     CancellationToken,
     ExecutionContext,
     NullObserver,
-    decide,
     enrich_snapshot,
+    evaluate,
     execute,
 )
 from opendrs.controller.power_failures import exclude_failed_power_nodes
@@ -197,7 +197,7 @@ def test_other_node_is_powered_on_after_failure(store: Store) -> None:
     powered_on = []
     for cycle in range(2):
         snapshot = enrich_snapshot(platform.observe(), policy, store)
-        plan = decide(snapshot, policy, store).plan
+        plan = evaluate(snapshot, policy, store).decision.plan
         report = execute(plan, means, run=f"{cycle}")
         powered_on += [
             (record.action.node, record.outcome)

@@ -15,9 +15,11 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
-from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.errors import ConfigurationError, DiagnosticCode, InvalidSettingError
+from opendrs.platforms.proxmox.settings import ProxmoxSettings
 from opendrs.transport.secrets import (
     create_ssl_context,
+    read_located_secret,
     read_secret,
     source_names,
     source_problems,
@@ -101,6 +103,20 @@ def test_unusable_keyring_raises_error(
         secret(entry="open drs/lab")
 
 
+def test_secret_in_the_configuration_itself_is_used() -> None:
+    settings = ProxmoxSettings(hosts=("pve1",), token="drs@pve!a=inline")  # noqa: S106
+
+    assert read_located_secret("", "token", settings) == "drs@pve!a=inline"
+    assert "inline" not in repr(settings)
+
+
+def test_secret_in_the_configuration_and_elsewhere_is_rejected() -> None:
+    with pytest.raises(InvalidSettingError, match="got token_env and token") as raised:
+        ProxmoxSettings(hosts=("pve1",), token="hunter2", token_env="TOKEN")  # noqa: S106
+
+    assert "hunter2" not in str(raised.value)
+
+
 def test_missing_keyring_library_is_reported_with_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -148,7 +164,8 @@ def test_keyring_is_imported_only_when_used(tmp_path: Path) -> None:
 def test_invalid_sources_of_a_secret_are_reported(
     names: dict[str, str], problem: str | None
 ) -> None:
-    settings = SimpleNamespace(**{**dict.fromkeys(source_names("token")), **names})
+    sources = (*source_names("token"), "token")
+    settings = SimpleNamespace(**{**dict.fromkeys(sources), **names})
 
     problems = list(source_problems(settings, "token"))
 

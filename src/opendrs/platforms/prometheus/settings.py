@@ -166,6 +166,7 @@ class PrometheusSettings:
         token_file: File with the bearer token, or with the password of `user`.
         token_env: Environment variable with it.
         token_keyring: Entry SERVICE/USER of the keyring with it.
+        token: The token or password; better in one of the places before.
         timeout: Seconds in which the server must respond to a query.
 
     Raises:
@@ -182,6 +183,7 @@ class PrometheusSettings:
     token_file: Path | None = None
     token_env: str | None = None
     token_keyring: str | None = None
+    token: str | None = field(default=None, repr=False)
     timeout: Seconds = 10.0
 
     def __post_init__(self) -> None:

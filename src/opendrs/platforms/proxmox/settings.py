@@ -76,10 +76,12 @@ class ProxmoxSettings:
             the systemd credential with its name is used.
         token_env: Environment variable with an API token.
         token_keyring: Entry `SERVICE/USER` of the keyring with an API token.
+        token: An API token; better in one of the places before.
         user: User `USER@REALM` that logs in with a password, instead of a token.
         password_file: File, or systemd credential, with its password.
         password_env: Environment variable with its password.
         password_keyring: Entry `SERVICE/USER` of the keyring with its password.
+        password: Its password; better in one of the places before.
         ca: File with the certificates that signed those of the hosts, such as
             `pve-root-ca.pem`; the system trust store if neither this nor a
             fingerprint is set.
@@ -117,10 +119,12 @@ class ProxmoxSettings:
     token_file: Path | None = None
     token_env: str | None = None
     token_keyring: str | None = None
+    token: str | None = field(default=None, repr=False)
     user: str | None = None
     password_file: Path | None = None
     password_env: str | None = None
     password_keyring: str | None = None
+    password: str | None = field(default=None, repr=False)
     ca: Path | None = None
     fingerprints: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,276 @@
+"""Store in a database, for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Row,
+    Select,
+    Table,
+    Update,
+    case,
+    delete,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from opendrs.errors import StoreError
+from opendrs.escapes import escape_line
+from opendrs.model import (
+    DamagedRecordError,
+    StepId,
+    action_as_text,
+    action_from_text,
+    decoding,
+    require_type,
+    time_from_text,
+    value_as_text,
+    value_from_text,
+)
+from opendrs.ports import CycleRecord, Outcome, StepRecord, TaskId
+from opendrs.store.memory import MAX_CYCLES
+from opendrs.store.tables import CYCLES, ENTRIES, REQUESTS, STEPS, USAGE_HISTORIES
+
+T = TypeVar("T")
+
+_STEPS = select(STEPS).order_by(STEPS.c.intended_at, STEPS.c.id)
+
+
+class DatabaseStore:
+    """Implementation of `opendrs.ports.Store` in a database.
+
+    Threads may share it. Each method returns after its changes are durable.
+
+    Args:
+        name: Name of the database for error messages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._engine: Engine | None = None
+
+    def require_lease(self) -> None:
+        """Do nothing: no other process can acquire the right to start steps."""
+
+    def load(self, key: str) -> Mapping[str, object] | None:
+        """Return the value saved under *key*, or None."""
+        query = select(ENTRIES.c.value).where(ENTRIES.c.key == key)
+        values = self.read(query, lambda row: value_from_text(row.value))
+        return values[0] if values else None
+
+    def save(self, key: str, value: Mapping[str, object]) -> None:
+        """Save *value* under *key*."""
+        row = {"key": key, "value": value_as_text(value)}
+        with self.transaction() as connection:
+            connection.execute(upsert(connection, ENTRIES, [ENTRIES.c.key]), row)
+
+    def write(self, record: StepRecord) -> None:
+        """Add *record*, or replace the one of the same run and step."""
+        with self.transaction() as connection:
+            statement = upsert(connection, STEPS, [STEPS.c.run, STEPS.c.step])
+            connection.execute(statement, _to_row(record))
+
+    def unfinished(self) -> tuple[StepRecord, ...]:
+        """Return the records without an outcome, oldest first."""
+        return self._records(_STEPS.where(STEPS.c.outcome.is_(None)))
+
+    def recent(self, since: datetime) -> tuple[StepRecord, ...]:
+        """Return the records intended or ended at or after *since*."""
+        times = STEPS.c.intended_at >= since, STEPS.c.ended_at >= since
+        return self._records(_STEPS.where(or_(*times)))
+
+    def correct_times(self, now: datetime) -> int:
+        """Set recorded times after *now* to *now*; return the number of changes."""
+        before = now - timedelta(microseconds=1)
+        changes = (
+            (STEPS, {"intended_at": now, "ended_at": now}),
+            (CYCLES, {"decided_at": now}),
+            (REQUESTS, {"taken_at": before, "received_at": now}),
+            (USAGE_HISTORIES, {"taken_at": before}),
+        )
+        with self.transaction() as connection:
+            return sum(
+                connection.execute(_correction(table, limits, now)).rowcount
+                for table, limits in changes
+            )
+
+    def records_of(self, run: str) -> tuple[StepRecord, ...]:
+        """Return the records of *run*, oldest first."""
+        return self._records(_STEPS.where(STEPS.c.run == run))
+
+    def record_cycle(self, cycle: CycleRecord) -> None:
+        """Add the record of a cycle; keep the newest `MAX_CYCLES`."""
+        row = {
+            "run": cycle.run,
+            "decided_at": cycle.decided_at,
+            "document": zlib.compress(value_as_text(cycle.document).encode()),
+        }
+        newest = select(CYCLES.c.id).order_by(CYCLES.c.id.desc()).limit(MAX_CYCLES)
+        with self.transaction() as connection:
+            connection.execute(upsert(connection, CYCLES, [CYCLES.c.run]), row)
+            connection.execute(delete(CYCLES).where(CYCLES.c.id.not_in(newest)))
+
+    def cycles(self) -> tuple[CycleRecord, ...]:
+        """Return the records of cycles, oldest first."""
+        return self.read(select(CYCLES).order_by(CYCLES.c.id), _cycle_from_row)
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction, rolled back after an error.
+
+        Raises:
+            StoreError: The store is not open, or a statement failed.
+        """
+        with self._begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
+        with self._translate_errors():
+            if self._engine is None:
+                raise StoreError(f"{self._name}: not open")
+            with self._engine.begin() as connection:
+                yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yield a connection in a transaction that only reads.
+
+        Raises:
+            StoreError: The store is not open, or a statement failed.
+        """
+        with self._begin() as connection:
+            yield connection
+
+    def read(
+        self, query: Select[Any], decode: Callable[[Row[Any]], T]
+    ) -> tuple[T, ...]:
+        """Return the rows of *query*, decoded by *decode*.
+
+        Raises:
+            StoreError: The store is not open, or cannot be read, or a row is damaged.
+        """
+        with self.reading() as connection:
+            with decoding("values of the declared types", "others"):
+                rows = connection.execute(query).all()
+            return tuple(map(decode, rows))
+
+    def _records(self, query: Select[Any]) -> tuple[StepRecord, ...]:
+        return self.read(query, _from_row)
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        """Convert the errors of the database to `StoreError`."""
+        try:
+            yield
+        except DBAPIError as error:
+            raise StoreError(f"{self._name}: {_error_detail(error)}") from error
+        except (SQLAlchemyError, UnicodeError) as error:
+            raise StoreError(f"{self._name}: {escape_line(str(error))}") from error
+        except DamagedRecordError as error:
+            raise StoreError(f"{self._name}: {error}") from error
+
+
+def _error_detail(error: DBAPIError) -> str:
+    """Return the message of the database, without the statement and its values."""
+    return escape_line(str(error.orig).strip())
+
+
+def upsert(
+    connection: Connection,
+    table: Table,
+    keys: Sequence[Column[Any]],
+    *,
+    keeping: Collection[str] = (),
+) -> sqlite.Insert | postgresql.Insert:
+    """Return an INSERT that replaces the row with the same *keys*.
+
+    Args:
+        connection: The connection, which determines the dialect.
+        table: The table.
+        keys: Columns with a common unique constraint.
+        keeping: Columns of an existing row that are not replaced.
+    """
+    is_sqlite = connection.dialect.name == "sqlite"
+    statement = sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+    skipped = {*keeping, *(key.name for key in keys)}
+    replaced = {
+        column.name: statement.excluded[column.name]
+        for column in table.columns
+        if column.name not in skipped and not column.identity
+    }
+    return statement.on_conflict_do_update(index_elements=keys, set_=replaced)
+
+
+def _correction(table: Table, limits: Mapping[str, datetime], now: datetime) -> Update:
+    """Return an UPDATE that sets times after *now* to the given limits."""
+    columns = {table.c[name]: limit for name, limit in limits.items()}
+    changes = {
+        column: case((column > now, literal(limit, column.type)), else_=column)
+        for column, limit in columns.items()
+    }
+    return (
+        update(table).where(or_(*(column > now for column in columns))).values(changes)
+    )
+
+
+def time_from_column(value: object) -> datetime:
+    """Return the time in a column: a timestamp, or the text of SQLite.
+
+    Raises:
+        DamagedRecordError: It is no time.
+    """
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return time_from_text(value)  # type: ignore[arg-type]  # reports other types
+
+
+def _to_row(record: StepRecord) -> dict[str, object]:
+    return {
+        "run": record.run,
+        "step": record.step,
+        "action": action_as_text(record.action),
+        "intended_at": record.intended_at,
+        "task": record.task,
+        "ended_at": record.ended_at,
+        "outcome": None if record.outcome is None else record.outcome.value,
+        "detail": record.detail,
+    }
+
+
+def _from_row(row: Row[Any]) -> StepRecord:
+    with decoding("a step", [row.run, row.step]):
+        texts = row.run, row.step, row.detail, "" if row.task is None else row.task
+        require_type(str, texts)
+        return StepRecord(
+            run=row.run,
+            step=StepId(row.step),
+            action=action_from_text(row.action),
+            intended_at=time_from_column(row.intended_at),
+            task=None if row.task is None else TaskId(row.task),
+            ended_at=None if row.ended_at is None else time_from_column(row.ended_at),
+            outcome=None if row.outcome is None else Outcome(row.outcome),
+            detail=row.detail,
+        )
+
+
+def _cycle_from_row(row: Row[Any]) -> CycleRecord:
+    with decoding("a cycle", row.run):
+        require_type(str, [row.run])
+        return CycleRecord(
+            run=row.run,
+            decided_at=time_from_column(row.decided_at),
+            document=value_from_text(zlib.decompress(row.document).decode()),
+        )

@@ -1,0 +1,124 @@
+"""Tables of the store, for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Float,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+from opendrs.model import time_as_text
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """A time: a timestamp with time zone; in SQLite, text that sorts like times.
+
+    Results are not converted: the reader of a row reports which one is damaged.
+    """
+
+    impl = String
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type of the database."""
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(TIMESTAMP(timezone=True))
+        return dialect.type_descriptor(String())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:  # noqa: ANN401 - as SQLAlchemy declares it
+        """Return *value* as the database stores it."""
+        if value is None or dialect.name == "postgresql":
+            return value
+        return time_as_text(value)
+
+
+METADATA = MetaData()
+_SERIAL = BigInteger().with_variant(Integer(), "sqlite")
+
+ENTRIES = Table(
+    "entries",
+    METADATA,
+    Column("key", String, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+STEPS = Table(
+    "steps",
+    METADATA,
+    Column("id", _SERIAL, Identity(), primary_key=True),
+    Column("run", String, nullable=False),
+    Column("step", String, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("intended_at", UtcTime, nullable=False),
+    Column("task", Text),
+    Column("ended_at", UtcTime),
+    Column("outcome", String),
+    Column("detail", Text, nullable=False),
+    UniqueConstraint("run", "step", name="steps_of_run"),
+    Index("steps_by_start", "intended_at"),
+    Index("steps_by_end", "ended_at"),
+)
+CYCLES = Table(
+    "cycles",
+    METADATA,
+    Column("id", _SERIAL, Identity(), primary_key=True),
+    Column("run", String, nullable=False),
+    Column("decided_at", UtcTime, nullable=False),
+    Column("document", LargeBinary, nullable=False),
+    UniqueConstraint("run", name="cycle_of_run"),
+)
+REQUESTS = Table(
+    "requests",
+    METADATA,
+    Column("id", String, primary_key=True),
+    Column("node", String, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("taken_at", UtcTime, nullable=False),
+    Column("received_at", UtcTime, nullable=False),
+    Column("interval", Float, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("load_state", String, nullable=False),
+    Column("evict", Text, nullable=False),
+    Column("host_overhead", Text, nullable=False),
+    Column("state", String, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("run", String),
+    Column("steps", Text, nullable=False),
+    UniqueConstraint("node", "sequence", name="request_of_node"),
+)
+USAGE_HISTORIES = Table(
+    "usage_histories",
+    METADATA,
+    Column("guest", String, primary_key=True),
+    Column("node", String, primary_key=True),
+    Column("taken_at", UtcTime, nullable=False),
+    Column("interval", Float, nullable=False),
+    Column("samples", Text, nullable=False),
+    Column("is_current", Boolean, nullable=False),
+    Index("usage_histories_by_time", "taken_at"),
+    Index("usage_histories_by_node", "node"),
+)
+LEASES = Table(
+    "leases",
+    METADATA,
+    Column("name", String, primary_key=True),
+    Column("holder", String, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+)

@@ -1,0 +1,255 @@
+"""Several processes with one store in a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import monotonic
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import URL, create_engine, text
+
+from opendrs.controller import SystemClock
+from opendrs.errors import LeaseLostError, StoreError
+from opendrs.store import PostgresqlStore
+from opendrs.store.tables import METADATA
+from support.postgresql_server import server_process_id
+
+LEASE_TIME = 2.0  # seconds; short, so that tests wait little
+CLOCK = SystemClock()
+_HOLDER = """
+import sys
+from opendrs.store import PostgresqlStore
+url, seconds = sys.argv[1], float(sys.argv[2])
+with PostgresqlStore(url, "lab", lease_time=seconds) as store:
+    print("held", flush=True)
+    for line in sys.stdin:
+        try:
+            store.require_lease()
+            store.save("key", {"by": "holder"})
+            print("saved", flush=True)
+        except Exception as error:
+            print(type(error).__name__, flush=True)
+"""
+
+
+class Holder:
+    """A process that holds the lease and writes when asked."""
+
+    def __init__(self, url: str) -> None:
+        self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
+            [
+                sys.executable,
+                "-c",
+                _HOLDER,
+                url,
+                str(LEASE_TIME),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._line() == "held"
+
+    def save(self) -> str:
+        """Let it write; return `saved` or the class of the error."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+
+@pytest.fixture
+def holder(postgresql_url: str) -> Iterator[Holder]:
+    started = Holder(postgresql_url)
+    yield started
+    started.process.kill()
+    started.process.communicate()
+
+
+def store(url: str, platform: str = "lab") -> PostgresqlStore:
+    return PostgresqlStore(url, platform, lease_time=LEASE_TIME)
+
+
+@contextmanager
+def acquired_within(url: str, seconds: float) -> Iterator[PostgresqlStore]:
+    """Retry until the lease is free; fail after *seconds*."""
+    end = monotonic() + seconds
+    with ExitStack() as stack:
+        while True:
+            try:
+                opened = stack.enter_context(store(url))
+            except LeaseLostError:
+                assert monotonic() < end, "the lease did not become free in time"
+                CLOCK.sleep(0.1)
+            else:
+                break
+        yield opened
+
+
+def test_second_process_gets_lease_error_with_holder(
+    postgresql_url: str, holder: Holder
+) -> None:
+    with pytest.raises(LeaseLostError, match=f":{holder.process.pid}:"):
+        store(postgresql_url).__enter__()
+    assert holder.save() == "saved"
+
+
+def test_lease_of_other_platform_is_independent(
+    postgresql_url: str, holder: Holder
+) -> None:
+    with store(postgresql_url, "other") as other:
+        other.save("key", {})
+    assert holder.save() == "saved"
+
+
+def test_lease_is_renewed(postgresql_url: str, holder: Holder) -> None:
+    CLOCK.sleep(2 * LEASE_TIME)
+
+    with pytest.raises(LeaseLostError):
+        store(postgresql_url).__enter__()
+    assert holder.save() == "saved"
+
+
+def test_ended_process_releases_lease_at_once(
+    postgresql_url: str, holder: Holder
+) -> None:
+    holder.process.communicate(timeout=30)
+
+    with store(postgresql_url) as successor:
+        successor.save("key", {})
+
+
+def test_killed_process_loses_lease_within_lease_time(
+    postgresql_url: str, holder: Holder
+) -> None:
+    holder.process.kill()
+
+    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+        successor.save("key", {})
+
+
+def test_suspended_process_cannot_write_after_takeover(
+    postgresql_url: str, holder: Holder
+) -> None:
+    holder.process.send_signal(signal.SIGSTOP)
+
+    with acquired_within(postgresql_url, 3 * LEASE_TIME) as successor:
+        holder.process.send_signal(signal.SIGCONT)
+
+        assert holder.save() == "LeaseLostError"
+        successor.save("key", {"by": "successor"})
+        assert successor.load("key") == {"by": "successor"}
+
+
+def test_stale_token_is_rejected_by_the_server(postgresql_url: str) -> None:
+    """The check in the transaction alone suffices, whatever the clock here says."""
+    with store(postgresql_url) as stale:
+        assert stale.lease is not None
+        stale.lease.stop_renewing()
+        with (
+            acquired_within(postgresql_url, 3 * LEASE_TIME),
+            pytest.raises(LeaseLostError),
+        ):
+            stale.save("key", {})
+
+
+def test_lease_not_renewed_for_two_thirds_forbids_starts(postgresql_url: str) -> None:
+    with store(postgresql_url) as opened:
+        opened.require_lease()
+        assert opened.lease is not None
+        opened.lease.stop_renewing()
+        CLOCK.sleep(0.7 * LEASE_TIME)
+
+        with pytest.raises(LeaseLostError):
+            opened.require_lease()
+
+
+def test_frozen_server_forbids_starts_and_recovers(
+    postgresql_url: str, postgresql_server: URL
+) -> None:
+    server = server_process_id(postgresql_server)
+    with store(postgresql_url) as opened:
+        children = _children(server)
+        for one in (server, *children):
+            os.kill(one, signal.SIGSTOP)
+        try:
+            CLOCK.sleep(LEASE_TIME)
+            with pytest.raises(LeaseLostError):
+                opened.require_lease()
+        finally:
+            for one in (*children, server):
+                os.kill(one, signal.SIGCONT)
+    with acquired_within(postgresql_url, 3 * LEASE_TIME) as again:
+        again.require_lease()
+        again.save("key", {})
+
+
+def _children(process_id: int) -> list[int]:
+    path = Path(f"/proc/{process_id}/task/{process_id}/children")
+    return [int(one) for one in path.read_text().split()]
+
+
+def test_ended_connections_are_replaced(postgresql_url: str) -> None:
+    with store(postgresql_url) as opened:
+        opened.save("key", {"value": 1})
+        engine = create_engine(postgresql_url.replace("://", "+psycopg://", 1))
+        with engine.begin() as other:
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            others += "WHERE pid <> pg_backend_pid() AND datname = current_database()"
+            other.execute(text(others))
+        engine.dispose()
+
+        assert opened.load("key") == {"value": 1}
+
+
+def test_read_only_store_needs_no_lease(postgresql_url: str, holder: Holder) -> None:
+    assert holder.save() == "saved"
+    with PostgresqlStore(postgresql_url, "lab", read_only=True) as reading:
+        assert reading.load("key") == {"by": "holder"}
+        with pytest.raises(StoreError, match="read-only"):
+            reading.save("key", {})
+
+
+def test_empty_database_reads_as_empty(postgresql_url: str) -> None:
+    with PostgresqlStore(postgresql_url, "lab", read_only=True) as empty:
+        assert empty.load("key") is None
+        assert empty.cycles() == ()
+
+
+def test_newer_version_is_rejected(postgresql_url: str) -> None:
+    with store(postgresql_url) as opened, opened.transaction() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+    with pytest.raises(StoreError, match="newer opendrs"):
+        store(postgresql_url).__enter__()
+
+
+def test_tables_equal_declared_ones(postgresql_url: str) -> None:
+    with store(postgresql_url) as opened, opened.transaction() as connection:
+        found = compare_metadata(MigrationContext.configure(connection), METADATA)
+
+    assert found == []
+
+
+def test_password_is_in_no_error(postgresql_url: str) -> None:
+    wrong = PostgresqlStore(f"{postgresql_url}&port=1", "lab", password="hunter2")  # noqa: S106
+
+    with pytest.raises(StoreError) as raised:
+        wrong.__enter__()
+
+    error: BaseException | None = raised.value
+    while error is not None:
+        assert "hunter2" not in str(error)
+        error = error.__cause__
