@@ -41,7 +41,7 @@ from opendrs.errors import (
     PlatformUnavailableError,
     UnexpectedResponseError,
 )
-from opendrs.transport.secrets import create_ssl_context, read_secret
+from opendrs.transport.secrets import create_ssl_context, is_one_word, read_secret
 
 _SECTION = "agent."  # of the configuration, for messages
 MAX_TOKEN_LENGTH = 4096  # characters
@@ -223,8 +223,7 @@ def check_agent_credentials(settings: AgentSettings) -> None:
 
 def _read_token(path: Path) -> str:
     token = read_secret(_SECTION, "token", file=path).strip()
-    is_one_word = token.isascii() and token.isprintable() and " " not in token
-    if not is_one_word or not 0 < len(token) <= MAX_TOKEN_LENGTH:
+    if not is_one_word(token) or not 0 < len(token) <= MAX_TOKEN_LENGTH:
         raise ConfigurationError(
             f"{_SECTION}token_file: {path}: expected one token on one line",
             code=DiagnosticCode.INVALID_VALUE,

@@ -44,7 +44,7 @@ class PowerFailure:
             if node.state is NodeState.OFFLINE and elapsed < delay:
                 return NodeState.UNKNOWN
         elif node.online and elapsed < timedelta(seconds=MAX_POWER_OFF_DELAY):
-            return NodeState.MAINTENANCE
+            return NodeState.EXCLUDED
         return node.state
 
 
@@ -53,7 +53,7 @@ def exclude_failed_power_nodes(snapshot: Snapshot, store: Store) -> Snapshot:
 
     An offline node that failed to power on is unknown for 15 minutes, and twice as
     long with each further failure, so that another node is selected. An online node
-    that failed to power off is in maintenance for half an hour: it receives no guest.
+    that failed to power off is excluded for half an hour: it receives no guest.
 
     Raises:
         StoreError: The store cannot be read.

@@ -13,20 +13,19 @@ _CLOSED = (NodeState.MAINTENANCE, NodeState.EXCLUDED)
 def drain_rules(snapshot: Snapshot) -> tuple[NodeAffinity, ...]:
     """Return the strict rule that no guest is on a node in maintenance.
 
-    It places all guests on nodes that are neither in maintenance nor excluded; whether
-    they are online does not change the rule. There is no such rule if no guest occupies
-    a node in maintenance, or if there is no other node.
+    It places all guests on nodes that are not in maintenance; whether those are online
+    does not change the rule. Guests on excluded nodes may stay. There is no such rule
+    if no guest occupies a node in maintenance, or if all others are excluded.
     """
     drained = _nodes_to_drain(snapshot)
-    others = sorted(
-        name for name, node in snapshot.nodes.items() if node.state not in _CLOSED
-    )
-    if not drained or not others:
+    nodes = snapshot.nodes
+    if not drained or all(node.state in _CLOSED for node in nodes.values()):
         return ()
+    allowed = (n for n in nodes if nodes[n].state is not NodeState.MAINTENANCE)
     return (
         NodeAffinity(
             guests=frozenset(snapshot.guests),
-            nodes=dict.fromkeys(others, 0),
+            nodes=dict.fromkeys(sorted(allowed), 0),
             name=f"maintenance of {', '.join(drained)}",
             origin=ORIGIN,
         ),

@@ -6,6 +6,7 @@ compilation and feasibility, so that each can be checked against the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -59,8 +60,12 @@ def violations(snapshot: Snapshot) -> tuple[Violation, ...]:
     placements, and are never violated. A guest on a node in maintenance violates the
     rule that drains it.
     """
+    return _violations_of((*snapshot.rules, *drain_rules(snapshot)), snapshot)
+
+
+def _violations_of(rules: Iterable[Rule], snapshot: Snapshot) -> tuple[Violation, ...]:
     result: list[Violation] = []
-    for rule in (*snapshot.rules, *drain_rules(snapshot)):
+    for rule in rules:
         if isinstance(rule, AntiAffinity):
             result += _anti_affinity_violations(rule, snapshot)
         elif isinstance(rule, Affinity):
@@ -112,14 +117,15 @@ def new_violations(before: Snapshot, after: Snapshot) -> tuple[Violation, ...]:
     """Return the strict violations of *after* that are not in *before*.
 
     Violations are compared by rule and guests. A guest that already violates a rule may
-    violate it on another node.
+    violate it on another node. Nodes in maintenance are those of *before*.
     """
     known = {
         _signature(violation) for violation in violations(before) if violation.strict
     }
+    drained = drain_rules(before) or drain_rules(after)
     return tuple(
         violation
-        for violation in violations(after)
+        for violation in _violations_of((*after.rules, *drained), after)
         if violation.strict and _signature(violation) not in known
     )
 

@@ -128,6 +128,14 @@ def read_located_secret(prefix: str, setting: str, settings: object) -> str:
     return read_secret(prefix, setting, file=file, variable=variable, entry=entry)
 
 
+def is_one_word(secret: str) -> bool:
+    """Return True if *secret* is plain text without spaces, as a header needs it.
+
+    The library of requests would include any other one in its error.
+    """
+    return secret.isascii() and secret.isprintable() and " " not in secret
+
+
 def _from_environment(location: str, variable: str) -> str:
     secret = os.environ.get(variable)
     if not secret:

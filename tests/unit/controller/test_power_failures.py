@@ -121,7 +121,7 @@ def test_failed_power_off_node_receives_no_guest(
 ) -> None:
     tried(store, OFF, outcome, ended=5)
 
-    assert state(store, NodeState.ONLINE, 29) is NodeState.MAINTENANCE
+    assert state(store, NodeState.ONLINE, 29) is NodeState.EXCLUDED
     assert state(store, NodeState.ONLINE, 35) is NodeState.ONLINE
 
 
@@ -164,7 +164,7 @@ def test_policy_sees_effective_node_state(store: Store) -> None:
 
     found = enrich_snapshot(seen(NodeState.ONLINE, 1), Balance(), store)
 
-    assert found.nodes[B].state is NodeState.MAINTENANCE
+    assert found.nodes[B].state is NodeState.EXCLUDED
 
 
 class FailingPowerOn(SimulatedPlatform):

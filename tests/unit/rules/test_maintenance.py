@@ -10,6 +10,7 @@ from opendrs.guard import RejectionReason, check
 from opendrs.model import (
     DEFAULT_LIMITS,
     GuestId,
+    GuestState,
     Mobility,
     NodeAffinity,
     NodeId,
@@ -20,12 +21,12 @@ from opendrs.model import (
 from opendrs.policies import Balance, DecisionReason
 from opendrs.policies.optimize import Optimize
 from opendrs.policies.optimize.repairs import unresolved_violations
-from opendrs.rules import drain_rules, violations, with_drain_rule
+from opendrs.rules import drain_rules, new_violations, violations, with_drain_rule
 from support.builders import cluster
 from support.simulated_cluster import migration
 
 A, B = NodeId("a"), NodeId("b")
-VM1, VM2 = GuestId("vm1"), GuestId("vm2")
+VM1, VM2, VM3 = GuestId("vm1"), GuestId("vm2"), GuestId("vm3")
 
 
 def in_maintenance(snapshot: Snapshot, *names: str) -> Snapshot:
@@ -72,11 +73,55 @@ def test_rule_does_not_depend_on_nodes_that_are_powered_off() -> None:
     assert drain_rules(powered_off) == drain_rules(DRAINING)
 
 
+def test_guests_on_excluded_node_violate_nothing() -> None:
+    excluded = replace(DRAINING.nodes[B], state=NodeState.EXCLUDED)
+    snapshot = replace(DRAINING, nodes={**DRAINING.nodes, B: excluded})
+
+    decision = Optimize().decide(snapshot, None)
+
+    after = snapshot.apply(*(step.action for step in decision.plan.steps))
+    assert {name for each in violations(snapshot) for name in each.guests} == {VM1, VM2}
+    assert {guest.id for guest in after.guests.values() if guest.node == B} == {VM3}
+    assert violations(after) == ()
+
+
+def test_cluster_with_excluded_nodes_alone_violates_nothing() -> None:
+    excluded = {
+        name: replace(node, state=NodeState.EXCLUDED)
+        for name, node in DRAINING.nodes.items()
+        if name != A
+    }
+
+    assert violations(replace(DRAINING, nodes={**DRAINING.nodes, **excluded})) == ()
+
+
 def test_unmeasured_node_in_maintenance_has_no_rule() -> None:
     unmeasured = replace(DRAINING.nodes[A], usage=Usage(None, None))
     unknown = replace(DRAINING, nodes={**DRAINING.nodes, A: unmeasured})
 
     assert with_drain_rule(unknown) is unknown
+
+
+def test_failure_of_one_node_in_maintenance_violates_nothing_new() -> None:
+    before = in_maintenance(CLUSTER, "a", "b")
+    off = replace(before.nodes[B], state=NodeState.OFFLINE)
+    stopped = replace(before.guests[VM3], state=GuestState.STOPPED)
+
+    after = replace(
+        before,
+        nodes={**before.nodes, B: off},
+        guests={**before.guests, VM3: stopped},
+    )
+
+    assert new_violations(before, after) == ()
+
+
+def test_first_guest_on_node_in_maintenance_is_a_new_violation() -> None:
+    before = in_maintenance(CLUSTER, "c")
+
+    (found,) = new_violations(before, before.apply(migration("vm3", "b", "c")))
+
+    assert found.guests == {VM3}
 
 
 def test_optimize_drains_node_in_maintenance() -> None:

@@ -136,7 +136,7 @@ def translate_cluster(cluster: ClusterSection, result: Translation) -> None:
                 )
                 result.unsupported(path, detail)
             case "ignore_nodes":
-                detail = "they are shown as in maintenance, and their guests stay"
+                detail = "their state is excluded: guests stay, and no others arrive"
                 _nodes("ignored_nodes", cluster.ignore_nodes, path, detail, result)
             case "ignore_guests":
                 translate_ignored_guests(cluster.ignore_guests, path, result)

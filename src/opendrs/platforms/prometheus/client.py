@@ -19,6 +19,7 @@ from tenacity import (
 )
 
 from opendrs.errors import (
+    ConfigurationError,
     PermissionDeniedError,
     PlatformError,
     PlatformUnavailableError,
@@ -34,6 +35,7 @@ from opendrs.transport.http_json import (
 from opendrs.transport.secrets import (
     create_ssl_context,
     given_sources,
+    is_one_word,
     read_located_secret,
 )
 
@@ -150,6 +152,9 @@ def _authentication(subject: str, settings: PrometheusSettings) -> httpx2.Auth |
     token = read_located_secret(f"{subject}: ", "token", settings)
     if settings.user is not None:
         return httpx2.BasicAuth(settings.user, token)
+    token = token.strip()
+    if not token or not is_one_word(token):
+        raise ConfigurationError(f"{subject}: token: expected one token on one line")
     return httpx2.FunctionAuth(lambda request: _with_bearer(request, token))
 
 

@@ -84,7 +84,7 @@ def with_node_states(
     }
     return {
         name: replace(node, state=states[name])
-        if node.online and name in states
+        if node.reachable and name in states
         else node
         for name, node in nodes.items()
     }

@@ -13,7 +13,12 @@ from typing import Annotated, ClassVar, Literal
 
 from opendrs.errors import InvalidSettingError
 from opendrs.model import RATE, Seconds
-from opendrs.transport.secrets import given_sources, source_names, source_problems
+from opendrs.transport.secrets import (
+    given_sources,
+    is_one_word,
+    source_names,
+    source_problems,
+)
 
 DEFAULT_PORT = 8006
 KIB = 1 << 10
@@ -166,7 +171,7 @@ def split_host(host: str) -> tuple[str, int]:
 
 def is_token(secret: str) -> bool:
     """Return True if *secret* has the form `USER@REALM!ID=SECRET`."""
-    return _TOKEN.fullmatch(secret) is not None
+    return is_one_word(secret) and _TOKEN.fullmatch(secret) is not None
 
 
 def _problems(settings: ProxmoxSettings) -> Iterator[str]:

@@ -149,6 +149,7 @@ def test_impossible_figures_are_unknown() -> None:
     assert (guest.usage.cpu, guest.usage.memory, guest.limit) == (None, None, None)
 
 
+@pytest.mark.parametrize("ha_state", ["online", "maintenance"])
 @pytest.mark.parametrize(
     ("setting", "state"),
     [
@@ -157,10 +158,10 @@ def test_impossible_figures_are_unknown() -> None:
     ],
 )
 def test_node_out_of_service_by_setting_has_its_state(
-    setting: str, state: NodeState
+    setting: str, state: NodeState, ha_state: str
 ) -> None:
     settings = replace(SETTINGS, **{setting: ("n1",)})  # type: ignore[arg-type]
-    rows = (NODE | FIGURES, GUEST)
+    rows = (NODE | FIGURES | {"hastate": ha_state}, GUEST)
     view = ClusterView(
         resources=tuple(ResourceRow.model_validate(row) for row in rows), cluster=()
     )

@@ -90,6 +90,8 @@ def test_unreadable_secret_and_authority_are_diagnosed(tmp_path: Path) -> None:
         ("secret", False),
         ("drs@pve!t1", False),
         ("PVEAPIToken=drs@pve!t1=secret", False),
+        ("drs@pve!opendrs=s\u00e9cret", False),
+        ("drs@pve!opendrs=s\x01cret", False),
     ],
 )
 def test_token_has_user_id_and_secret(text: str, *, expected: bool) -> None:
