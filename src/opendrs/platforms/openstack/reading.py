@@ -187,11 +187,13 @@ def _node(service: ComputeService, aggregates: Collection[Aggregate]) -> Node:
 
 
 def _node_state(service: ComputeService) -> NodeState:
+    is_enabled = service.status == "enabled"
     if service.forced_down:
-        return NodeState.OFFLINE
+        # Disabled as well, it must not be powered on.
+        return NodeState.OFFLINE if is_enabled else NodeState.UNKNOWN
     if service.state != "up":
         return NodeState.UNKNOWN
-    if service.status != "enabled":
+    if not is_enabled:
         return NodeState.MAINTENANCE
     return NodeState.ONLINE
 

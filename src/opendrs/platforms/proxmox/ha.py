@@ -162,9 +162,10 @@ def ha_owner(view: HaView, sid: str, state: str | None) -> str | None:
         return None
     if view.status.disarm_mode is not None:
         return "the HA manager: disarmed"
-    if sid in view.rebalanced:
-        return "automatic rebalancing of the cluster (CRS)"
-    return None
+    if service is not None and service.node in view.status.maintenance:
+        return "the HA manager: node in maintenance"
+    is_rebalanced = sid in view.rebalanced
+    return "automatic rebalancing of the cluster (CRS)" if is_rebalanced else None
 
 
 def is_settled(status: HaStatus, state: str | None) -> bool:

@@ -123,11 +123,13 @@ def _node_state(
         return NodeState.UNKNOWN
     if name in view.ha.status.lost_nodes or row.hastate in ("fence", "unknown"):
         return NodeState.UNKNOWN
+    in_maintenance = name in view.ha.status.maintenance or row.hastate == "maintenance"
     if row.status == "offline" or name in offline:
-        return NodeState.OFFLINE
+        # In maintenance it must not be powered on.
+        return NodeState.UNKNOWN if in_maintenance else NodeState.OFFLINE
     if row.status != "online":
         return NodeState.UNKNOWN
-    if name in view.ha.status.maintenance or row.hastate == "maintenance":
+    if in_maintenance:
         return NodeState.MAINTENANCE
     return NodeState.ONLINE
 

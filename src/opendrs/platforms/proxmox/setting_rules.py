@@ -77,14 +77,17 @@ def _ignored_rules(
 def with_node_states(
     nodes: Mapping[NodeId, Node], settings: ProxmoxSettings
 ) -> dict[NodeId, Node]:
-    """Return *nodes* with the states that *settings* give to nodes out of service."""
+    """Return *nodes* with the states that *settings* give to nodes out of service.
+
+    One that is off is unknown: it must not be powered on.
+    """
     states = {
         **dict.fromkeys(settings.maintenance_nodes, NodeState.MAINTENANCE),
         **dict.fromkeys(settings.ignored_nodes, NodeState.EXCLUDED),
     }
     return {
-        name: replace(node, state=states[name])
-        if node.reachable and name in states
+        name: replace(node, state=states[name] if node.reachable else NodeState.UNKNOWN)
+        if name in states
         else node
         for name, node in nodes.items()
     }

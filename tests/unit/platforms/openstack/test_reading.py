@@ -68,6 +68,7 @@ def guest(state: CloudState) -> Guest:
         ({"state": "down"}, NodeState.UNKNOWN),
         ({"state": "down", "status": "disabled"}, NodeState.UNKNOWN),
         ({"state": "down", "forced_down": True}, NodeState.OFFLINE),
+        ({"status": "disabled", "forced_down": True}, NodeState.UNKNOWN),
         ({"status": "UNKNOWN", "state": None, "zone": None}, NodeState.UNKNOWN),
     ],
 )

@@ -98,6 +98,14 @@ def test_guest_the_ha_manager_acts_on_has_an_owner(state: str) -> None:
     assert "HA manager" in str(ha_owner(view(state), "vm:1", "started"))
 
 
+def test_guest_on_node_in_ha_maintenance_has_an_owner() -> None:
+    status = HaStatus(
+        services={"vm:1": HaService("started", "n1")}, maintenance=frozenset({"n1"})
+    )
+
+    assert "maintenance" in str(ha_owner(view(status=status), "vm:1", "started"))
+
+
 def test_guest_in_a_settled_state_has_no_owner() -> None:
     assert ha_owner(view(), "vm:1", "started") is None
     assert ha_owner(view(), "vm:2", None) is None

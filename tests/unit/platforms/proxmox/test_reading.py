@@ -80,6 +80,7 @@ def test_history_without_recent_figures_is_empty() -> None:
         ({"status": "offline"}, NodeState.OFFLINE),
         ({"status": "unknown"}, NodeState.UNKNOWN),
         ({"hastate": "maintenance"}, NodeState.MAINTENANCE),
+        ({"hastate": "maintenance", "status": "offline"}, NodeState.UNKNOWN),
         ({"hastate": "fence"}, NodeState.UNKNOWN),
         ({"hastate": "unknown"}, NodeState.UNKNOWN),
         ({"hastate": "online"}, NodeState.ONLINE),
@@ -147,6 +148,17 @@ def test_impossible_figures_are_unknown() -> None:
     guest = snapshot(NODE | FIGURES, row).guests[GuestId("web")]
 
     assert (guest.usage.cpu, guest.usage.memory, guest.limit) == (None, None, None)
+
+
+@pytest.mark.parametrize("setting", ["ignored_nodes", "maintenance_nodes"])
+def test_node_out_of_service_that_is_off_is_unknown(setting: str) -> None:
+    settings = replace(SETTINGS, **{setting: ("n1",)})  # type: ignore[arg-type]
+    row = ResourceRow.model_validate(NODE | {"status": "offline"})
+    view = ClusterView(resources=(row,), cluster=())
+
+    found = build_snapshot(view, settings, (), NOON)
+
+    assert found.nodes[NodeId("n1")].state is NodeState.UNKNOWN
 
 
 @pytest.mark.parametrize("ha_state", ["online", "maintenance"])
