@@ -89,7 +89,7 @@ class HowToReader:
         assert done.returncode == status, self.shown[command]
 
     def install(self, command: str) -> None:
-        assert command == 'pip install "opendrs[openstack]"'
+        assert command == "pip install '.[openstack]'"
         assert "openstack" in (metadata("opendrs").get_all("Provides-Extra") or ())
 
     def openstack(self, command: str) -> None:

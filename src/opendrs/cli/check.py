@@ -60,7 +60,13 @@ from opendrs.model import (
     Snapshot,
     format_count,
 )
-from opendrs.rules import Contradiction, Violation, compile_rules, violations
+from opendrs.rules import (
+    Contradiction,
+    Violation,
+    compile_rules,
+    drain_rules,
+    violations,
+)
 from opendrs.simulation.clock import SATURDAY_NOON
 
 INVALID, BAD_INPUT = 1, 2
@@ -128,7 +134,7 @@ def command(  # noqa: PLR0913 - one for each option
     contradictions, violated = problems
     strict = any(each.strict for each in violated)
     checks = _online_checks(source, result) if online else None
-    failed = any(not each.check.ok for each in checks or ())
+    failed = sum(not each.check.ok for each in checks or ())
     status = INVALID if contradictions or strict or failed else 0
     if not result.is_valid:
         status = BAD_INPUT
@@ -152,7 +158,7 @@ def command(  # noqa: PLR0913 - one for each option
         if checks is not None:
             print_checks(screen, checks)
         print_rule_problems(screen, contradictions, violated, limit)
-        conclusion = _conclusion(result, contradictions, violated)
+        conclusion = _conclusion(result, contradictions, violated, failed)
         screen.print(printable(f"{source}: {_describe_result(result)}: {conclusion}"))
     return status
 
@@ -246,17 +252,25 @@ def _conclusion(
     result: ValidationResult,
     contradictions: Sequence[Contradiction],
     violated: Sequence[Violation],
+    failed_checks: int,
 ) -> str:
-    """Return the number of contradictions and of violated strict rules."""
+    """Return the number of contradictions, violated strict rules and failed checks."""
     problems = []
+    if failed_checks:
+        problems.append(f"{format_count(failed_checks, 'check')} failed")
     if contradictions:
         problems.append(format_count(len(contradictions), "contradiction"))
     strict = len({id(each.rule) for each in violated if each.strict})
     if strict:
-        rules = () if result.snapshot is None else result.snapshot.rules
-        total = sum(getattr(each, "strict", True) for each in rules)
+        total = 0 if result.snapshot is None else _count_strict(result.snapshot)
         problems.append(f"{strict} of {format_count(total, 'strict rule')} violated")
     return ", ".join(problems) or "no errors"
+
+
+def _count_strict(snapshot: Snapshot) -> int:
+    """Return the number of strict rules, with those that drain nodes."""
+    rules = (*snapshot.rules, *drain_rules(snapshot))
+    return sum(getattr(each, "strict", True) for each in rules)
 
 
 def _describe_result(result: ValidationResult) -> str:

@@ -71,7 +71,9 @@ def command(*, kind: str, name: str | None, output: Path) -> int:
             return CHECK_FAILED
         replace_file(output, text)
         questioner.keep_secrets()
-    click.echo(printable(f"written: {display_path(output)}; next: opendrs plan {name}"))
+    written = display_path(output)
+    following = f"check {written} --online" if failed else f"plan {name}"
+    click.echo(printable(f"written: {written}; next: opendrs {following}"))
     return CHECK_FAILED if failed else 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import tomli_w
+from rich.text import Text
 
 from opendrs.cli.connect import validated_settings
 from opendrs.cli.console import add_row, console, create_table, print_json, printable
@@ -191,10 +192,25 @@ def _write(translation: Translation, name: str, output: Path, *, force: bool) ->
 
 
 def _print_settings(settings: Iterable[ImportedSetting]) -> None:
-    table = create_table("setting", "result", "in OpenDRS", "detail")
-    for each in settings:
-        add_row(table, path_text(each.path), each.status, each.target, each.detail)
-    console().print(table)
+    screen = console()
+    if screen.is_terminal:
+        table = create_table("result", "setting: in OpenDRS")
+        for each in settings:
+            add_row(table, each.status, _terminal_cell(each))
+    else:
+        table = create_table("setting", "result", "in OpenDRS", "detail")
+        for each in settings:
+            add_row(table, path_text(each.path), each.status, each.target, each.detail)
+    screen.print(table)
+
+
+def _terminal_cell(setting: ImportedSetting) -> Text:
+    """Return both settings in one line, and the detail below them."""
+    names = [path_text(setting.path), setting.target]
+    cell = Text(printable(": ".join(filter(None, names))))
+    if setting.detail:
+        cell.append(f"\n{printable(setting.detail)}", style="dim")
+    return cell
 
 
 def _document(setting: ImportedSetting) -> dict[str, str | None]:

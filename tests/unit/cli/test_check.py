@@ -1,13 +1,14 @@
 """opendrs check: everything wrong in a file, at once."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tomli_w
 
 from opendrs.config import write_snapshot
-from opendrs.model import AntiAffinity
+from opendrs.model import AntiAffinity, NodeId, NodeState
 from support.builders import cluster, guest_ids
 from support.certificates import CertificateFiles
 from support.terminal import RunOpendrs
@@ -283,3 +284,15 @@ def test_check_counts_violations_and_shows_three(opendrs: RunOpendrs) -> None:
     assert short[-2] == "and 1 more; --all shows all"
     assert [len(full), full[-1]] == [5, end]
     assert full[-2].startswith("violated: ")
+
+
+def test_check_counts_the_rule_that_drains_a_node(opendrs: RunOpendrs) -> None:
+    snapshot = cluster(nodes={"a": 0.1, "b": 0.1}, guests={"g": ("a", 0.01)})
+    node = replace(snapshot.nodes[NodeId("a")], state=NodeState.MAINTENANCE)
+    drained = replace(snapshot, nodes={**snapshot.nodes, node.id: node})
+    write_snapshot(drained, Path("drained.json"))
+
+    result = opendrs("check", "drained.json")
+
+    assert result.status == 1
+    assert result.out.endswith("1 of 1 strict rule violated\n")

@@ -113,6 +113,7 @@ def test_connect_asks_before_it_writes_settings_that_fail(
     assert result.status == 1
     assert "FAILED" in result.out
     assert Path("opendrs.toml").exists() is written
+    assert ("next: opendrs check opendrs.toml --online" in result.out) is written
 
 
 def test_secret_is_written_to_file_of_owner_alone(
@@ -229,6 +230,7 @@ def test_online_check_of_platform_that_fails_has_status_1(opendrs: RunOpendrs) -
 
     assert table.status == 1
     assert "pool\tconnection\tFAILED" in table.out
+    assert table.out.endswith(": 1 check failed\n")
     assert [each["ok"] for each in document["online"]] == [False]
     assert document["valid"] is False
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.terminal import RunOpendrs
+from support.terminal import RunOpendrs, run_opendrs_in_terminal
 
 SECRET = "7d1f0c52-0000-4000-8000-00000000abcd"  # noqa: S105 - of the example
 FINGERPRINT = ":".join(["AB"] * 32)
@@ -62,6 +62,20 @@ def test_each_setting_is_one_line_of_output(opendrs: RunOpendrs) -> None:
     assert ["balancing.mode", "taken"] in lines
     assert ["balancing.balanciness", "differs"] in lines
     assert ["balancing.memory_threshold", "unsupported"] in lines
+
+
+def test_terminal_breaks_no_name_of_a_setting(opendrs: RunOpendrs) -> None:
+    del opendrs  # has changed to the directory of the test
+    columns = 80
+
+    lines = run_opendrs_in_terminal(
+        "import", "proxlb", "proxlb.yaml", size=(columns, 24)
+    ).lines
+
+    text = "\n".join(lines)
+    assert "proxmox_cluster.ignore_guests" in text
+    assert "policy.optimize.load_model = static" in text
+    assert max(map(len, lines)) <= columns
 
 
 def test_settings_are_listed_as_json(opendrs: RunOpendrs) -> None:

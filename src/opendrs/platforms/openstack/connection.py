@@ -36,7 +36,8 @@ def load_library() -> Any:  # noqa: ANN401 - a module that may be missing
         import openstack.connection  # noqa: PLC0415 - optional
     except ImportError:
         raise ConfigurationError(
-            "openstacksdk is not installed; install opendrs[openstack]",
+            "openstacksdk is not installed; run pip install "
+            "'.[openstack]' in a checkout of opendrs",
             code=DiagnosticCode.UNUSABLE_LIBRARY,
         ) from None
     return openstack
