@@ -171,9 +171,14 @@ class StoreSettings:
     lease_time: Seconds = 30.0
 
     def __post_init__(self) -> None:
+        if self.path is None and self.url is None:
+            raise InvalidSettingError(
+                "path: expected path or url, got neither",
+                code=DiagnosticCode.MISSING_KEY,
+            )
         problems = []
-        if (self.path is None) is (self.url is None):
-            problems.append("path: expected either path or url")
+        if self.path is not None and self.url is not None:
+            problems.append("url: expected either path or url, got both")
         if self.url is not None and not _is_postgresql_address(self.url):
             problems.append(
                 "url: expected postgresql://USER@HOST/DATABASE without a password; "
