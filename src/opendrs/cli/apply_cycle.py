@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from opendrs.cli.sources import ClusterSource, observe
-from opendrs.cli.time_limit import TimeLimitedPolicy
+from opendrs.cli.time_limit import TimeLimitedDecisionSource
 from opendrs.cli.wiring import cancel_on_signals
 from opendrs.controller import (
     CancellationToken,
@@ -160,9 +160,9 @@ def _cycle_context(
     consent: Callable[[], bool],
     cancellation: CancellationToken,
 ) -> CycleContext:
-    policy = task.policy
-    if task.time_limit is not None and isinstance(policy, Optimize):
-        policy = TimeLimitedPolicy(policy, task.time_limit)
+    source = PolicyDecisionSource(task.policy, task.store)
+    if task.time_limit is not None and isinstance(task.policy, Optimize):
+        source = TimeLimitedDecisionSource(task.policy, task.store, task.time_limit)
     return CycleContext(
         command="apply",
         execution=ExecutionContext(
@@ -175,7 +175,7 @@ def _cycle_context(
             poll_interval=task.poll_interval,
         ),
         observe=lambda: observe(task.source),
-        decision_source=PolicyDecisionSource(policy, task.store),
+        decision_source=source,
         approve=lambda _: consent(),
         observer=_ApplyObserver(task, output, cancellation),
     )

@@ -36,7 +36,7 @@ from opendrs.escapes import repr_value
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
 from opendrs.policies import Policy
-from opendrs.ports import Clock, Platform, Store
+from opendrs.ports import Clock, CycleRecord, Platform, Store
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
 from opendrs.store import PostgresqlStore, SqliteStore
 from opendrs.transport.secrets import given_sources, read_located_secret
@@ -229,9 +229,9 @@ def enrich_from_store(
         ConfigurationError: The store belongs to another platform.
         StoreError: The store cannot be read.
     """
-    if not source.is_persistent or not _may_exist(settings, source):
+    if not source.is_persistent or not _may_exist(settings, source.platform.name):
         return snapshot
-    with _database(settings, source, read_only=True) as store:
+    with _database(settings, source.platform.name, read_only=True) as store:
         store_owner(store, source.platform.name)
         warn_future_records(store, source.clock.now())
         return enrich_snapshot(snapshot, policy, store)
@@ -249,18 +249,38 @@ def with_powered_off_nodes(
         StoreError: The store cannot be read.
     """
     all_online = all(node.online for node in snapshot.nodes.values())
-    if all_online or not source.is_persistent or not _may_exist(settings, source):
+    if (
+        all_online
+        or not source.is_persistent
+        or not _may_exist(settings, source.platform.name)
+    ):
         return snapshot
-    with _database(settings, source, read_only=True) as store:
+    with _database(settings, source.platform.name, read_only=True) as store:
         owner = store.load(OWNER_KEY) or {}
         if owner.get("name") != source.platform.name:
             return snapshot
         return fill_known_nodes(snapshot, store)
 
 
-def _may_exist(settings: Settings, source: ClusterSource) -> bool:
-    """Return False if *source* has no store; True if that is unknown."""
-    path = settings.store_path(source.platform.name)
+def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
+    """Return the recorded cycles of the platform *name*, oldest first.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    settings.connection(name)
+    if not _may_exist(settings, name):
+        return ()
+    with _database(settings, name, read_only=True) as store:
+        store_owner(store, name)
+        return store.cycles()
+
+
+def _may_exist(settings: Settings, name: str) -> bool:
+    """Return False if the platform *name* has no store; True if that is unknown."""
+    path = settings.store_path(name)
     try:
         return path is None or path.exists()
     except (OSError, ValueError):  # opening the store reports the error
@@ -268,14 +288,13 @@ def _may_exist(settings: Settings, source: ClusterSource) -> bool:
 
 
 def _database(
-    settings: Settings, source: ClusterSource, *, read_only: bool = False
+    settings: Settings, name: str, *, read_only: bool = False
 ) -> SqliteStore | PostgresqlStore:
-    """Return the store of *source*, to be opened by a `with` statement.
+    """Return the store of the platform *name*, to be opened by a `with` statement.
 
     Raises:
         ConfigurationError: The password of the database cannot be read.
     """
-    name = source.platform.name
     store = settings.store
     if store is None or store.url is None:
         return SqliteStore(settings.store_path(name), read_only=read_only)
@@ -313,7 +332,7 @@ def open_store(
             yield store
         return
     name = source.platform.name
-    with _database(settings, source) as store:
+    with _database(settings, name) as store:
         if store_owner(store, name) is None:
             store.save(OWNER_KEY, {"name": name})
         yield store

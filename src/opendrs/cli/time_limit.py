@@ -5,21 +5,23 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from opendrs.cli.progress import progress_bars
 from opendrs.config.policy_loading import parse_assignments
 from opendrs.config.settings import Settings
+from opendrs.controller.cycle import Evaluation, PolicyDecisionSource
+from opendrs.controller.node_inventory import record_nodes
 from opendrs.errors import ConfigurationError, DiagnosticCode
-from opendrs.model import Limits, Snapshot
+from opendrs.model import Snapshot
 from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
 from opendrs.policies.optimize import Optimize
+from opendrs.ports import Store
 
 SLICES = 40  # approximate number of slices of the search
 MAX_SLICE = 2.0  # seconds
@@ -68,31 +70,27 @@ def choose_policy(
     return policy
 
 
-@dataclass(frozen=True, slots=True)
-class TimeLimitedPolicy:
-    """The policy `optimize` with a time limit.
+class TimeLimitedDecisionSource(PolicyDecisionSource):
+    """Decision source that evaluates the policy `optimize` with a time limit.
 
-    Attributes:
-        policy: The policy with its other settings.
+    Args:
+        policy: The policy.
+        store: Contains the node inventory.
         time_limit: Search time in seconds.
     """
 
-    name: ClassVar[str] = Optimize.name
-    policy: Optimize
-    time_limit: float
+    def __init__(self, policy: Optimize, store: Store, time_limit: float) -> None:
+        super().__init__(policy, store)
+        self._optimize = policy
+        self._time_limit = time_limit
 
-    @property
-    def limits(self) -> Limits:
-        """Return the limits of the operator."""
-        return self.policy.limits
-
-    def initial_memory(self) -> None:
-        """Return None: decisions are independent of each other."""
-
-    def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
+    def evaluate(self, snapshot: Snapshot) -> Evaluation[None]:
         """Return the best decision found within the limit, or until Ctrl-C."""
-        del memory
-        return decide_within(self.policy, snapshot, self.time_limit)
+        record_nodes(snapshot, self._store)
+        with _time_bar(self._optimize.name) as bar:
+            limit = TimeLimit(self._time_limit, bar)
+            decision = self._optimize.decide_until(snapshot, limit)
+        return Evaluation(None, decision, tuple(limit.yielded))
 
 
 def require_time_limit_support(policy: Policy[Any]) -> None:
@@ -132,12 +130,16 @@ class TimeLimit:
     Args:
         seconds: Time in seconds.
         show_elapsed: Called with the elapsed fraction of the time after each slice.
+
+    Attributes:
+        yielded: The slices of the search so far.
     """
 
     def __init__(self, seconds: float, show_elapsed: Callable[[float], None]) -> None:
         self._seconds = seconds
         self._show_elapsed = show_elapsed
         self._started_at = monotonic()
+        self.yielded: list[Portion] = []
 
     def portions(self, size: int) -> Generator[Portion]:
         """Yield slices of similar duration until the time has elapsed."""
@@ -148,7 +150,9 @@ class TimeLimit:
             while elapsed < 1 and not is_interrupted():
                 before = monotonic()
                 target = (before - self._started_at + slice_time) / self._seconds
-                yield Portion(iterations, min(1.0, max(target, elapsed + 1e-6)))
+                portion = Portion(iterations, min(1.0, max(target, elapsed + 1e-6)))
+                self.yielded.append(portion)
+                yield portion
                 duration = max(monotonic() - before, 1e-4)
                 iterations = min(
                     MAX_ITERATIONS,

@@ -26,6 +26,7 @@ from opendrs.controller.power_failures import exclude_failed_power_nodes
 from opendrs.controller.recovery import recover
 from opendrs.controller.serialization import cycle_record
 from opendrs.model import Snapshot
+from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
 from opendrs.ports import Platform, StepRecord, Store
 
@@ -67,10 +68,12 @@ class Evaluation(Generic[MemoryT]):
     Attributes:
         memory: Memory of the policy before the decision.
         decision: The decision.
+        search: Portions of a search that a time limit has ended; empty without one.
     """
 
     memory: MemoryT
     decision: Decision[MemoryT]
+    search: tuple[Portion, ...] = ()
 
 
 def evaluate(
@@ -276,6 +279,7 @@ def _decide(
             policy=source.policy,
             memory=evaluation.memory,
             decision=evaluation.decision,
+            search=evaluation.search,
         )
     )
     return decided

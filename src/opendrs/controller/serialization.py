@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from opendrs.arrays import skipped_by_reason
 from opendrs.config import snapshot_document
 from opendrs.model import ACTION_KINDS, Action, PowerOff, PowerOn, Snapshot, Step
+from opendrs.optimizer import Portion
 from opendrs.policies import Decision, Policy
 from opendrs.ports import CycleRecord
 from opendrs.rules import Violation, violation_change
@@ -88,6 +89,7 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
     policy: Policy[Any],
     memory: object,
     decision: Decision[Any],
+    search: Sequence[Portion] = (),
 ) -> CycleRecord:
     """Return the record of a cycle.
 
@@ -100,20 +102,22 @@ def cycle_record(  # noqa: PLR0913 - the inputs and the result of a decision
         policy: The policy.
         memory: Memory of the policy before the decision.
         decision: The decision.
+        search: Portions of a search that a time limit has ended; empty without one.
     """
     return CycleRecord(
         run=run,
         decided_at=decided_at,
         document={
-            "settings": _plain(asdict(policy)),  # type: ignore[call-overload]  # a dataclass
-            "memory": _plain(memory),
+            "settings": plain(asdict(policy)),  # type: ignore[call-overload]  # a dataclass
+            "memory": plain(memory),
             "snapshot": snapshot_document(snapshot),
-            "decision": _plain(plan_document(policy.name, decision, snapshot)),
+            "decision": plain(plan_document(policy.name, decision, snapshot)),
+            **({"search": plain(list(search))} if search else {}),
         },
     )
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
     """Return *value* as plain JSON values; numbers that are not finite become None."""
     return json.loads(json.dumps(value, default=str), parse_constant=_unknown)
 

@@ -1,0 +1,123 @@
+"""The command `opendrs replay`: repeat recorded decisions, and compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from opendrs.cli.console import add_row, console, create_table, print_json
+from opendrs.cli.options import JSON, IntegerRange, config_option, format_option
+from opendrs.cli.sources import load_settings, recorded_cycles
+from opendrs.controller import ReplayedDecision, replay
+from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.escapes import repr_value
+from opendrs.model import format_count
+from opendrs.ports import CycleRecord
+
+DIFFERENT = 1
+
+
+@click.command(name="replay")
+@click.argument("platform", metavar="PLATFORM")
+@click.option("--run", "run", metavar="RUN", help="Only the cycle with this name.")
+@click.option(
+    "--last",
+    type=IntegerRange(1),
+    metavar="NUMBER",
+    help="Only the newest NUMBER cycles (default: all recorded ones).",
+)
+@config_option
+@format_option
+def command(
+    *,
+    platform: str,
+    run: str | None,
+    last: int | None,
+    config: Path | None,
+    output_format: str,
+) -> int:
+    """Repeat the recorded decisions of PLATFORM and compare them.
+
+    apply and run record each cycle: the snapshot, the settings and memory of the
+    policy, and the decision. The same inputs must give the same decision, byte for
+    byte. A difference means that another version or another search (compiled or plain)
+    decides otherwise. Neither the platform nor the database is changed.
+
+    \b
+      opendrs replay lab
+      opendrs replay lab --last 10
+      opendrs replay lab --format json           both decisions of each cycle
+
+    Exit status: 0 all decisions are the same, 1 one differs, 2 invalid input, 3 the
+    database cannot be read, or a record cannot be replayed.
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
+    cycles = recorded_cycles(platform, load_settings(config))
+    replayed = [replay(cycle) for cycle in _selected(cycles, run, last)]
+    if output_format == JSON:
+        print_json([_document(each) for each in replayed])
+    else:
+        _print(replayed)
+    return 0 if all(each.is_same for each in replayed) else DIFFERENT
+
+
+def _selected(
+    cycles: Sequence[CycleRecord], run: str | None, last: int | None
+) -> Sequence[CycleRecord]:
+    if run is not None:
+        cycles = [cycle for cycle in cycles if cycle.run == run]
+        if not cycles:
+            raise ConfigurationError(
+                f"--run: no recorded cycle: {repr_value(run)}",
+                code=DiagnosticCode.UNKNOWN_NAME,
+            )
+    return cycles if last is None else cycles[-last:]
+
+
+def _print(replayed: Sequence[ReplayedDecision]) -> None:
+    screen = console()
+    different = sum(not each.is_same for each in replayed)
+    count = format_count(len(replayed), "decision")
+    screen.print(
+        f"replay: {count}: " + (f"{different} differ" if different else "all the same")
+        if replayed
+        else "replay: no recorded cycle"
+    )
+    if not replayed:
+        return
+    table = create_table(
+        "cycle", "policy", "reason", "steps", "result", right=["steps"]
+    )
+    for each in replayed:
+        add_row(
+            table,
+            each.run,
+            each.policy,
+            str(each.recorded["reason"]),
+            str(len(each.recorded["steps"])),
+            "same" if each.is_same else _difference(each),
+        )
+    screen.print()
+    screen.print(table)
+
+
+def _difference(each: ReplayedDecision) -> str:
+    """Return which parts of the decision differ."""
+    parts = [
+        name
+        for name, value in each.recorded.items()
+        if value != each.repeated.get(name)
+    ]
+    return f"differs: {', '.join(parts) or 'order of fields'}"
+
+
+def _document(each: ReplayedDecision) -> dict[str, object]:
+    return {
+        "run": each.run,
+        "decided_at": each.decided_at.isoformat(),
+        "policy": each.policy,
+        "same": each.is_same,
+        "recorded": each.recorded,
+        "repeated": each.repeated,
+    }

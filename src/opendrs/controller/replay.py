@@ -1,0 +1,109 @@
+"""Replay of recorded decisions: the same inputs must give the same decision."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from opendrs.config.binding import TableBinder
+from opendrs.config.policy_loading import build_policy
+from opendrs.config.snapshot_reading import snapshot_from
+from opendrs.controller.serialization import plain, plan_document
+from opendrs.errors import ConfigurationError, StoreError
+from opendrs.model import Limits, Snapshot
+from opendrs.optimizer import Portion
+from opendrs.policies import Decision, Policy
+from opendrs.policies.consolidation import Consolidate
+from opendrs.policies.optimize import Optimize
+from opendrs.ports import CycleRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedDecision:
+    """A recorded decision, and the one that its record gives now.
+
+    Attributes:
+        run: Name of the execution of its plan.
+        decided_at: Time of the recorded decision.
+        policy: Name of the policy.
+        recorded: The recorded decision as plain values.
+        repeated: The decision now, as plain values.
+    """
+
+    run: str
+    decided_at: datetime
+    policy: str
+    recorded: Mapping[str, Any]
+    repeated: Mapping[str, Any]
+
+    @property
+    def is_same(self) -> bool:
+        """Return True if both decisions are equal in every byte of their JSON form."""
+        return json.dumps(self.recorded) == json.dumps(self.repeated)
+
+
+def replay(cycle: CycleRecord) -> ReplayedDecision:
+    """Decide again on the recorded snapshot, settings and memory of *cycle*.
+
+    Raises:
+        StoreError: The record is damaged, or of a version or policy that this program
+            does not have.
+    """
+    document: Mapping[str, Any] = cycle.document
+    try:
+        recorded = document["decision"]
+        policy = _policy(recorded["policy"], document["settings"])
+        snapshot = snapshot_from(document["snapshot"], cycle.run)
+        decision = _decide(policy, snapshot, document)
+        repeated = plain(plan_document(policy.name, decision, snapshot))
+    except (ConfigurationError, LookupError, TypeError, ValueError) as error:
+        raise StoreError(
+            f"store: cycle {cycle.run}: cannot be replayed: {error}"
+        ) from error
+    return ReplayedDecision(
+        cycle.run, cycle.decided_at, policy.name, recorded, repeated
+    )
+
+
+def _policy(name: str, settings: Mapping[str, Any]) -> Policy[Any]:
+    """Return the policy with the recorded settings; None stands for no setting."""
+    values = {key: value for key, value in settings.items() if value is not None}
+    limits = TableBinder(Limits, _without_none(values.pop("limits")))
+    if limits.value is None:
+        raise ValueError(f"limits: {limits.diagnostics[0]}")
+    return build_policy(name, values, limits.value)
+
+
+def _without_none(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _decide(
+    policy: Policy[Any], snapshot: Snapshot, document: Mapping[str, Any]
+) -> Decision[Any]:
+    memory = document["memory"]
+    if isinstance(policy, Optimize) and "search" in document:
+        portions = [Portion(*portion) for portion in document["search"]]
+        return policy.decide_until(snapshot, RecordedPortions(portions))
+    if isinstance(policy, Consolidate) and "requests" in memory:
+        return policy.decide_requests(snapshot, memory)
+    return policy.decide(snapshot, memory)
+
+
+class RecordedPortions:
+    """Stopping criterion: the portions of a search that a time limit has ended.
+
+    Args:
+        portions: The portions in their order.
+    """
+
+    def __init__(self, portions: list[Portion]) -> None:
+        self._portions = portions
+
+    def portions(self, size: int) -> Generator[Portion]:
+        """Yield the recorded portions."""
+        del size
+        yield from self._portions
