@@ -21,10 +21,10 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.output import JsonOutput, TableOutput
 from opendrs.cli.plan_summary import repair_command
+from opendrs.cli.platform_store import open_store
 from opendrs.cli.sources import (
     load_settings,
     open_source,
-    open_store,
     require_writable,
     simulation_pace,
 )

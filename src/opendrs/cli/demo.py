@@ -19,12 +19,8 @@ from opendrs.cli.options import (
 )
 from opendrs.cli.output import JsonOutput, TableOutput
 from opendrs.cli.plan_summary import repair_command
-from opendrs.cli.sources import (
-    load_settings,
-    open_store,
-    simulated_source,
-    simulation_pace,
-)
+from opendrs.cli.platform_store import open_store
+from opendrs.cli.sources import load_settings, simulated_source, simulation_pace
 from opendrs.config.policy_loading import parse_assignments
 
 

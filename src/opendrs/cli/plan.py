@@ -33,9 +33,10 @@ from opendrs.cli.plan_summary import (
     summarize,
 )
 from opendrs.cli.plan_tables import print_decision
+from opendrs.cli.platform_store import enrich_from_store
 from opendrs.cli.progress import planning_spinner
 from opendrs.cli.schedule_tables import print_schedule, schedule_document
-from opendrs.cli.sources import enrich_from_store, load_settings, observe, open_source
+from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.cli.time_limit import choose_policy, decide_within
 from opendrs.model import Snapshot
 from opendrs.planning import estimate_schedule

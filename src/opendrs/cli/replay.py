@@ -9,7 +9,8 @@ import click
 
 from opendrs.cli.console import add_row, console, create_table, print_json
 from opendrs.cli.options import JSON, IntegerRange, config_option, format_option
-from opendrs.cli.sources import load_settings, recorded_cycles
+from opendrs.cli.platform_store import recorded_cycles
+from opendrs.cli.sources import load_settings
 from opendrs.controller import ReplayedDecision, replay
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value

@@ -24,12 +24,8 @@ from opendrs.cli.options import (
     format_option,
     source_argument,
 )
-from opendrs.cli.sources import (
-    load_settings,
-    observe,
-    open_source,
-    with_powered_off_nodes,
-)
+from opendrs.cli.platform_store import with_powered_off_nodes
+from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.config import snapshot_document
 from opendrs.model import Snapshot
 from opendrs.rules import compile_rules, violations

@@ -1,14 +1,12 @@
-"""Resolution of SOURCE to a platform, its observation, and its store."""
+"""Resolution of SOURCE to a platform, and its observation."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from opendrs.cli.console import warn
 from opendrs.cli.options import JSON
@@ -23,26 +21,20 @@ from opendrs.config import (
 from opendrs.config.plausibility import find_impossible
 from opendrs.config.settings import NO_SETTINGS, RESERVED_NAME, Settings
 from opendrs.config.settings_reading import read_settings
-from opendrs.controller import SystemClock, enrich_snapshot
-from opendrs.controller.history import warn_future_records, warn_future_snapshot
-from opendrs.controller.node_inventory import fill_known_nodes
+from opendrs.controller import SystemClock
+from opendrs.controller.history import warn_future_snapshot
 from opendrs.errors import (
     ConfigurationError,
     InvalidFileError,
-    StoreError,
     UnknownPlatformError,
 )
 from opendrs.escapes import repr_value
 from opendrs.model import GuestId, Network, NodeAffinity, NodeId, Rule, Snapshot
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
-from opendrs.policies import Policy
-from opendrs.ports import Clock, CycleRecord, Platform, Store
+from opendrs.ports import Clock, Platform
 from opendrs.simulation import SimulatedClock, SimulatedPlatform, demo_cluster
-from opendrs.store import PostgresqlStore, SqliteStore
-from opendrs.transport.secrets import given_sources, read_located_secret
 
 DEFAULT_CONFIG = Path("opendrs.toml")
-OWNER_KEY = "platform"  # the key in the store for the name of its platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,147 +210,6 @@ def observe(source: ClusterSource) -> Snapshot:
     raise_diagnostics(context, name_mismatches(source.rules, source.networks, snapshot))
     warn_future_snapshot(snapshot)
     return snapshot
-
-
-def enrich_from_store(
-    snapshot: Snapshot, policy: Policy[Any], source: ClusterSource, settings: Settings
-) -> Snapshot:
-    """Return *snapshot* with the data recorded in the store of *source*, if any.
-
-    Raises:
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be read.
-    """
-    if not source.is_persistent or not _may_exist(settings, source.platform.name):
-        return snapshot
-    with _database(settings, source.platform.name, read_only=True) as store:
-        store_owner(store, source.platform.name)
-        warn_future_records(store, source.clock.now())
-        return enrich_snapshot(snapshot, policy, store)
-
-
-def with_powered_off_nodes(
-    snapshot: Snapshot, source: ClusterSource, settings: Settings
-) -> Snapshot:
-    """Return *snapshot* with the recorded capacity of nodes that are powered off.
-
-    Returns *snapshot* unchanged if there is no store, or if it belongs to another
-    platform.
-
-    Raises:
-        StoreError: The store cannot be read.
-    """
-    all_online = all(node.online for node in snapshot.nodes.values())
-    if (
-        all_online
-        or not source.is_persistent
-        or not _may_exist(settings, source.platform.name)
-    ):
-        return snapshot
-    with _database(settings, source.platform.name, read_only=True) as store:
-        owner = store.load(OWNER_KEY) or {}
-        if owner.get("name") != source.platform.name:
-            return snapshot
-        return fill_known_nodes(snapshot, store)
-
-
-def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
-    """Return the recorded cycles of the platform *name*, oldest first.
-
-    Raises:
-        UnknownPlatformError: The platform is not configured.
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be read.
-    """
-    settings.connection(name)
-    if not _may_exist(settings, name):
-        return ()
-    with _database(settings, name, read_only=True) as store:
-        store_owner(store, name)
-        return store.cycles()
-
-
-def _may_exist(settings: Settings, name: str) -> bool:
-    """Return False if the platform *name* has no store; True if that is unknown."""
-    path = settings.store_path(name)
-    try:
-        return path is None or path.exists()
-    except (OSError, ValueError):  # opening the store reports the error
-        return True
-
-
-def _database(
-    settings: Settings, name: str, *, read_only: bool = False
-) -> SqliteStore | PostgresqlStore:
-    """Return the store of the platform *name*, to be opened by a `with` statement.
-
-    Raises:
-        ConfigurationError: The password of the database cannot be read.
-    """
-    store = settings.store
-    if store is None or store.url is None:
-        return SqliteStore(settings.store_path(name), read_only=read_only)
-    password = None
-    if given_sources(store, "password"):
-        password = read_located_secret("[store] ", "password", store)
-    return PostgresqlStore(
-        store.url,
-        name,
-        password=password,
-        read_only=read_only,
-        lease_time=store.lease_time,
-    )
-
-
-@contextmanager
-def open_store(
-    source: ClusterSource, settings: Settings
-) -> Iterator[SqliteStore | PostgresqlStore]:
-    """Yield the writable store of *source*; in memory if it is not persistent.
-
-    Raises:
-        ConfigurationError: The store belongs to another platform, or a store is
-            configured for a platform that is not persistent.
-        StoreError: The store cannot be opened.
-    """
-    if not source.is_persistent:
-        if settings.store is not None:
-            raise ConfigurationError(
-                f"[store]: {source.platform.name} is not persistent and has no "
-                "store; remove [store], or use another configuration",
-                code=DiagnosticCode.INCONSISTENT,
-            )
-        with SqliteStore(None) as store:
-            yield store
-        return
-    name = source.platform.name
-    with _database(settings, name) as store:
-        if store_owner(store, name) is None:
-            store.save(OWNER_KEY, {"name": name})
-        yield store
-
-
-def store_owner(store: Store, name: str) -> str | None:
-    """Return *name* if *store* belongs to that platform; None if it is new.
-
-    The tasks of one platform would be reported as lost by another.
-
-    Raises:
-        ConfigurationError: The store belongs to another platform.
-        StoreError: The store cannot be read, or does not name its platform.
-    """
-    document = store.load(OWNER_KEY)
-    if document is None:
-        return None
-    if not isinstance(document.get("name"), str):
-        raise StoreError("store: the name of the platform is missing")
-    if document["name"] != name:
-        raise ConfigurationError(
-            f"[store] path: belongs to platform {repr_value(document['name'])}; "
-            f"configure another store for {name}",
-            code=DiagnosticCode.INCONSISTENT,
-        )
-    return name
 
 
 def name_mismatches(

@@ -10,7 +10,8 @@ from types import FrameType
 from typing import Any
 
 from opendrs.api.tls import check_credentials
-from opendrs.cli.sources import ClusterSource, name_mismatches, observe, open_store
+from opendrs.cli.platform_store import open_store
+from opendrs.cli.sources import ClusterSource, name_mismatches, observe
 from opendrs.config.settings import ApiSettings, Settings
 from opendrs.controller import CancellationToken, ExecutionContext
 from opendrs.controller.agent_requests import RequestBatch

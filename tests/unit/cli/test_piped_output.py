@@ -62,7 +62,7 @@ def test_piped_output_has_no_width_and_no_colors(
 
 def without_times(text: str) -> str:
     """Return *text* without the processor times that `compare` measures."""
-    return re.sub(r"\t\d\.\d\d$", "", text, flags=re.MULTILINE)
+    return re.sub(r"\t\d+\.\d\d( s)?$", "", text, flags=re.MULTILINE)
 
 
 def columns(text: str, head: str) -> dict[str, list[str]]:

@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from opendrs.cli.sources import (
-    ClusterSource,
+from opendrs.cli.platform_store import (
     enrich_from_store,
-    observe,
-    open_source,
     open_store,
-    simulated_source,
     with_powered_off_nodes,
 )
+from opendrs.cli.sources import ClusterSource, observe, open_source, simulated_source
 from opendrs.config import write_snapshot
 from opendrs.config.platform_kinds import PlatformConnection
 from opendrs.config.settings import NO_SETTINGS, Settings, StoreSettings

@@ -190,10 +190,9 @@ def test_unreadable_password_file_is_configuration_error(config: Path) -> None:
             ),
             [
                 (
-                    "platform.lab.power.nodes.h1.password: unknown setting; did you "
-                    "mean password_env? (known: ca, off_method, password_env, "
-                    "password_file, password_keyring, system, timeout, "
-                    "transition_timeout, url, user)"
+                    "platform.lab.power.nodes.h1.password: expected one of "
+                    "password_file, password_env, password_keyring, got password_env "
+                    "and password"
                 )
             ],
         ),

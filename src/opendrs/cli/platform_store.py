@@ -1,0 +1,164 @@
+"""The store of the platform of a SOURCE: what commands read from it and write to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from opendrs.cli.sources import ClusterSource
+from opendrs.config import DiagnosticCode
+from opendrs.config.settings import Settings
+from opendrs.controller import enrich_snapshot
+from opendrs.controller.history import warn_future_records
+from opendrs.controller.node_inventory import fill_known_nodes
+from opendrs.errors import ConfigurationError, StoreError
+from opendrs.escapes import repr_value
+from opendrs.model import Snapshot
+from opendrs.policies import Policy
+from opendrs.ports import CycleRecord, Store
+from opendrs.store import PostgresqlStore, SqliteStore
+from opendrs.transport.secrets import given_sources, read_located_secret
+
+OWNER_KEY = "platform"  # the key in the store for the name of its platform
+
+
+def enrich_from_store(
+    snapshot: Snapshot, policy: Policy[Any], source: ClusterSource, settings: Settings
+) -> Snapshot:
+    """Return *snapshot* with the data recorded in the store of *source*, if any.
+
+    Raises:
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    if not source.is_persistent or not _may_exist(settings, source.platform.name):
+        return snapshot
+    with _database(settings, source.platform.name, read_only=True) as store:
+        store_owner(store, source.platform.name)
+        warn_future_records(store, source.clock.now())
+        return enrich_snapshot(snapshot, policy, store)
+
+
+def with_powered_off_nodes(
+    snapshot: Snapshot, source: ClusterSource, settings: Settings
+) -> Snapshot:
+    """Return *snapshot* with the recorded capacity of nodes that are powered off.
+
+    Returns *snapshot* unchanged if there is no store, or if it belongs to another
+    platform.
+
+    Raises:
+        StoreError: The store cannot be read.
+    """
+    all_online = all(node.online for node in snapshot.nodes.values())
+    if (
+        all_online
+        or not source.is_persistent
+        or not _may_exist(settings, source.platform.name)
+    ):
+        return snapshot
+    with _database(settings, source.platform.name, read_only=True) as store:
+        owner = store.load(OWNER_KEY) or {}
+        if owner.get("name") != source.platform.name:
+            return snapshot
+        return fill_known_nodes(snapshot, store)
+
+
+def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
+    """Return the recorded cycles of the platform *name*, oldest first.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    settings.connection(name)
+    if not _may_exist(settings, name):
+        return ()
+    with _database(settings, name, read_only=True) as store:
+        store_owner(store, name)
+        return store.cycles()
+
+
+def _may_exist(settings: Settings, name: str) -> bool:
+    """Return False if the platform *name* has no store; True if that is unknown."""
+    path = settings.store_path(name)
+    try:
+        return path is None or path.exists()
+    except (OSError, ValueError):  # opening the store reports the error
+        return True
+
+
+def _database(
+    settings: Settings, name: str, *, read_only: bool = False
+) -> SqliteStore | PostgresqlStore:
+    """Return the store of the platform *name*, to be opened by a `with` statement.
+
+    Raises:
+        ConfigurationError: The password of the database cannot be read.
+    """
+    store = settings.store
+    if store is None or store.url is None:
+        return SqliteStore(settings.store_path(name), read_only=read_only)
+    password = None
+    if given_sources(store, "password"):
+        password = read_located_secret("[store] ", "password", store)
+    return PostgresqlStore(
+        store.url,
+        name,
+        password=password,
+        read_only=read_only,
+        lease_time=store.lease_time,
+    )
+
+
+@contextmanager
+def open_store(
+    source: ClusterSource, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore]:
+    """Yield the writable store of *source*; in memory if it is not persistent.
+
+    Raises:
+        ConfigurationError: The store belongs to another platform, or a store is
+            configured for a platform that is not persistent.
+        StoreError: The store cannot be opened.
+    """
+    if not source.is_persistent:
+        if settings.store is not None:
+            raise ConfigurationError(
+                f"[store]: {source.platform.name} is not persistent and has no "
+                "store; remove [store], or use another configuration",
+                code=DiagnosticCode.INCONSISTENT,
+            )
+        with SqliteStore(None) as store:
+            yield store
+        return
+    name = source.platform.name
+    with _database(settings, name) as store:
+        if store_owner(store, name) is None:
+            store.save(OWNER_KEY, {"name": name})
+        yield store
+
+
+def store_owner(store: Store, name: str) -> str | None:
+    """Return *name* if *store* belongs to that platform; None if it is new.
+
+    The tasks of one platform would be reported as lost by another.
+
+    Raises:
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read, or does not name its platform.
+    """
+    document = store.load(OWNER_KEY)
+    if document is None:
+        return None
+    if not isinstance(document.get("name"), str):
+        raise StoreError("store: the name of the platform is missing")
+    if document["name"] != name:
+        raise ConfigurationError(
+            f"[store] path: belongs to platform {repr_value(document['name'])}; "
+            f"configure another store for {name}",
+            code=DiagnosticCode.INCONSISTENT,
+        )
+    return name
