@@ -39,7 +39,7 @@ def enrich_from_store(
     with _database(settings, source.platform.name, Access.READ) as store:
         store_owner(store, source.platform.name)
         warn_future_records(store, source.clock.now())
-        return enrich_snapshot(snapshot, policy, store)
+        return enrich_snapshot(snapshot, policy, store, settings.protection)
 
 
 def with_powered_off_nodes(
