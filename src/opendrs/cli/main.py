@@ -44,6 +44,7 @@ COMMANDS = {
     "apply": "Plan, ask for confirmation, and execute the plan.",
     "agent": "Run the agent of one host.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
+    "breaker": "Show or reset the circuit breaker of the controller.",
     "replay": "Repeat recorded decisions and compare them.",
     "token": "Create a token for the agent of a node.",
     "record": "Write a snapshot or a history to a file.",

@@ -67,6 +67,22 @@ def with_powered_off_nodes(
         return fill_known_nodes(snapshot, store)
 
 
+def load_entry(name: str, settings: Settings, key: str) -> Mapping[str, object] | None:
+    """Return the entry *key* in the store of the platform *name*; None if absent.
+
+    Raises:
+        UnknownPlatformError: The platform is not configured.
+        ConfigurationError: The store belongs to another platform.
+        StoreError: The store cannot be read.
+    """
+    settings.connection(name)
+    if not _may_exist(settings, name):
+        return None
+    with _database(settings, name, Access.READ) as store:
+        store_owner(store, name)
+        return store.load(key)
+
+
 def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
     """Return the recorded cycles of the platform *name*, oldest first.
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 
 from opendrs.guard.rejection import Rejection, RejectionReason
 from opendrs.model import (
-    Budget,
     BudgetScope,
     Limits,
     Migration,
+    MigrationBudget,
     PastMigration,
     Protection,
     Snapshot,
@@ -84,7 +84,7 @@ def _parts(migration: Migration, per: BudgetScope, limits: Limits) -> tuple[str,
     return ("",)
 
 
-def _excess(budget: Budget, spent: _Amount, starting: _Amount) -> str | None:
+def _excess(budget: MigrationBudget, spent: _Amount, starting: _Amount) -> str | None:
     """Return what *starting* would exceed, or None."""
     window = f"in {budget.window:g} s"
     migrations, memory = budget.migrations, budget.memory

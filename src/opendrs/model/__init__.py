@@ -30,8 +30,8 @@ from opendrs.model.plan import PowerOff as PowerOff
 from opendrs.model.plan import PowerOn as PowerOn
 from opendrs.model.plan import Step as Step
 from opendrs.model.protection import DEFAULT_PROTECTION as DEFAULT_PROTECTION
-from opendrs.model.protection import Budget as Budget
 from opendrs.model.protection import BudgetScope as BudgetScope
+from opendrs.model.protection import MigrationBudget as MigrationBudget
 from opendrs.model.protection import MigrationLoad as MigrationLoad
 from opendrs.model.protection import PastMigration as PastMigration
 from opendrs.model.protection import Protection as Protection

@@ -27,7 +27,7 @@ class BudgetScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class MigrationBudget:
     """Most that may be migrated within a time.
 
     Attributes:
@@ -98,7 +98,7 @@ class Protection:
     noise: float = 0.1
     max_migrations_per_cycle: int | None = None
     stand_back_jobs: tuple[str, ...] = DEFAULT_JOBS
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[MigrationBudget, ...] = ()
 
     def __post_init__(self) -> None:
         _require_duration("failure_window", self.failure_window)
