@@ -181,7 +181,6 @@ class PlacementArrays:
                 self.suited(part)
                 & self.permitted(part)
                 & self.has_cores(part)
-                & self.is_measured
             )
         return self._allowed[key]
 
