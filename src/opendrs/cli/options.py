@@ -108,6 +108,8 @@ class TimeParameter(click.ParamType[datetime]):
             )
 
 
+cores_type = NumberRange(0, 1_000_000, min_open=True)
+
 source_argument = click.argument("source", metavar="SOURCE")
 
 format_option = click.option(

@@ -178,9 +178,7 @@ class PlacementArrays:
         key = (self._classes.class_of(guests), _max_cores(guests))
         if key not in self._allowed:
             self._allowed[key] = (
-                self.suited(part)
-                & self.permitted(part)
-                & self.has_cores(part)
+                self.suited(part) & self.permitted(part) & self.has_cores(part)
             )
         return self._allowed[key]
 

@@ -43,9 +43,9 @@ class StartRequest:
     Attributes:
         limit: Cores and memory of each guest, all of which it is assumed to use.
         count: Number of guests.
-        tags: Tags of each guest.
-        like: Guest with the same hardware requirements and rules; None for a guest that
-            no rule names.
+        tags: Tags of each guest. Rules that the platform derives from one of these tags
+            apply to it.
+        like: Guest with the same hardware requirements and rules; None if none.
 
     Raises:
         ModelError: An amount or the count is out of range.
@@ -180,9 +180,6 @@ def _with_new_guests(
         model, limit=request.limit, usage=Usage.of(request.limit), tags=request.tags
     )
     source = Node(id=NOT_STARTED, state=NodeState.OFFLINE, architecture=architecture)
-    rules = snapshot.rules
-    if request.like is not None:
-        rules = tuple(_with_members(rule, request.like, names) for rule in rules)
     return replace(
         snapshot,
         nodes={**snapshot.nodes, NOT_STARTED: source},
@@ -190,15 +187,16 @@ def _with_new_guests(
             **snapshot.guests,
             **{name: replace(model, id=name) for name in names},
         },
-        rules=rules,
+        rules=tuple(_with_members(rule, request, names) for rule in snapshot.rules),
     )
 
 
-def _with_members(rule: Rule, like: GuestId, names: list[GuestId]) -> Rule:
-    """Return *rule* with the guests *names* if it applies to the guest *like*."""
+def _with_members(rule: Rule, request: StartRequest, names: list[GuestId]) -> Rule:
+    """Return *rule* with the guests *names* if it applies to those of *request*."""
     if not isinstance(rule, Affinity | AntiAffinity | NodeAffinity):
         return rule
-    if like not in rule.guests:
+    tags = {f"tag {tag}" for tag in request.tags}  # origin of rules of Proxmox VE tags
+    if request.like not in rule.guests and rule.origin not in tags:
         return rule
     return replace(rule, guests=rule.guests | frozenset(names))
 
