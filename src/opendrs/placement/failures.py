@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from opendrs.model import GuestId, Limits, NodeId, Snapshot
 from opendrs.placement.arrays import NO_NODE, DisplacedGroup, PlacementArrays
-from opendrs.placement.search import SearchBudget, place_groups
+from opendrs.placement.reasons import describe_reasons
+from opendrs.placement.search import PlacementResult, SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
 from opendrs.placement.what_if import bound_detail, guests_of
 
@@ -23,6 +24,7 @@ class IntoleratedFailure:
         nodes: Nodes that fail at the same time.
         displaced: Number of their guests that could start on another node.
         unplaced: Guests for which no node was found.
+        detail: Number of nodes that are infeasible for the first of them, by reason.
         is_proven: Whether provably not all of them fit. Otherwise no placement was
             found within the limit of the search.
     """
@@ -30,6 +32,7 @@ class IntoleratedFailure:
     nodes: tuple[NodeId, ...]
     displaced: int
     unplaced: tuple[GuestId, ...]
+    detail: str
     is_proven: bool
 
 
@@ -106,21 +109,31 @@ class _FailureModel:
         available, usage = state.available.copy(), state.usage.copy()
         state.displace(parts, *nodes)
         result = place_groups(state, groups, self._budget)
+        failure = None if result.fits else self._describe(nodes, groups, result)
         state.restore(parts, *nodes)
         state.available, state.usage = available, usage
-        if result.fits:
-            return None
-        placed = zip(groups, result.nodes, strict=True)
+        return failure
+
+    def _describe(
+        self,
+        nodes: tuple[int, ...],
+        groups: Sequence[DisplacedGroup],
+        result: PlacementResult,
+    ) -> IntoleratedFailure:
+        """Return the failure of *nodes* after the placement of *groups*."""
+        arrays = self.arrays
         unplaced = [
-            guest.id
-            for group, node in placed
+            group
+            for group, node in zip(groups, result.nodes, strict=True)
             if node == NO_NODE
-            for guest in guests_of(arrays, group)
         ]
+        names = (guest.id for group in unplaced for guest in guests_of(arrays, group))
+        first = min(unplaced, key=lambda group: next(guests_of(arrays, group)).id)
         return IntoleratedFailure(
             nodes=tuple(arrays.node_ids[node] for node in nodes),
             displaced=sum(1 for g in groups for _ in guests_of(arrays, g)),
-            unplaced=tuple(sorted(unplaced)),
+            unplaced=tuple(sorted(names)),
+            detail=describe_reasons(self._state, first),
             is_proven=result.is_proven,
         )
 
