@@ -128,7 +128,7 @@ def guests_on(snapshot: Snapshot, *nodes: NodeId) -> set[GuestId]:
     }
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(snapshot=st.one_of(tight_clusters(), SETTLED), limits=LIMITS)
 def test_tolerated_failures_are_those_of_an_exhaustive_search(
     snapshot: Snapshot, limits: Limits
@@ -138,7 +138,7 @@ def test_tolerated_failures_are_those_of_an_exhaustive_search(
     tolerance = failure_tolerance(snapshot, limits)
 
     failures = {each.nodes: each for each in (*tolerance.single, *tolerance.pairs)}
-    expected = [(name,) for name in sorted(snapshot.nodes)]
+    expected: list[tuple[NodeId, ...]] = [(name,) for name in sorted(snapshot.nodes)]
     if tolerance.evaluated_pairs is not None:
         expected += combinations(sorted(snapshot.nodes), 2)
     survived = {

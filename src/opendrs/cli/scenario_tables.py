@@ -189,6 +189,10 @@ def _summary_lines(answer: WhatIfAnswer) -> Iterator[Text]:
         yield Text(printable(f"changes: {changes}"))
         yield _fits_text(result)
     yield _tolerance_text(answer.tolerance)
+    if bound := answer.tolerance.bound:
+        guests = format_count(len(bound), "guest")
+        names = format_list(bound)
+        yield Text(printable(f"not counted: {guests} bound to their node: {names}"))
     yield _additional_text(answer.additional)
     drained = answer.dispensable
     names = f": {format_list(drained.nodes)}" if drained.nodes else ""
@@ -236,16 +240,12 @@ def _fits_text(result: ScenarioResult) -> Text:
 
 def _tolerance_text(tolerance: FailureTolerance) -> Text:
     count, total = tolerance.tolerated, tolerance.evaluated_nodes
-    bound = (
-        f"; {format_count(len(tolerance.bound), 'guest')} bound to a node not counted"
-    )
-    suffix = bound if tolerance.bound else ""
     if tolerance.single:
         names = format_list([each.nodes[0] for each in tolerance.single])
         detail = f"{len(tolerance.single)} of {total} do not fit elsewhere: {names}"
         line = f"node failures tolerated: 0; {detail}"
     elif count >= MORE_FAILURES:
-        line = f"node failures tolerated: any {count}, or more"
+        line = f"node failures tolerated: any {count} at once; more were not evaluated"
     elif count == 0:
         line = "node failures tolerated: 0"
     elif tolerance.evaluated_pairs:
@@ -253,7 +253,7 @@ def _tolerance_text(tolerance: FailureTolerance) -> Text:
         line = f"node failures tolerated: any 1; {failed} of {pairs} pairs are not"
     else:
         line = "node failures tolerated: any 1; pairs not evaluated"
-    return Text(printable(f"{line}{suffix}"), style="red" if not count else "")
+    return Text(printable(line), style="red" if not count else "")
 
 
 def _additional_text(additional: AdditionalGuests | None) -> Text:
@@ -308,8 +308,8 @@ def _print_failures(
     if not failures:
         return
     screen.print()
-    headings = ("failed", "guests", "without a node", "names", "certainty")
-    listing = create_table(*headings, right=["guests", "without a node"])
+    headings = ("failed", "guests", "without\na node", "names", "nodes", "certainty")
+    listing = create_table(*headings, right=["guests", "without\na node"])
     for each in failures[:limit]:
         add_row(listing, *_failure_cells(each))
     screen.print(listing)
@@ -322,6 +322,7 @@ def _failure_cells(failure: IntoleratedFailure) -> tuple[str, ...]:
         str(failure.displaced),
         str(len(failure.unplaced)),
         format_list(failure.unplaced, MAX_NAMES),
+        failure.detail,
         "proven" if failure.is_proven else "not found",
     )
 

@@ -27,25 +27,28 @@ NO_PARTS: Indices = np.empty(0, np.intp)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DisplacedGroup:
-    """Guests of one move group that need another node, all of them the same one.
+    """Part that needs another node.
 
     Attributes:
-        parts: Indices of their parts.
+        part: Its index.
         allowed: Nodes that hardware and strict node affinities allow; shape (N,).
         required: Measured memory, committed memory and CPU that they require; infinity
             if unknown; shape (3,).
         demand: CPU and memory that they add to the usage of their node; unknown
             amounts count 0; shape (2,).
         apart: Parts that must be on other nodes.
-        mates: Other parts of the group, which must be on the same node.
+        mates: Other parts of its move group.
+        gathers: Whether it must be on a node with one of its mates. A part that is on
+            another node already violates the affinity, and may go on doing so.
     """
 
-    parts: tuple[int, ...]
+    part: int
     allowed: Mask
     required: Floats
     demand: Floats
     apart: Indices
     mates: Indices
+    gathers: bool
 
 
 class PlacementArrays:
@@ -111,13 +114,23 @@ class PlacementArrays:
             lists[node].append(part)
         return tuple(map(tuple, lists))
 
-    def displaced_groups(self, parts: Iterable[int]) -> tuple[DisplacedGroup, ...]:
-        """Return *parts* as groups: parts of one move group are displaced together."""
-        together: dict[object, list[int]] = {}
-        for part in parts:
-            leader = self.parts[part][0].id
-            together.setdefault(self.rules.together.get(leader, part), []).append(part)
-        return tuple(self._displaced_group(tuple(each)) for each in together.values())
+    def displaced_group(self, part: int, *, gathers: bool = False) -> DisplacedGroup:
+        """Return *part* as a group that needs another node.
+
+        Args:
+            part: Index of the part.
+            gathers: Whether it must be on a node with another part of its move group.
+        """
+        required = self.required[part]
+        return DisplacedGroup(
+            part=part,
+            allowed=self._allowed_nodes(part),
+            required=required,
+            demand=np.where(np.isfinite(required), required, 0.0)[[CPU, MEASURED]],
+            apart=self.related_parts(part, self.rules.apart),
+            mates=self.related_parts(part, self.rules.together),
+            gathers=gathers,
+        )
 
     def suited(self, part: int) -> Mask:
         """Return the online nodes with hardware that suits *part*; shape (N,)."""
@@ -157,21 +170,6 @@ class PlacementArrays:
             if other in self.part_of
         } - {part}
         return np.array(sorted(related), np.intp) if related else NO_PARTS
-
-    def _displaced_group(self, parts: tuple[int, ...]) -> DisplacedGroup:
-        first, rest = parts[0], parts[1:]
-        allowed, required = self._allowed_nodes(first), self.required[first]
-        apart = self.related_parts(first, self.rules.apart)
-        mates = self.related_parts(first, self.rules.together)
-        for part in rest:
-            allowed = allowed & self._allowed_nodes(part)
-            required = required + self.required[part]
-            others = self.related_parts(part, self.rules.apart)
-            apart = np.union1d(apart, others)
-        if rest:
-            mates = np.setdiff1d(mates, parts)
-        demand = np.where(np.isfinite(required), required, 0.0)[[CPU, MEASURED]]
-        return DisplacedGroup(parts, allowed, required, demand, apart, mates)
 
     def _allowed_nodes(self, part: int) -> Mask:
         guests = self.parts[part]

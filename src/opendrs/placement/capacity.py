@@ -172,7 +172,7 @@ def _drain_order(arrays: PlacementArrays) -> Iterator[int]:
 def _drain(state: PlacementState, node: int) -> bool:
     """Place all guests of *node* on other open nodes, or none; return which."""
     parts = tuple(np.flatnonzero(state.node_of == node).tolist())
-    groups = state.arrays.displaced_groups(parts)
+    groups = [state.arrays.displaced_group(part) for part in parts]
     available, usage = state.available.copy(), state.usage.copy()
     state.displace(parts, node)
     if place_groups(state, groups, SearchBudget(steps=0)).fits:

@@ -11,7 +11,7 @@ from opendrs.placement.arrays import NO_NODE, DisplacedGroup, PlacementArrays
 from opendrs.placement.reasons import describe_reasons
 from opendrs.placement.search import PlacementResult, SearchBudget, place_groups
 from opendrs.placement.state import PlacementState
-from opendrs.placement.what_if import bound_detail, guests_of
+from opendrs.placement.what_if import bound_detail
 
 MAX_PAIR_PLACEMENTS = 200_000  # restarts for which pairs of nodes are evaluated
 
@@ -24,6 +24,7 @@ class IntoleratedFailure:
         nodes: Nodes that fail at the same time.
         displaced: Number of their guests that could start on another node.
         unplaced: Guests for which no node was found.
+        detail: Number of nodes that are infeasible for the first of them, by reason.
         detail: Number of nodes that are infeasible for the first of them, by reason.
         is_proven: Whether provably not all of them fit. Otherwise no placement was
             found within the limit of the search.
@@ -84,7 +85,7 @@ class _FailureModel:
         self._state = PlacementState(arrays)
         self._budget = SearchBudget()
         self._groups = {
-            node: arrays.displaced_groups(self._restartable(node))
+            node: [arrays.displaced_group(part) for part in self._restartable(node)]
             for node in self.nodes
         }
 
@@ -105,7 +106,7 @@ class _FailureModel:
     def _failure(self, nodes: tuple[int, ...]) -> IntoleratedFailure | None:
         arrays, state = self.arrays, self._state
         parts = tuple(part for node in nodes for part in arrays.parts_on[node])
-        groups = self._displaced(nodes)
+        groups = [group for node in nodes for group in self._groups[node]]
         available, usage = state.available.copy(), state.usage.copy()
         state.displace(parts, *nodes)
         result = place_groups(state, groups, self._budget)
@@ -127,23 +128,15 @@ class _FailureModel:
             for group, node in zip(groups, result.nodes, strict=True)
             if node == NO_NODE
         ]
-        names = (guest.id for group in unplaced for guest in guests_of(arrays, group))
-        first = min(unplaced, key=lambda group: next(guests_of(arrays, group)).id)
+        names = (guest.id for group in unplaced for guest in arrays.parts[group.part])
+        first = min(unplaced, key=lambda group: arrays.parts[group.part][0].id)
         return IntoleratedFailure(
             nodes=tuple(arrays.node_ids[node] for node in nodes),
-            displaced=sum(1 for g in groups for _ in guests_of(arrays, g)),
+            displaced=sum(len(arrays.parts[group.part]) for group in groups),
             unplaced=tuple(sorted(names)),
             detail=describe_reasons(self._state, first),
             is_proven=result.is_proven,
         )
-
-    def _displaced(self, nodes: tuple[int, ...]) -> tuple[DisplacedGroup, ...]:
-        if len(nodes) == 1:
-            return self._groups[nodes[0]]
-        if not self.arrays.rules.together:  # no group is on several nodes
-            return tuple(group for node in nodes for group in self._groups[node])
-        parts = (part for node in nodes for part in self._restartable(node))
-        return self.arrays.displaced_groups(parts)
 
     def _restartable(self, node: int) -> Iterator[int]:
         """Yield the parts on *node* without a bound guest."""

@@ -67,16 +67,14 @@ def infeasible_reasons(
     """
     arrays, n = state.arrays, len(state.is_open)
     lacks = np.full(n, not np.isfinite(group.required[list(state.resources)]).all())
-    suited = np.logical_and.reduce([arrays.suited(part) for part in group.parts])
-    cores = np.logical_and.reduce([arrays.has_cores(part) for part in group.parts])
-    permitted = np.logical_and.reduce([arrays.permitted(part) for part in group.parts])
+    keeps_rules = arrays.permitted(group.part) & state.keeps_rules(group)
     short = {row: group.required[row] > state.available[row] for row in state.resources}
     hidden = np.isneginf(state.available[list(state.resources)]).any(axis=0)
     checks = (
         (~arrays.is_measured | hidden | lacks, InfeasibleReason.METRICS_MISSING),
-        (~suited, InfeasibleReason.CPU_INCOMPATIBLE),
-        (~cores, InfeasibleReason.INSUFFICIENT_CORES),
-        (~permitted | ~state.keeps_rules(group), InfeasibleReason.RULE_VIOLATED),
+        (~arrays.suited(group.part), InfeasibleReason.CPU_INCOMPATIBLE),
+        (~arrays.has_cores(group.part), InfeasibleReason.INSUFFICIENT_CORES),
+        (~keeps_rules, InfeasibleReason.RULE_VIOLATED),
         (short[MEASURED], InfeasibleReason.INSUFFICIENT_MEMORY),
         (short[COMMITTED], InfeasibleReason.MEMORY_OVERCOMMITTED),
         (short.get(CPU, np.zeros(n, np.bool_)), InfeasibleReason.INSUFFICIENT_CPU),
@@ -158,7 +156,7 @@ def _describe_rule(state: PlacementState, group: DisplacedGroup, node: int) -> s
     ]
     if apart:
         return f"anti-affinity to {format_list(sorted(apart), separator=' and ')}"
-    if not all(arrays.permitted(part)[node] for part in group.parts):
+    if not arrays.permitted(group.part)[node]:
         return "node affinity to other nodes"
     mates = sorted(guest.id for part in group.mates for guest in arrays.parts[part])
     return f"affinity to {format_list(mates, separator=' and ')}"

@@ -138,7 +138,7 @@ def start_placement(
     state = PlacementState(arrays)
     parts = [arrays.part_of[name] for name in names]
     state.displace(tuple(parts), arrays.index[NOT_STARTED])
-    groups = arrays.displaced_groups(dict.fromkeys(parts))
+    groups = [arrays.displaced_group(x, gathers=True) for x in dict.fromkeys(parts)]
     ranked = tuple(_ranked_nodes(state, groups[0]))
     infeasible = tuple(_infeasible_nodes(state, groups[0]))
     after: tuple[InfeasibleNode, ...] = ()
@@ -204,7 +204,7 @@ def _with_members(rule: Rule, request: StartRequest, names: list[GuestId]) -> Ru
 def _ranked_nodes(state: PlacementState, group: DisplacedGroup) -> Iterator[RankedNode]:
     arrays, scores = state.arrays, state.scores(group)
     mask, ranking = state.feasible(group), state.preference(group)
-    soft, priority = state.soft_violations(group), arrays.priority(group.parts[0])
+    soft, priority = state.soft_violations(group), arrays.priority(group.part)
     added = Resources(*_cpu_and_memory(group))
     for index in ranking[mask[ranking]].tolist():
         cpu, memory = state.usage[index].tolist()

@@ -62,15 +62,14 @@ class PlacementState:
 
     def place(self, group: DisplacedGroup, node: int) -> Callable[[], None]:
         """Place the displaced *group* on *node*; return a function that undoes it."""
-        parts = list(group.parts)
         available = self.available[:, node].copy()
         usage = self.usage[node].copy()
-        self.node_of[parts] = node
+        self.node_of[group.part] = node
         self.available[:, node] -= group.required
         self.usage[node] += group.demand
 
         def undo() -> None:
-            self.node_of[parts] = NO_NODE
+            self.node_of[group.part] = NO_NODE
             self.available[:, node] = available
             self.usage[node] = usage
 
@@ -86,34 +85,35 @@ class PlacementState:
     def keeps_rules(self, group: DisplacedGroup) -> Mask:
         """Return the nodes that affinities to other guests allow; shape (N,).
 
-        If the other guests of the group are on several nodes, each of these is allowed.
+        A group that gathers may be on any node with one of its mates.
         """
         mask = np.ones(len(self.is_open), np.bool_)
         if group.apart.size:
             for node_of in (self.node_of, self.arrays.target_of):
                 nodes = node_of[group.apart]
                 mask[nodes[nodes != NO_NODE]] = False
-        if group.mates.size:
-            nodes = self.node_of[group.mates]
-            nodes = nodes[nodes != NO_NODE]
-            if nodes.size:
-                shared = np.zeros_like(mask)
-                shared[nodes] = True
-                mask &= shared
+        if group.gathers and group.mates.size:
+            mask &= self._has_mates(group)
+        return mask
+
+    def _has_mates(self, group: DisplacedGroup) -> Mask:
+        """Return the nodes with guests of the same move group; shape (N,)."""
+        mask = np.zeros(len(self.is_open), np.bool_)
+        nodes = self.node_of[group.mates]
+        mask[nodes[nodes != NO_NODE]] = True
         return mask
 
     def soft_violations(self, group: DisplacedGroup) -> Indices:
         """Return how many soft affinities *group* violates on each node; (N,)."""
         count = np.zeros(len(self.is_open), np.intp)
         rules = self.arrays.rules
-        for part in group.parts:
-            for other in self.arrays.related_parts(part, rules.soft_apart):
-                if self.node_of[other] != NO_NODE:
-                    count[self.node_of[other]] += 1
-            for other in self.arrays.related_parts(part, rules.soft_together):
-                if self.node_of[other] != NO_NODE:
-                    count += 1
-                    count[self.node_of[other]] -= 1
+        for other in self.arrays.related_parts(group.part, rules.soft_apart):
+            if self.node_of[other] != NO_NODE:
+                count[self.node_of[other]] += 1
+        for other in self.arrays.related_parts(group.part, rules.soft_together):
+            if self.node_of[other] != NO_NODE:
+                count += 1
+                count[self.node_of[other]] -= 1
         return count
 
     def scores(self, group: DisplacedGroup) -> Floats:
@@ -132,13 +132,15 @@ class PlacementState:
     def preference(self, group: DisplacedGroup) -> Indices:
         """Return all nodes, the best for *group* first, feasible or not; shape (N,).
 
-        First are those with the highest priority in node affinities, then those that
-        violate the fewest soft rules, then those with the best score.
+        First are those with guests of the same move group, then those with the highest
+        priority in node affinities, then those that violate the fewest soft rules, then
+        those with the best score.
         """
         return np.lexsort(
             (
                 -self.scores(group),
                 self.soft_violations(group),
-                -self.arrays.priority(group.parts[0]),
+                -self.arrays.priority(group.part),
+                ~self._has_mates(group),
             )
         )

@@ -125,7 +125,7 @@ def apply_scenario(
     result = place_groups(state, groups, SearchBudget(), state.preference)
     placed: list[PlacedGuest] = []
     for group, node in zip(groups, result.nodes, strict=True):
-        guests = guests_of(arrays, group)
+        guests = arrays.parts[group.part]
         if node == NO_NODE:
             detail = describe_reasons(state, group)
             reason = UnplacedReason.NO_FEASIBLE_NODE
@@ -144,12 +144,6 @@ def apply_scenario(
         short_of_memory=tuple(_newly_short(snapshot, after, limits)),
         new_violations=new_violations(grown, after),
     )
-
-
-def guests_of(arrays: PlacementArrays, group: DisplacedGroup) -> Iterator[Guest]:
-    """Yield the guests of *group*."""
-    for part in group.parts:
-        yield from arrays.parts[part]
 
 
 def bound_detail(guest: Guest, node: Node) -> str | None:
@@ -214,17 +208,17 @@ def _split_bound(
     """
     groups: list[DisplacedGroup] = []
     unplaced: list[UnplacedGuest] = []
-    for group in arrays.displaced_groups(parts):
-        guests = tuple(guests_of(arrays, group))
+    for part in parts:
+        guests = arrays.parts[part]
         blocking = [guest.id for guest in guests if guest.id in bound]
         if not blocking:
-            groups.append(group)
+            groups.append(arrays.displaced_group(part))
             continue
         for guest in guests:
             reason, detail = bound[blocking[0]]
             if guest.id in bound:
                 reason, detail = bound[guest.id]
-            elif len(guests) > 1:
+            else:
                 detail = f"affinity to {blocking[0]}: {detail}"
             unplaced.append(UnplacedGuest(guest.id, guest.node, reason, detail))
     return groups, unplaced

@@ -17,7 +17,9 @@ from opendrs.model import (
     Node,
     NodeAffinity,
     NodeId,
+    Pin,
     Snapshot,
+    TagExclusion,
 )
 
 Placement = Mapping[GuestId, NodeId]
@@ -45,9 +47,9 @@ def _place(
 ) -> bool:
     if not names:
         return all(
-            isinstance(rule, Affinity) is False or _shares_node(rule, running)
+            _shares_node(rule, running)
             for rule in snapshot.rules
-            if getattr(rule, "strict", False)
+            if isinstance(rule, Affinity) and rule.strict
         )
     name, rest = names[0], names[1:]
     for node in snapshot.nodes.values():
@@ -112,7 +114,9 @@ def _keeps_rules(
     snapshot: Snapshot, guest: Guest, node: Node, running: Placement
 ) -> bool:
     for rule in snapshot.rules:
-        if not getattr(rule, "strict", False) or guest.id not in rule.guests:
+        if isinstance(rule, Pin | TagExclusion) or not rule.strict:
+            continue
+        if guest.id not in rule.guests:
             continue
         if isinstance(rule, NodeAffinity) and node.id not in rule.nodes:
             return False
