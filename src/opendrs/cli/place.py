@@ -15,7 +15,7 @@ from opendrs.cli.console import TextTable, add_row, console, create_table, print
 from opendrs.cli.formatting import (
     arrow,
     format_bytes,
-    format_cores,
+    format_core_count,
     format_percent,
 )
 from opendrs.cli.options import (
@@ -249,8 +249,8 @@ def _print_placement(
 
 
 def _summary(request: StartRequest, found: StartPlacement) -> Text:
-    cores, memory = format_cores(request.limit.cpu), format_bytes(request.limit.memory)
-    size = f"{cores} cores, {memory}"
+    limit = request.limit
+    size = f"{format_core_count(limit.cpu)}, {format_bytes(limit.memory)}"
     placed = [node for node in found.nodes if node is not None]
     if not placed:
         subject = "the guest" if request.count == 1 else "any of the guests"

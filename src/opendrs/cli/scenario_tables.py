@@ -11,7 +11,7 @@ from rich.text import Text
 
 from opendrs.cli.cluster_tables import ALL_OPTION_HINT
 from opendrs.cli.console import add_row, create_table, printable
-from opendrs.cli.formatting import format_bytes, format_cores
+from opendrs.cli.formatting import format_bytes, format_core_count
 from opendrs.cli.plan_summary import cluster_load, print_change
 from opendrs.controller.serialization import violation_documents
 from opendrs.model import GIB, PowerOff, PowerOn, Snapshot, format_count, format_list
@@ -260,9 +260,9 @@ def _additional_text(additional: AdditionalGuests | None) -> Text:
     if additional is None:
         return Text("additional guests: unknown, no guest has a known size")
     limit, usage = additional.size.limit, additional.size.usage
-    cores = format_cores(limit.cpu) if limit.cpu else "all"
-    size = f"{cores} cores, {format_bytes(limit.memory)}"
-    used = f"using {format_cores(usage.cpu)} cores, {format_bytes(usage.memory)}"
+    cores = format_core_count(limit.cpu) if limit.cpu else "all cores"
+    size = f"{cores}, {format_bytes(limit.memory)}"
+    used = f"using {format_core_count(usage.cpu)}, {format_bytes(usage.memory)}"
     return Text(f"additional guests that fit: {additional.count} ({size}, {used})")
 
 
