@@ -72,7 +72,7 @@ def test_dispensable_nodes_can_be_removed(snapshot: Snapshot) -> None:
     found = dispensable_nodes(snapshot, DEFAULT_LIMITS)
 
     assert found.nodes
-    leaving: set[GuestId] = {
+    displaced: set[GuestId] = {
         guest.id
         for guest in snapshot.guests.values()
         if guest.node in found.nodes and guest.is_active
@@ -81,5 +81,5 @@ def test_dispensable_nodes_can_be_removed(snapshot: Snapshot) -> None:
 
     assert_safe(result)
     placed = {each.guest for each in result.placed}
-    assert placed | {each.guest for each in result.unplaced} == leaving
+    assert placed | {each.guest for each in result.unplaced} == displaced
     assert not result.is_proven or not result.unplaced

@@ -78,13 +78,12 @@ CATALOGS = (
     Catalog(
         "Infeasible nodes",
         InfeasibleReason,
-        "`reason` of a node on which a guest cannot start: `opendrs place --format "
-        "json`; the reasons of nodes in `opendrs what-if`.",
+        "`reason` of a node on which a guest cannot start: `place`, `what-if`.",
     ),
     Catalog(
         "Unplaced guests",
         UnplacedReason,
-        "`reason` of a guest without a node: `opendrs what-if --format json`.",
+        "`reason` of a guest without a node: `what-if`.",
     ),
     Catalog("Task states", TaskState, "State of a task on the platform."),
     Catalog(

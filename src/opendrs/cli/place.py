@@ -28,10 +28,10 @@ from opendrs.cli.options import (
     cores_type,
     format_option,
     reject_nan,
+    require_guest,
     source_argument,
 )
 from opendrs.cli.platform_store import enrich_from_store
-from opendrs.cli.requested_names import require_guest
 from opendrs.cli.sources import load_settings, observe, open_source
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import (

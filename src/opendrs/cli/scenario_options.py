@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from opendrs.cli.requested_names import require_guest, require_node
+from opendrs.cli.options import require_guest, require_node
 from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.escapes import repr_value
 from opendrs.model import Resources, Snapshot

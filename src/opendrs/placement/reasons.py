@@ -66,12 +66,14 @@ def infeasible_reasons(
     The first failing check is the reason, in the order of `InfeasibleReason`.
     """
     arrays, n = state.arrays, len(state.is_open)
-    lacks = np.full(n, not np.isfinite(group.required[list(state.resources)]).all())
+    is_unknown = np.full(
+        n, not np.isfinite(group.required[list(state.resources)]).all()
+    )
     keeps_rules = arrays.permitted(group.part) & state.keeps_rules(group)
     short = {row: group.required[row] > state.available[row] for row in state.resources}
     hidden = np.isneginf(state.available[list(state.resources)]).any(axis=0)
     checks = (
-        (~arrays.is_measured | hidden | lacks, InfeasibleReason.METRICS_MISSING),
+        (~arrays.is_measured | hidden | is_unknown, InfeasibleReason.METRICS_MISSING),
         (~arrays.suited(group.part), InfeasibleReason.CPU_INCOMPATIBLE),
         (~arrays.has_cores(group.part), InfeasibleReason.INSUFFICIENT_CORES),
         (~keeps_rules, InfeasibleReason.RULE_VIOLATED),

@@ -100,7 +100,7 @@ def test_each_infeasible_node_has_its_reason() -> None:
     }
 
 
-def test_node_with_a_guest_of_unknown_size_lacks_metrics() -> None:
+def test_node_with_a_guest_of_unknown_size_is_not_measured() -> None:
     found = place(cluster({"a": 0.1, "b": 0.2}, {"vm1": ("a", None)}))
 
     assert reasons(found) == {"a": InfeasibleReason.METRICS_MISSING}
