@@ -46,6 +46,7 @@ COMMANDS = {
     "what-if": "Evaluate failures, new nodes, growth; tolerance and capacity.",
     "agent": "Run the agent of one host, which sends its load to the controller.",
     "run": "Run the controller: plan and migrate in cycles until stopped.",
+    "breaker": "Show or reset the circuit breaker of the controller.",
     "replay": "Repeat recorded decisions and report differences.",
     "token": "Create a token for the agent of a node.",
     "record": "Write one snapshot, or a series of snapshots, to a file.",
