@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import datetime
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.text import Text
 
-from opendrs.cli.cluster_tables import ALL_OPTION_HINT, MAX_NODES_LISTED
-from opendrs.cli.console import TextTable, add_row, console, create_table, print_json
-from opendrs.cli.formatting import (
-    arrow,
-    format_bytes,
-    format_core_count,
-    format_percent,
-)
+from opendrs.cli.console import console, print_json
 from opendrs.cli.options import (
     JSON,
     IntegerRange,
@@ -31,29 +23,55 @@ from opendrs.cli.options import (
     require_guest,
     source_argument,
 )
-from opendrs.cli.platform_store import enrich_from_store
-from opendrs.cli.sources import load_settings, observe, open_source
+from opendrs.cli.place_tables import placement_document, print_placement
+from opendrs.cli.platform_store import (
+    load_entry,
+    open_operator_store,
+    operator_action,
+    with_occupied_resources,
+)
+from opendrs.cli.sources import (
+    ClusterSource,
+    load_settings,
+    observe,
+    open_source,
+)
+from opendrs.config.settings import Settings
+from opendrs.controller import SystemClock
+from opendrs.controller.reservations import KEY_PREFIX, Reservation
 from opendrs.errors import ConfigurationError, DiagnosticCode
+from opendrs.escapes import repr_value
 from opendrs.model import (
     SIZE,
+    TIME,
     Guest,
-    NodeId,
     Resources,
     Snapshot,
     TagExclusion,
-    format_count,
-    format_list,
 )
 from opendrs.placement import (
     MAX_COUNT,
-    InfeasibleNode,
-    RankedNode,
     StartPlacement,
     StartRequest,
     start_placement,
 )
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+DEFAULT_DURATION = 3600.0  # seconds of a reservation
 NO_NODE = 1  # exit status: some guests have no feasible node
+
+
+def _check_name(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> str | None:
+    if value is not None and not _NAME.fullmatch(value):
+        raise click.BadParameter(
+            "expected 1 to 64 letters, digits, and . _ -, the first of them a letter "
+            f"or digit, got {value!r}",
+            context,
+            option,
+        )
+    return value
 
 
 @click.command(name="place")
@@ -93,6 +111,27 @@ NO_NODE = 1  # exit status: some guests have no feasible node
     metavar="N",
     help="Number of guests that start one after the other (default 1).",
 )
+@click.option(
+    "--reserve",
+    callback=_check_name,
+    metavar="NAME",
+    help="Keep the resources free for the guest NAME, or NAME-1 to NAME-N: they count "
+    "in later plans until the guest exists or the reservation expires.",
+)
+@click.option(
+    "--for",
+    "duration",
+    type=QuantityRange(TIME, 1, 30 * 86400),
+    callback=reject_nan,
+    metavar="TIME",
+    help="Duration of the reservation, such as '2 h' (default 1 h, at most 30 d).",
+)
+@click.option(
+    "--release",
+    callback=_check_name,
+    metavar="NAME",
+    help="End the reservation NAME, and do nothing else.",
+)
 @all_option
 @at_option
 @config_option
@@ -105,12 +144,18 @@ def command(  # noqa: PLR0913 - one for each option
     like: str | None,
     tags: tuple[str, ...],
     count: int,
+    reserve: str | None,
+    duration: float | None,
+    release: str | None,
     show_all: bool,
     at: datetime | None,
     config: Path | None,
     output_format: str,
 ) -> int:
     """Rank the nodes for the start of a guest. Starts nothing.
+
+    With --reserve, the resources on the best node are kept free in later plans, also
+    those of a running controller. SOURCE must then be a platform of the configuration.
 
     The guest is assumed to use all its cores and memory. Strict rules, the state and
     the hardware of the nodes, and the limits of memory decide which nodes are feasible.
@@ -125,28 +170,122 @@ def command(  # noqa: PLR0913 - one for each option
       opendrs place lab --cpu 4 --memory '16 GiB'
       opendrs place lab --like web3             a guest like web3, with its rules
       opendrs place lab --like web3 --count 10
+      opendrs place lab --like web3 --reserve web4 --for '2 h'
+      opendrs place lab --release web4
       opendrs place cluster.json --cpu 2 --memory '4 GiB' --all
 
     Exit status: 0 all guests have a node; 1 some have none; 2 invalid input.
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
+    _check_reservation_options(reserve, duration, release)
+    if release is not None:
+        return _release(source, release, settings, output_format)
     cluster = open_source(source, settings, at=at)
-    policy = settings.load_policy(None, {})
-    snapshot = enrich_from_store(observe(cluster), policy, cluster, settings)
+    snapshot = with_occupied_resources(observe(cluster), cluster, settings)
     model = None if like is None else require_guest("--like", like, snapshot)
-    request = StartRequest(
-        limit=_size(cpu, memory, model),
-        count=count,
-        tags=frozenset(tags) | (frozenset() if model is None else model.tags),
-        like=None if model is None else model.id,
-    )
+    request = _request(_size(cpu, memory, model), count, tags, model)
     found = start_placement(snapshot, request, settings.limits)
     notes = _notes(snapshot, request)
+    if reserve is not None and None in found.nodes:
+        notes += ("nothing is reserved: some guests have no node",)
+    elif reserve is not None:
+        length = timedelta(seconds=duration or DEFAULT_DURATION)
+        reservation = _reservation(
+            reserve, request, found, cluster.clock.now() + length
+        )
+        _save(cluster, reservation, snapshot, settings)
+        notes += (f"reserved: {reserve}, until {reservation.until:%Y-%m-%d %H:%M %Z}",)
     if output_format == JSON:
         print_json(placement_document(request, found, notes))
     else:
-        _print_placement(console(), request, found, notes, show_all=show_all)
+        print_placement(console(), request, found, notes, show_all=show_all)
     return NO_NODE if None in found.nodes else 0
+
+
+def _check_reservation_options(
+    reserve: str | None, duration: float | None, release: str | None
+) -> None:
+    if duration is not None and reserve is None:
+        raise _inconsistent("--for: requires --reserve")
+    if release is not None and reserve is not None:
+        raise _inconsistent("--release: not allowed with --reserve")
+
+
+def _inconsistent(message: str) -> ConfigurationError:
+    return ConfigurationError(message, code=DiagnosticCode.INCONSISTENT)
+
+
+def _reservation(
+    name: str, request: StartRequest, found: StartPlacement, until: datetime
+) -> Reservation:
+    """Return the reservation of the nodes of all guests of *request*."""
+    nodes = tuple(node for node in found.nodes if node is not None)
+    return Reservation(name=name, limit=request.limit, nodes=nodes, until=until)
+
+
+def _save(
+    cluster: ClusterSource,
+    reservation: Reservation,
+    snapshot: Snapshot,
+    settings: Settings,
+) -> None:
+    """Save *reservation* in the store of the platform.
+
+    Raises:
+        ConfigurationError: *cluster* has no store, or a guest has the name already.
+        StoreError: The store cannot be written.
+    """
+    if not cluster.is_persistent:
+        raise _inconsistent(
+            f"--reserve: {cluster.platform.name} has no store; expected a platform of "
+            "the configuration"
+        )
+    for guest in reservation.guests:
+        if guest.id in snapshot.guests:
+            raise _inconsistent(
+                f"--reserve: guest {guest.id} exists, or is reserved already"
+            )
+    action = operator_action(
+        cluster.clock,
+        "place --reserve",
+        {"name": reservation.name, **reservation.document()},
+    )
+    with open_operator_store(cluster.platform.name, settings) as store:
+        store.change(action, {reservation.key: reservation.document()})
+
+
+def _release(platform: str, name: str, settings: Settings, output_format: str) -> int:
+    """End the reservation *name*; return the exit status.
+
+    Raises:
+        ConfigurationError: There is no such platform or reservation.
+        StoreError: The store cannot be read or written.
+    """
+    key = f"{KEY_PREFIX}{name}"
+    if load_entry(platform, settings, key) is None:
+        raise ConfigurationError(
+            f"--release: unknown reservation {repr_value(name)}",
+            code=DiagnosticCode.UNKNOWN_NAME,
+        )
+    action = operator_action(SystemClock(), "place --release", {"name": name})
+    with open_operator_store(platform, settings) as store:
+        store.change(action, {key: None})
+    if output_format == JSON:
+        print_json({"released": name})
+    else:
+        console().print(f"released: {name}")
+    return 0
+
+
+def _request(
+    limit: Resources, count: int, tags: Sequence[str], like: Guest | None
+) -> StartRequest:
+    """Return the request for guests of size *limit*, with the tags of *like*, too."""
+    if like is None:
+        return StartRequest(limit=limit, count=count, tags=frozenset(tags))
+    return StartRequest(
+        limit=limit, count=count, tags=like.tags.union(tags), like=like.id
+    )
 
 
 def _size(cpu: float | None, memory: float | None, like: Guest | None) -> Resources:
@@ -178,161 +317,3 @@ def _notes(snapshot: Snapshot, request: StartRequest) -> tuple[str, ...]:
         for rule in snapshot.rules
         if isinstance(rule, TagExclusion) and rule.tags & request.tags
     )
-
-
-def placement_document(
-    request: StartRequest, found: StartPlacement, notes: tuple[str, ...]
-) -> dict[str, object]:
-    """Return the ranking and the nodes of the guests as a JSON document."""
-    return {
-        "guest": {
-            "cpu": request.limit.cpu,
-            "memory": request.limit.memory,
-            "tags": sorted(request.tags),
-            "like": request.like,
-        },
-        "count": request.count,
-        "placed": sum(node is not None for node in found.nodes),
-        "nodes": list(found.nodes),
-        "ranked": [_ranked_document(each) for each in found.ranked],
-        "infeasible": _infeasible_documents(found.infeasible),
-        "infeasible_after": _infeasible_documents(found.infeasible_after),
-        "notes": list(notes),
-    }
-
-
-def _ranked_document(each: RankedNode) -> dict[str, object]:
-    loads = {
-        name: {"cpu": load.cpu, "memory": load.memory}
-        for name, load in (("before", each.before), ("after", each.after))
-    }
-    return {
-        "node": each.node,
-        "score": each.score,
-        "priority": each.priority,
-        "soft_violations": each.soft_violations,
-        **loads,
-    }
-
-
-def _infeasible_documents(nodes: tuple[InfeasibleNode, ...]) -> list[dict[str, str]]:
-    return [
-        {"node": each.node, "reason": each.reason.value, "detail": each.detail}
-        for each in nodes
-    ]
-
-
-def _print_placement(
-    screen: Console,
-    request: StartRequest,
-    found: StartPlacement,
-    notes: tuple[str, ...],
-    *,
-    show_all: bool,
-) -> None:
-    screen.print(_summary(request, found))
-    for note in notes:
-        screen.print(Text(note, style="yellow"))
-    if request.count > 1 and any(found.nodes):
-        screen.print()
-        _print_counts(screen, found, show_all=show_all)
-    if found.ranked:
-        screen.print()
-        _print_ranking(screen, found.ranked, show_all=show_all)
-    if found.infeasible:
-        screen.print()
-        _print_infeasible(screen, found.infeasible, show_all=show_all)
-    if found.infeasible_after and found.ranked:
-        screen.print()
-        screen.print("for the first guest without a node:")
-        _print_infeasible(screen, found.infeasible_after, show_all=show_all)
-
-
-def _summary(request: StartRequest, found: StartPlacement) -> Text:
-    limit = request.limit
-    size = f"{format_core_count(limit.cpu)}, {format_bytes(limit.memory)}"
-    placed = [node for node in found.nodes if node is not None]
-    if not placed:
-        subject = "the guest" if request.count == 1 else "any of the guests"
-        return Text(f"no feasible node for {subject} ({size})", style="red")
-    if request.count == 1:
-        return Text(f"best node: {placed[0]} ({size})", style="bold")
-    nodes = format_count(len(set(placed)), "node")
-    line = f"{len(placed)} of {request.count} guests fit, on {nodes} ({size} each)"
-    return Text(line, style="bold" if len(placed) == request.count else "red")
-
-
-def _print_counts(screen: Console, found: StartPlacement, *, show_all: bool) -> None:
-    counts = Counter(node for node in found.nodes if node is not None)
-    listing = create_table("node", "guests", right=["guests"])
-    rows = counts.most_common(None if show_all else MAX_NODES_LISTED)
-    for node, number in rows:
-        add_row(listing, node, str(number))
-    screen.print(listing)
-    _print_rest(screen, len(counts) - len(rows))
-
-
-def _print_ranking(
-    screen: Console, ranked: tuple[RankedNode, ...], *, show_all: bool
-) -> None:
-    has_priority = len({each.priority for each in ranked}) > 1
-    has_soft = any(each.soft_violations for each in ranked)
-    extra = [
-        *(["priority"] if has_priority else []),
-        *(["soft rules"] if has_soft else []),
-    ]
-    right = ["rank", "score", *extra]
-    listing = create_table(
-        "rank", "node", "score", "cpu", "memory", *extra, right=right
-    )
-    rows = ranked if show_all else ranked[:MAX_NODES_LISTED]
-    for rank, each in enumerate(rows, 1):
-        add_row(
-            listing,
-            str(rank),
-            each.node,
-            f"{each.score:.3f}",
-            _change(each.before.cpu, each.after.cpu),
-            _change(each.before.memory, each.after.memory),
-            *([str(each.priority)] if has_priority else []),
-            *([_soft_text(each)] if has_soft else []),
-        )
-    screen.print(listing)
-    _print_rest(screen, len(ranked) - len(rows))
-
-
-def _soft_text(each: RankedNode) -> str:
-    return f"{each.soft_violations} violated" if each.soft_violations else "kept"
-
-
-def _change(before: float, after: float) -> str:
-    return f"{format_percent(before).strip()} {arrow()} {format_percent(after).strip()}"
-
-
-def _print_infeasible(
-    screen: Console, infeasible: tuple[InfeasibleNode, ...], *, show_all: bool
-) -> None:
-    """Print the infeasible nodes; of many, one line for each reason."""
-    listing: TextTable
-    if show_all or len(infeasible) <= MAX_NODES_LISTED:
-        listing = create_table("infeasible node", "reason", "detail")
-        for each in infeasible:
-            add_row(listing, each.node, each.reason.value, each.detail)
-        screen.print(listing)
-        return
-    by_reason: dict[str, list[NodeId]] = {}
-    for each in infeasible:
-        by_reason.setdefault(each.reason.value, []).append(each.node)
-    listing = create_table(
-        "infeasible nodes", "reason", "names", right=["infeasible nodes"]
-    )
-    for reason, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        add_row(listing, str(len(names)), reason, format_list(names))
-    screen.print(listing)
-    screen.print(Text(ALL_OPTION_HINT, style="dim"))
-
-
-def _print_rest(screen: Console, count: int) -> None:
-    if count > 0:
-        more = f"and {format_count(count, 'more node')}; {ALL_OPTION_HINT}"
-        screen.print(Text(more, style="dim"))

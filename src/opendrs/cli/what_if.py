@@ -21,7 +21,7 @@ from opendrs.cli.options import (
     set_option,
     source_argument,
 )
-from opendrs.cli.platform_store import enrich_from_store
+from opendrs.cli.platform_store import with_occupied_resources
 from opendrs.cli.progress import planning_spinner
 from opendrs.cli.scenario_options import (
     PercentageParameter,
@@ -157,7 +157,7 @@ def command(  # noqa: PLR0913 - one for each option
             "--set: requires --policy", code=DiagnosticCode.INCONSISTENT
         )
     chosen = settings.load_policy(policy, parse_assignments(assignments))
-    snapshot = enrich_from_store(observe(cluster), chosen, cluster, settings)
+    snapshot = with_occupied_resources(observe(cluster), cluster, settings)
     scenario = read_scenario(snapshot, add=add, remove=remove, fail=fail, growth=growth)
     size = read_guest_size(snapshot, cpu=guest_cpu, memory=guest_memory, like=like)
     with planning_spinner() as notify:

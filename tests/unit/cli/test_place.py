@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from opendrs.config import write_snapshot
 from opendrs.model import AntiAffinity, Snapshot, TagExclusion
 from support.builders import cluster, guest_ids
+from support.persistent_cluster import configure_persistent_platform
 from support.terminal import CommandResult, RunOpendrs
 
 WEB = AntiAffinity(guests=guest_ids("web1", "web2"))
@@ -127,3 +129,72 @@ def test_guest_without_limit_needs_a_size(opendrs: RunOpendrs) -> None:
 
     assert place(opendrs, "--like", "vm1", snapshot=snapshot).status == 2
     assert place(opendrs, "--like", "vm1", *SIZE, snapshot=snapshot).status == 1
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    return configure_persistent_platform(
+        monkeypatch, tmp_path / "opendrs.toml", tmp_path / "record.sqlite"
+    )
+
+
+def reserve(
+    opendrs: RunOpendrs, lab: Callable[..., list[str]], name: str, *options: str
+) -> CommandResult:
+    return opendrs(*lab("place"), "--cpu", "1", "--memory", "10 GiB", *options, name)
+
+
+def test_reservation_counts_in_later_plans_until_it_is_released(
+    opendrs: RunOpendrs, lab: Callable[..., list[str]]
+) -> None:
+    size = ("--cpu", "1", "--memory", "30 GiB", "--count", "2", "--format", "json")
+
+    def placed() -> object:
+        return json.loads(opendrs(*lab("place"), *size).out)["placed"]
+
+    assert placed() == 2  # 95 GiB less 50 of each of two nodes
+    first = opendrs(*lab("place"), *size, "--reserve", "db", "--for", "2 h")
+    assert (first.status, json.loads(first.out)["placed"]) == (0, 2)
+    assert placed() == 0
+    assert opendrs(*lab("place"), "--release", "db").status == 0
+    assert placed() == 2
+
+
+def test_name_is_reserved_once(
+    opendrs: RunOpendrs, lab: Callable[..., list[str]]
+) -> None:
+    assert reserve(opendrs, lab, "db", "--reserve").status == 0
+
+    again = reserve(opendrs, lab, "db", "--reserve")
+
+    assert (again.status, again.out) == (2, "")
+    assert "db" in again.err
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--release", "db"), "unknown reservation"),
+        (("--reserve", "a/b"), "--reserve"),
+        (("--reserve", "db", "--release", "db"), "--release"),
+        ((*SIZE, "--for", "1 h"), "--for"),
+        ((*SIZE, "--reserve", "db", "--for", "0"), "--for"),
+    ],
+)
+def test_invalid_reservation_has_status_2(
+    options: tuple[str, ...],
+    text: str,
+    opendrs: RunOpendrs,
+    lab: Callable[..., list[str]],
+) -> None:
+    answer = opendrs(*lab("place"), *options)
+
+    assert (answer.status, answer.out) == (2, "")
+    assert text in answer.err
+
+
+def test_file_has_no_reservations(opendrs: RunOpendrs) -> None:
+    answer = place(opendrs, *SIZE, "--reserve", "db")
+
+    assert (answer.status, answer.out) == (2, "")
+    assert "--reserve" in answer.err
