@@ -17,7 +17,6 @@ from opendrs.model import (
     GuestId,
     GuestKind,
     GuestState,
-    Mobility,
     NodeId,
     Resources,
     Snapshot,
@@ -77,8 +76,6 @@ class Reservation:
                 state=GuestState.RUNNING,
                 limit=self.limit,
                 usage=Usage.of(self.limit),
-                mobility=Mobility.NONE,
-                mobility_detail="reservation",
                 managed_by=f"reservation {self.name}",
             )
             for number, node in enumerate(self.nodes, 1)

@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from opendrs.model import Node, NodeState, format_list, format_memory
-from opendrs.placement.arrays import COMMITTED, CPU, MEASURED, DisplacedGroup
+from opendrs.placement.arrays import COMMITTED, MEASURED, DisplacedGroup
 from opendrs.placement.state import PlacementState
 
 
@@ -35,8 +35,6 @@ class InfeasibleReason(StrEnum):
     """The measured use would exceed the memory less headroom."""
     MEMORY_OVERCOMMITTED = "memory-overcommitted"
     """The committed memory would exceed its limit."""
-    INSUFFICIENT_CPU = "insufficient-cpu"
-    """The measured use would exceed the cores; only where CPU is limited."""
 
 
 class UnplacedReason(StrEnum):
@@ -70,7 +68,7 @@ def infeasible_reasons(
         n, not np.isfinite(group.required[list(state.resources)]).all()
     )
     keeps_rules = arrays.permitted(group.part) & state.keeps_rules(group)
-    short = {row: group.required[row] > state.available[row] for row in state.resources}
+    short = group.required[:, None] > state.available
     hidden = np.isneginf(state.available[list(state.resources)]).any(axis=0)
     checks = (
         (~arrays.is_measured | hidden | is_unknown, InfeasibleReason.METRICS_MISSING),
@@ -79,7 +77,6 @@ def infeasible_reasons(
         (~keeps_rules, InfeasibleReason.RULE_VIOLATED),
         (short[MEASURED], InfeasibleReason.INSUFFICIENT_MEMORY),
         (short[COMMITTED], InfeasibleReason.MEMORY_OVERCOMMITTED),
-        (short.get(CPU, np.zeros(n, np.bool_)), InfeasibleReason.INSUFFICIENT_CPU),
     )
     first = np.argmax([*(failed for failed, _ in checks), np.ones(n, np.bool_)], axis=0)
     codes = (*(reason for _, reason in checks), None)
@@ -118,8 +115,6 @@ def _describe_shortage(
     state: PlacementState, group: DisplacedGroup, node: int, row: int
 ) -> str:
     required, available = group.required[row], max(0.0, state.available[row, node])
-    if row == CPU:
-        return f"{required:.3g} cores required, {available:.3g} available"
     suffix = "left to commit" if row == COMMITTED else "available"
     return f"{format_memory(required)} required, {format_memory(available)} {suffix}"
 
@@ -135,15 +130,15 @@ def _describe_missing(node: Node, *, is_measured: bool) -> str:
 _RESOURCE_ROWS = {
     InfeasibleReason.INSUFFICIENT_MEMORY: MEASURED,
     InfeasibleReason.MEMORY_OVERCOMMITTED: COMMITTED,
-    InfeasibleReason.INSUFFICIENT_CPU: CPU,
 }
 
 
 def describe_reasons(state: PlacementState, group: DisplacedGroup) -> str:
     """Return how many nodes are infeasible for each reason, most frequent first."""
     reasons = Counter(
-        "feasible alone" if reason is None else reason.value
+        reason.value
         for reason in infeasible_reasons(state, group)
+        if reason is not None
     )
     return ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
 

@@ -179,8 +179,10 @@ def test_unmeasured_node_receives_no_guest() -> None:
 def test_unmeasured_guest_is_never_placed() -> None:
     snapshot = cluster({"a": 0.1, "b": 0.1}, {"vm1": ("a", None)})
 
-    assert "0 " not in apply(snapshot, fail=(A,)).unplaced[0].detail
-    assert "metrics-missing" in apply(snapshot, fail=(A,)).unplaced[0].detail
+    (missing,) = apply(snapshot, fail=(A,)).unplaced
+
+    assert missing.reason is UnplacedReason.NO_FEASIBLE_NODE
+    assert "1 metrics-missing" in missing.detail
 
 
 def test_added_nodes_are_in_the_rules_of_their_template() -> None:
