@@ -44,6 +44,7 @@ from opendrs.errors import ConfigurationError, DiagnosticCode
 from opendrs.model import EMPTY_PLAN, GIB
 from opendrs.policies import reason_text
 from opendrs.policies.optimize import Optimize
+from opendrs.rules import count_strict
 
 COLUMNS = (
     "CPU\nCV",
@@ -193,15 +194,15 @@ def _print_rules(
     show_all: bool,
 ) -> None:
     """Print how many strict rules each plan leaves violated, and the repair command."""
-    total = len(report.unresolved)
+    total = count_strict(report.change.before).rules
     if not total:
         return
     screen.print()
     by_count: defaultdict[int, list[str]] = defaultdict(list)
     for row in policies:
-        by_count[len(row.rules.strict_after)].append(row.name)
+        by_count[count_strict(row.rules.after).rules].append(row.name)
     for left, names in sorted(by_count.items()):
-        remain = f"strict-rule violations: {left} of {total} remain after"
+        remain = f"violated strict rules: {left} of {total} remain after"
         screen.print(printable(f"{remain} {', '.join(names)}"))
     print_unresolved(
         screen, report, None if show_all else MAX_RULES_LISTED, label="violated"
@@ -212,7 +213,7 @@ def _cells(score: ClusterScore) -> list[str]:
     return [
         f"{score.cpu:.3f}",
         f"{score.memory:.3f}",
-        f"{score.strict_violations}",
+        f"{score.violated_rules}",
         f"{score.migrations}",
         format_bytes(score.gib * GIB),
     ]

@@ -41,7 +41,7 @@ from opendrs.cli.time_limit import choose_policy, decide_within
 from opendrs.model import Snapshot
 from opendrs.planning import estimate_schedule
 from opendrs.platforms.snapshot_file import SnapshotFilePlatform
-from opendrs.policies import Decision, DecisionReason, Policy
+from opendrs.policies import Decision, DecisionReason, Policy, decide
 
 
 @click.command(name="plan")
@@ -140,7 +140,7 @@ def _decide(
         return decide_within(policy, snapshot, time_limit)
     with planning_spinner() as notify:
         notify(policy.name)
-        return policy.decide(snapshot, policy.initial_memory())
+        return decide(policy, snapshot, policy.initial_memory())
 
 
 def _policy_options(policy: str | None, assignments: Sequence[str]) -> list[str]:

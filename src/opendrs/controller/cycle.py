@@ -27,7 +27,7 @@ from opendrs.controller.recovery import recover
 from opendrs.controller.serialization import cycle_record
 from opendrs.model import Snapshot
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Policy
+from opendrs.policies import Decision, Policy, decide
 from opendrs.ports import Platform, StepRecord, Store
 
 MemoryT = TypeVar("MemoryT")
@@ -81,7 +81,8 @@ def evaluate(
 ) -> Evaluation[MemoryT]:
     """Evaluate *policy* for one cycle and save its memory.
 
-    The visible nodes are saved in the node inventory as well.
+    Violated strict rules are repaired first. The visible nodes are saved in the node
+    inventory as well.
 
     Args:
         snapshot: The cluster, as returned by `enrich_snapshot`.
@@ -93,7 +94,7 @@ def evaluate(
     """
     record_nodes(snapshot, store)
     memory = load_memory(policy, store)
-    decision = policy.decide(snapshot, memory)
+    decision = decide(policy, snapshot, memory)
     save_memory(policy, decision.memory, store)
     return Evaluation(memory, decision)
 

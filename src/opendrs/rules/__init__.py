@@ -26,6 +26,9 @@ from opendrs.rules.memory import required_memory as required_memory
 from opendrs.rules.memory import usable_memory as usable_memory
 from opendrs.rules.violations import Violation as Violation
 from opendrs.rules.violations import ViolationChange as ViolationChange
+from opendrs.rules.violations import ViolationCount as ViolationCount
+from opendrs.rules.violations import count_strict as count_strict
 from opendrs.rules.violations import new_violations as new_violations
+from opendrs.rules.violations import strict_rules as strict_rules
 from opendrs.rules.violations import violation_change as violation_change
 from opendrs.rules.violations import violations as violations
