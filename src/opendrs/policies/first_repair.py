@@ -48,7 +48,7 @@ def first_repair(
     repair = repair_for(policy).decide(snapshot, None)
     if not repair.plan.steps:
         return None
-    detail = f"{repair.detail}; {policy.name} decides once they hold"
+    detail = f"{repair.detail}; {policy.name} decides in a later cycle"
     return Decision(
         repair.reason,
         memory,

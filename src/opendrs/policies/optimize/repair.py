@@ -50,7 +50,7 @@ from opendrs.policies.optimize.encoding import (
     safe_divide,
 )
 from opendrs.policies.optimize.explanations import violation_notes
-from opendrs.policies.optimize.metrics import measure_cluster
+from opendrs.policies.optimize.metrics import ClusterMetrics, measure_cluster
 from opendrs.policies.optimize.movable_groups import movable_groups
 from opendrs.policies.optimize.objective import Goal, encode_problem, repair_objective
 from opendrs.policies.optimize.policy import SEARCH_ROUNDS, best_plan
@@ -101,11 +101,16 @@ class Repair:
     def decide(self, snapshot: Snapshot, memory: None) -> Decision[None]:
         """Return the plan that repairs most rules, with the fewest migrations."""
         del memory
-        if not any(each.strict for each in violations(snapshot)):
-            return Decision(
-                DecisionReason.RULES_HOLD, None, detail="no strict rule is violated"
-            )
         unmet = unmet_precondition(snapshot, self.load_model)
+        if not any(each.strict for each in violations(snapshot)):
+            figures = {} if unmet else self._measure(snapshot).figures
+            return Decision(
+                DecisionReason.RULES_HOLD,
+                None,
+                detail="no strict rule is violated",
+                before=figures,
+                after=figures,
+            )
         if unmet is not None:
             return Decision(unmet[0], None, detail=unmet[1])
         context = self._context(with_drain_rule(snapshot))
@@ -115,12 +120,21 @@ class Repair:
                 DecisionReason.MIGRATION_LIMIT_REACHED,
                 f"a budget of {context.budget} allows no migration",
             )
-        if not context.groups.groups:
-            return _empty_decision(
-                context, DecisionReason.NO_CANDIDATE, "no guest may migrate"
-            )
+        repairs = context.repairs
+        if not any(
+            repairs.is_repairable(each)
+            for each in violations(context.snapshot)
+            if each.strict
+        ):
+            return _empty_decision(context, DecisionReason.NO_CANDIDATE, _none(context))
         stop = _stopping_criterion()
         return _repair_decision(best_plan(context, stop, _safe_plan))
+
+    def _measure(self, snapshot: Snapshot) -> ClusterMetrics:
+        thresholds = contention_thresholds(
+            snapshot, self.load_model, 1.0, unmet_demand(snapshot, NO_STALLS)
+        )
+        return measure_cluster(snapshot, self.load_model, self.limits, thresholds)
 
     def _context(self, snapshot: Snapshot) -> OptimizeContext:
         rules = compile_rules(snapshot)
@@ -135,9 +149,8 @@ class Repair:
             snapshot, rules, groups.groups, self.limits, self.load_model
         )
         objective = repair_objective(cluster.mean_memory)
-        thresholds = contention_thresholds(
-            snapshot, self.load_model, 1.0, unmet_demand(snapshot, NO_STALLS)
-        )
+        before = self._measure(snapshot)
+        thresholds = before.thresholds
         encode = partial(_encode, objective=objective, thresholds=thresholds)
         problem = encode(cluster, budget)
         return OptimizeContext(
@@ -145,7 +158,7 @@ class Repair:
             rules=rules,
             groups=groups,
             cluster=cluster,
-            before=measure_cluster(snapshot, self.load_model, self.limits, thresholds),
+            before=before,
             priorities=(Goal.REPAIR,),
             objective=objective,
             encode=encode,
@@ -225,8 +238,7 @@ def _repair_decision(candidate: CandidatePlan) -> Decision[None]:
     context = candidate.context
     before, after = context.before.violated, candidate.after.violated
     if after.violations >= before.violations or not candidate.sequenced.plan.steps:
-        detail = f"none of the violated strict rules can be repaired: {before}"
-        return _empty_decision(context, DecisionReason.NO_CANDIDATE, detail)
+        return _empty_decision(context, DecisionReason.NO_CANDIDATE, _none(context))
     count = format_count(candidate.migrations, "migration")
     return Decision(
         DecisionReason.REPAIRS_RULES,
@@ -243,6 +255,10 @@ def _repair_decision(candidate: CandidatePlan) -> Decision[None]:
         ),
         context.groups.skipped,
     )
+
+
+def _none(context: OptimizeContext) -> str:
+    return f"no plan repairs a strict rule; violated: {context.before.violated}"
 
 
 def _empty_decision(
