@@ -4,10 +4,10 @@
 
 Default snapshots are those in `data/clusters/` and `data/planner-cases/` below
 OPENDRS_SHARED, or beside the project. Each policy decides as in `opendrs run`: violated
-strict rules are repaired first. The table has the state after the first hour: 12 cycles,
-or fewer if a plan is empty. The load of each guest is constant. Settings that delay the
-first plan (hold, interval, settle time) are off. CPU seconds are those of the slowest
-decision, without imports.
+strict rules are repaired first. The table has the state after the first hour: 12
+cycles, or fewer if a plan is empty. The load of each guest is constant. Settings that
+delay the first plan (hold, interval, settle time) are off. CPU seconds are those of the
+slowest decision, without imports.
 """
 
 from __future__ import annotations

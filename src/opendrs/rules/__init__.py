@@ -19,6 +19,7 @@ from opendrs.rules.infeasible_anti_affinity import (
     find_infeasible_anti_affinity as find_infeasible_anti_affinity,
 )
 from opendrs.rules.maintenance import drain_rules as drain_rules
+from opendrs.rules.maintenance import drained_nodes as drained_nodes
 from opendrs.rules.maintenance import with_drain_rule as with_drain_rule
 from opendrs.rules.memory import AvailableMemory as AvailableMemory
 from opendrs.rules.memory import available_memory as available_memory

@@ -14,6 +14,7 @@ from opendrs.rules import (
     ViolationCount,
     available_memory,
     count_strict,
+    drained_nodes,
     violations,
 )
 
@@ -76,6 +77,9 @@ def measure_cluster(
 ) -> ClusterMetrics:
     """Return the metrics of *snapshot*.
 
+    Nodes that are drained count for no load, imbalance or number of nodes: that they
+    are empty afterwards is no imbalance.
+
     Args:
         snapshot: Cluster; every online node must have metrics.
         load_model: Load that counts.
@@ -83,14 +87,16 @@ def measure_cluster(
         thresholds: Loads above which demand counts as unmet.
     """
     loads = node_loads(snapshot, load_model)
-    cpu = [load.cpu for load in loads.values()]
-    memory = [load.memory for load in loads.values()]
+    drained = drained_nodes(snapshot)
+    kept = {name: load for name, load in loads.items() if name not in drained}
+    cpu = [load.cpu for load in kept.values()]
+    memory = [load.memory for load in kept.values()]
     variations = [imbalance(each, ImbalanceMetric.CV) for each in (cpu, memory)]
     homes = {guest.node for guest in snapshot.guests.values() if guest.is_active}
     violated = count_strict(violations(snapshot))
     overfull = _overfull(snapshot, limits, loads)
     waiting, short = thresholds.cores_above(loads), thresholds.bytes_above(loads) / GIB
-    mean = [load.mean for load in loads.values()]
+    mean = [load.mean for load in kept.values()]
     return ClusterMetrics(
         violated=violated,
         overfull_gib=overfull,
@@ -98,7 +104,7 @@ def measure_cluster(
         waiting_cores=waiting,
         waiting_gib=short,
         imbalance=math.hypot(*variations) / math.sqrt(2),
-        used_nodes=len(homes & set(loads)),
+        used_nodes=len(homes & set(kept)),
         thresholds=thresholds,
         figures={
             "imbalance": imbalance(mean, ImbalanceMetric.CV),
@@ -110,7 +116,7 @@ def measure_cluster(
             "overfull_gib": overfull,
             "waiting_cores": waiting,
             "waiting_gib": short,
-            "used_nodes": float(len(homes & set(loads))),
+            "used_nodes": float(len(homes & set(kept))),
         },
     )
 
