@@ -90,14 +90,15 @@ def command(  # noqa: PLR0913 - one for each option
 
     Each policy decides once and immediately, even a policy that normally waits for
     several cycles. The table shows the cluster after each plan: the imbalance of CPU
-    load (CPU CV) and of memory load (memory CV), and the violations of strict rules.
+    load (CPU CV) and of memory load (memory CV), and the violated strict rules. No
+    repair precedes the policies, in contrast to plan.
     Imbalance is the coefficient of variation (CV) of the node loads: their standard
     deviation divided by their mean; 0 is balanced. The table also shows the cost: the
     migrations, the memory to transfer, and the CPU time of the policy.
 
     optimize is also run with budgets, from a twentieth of what it would migrate up to
     an unlimited amount. Below the table are the policies that migrate nothing, with
-    the reason, and the violations of strict rules that each plan leaves, with the
+    the reason, and the number of strict rules that each plan leaves violated, with the
     command that repairs them.
 
     \b

@@ -74,7 +74,9 @@ def command(  # noqa: PLR0913 - one for each option
     and the violations of strict rules before and after. Imbalance (CV) is the
     coefficient of variation of the node loads: their standard deviation divided by
     their mean; 0 is balanced. The load of a node is the mean of its CPU and memory
-    load. If strict rules remain violated, a command that repairs them follows.
+    load. If strict rules are violated, they are repaired first, and the policy decides
+    in a later cycle; --set repair_first=false plans without that. If rules remain
+    violated, a command that repairs them follows.
 
     Below are the steps in a safe order with their reasons, the load of each node
     before and after, the skipped guests with the reason, and the assumptions of the

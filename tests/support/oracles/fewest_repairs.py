@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 
-from opendrs.model import Affinity, GuestId, LiveMigration, NodeId, NodeState, Snapshot
+from opendrs.model import (
+    DEFAULT_LIMITS,
+    Affinity,
+    GuestId,
+    LiveMigration,
+    NodeId,
+    NodeState,
+    Snapshot,
+)
 from opendrs.rules import new_violations, violations
 
 
@@ -24,7 +31,6 @@ def fewest_repairs(snapshot: Snapshot) -> tuple[int, int]:
             live, and have a known use and limit.
     """
     best = (_violated(snapshot), 0)
-    known = {_placement(snapshot)}
     order = count()
     queue: list[tuple[int, int, Snapshot]] = [(0, next(order), snapshot)]
     done: set[tuple[NodeId, ...]] = set()
@@ -36,7 +42,6 @@ def fewest_repairs(snapshot: Snapshot) -> tuple[int, int]:
         best = min(best, (_violated(state), cost))
         for size, following in _moves(state, snapshot):
             if _placement(following) not in done:
-                known.add(_placement(following))
                 heapq.heappush(queue, (cost + size, next(order), following))
     return best
 
@@ -83,7 +88,10 @@ def _fits(state: Snapshot, node: NodeId) -> bool:
         for guest in state.guests.values()
         if guest.node == node and guest.limit is not None
     ]
-    return used <= capacity.memory and sum(limits) <= capacity.memory
+    return (
+        used <= capacity.memory * (1 - DEFAULT_LIMITS.memory_headroom)
+        and sum(limits) <= capacity.memory * DEFAULT_LIMITS.memory_overcommit
+    )
 
 
 def _violates(state: Snapshot, start: Snapshot, going: list[GuestId]) -> bool:
@@ -92,5 +100,5 @@ def _violates(state: Snapshot, start: Snapshot, going: list[GuestId]) -> bool:
         return True
     return any(
         each.strict and not isinstance(each.rule, Affinity) and each.guests & {*going}
-        for each in violations(replace(state))
+        for each in violations(state)
     )
