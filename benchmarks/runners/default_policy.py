@@ -1,6 +1,6 @@
 """Compare the policies with their default settings on snapshots, for the default.
 
-    .venv/bin/python benchmarks/runners/default_policy.py [SNAPSHOT]
+    .venv/bin/python benchmarks/runners/default_policy.py [--cycles N] [SNAPSHOT]
 
 Default snapshots are those in `data/clusters/` and `data/planner-cases/` below
 OPENDRS_SHARED, or beside the project. Each policy decides as in `opendrs run`: violated
@@ -41,8 +41,8 @@ HEADS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class HourResult:
-    """State of a cluster after the first hour with one policy.
+class PolicyResult:
+    """State of a cluster after some cycles with one policy.
 
     Attributes:
         snapshot: Name of the snapshot.
@@ -50,7 +50,7 @@ class HourResult:
         cycles: Cycles with a plan.
         migrations: Number of migrations.
         gib: Memory transferred, in GiB.
-        after: The cluster after the hour.
+        after: The cluster after these cycles.
         seconds: CPU seconds of the slowest decision.
     """
 
@@ -81,13 +81,15 @@ class HourResult:
         ]
 
 
-def first_hour(name: str, snapshot: Snapshot, policy_name: str) -> HourResult:
-    """Return the result of one hour with the policy *policy_name*."""
+def run_cycles(
+    name: str, snapshot: Snapshot, policy_name: str, most: int
+) -> PolicyResult:
+    """Return the result of at most *most* cycles with the policy *policy_name*."""
     policy = build_policy(policy_name, dict(IMMEDIATE_SETTINGS.get(policy_name, {})))
     memory = policy.initial_memory()
     cycles = migrations = 0
     gib = slowest = 0.0
-    for _ in range(CYCLES):
+    for _ in range(most):
         begun = process_time()
         decision = decide(policy, snapshot, memory)
         slowest = max(slowest, process_time() - begun)
@@ -107,7 +109,7 @@ def first_hour(name: str, snapshot: Snapshot, policy_name: str) -> HourResult:
             for key, guest in after.guests.items()
         }
         snapshot = replace(after, guests=guests, taken_at=after.taken_at + INTERVAL)
-    return HourResult(
+    return PolicyResult(
         snapshot=name,
         policy=policy_name,
         cycles=cycles,
@@ -140,12 +142,14 @@ def main() -> None:
     """Print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("snapshots", nargs="*", type=Path, metavar="SNAPSHOT")
-    paths = parser.parse_args().snapshots or [*default_snapshots()]
+    parser.add_argument("--cycles", type=int, default=CYCLES)
+    arguments = parser.parse_args()
+    paths = arguments.snapshots or [*default_snapshots()]
     provide_always(lambda _: None)
     print(f"| {' | '.join(HEADS)} |\n|{'---|' * len(HEADS)}")
     for path in paths:
         snapshot, name = read(path), path.name.split(".json")[0]
-        present = HourResult(
+        present = PolicyResult(
             snapshot=name,
             policy="(before)",
             cycles=0,
@@ -156,7 +160,7 @@ def main() -> None:
         )
         print(f"| {' | '.join(present.cells)} |", flush=True)
         for policy in sorted(BUILT_IN_POLICIES):
-            cells = first_hour(name, snapshot, policy).cells
+            cells = run_cycles(name, snapshot, policy, arguments.cycles).cells
             print(f"| {' | '.join(cells)} |", flush=True)
 
 

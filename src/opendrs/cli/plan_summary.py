@@ -24,10 +24,9 @@ from opendrs.controller.serialization import plan_document, violation_documents
 from opendrs.metrics import ImbalanceMetric, LoadModel, node_loads
 from opendrs.model import GIB, NodeId, Plan, PowerOff, PowerOn, Snapshot, format_count
 from opendrs.planning import Schedule
-from opendrs.policies import Decision, Policy, reason_text
+from opendrs.policies import Decision, Policy, reason_text, repair_for, repairs_rules
 from opendrs.policies.load_metrics import imbalance_metric_of, load_metrics
-from opendrs.policies.optimize import Optimize, Repair
-from opendrs.policies.optimize.objective import Goal
+from opendrs.policies.optimize import Repair
 from opendrs.policies.optimize.repairs import (
     INFEASIBLE,
     NOT_EVALUATED,
@@ -110,14 +109,13 @@ def summarize(
     rules: RuleReport,
 ) -> PlanSummary:
     """Return the summary of *decision*, which *policy* made for *snapshot*."""
+    decider = repair_for(policy) if decision.repair_first else policy
     actions = [step.action for step in decision.plan.steps]
     migrations = [each for each in actions if not isinstance(each, PowerOn | PowerOff)]
     sizes = (snapshot.guests[each.guest].usage.memory or 0 for each in migrations)
     return PlanSummary(
         policy=policy.name,
-        imbalance_metric=ImbalanceMetric.CV
-        if decision.repair_first
-        else imbalance_metric_of(policy),
+        imbalance_metric=imbalance_metric_of(decider),
         decision=decision,
         migrations=len(migrations),
         power_on=sum(isinstance(each, PowerOn) for each in actions),
@@ -324,16 +322,9 @@ def rule_report(
             allow_cold_migration=repair.policy.allow_cold_migration,
         ),
         policy="" if policy is None else policy.name,
-        repairs_rules=policy is not None and _repairs_rules(policy),
+        repairs_rules=policy is not None and repairs_rules(policy),
         repair=None if policy == repair.policy else repair,
     )
-
-
-def _repairs_rules(policy: Policy[Any]) -> bool:
-    """Return True if *policy* repairs rules, or they are repaired before it."""
-    if isinstance(policy, Optimize):
-        return Goal.REPAIR in policy.priorities
-    return isinstance(policy, Repair) or getattr(policy, "repair_first", True)
 
 
 def print_rules(

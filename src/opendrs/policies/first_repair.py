@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from opendrs.metrics import LoadModel
 from opendrs.model import Snapshot
 from opendrs.policies.base import Decision, Policy
-from opendrs.policies.optimize import Repair
+from opendrs.policies.optimize import Optimize, Repair
 from opendrs.policies.optimize.budget import UNLIMITED
+from opendrs.policies.optimize.objective import Goal
 
 MemoryT = TypeVar("MemoryT")
 
@@ -75,3 +76,10 @@ def repair_for(policy: Policy[Any]) -> Repair:
         budget=UNLIMITED if most is None else f"{most} migrations",
         limits=policy.limits,
     )
+
+
+def repairs_rules(policy: Policy[Any]) -> bool:
+    """Return True if *policy* repairs rules, or they are repaired before it."""
+    if isinstance(policy, Optimize):
+        return Goal.REPAIR in policy.priorities
+    return isinstance(policy, Repair) or getattr(policy, "repair_first", True)
