@@ -196,8 +196,8 @@ policy_option = click.option(
     "--policy",
     metavar="NAME",
     help="The policy: balance, auto-rebalance, threshold-rebalance, optimize, "
-    "pressure, consolidate, or the name of a plugin (default: the configured policy; "
-    "without a configuration, balance).",
+    "repair, pressure, consolidate, or the name of a plugin (default: the configured "
+    "policy; without a configuration, balance).",
 )
 set_option = click.option(
     "--set",

@@ -29,7 +29,7 @@ from opendrs.controller.reservations import add_reservations
 from opendrs.controller.serialization import cycle_record
 from opendrs.model import DEFAULT_PROTECTION, Protection, Snapshot
 from opendrs.optimizer import Portion
-from opendrs.policies import Decision, Policy
+from opendrs.policies import Decision, Policy, decide
 from opendrs.ports import Platform, StepRecord, Store
 
 MemoryT = TypeVar("MemoryT")
@@ -90,7 +90,8 @@ def evaluate(
 ) -> Evaluation[MemoryT]:
     """Evaluate *policy* for one cycle and save its memory.
 
-    The visible nodes are saved in the node inventory as well.
+    Violated strict rules are repaired first. The visible nodes are saved in the node
+    inventory as well.
 
     Args:
         snapshot: The cluster, as returned by `enrich_snapshot`.
@@ -102,7 +103,7 @@ def evaluate(
     """
     record_nodes(snapshot, store)
     memory = load_memory(policy, store)
-    decision = policy.decide(snapshot, memory)
+    decision = decide(policy, snapshot, memory)
     save_memory(policy, decision.memory, store)
     return Evaluation(memory, decision)
 
