@@ -16,8 +16,8 @@ from opendrs.errors import ConfigurationError, StoreError
 from opendrs.escapes import repr_value
 from opendrs.model import Snapshot
 from opendrs.policies import Policy
-from opendrs.ports import CycleRecord, Store
-from opendrs.store import PostgresqlStore, SqliteStore
+from opendrs.ports import Store
+from opendrs.store import PostgresqlStore, Retention, SqliteStore
 from opendrs.transport.secrets import given_sources, read_located_secret
 
 OWNER_KEY = "platform"  # the key in the store for the name of its platform
@@ -65,8 +65,11 @@ def with_powered_off_nodes(
         return fill_known_nodes(snapshot, store)
 
 
-def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
-    """Return the recorded cycles of the platform *name*, oldest first.
+@contextmanager
+def open_record(
+    name: str, settings: Settings
+) -> Iterator[SqliteStore | PostgresqlStore | None]:
+    """Yield the store of the platform *name* for reading; None if it has none yet.
 
     Raises:
         UnknownPlatformError: The platform is not configured.
@@ -75,10 +78,11 @@ def recorded_cycles(name: str, settings: Settings) -> tuple[CycleRecord, ...]:
     """
     settings.connection(name)
     if not _may_exist(settings, name):
-        return ()
+        yield None
+        return
     with _database(settings, name, read_only=True) as store:
         store_owner(store, name)
-        return store.cycles()
+        yield store
 
 
 def _may_exist(settings: Settings, name: str) -> bool:
@@ -99,8 +103,14 @@ def _database(
         ConfigurationError: The password of the database cannot be read.
     """
     store = settings.store
+    retention = (
+        Retention()
+        if store is None
+        else Retention(seconds=store.retention, input_cycles=store.input_cycles)
+    )
     if store is None or store.url is None:
-        return SqliteStore(settings.store_path(name), read_only=read_only)
+        path = settings.store_path(name)
+        return SqliteStore(path, read_only=read_only, retention=retention)
     password = None
     if given_sources(store, "password"):
         password = read_located_secret("[store] ", "password", store)
@@ -110,6 +120,7 @@ def _database(
         password=password,
         read_only=read_only,
         lease_time=store.lease_time,
+        retention=retention,
     )
 
 

@@ -1,5 +1,9 @@
 """Stores of the controller: in memory, in an SQLite file, in PostgreSQL."""
 
+from opendrs.store.cycle_records import Retention as Retention
+from opendrs.store.history import CycleSummary as CycleSummary
+from opendrs.store.history import History as History
+from opendrs.store.history import HistoryFilter as HistoryFilter
 from opendrs.store.memory import MemoryStore as MemoryStore
 from opendrs.store.postgresql import PostgresqlStore as PostgresqlStore
 from opendrs.store.requests import DatabaseRequestStore as DatabaseRequestStore

@@ -11,6 +11,7 @@ from typing import Self
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 
 from opendrs.errors import StoreError
+from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import DatabaseStore
 from opendrs.store.row_lease import LEASE_TIME, RowLease
 from opendrs.store.sqlite import empty_engine
@@ -33,12 +34,13 @@ class PostgresqlStore(DatabaseStore):
         password: Password of the user; None if none is needed.
         read_only: True to read without a lease.
         lease_time: Seconds until the lease of a stopped process expires.
+        retention: Extent of the record of cycles.
 
     Attributes:
         lease: The lease; None if the store is not open, or read-only.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the address, the lease, and the retention
         self,
         url: str,
         platform: str,
@@ -46,9 +48,10 @@ class PostgresqlStore(DatabaseStore):
         password: str | None = None,
         read_only: bool = False,
         lease_time: float = LEASE_TIME,
+        retention: Retention = DEFAULT_RETENTION,
     ) -> None:
         address = make_url(url)
-        super().__init__(address.render_as_string(hide_password=True))
+        super().__init__(address.render_as_string(hide_password=True), retention)
         self._url = address if password is None else address.set(password=password)
         self._platform = platform
         self._read_only = read_only

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from opendrs.config import display_path
 from opendrs.errors import StoreError
 from opendrs.escapes import escape_line
+from opendrs.store.cycle_records import DEFAULT_RETENTION, Retention
 from opendrs.store.database import DatabaseStore
 from opendrs.store.lease import Lease, open_private, require_readable
 from opendrs.store.upgrade import is_blank, is_current, upgrade_schema
@@ -34,10 +35,18 @@ class SqliteStore(DatabaseStore):
             the user. Symbolic links are rejected. None for a database in memory.
         read_only: True to read an existing file that another process may be using.
             Neither a lease nor permission to write is required then.
+        retention: Extent of the record of cycles.
     """
 
-    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
-        super().__init__("store in memory" if path is None else display_path(path))
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        read_only: bool = False,
+        retention: Retention = DEFAULT_RETENTION,
+    ) -> None:
+        name = "store in memory" if path is None else display_path(path)
+        super().__init__(name, retention)
         self._path = path
         self._read_only = read_only
         self._lock = threading.RLock()
