@@ -1,5 +1,6 @@
 """Stores of the controller: in memory, in an SQLite file, in PostgreSQL."""
 
+from opendrs.store.backup import backup_sqlite as backup_sqlite
 from opendrs.store.cycle_records import Retention as Retention
 from opendrs.store.history import CycleSummary as CycleSummary
 from opendrs.store.history import History as History

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,8 +15,10 @@ from opendrs.model import decoding, require_type
 from opendrs.ports import CycleRecord, StepRecord
 from opendrs.store.cycle_records import DECISION, NODES, OTHER, CycleReader
 from opendrs.store.database import DatabaseStore, step_from_row
-from opendrs.store.tables import CYCLES, STEPS, time_from_column
+from opendrs.store.tables import CYCLE_PARTS, CYCLES, STEPS, time_from_column
 
+MAX_SEARCHED = 5_000  # plans in which a guest or node is searched
+_NO_DECISION = zlib.compress(b"{}")
 _BLOCK = 200  # cycles read at once
 
 
@@ -83,20 +87,20 @@ class History:
 
         Args:
             chosen: The selection. With a guest or node, only cycles whose plan
-                concerns it.
+                concerns it; the newest `MAX_SEARCHED` plans are searched.
             with_plan: Only cycles with a plan.
         """
         query = select(CYCLES).where(*_between(CYCLES.c.decided_at, chosen))
         if with_plan or chosen.names_subject:
             query = query.where(CYCLES.c.steps > 0)
         last: int | None = None
-        while True:
+        searched = 0
+        while not chosen.names_subject or searched < MAX_SEARCHED:
             block = query if last is None else query.where(CYCLES.c.id < last)
             ordered = block.order_by(CYCLES.c.id.desc()).limit(_BLOCK)
             found = self._store.read(ordered, _summary)
-            for each in found:
-                if not chosen.names_subject or self._concerns(each, chosen):
-                    yield each
+            searched += len(found)
+            yield from self._concerning(found, chosen)
             if len(found) < _BLOCK:
                 return
             last = found[-1].id
@@ -111,6 +115,10 @@ class History:
             query = query.where(or_(*ends))
         newest = query.order_by(STEPS.c.intended_at.desc(), STEPS.c.id.desc())
         return self._store.read(newest.limit(limit), step_from_row)
+
+    def records_of(self, run: str) -> tuple[StepRecord, ...]:
+        """Return the started steps of *run*, oldest first."""
+        return self._store.records_of(run)
 
     def cycle_of(self, run: str) -> CycleSummary | None:
         """Return the cycle with this run, or None."""
@@ -147,13 +155,28 @@ class History:
         with self._store.reading() as connection:
             return self._reader.record(connection, cycle.id)
 
-    def _concerns(self, cycle: CycleSummary, chosen: HistoryFilter) -> bool:
-        steps = self.decision(cycle).get("steps", ())
-        return any(
-            chosen.guest in (None, step.get("guest"))
-            and chosen.node in (None, step.get("source"), step.get("target"))
-            for step in steps
-        )
+    def _concerning(
+        self, cycles: Sequence[CycleSummary], chosen: HistoryFilter
+    ) -> Iterator[CycleSummary]:
+        """Yield those of *cycles* whose plan concerns the guest and the node."""
+        if not chosen.names_subject:
+            yield from cycles
+            return
+        ids = [each.id for each in cycles]
+        found = CYCLE_PARTS.c.cycle.in_(ids), CYCLE_PARTS.c.part == DECISION
+        query = select(CYCLE_PARTS.c.cycle, CYCLE_PARTS.c.content).where(*found)
+        rows = self._store.read(query, lambda row: (row.cycle, row.content))
+        contents = dict(rows)
+        names = [each for each in (chosen.guest, chosen.node) if each is not None]
+        quoted = [json.dumps(name).encode() for name in names]
+        for each in cycles:
+            with decoding("a decision", each.run):
+                text = zlib.decompress(contents.get(each.id, _NO_DECISION))
+                if not all(name in text for name in quoted):
+                    continue
+                steps = json.loads(text).get("steps", ())
+            if any(_concerns(step, chosen) for step in steps):
+                yield each
 
     def _part(self, cycle: CycleSummary, name: str) -> dict[str, Any]:
         with self._store.reading() as connection:
@@ -162,6 +185,14 @@ class History:
     def _first(self, query: Select[Any]) -> CycleSummary | None:
         found = self._store.read(query.limit(1), _summary)
         return found[0] if found else None
+
+
+def _concerns(step: dict[str, Any], chosen: HistoryFilter) -> bool:
+    return chosen.guest in (None, step.get("guest")) and chosen.node in (
+        None,
+        step.get("source"),
+        step.get("target"),
+    )
 
 
 def _between(column: ColumnElement[Any], chosen: HistoryFilter) -> list[Any]:

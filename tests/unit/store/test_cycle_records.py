@@ -161,11 +161,12 @@ def test_reopened_store_begins_with_a_base(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("minute", [24 * 60 + 1, -1])
-def test_base_of_another_day_is_replaced(store: SqliteStore, minute: int) -> None:
-    store.record_cycle(cycle(0))
-    store.record_cycle(cycle(minute))
+def test_base_of_another_day_is_replaced(tmp_path: Path, minute: int) -> None:
+    with SqliteStore(tmp_path / "store.sqlite") as store:
+        store.record_cycle(cycle(0))
+        store.record_cycle(cycle(minute))
 
-    assert bases(store) == 2
+        assert bases(store) == 2
 
 
 def test_dropped_base_is_not_used(store: SqliteStore) -> None:

@@ -1,0 +1,48 @@
+"""The command `opendrs store`: back up the database of a platform."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from opendrs.cli.console import console
+from opendrs.cli.options import config_option
+from opendrs.cli.sources import load_settings
+from opendrs.config import display_path
+from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
+from opendrs.store import backup_sqlite
+
+
+@click.group(name="store")
+def command() -> None:
+    """Back up the database of a platform."""
+
+
+@command.command(name="backup")
+@click.argument("platform", metavar="PLATFORM")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@config_option
+def backup(*, platform: str, file: Path, config: Path | None) -> None:
+    """Copy the SQLite database of PLATFORM to the new FILE.
+
+    A controller can be running meanwhile. The copy contains all that it had recorded
+    when the command began. To restore it, stop the controller, replace the database by
+    FILE, and remove the files beside it that end in -wal and -shm.
+
+    A PostgreSQL database is backed up by pg_dump.
+    """
+    settings = load_settings(config)
+    settings.connection(platform)
+    path = settings.store_path(platform)
+    if path is None:
+        raise ConfigurationError(
+            "[store] url: expected an SQLite database; back up PostgreSQL with "
+            "pg_dump --format=custom --file=FILE URL",
+            code=DiagnosticCode.INCONSISTENT,
+        )
+    if not path.exists():
+        raise StoreError(f"{display_path(path)}: does not exist; nothing to back up")
+    backup_sqlite(path, file)
+    size = file.stat().st_size
+    console().print(f"{display_path(file)}: {size} bytes", markup=False)
