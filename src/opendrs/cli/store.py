@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from opendrs.cli.console import console
-from opendrs.cli.options import config_option
+from opendrs.cli.console import console, print_json
+from opendrs.cli.options import JSON, config_option, format_option
 from opendrs.cli.sources import load_settings
 from opendrs.config import display_path
 from opendrs.errors import ConfigurationError, DiagnosticCode, StoreError
@@ -23,7 +23,10 @@ def command() -> None:
 @click.argument("platform", metavar="PLATFORM")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @config_option
-def backup(*, platform: str, file: Path, config: Path | None) -> None:
+@format_option
+def backup(
+    *, platform: str, file: Path, config: Path | None, output_format: str
+) -> None:
     """Copy the SQLite database of PLATFORM to the new FILE.
 
     A controller can be running meanwhile. The copy contains all that it had recorded
@@ -31,7 +34,10 @@ def backup(*, platform: str, file: Path, config: Path | None) -> None:
     FILE, and remove the files beside it that end in -wal and -shm.
 
     A PostgreSQL database is backed up by pg_dump.
-    """
+
+    \b
+      opendrs store backup lab /backup/lab.sqlite
+    """  # noqa: D301 - for click, \b means: do not wrap the paragraph
     settings = load_settings(config)
     settings.connection(platform)
     path = settings.store_path(platform)
@@ -45,4 +51,7 @@ def backup(*, platform: str, file: Path, config: Path | None) -> None:
         raise StoreError(f"{display_path(path)}: does not exist; nothing to back up")
     backup_sqlite(path, file)
     size = file.stat().st_size
+    if output_format == JSON:
+        print_json({"file": str(file), "bytes": size})
+        return
     console().print(f"{display_path(file)}: {size} bytes", markup=False)

@@ -75,11 +75,8 @@ def explain(record: CycleRecord, subject: str | None) -> Explanation | None:
 def explain_decision(run: str, decision: Mapping[str, Any]) -> Explanation:
     """Return why *decision* has a plan, or none; its inputs are not needed."""
     steps, reason = decision["steps"], decision["reason"]
-    action = (
-        f"planned: {format_count(len(steps), 'step')}"
-        if steps
-        else "nothing is planned"
-    )
+    planned = f"planned: {format_count(len(steps), 'step')}"
+    action = planned if steps else "nothing is planned"
     answer = f"{action}: {reason}: {decision['detail']}".rstrip(": ")
     return Explanation(run, reason, answer, tuple(_decision_details(decision)))
 
@@ -92,7 +89,8 @@ def _decision_details(decision: Mapping[str, Any]) -> Iterator[str]:
     changed = decision.get("violations", {"before": [], "after": []})
     yield f"violated rules: {len(changed['before'])} now, {len(changed['after'])} after"
     for group in decision["skipped"]:
-        yield f"skipped: {group['reason']}: {format_count(len(group['guests']), 'guest')}"
+        count = format_count(len(group["guests"]), "guest")
+        yield f"skipped: {group['reason']}: {count}"
     yield from decision["notes"]
 
 
@@ -143,7 +141,8 @@ def _explain_unmoved(
     counted = (
         f"feasible nodes: {feasible} of {others} others",
         *(
-            f"infeasible: {format_count(count, 'node')}, such as {node}: {infeasible[node]}"
+            f"infeasible: {format_count(count, 'node')}, "
+            f"such as {node}: {infeasible[node]}"
             for node, count in _examples(infeasible)
         ),
     )
@@ -154,13 +153,13 @@ def _explain_unmoved(
         answer = f"{guest} stays: no other node is feasible for it"
         return Explanation(guest, "no-feasible-node", answer, (*details, *counted))
     reason = f"{decision['reason']}: {decision['detail']}".rstrip(": ")
-    why = (
+    cause = (
         "the plan without it was the better one"
         if decision["steps"]
         else "nothing is planned"
     )
     answer = (
-        f"{guest} could move to {format_count(feasible, 'node')}, but {why}: {reason}"
+        f"{guest} could move to {format_count(feasible, 'node')}, but {cause}: {reason}"
     )
     return Explanation(guest, "not-chosen", answer, (*details, *counted))
 
@@ -199,12 +198,12 @@ def _guest_details(snapshot: Snapshot, guest: Guest) -> Iterator[str]:
 def _explain_node(document: Mapping[str, Any], name: str) -> Explanation:
     node = document["snapshot"]["nodes"][name]
     guests = document["snapshot"]["guests"].values()
-    count = sum(guest["node"] == name for guest in guests)
+    count = format_count(sum(guest["node"] == name for guest in guests), "guest")
     steps = document["decision"]["steps"]
     leave = sum(step["source"] == name for step in steps)
     arrive = sum(step["target"] == name and bool(step["guest"]) for step in steps)
     state = node.get("state", "unknown")
-    answer = f"{name} is {state}: {format_count(count, 'guest')}, {leave} leave, {arrive} arrive"
+    answer = f"{name} is {state}: {count}, {leave} leave, {arrive} arrive"
     return Explanation(name, "node", answer, tuple(_node_details(document, name)))
 
 

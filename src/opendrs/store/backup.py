@@ -37,6 +37,7 @@ def backup_sqlite(source: Path, target: Path) -> None:
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
         os.link(temporary, target)  # fails if the file has been created meanwhile
+        _sync_folder(target.parent)
     except (OSError, sqlite3.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise StoreError(
@@ -45,6 +46,15 @@ def backup_sqlite(source: Path, target: Path) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(path: Path) -> None:
+    """Write the names of the files in *path* to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -89,7 +89,7 @@ def _difference(base: Any, new: Any, path: str, columns: _Columns) -> Patch | No
         former.append(base)
         values.append(new)
         return None
-    if isinstance(base, Mapping) and isinstance(new, Mapping):
+    if isinstance(base, dict) and isinstance(new, dict):
         return _mapping_difference(base, new, path, columns)
     return None if type(base) is type(new) and _same(base, new) else {_VALUE: new}
 
@@ -132,7 +132,7 @@ def _patched(
     patch = patch or {}
     if _VALUE in patch:
         return patch[_VALUE]
-    if not isinstance(base, Mapping):
+    if not isinstance(base, dict):
         return base
     removed, changed = set(patch.get(_REMOVED, ())), patch.get(_CHANGED, {})
     result: dict[str, Any] = {}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -18,6 +20,7 @@ from opendrs.model import DEFAULT_LIMITS, Affinity, Migration, Pin, Snapshot
 from opendrs.ports import Outcome, StepRecord, TaskId
 from opendrs.store import SqliteStore
 from support.builders import NOON, cluster, guest_ids
+from support.howto_pages import HowToPage
 from support.persistent_cluster import configure_persistent_platform
 from support.terminal import RunOpendrs
 
@@ -306,3 +309,24 @@ def test_backup_of_postgresql_names_pg_dump(
 
     assert result.status == 2
     assert "pg_dump" in result.err
+
+
+def test_commands_of_the_howto_succeed(
+    opendrs: RunOpendrs, words: Words, path: Path
+) -> None:
+    words("history")
+    nodes, guests = {"pve1": 0.9, "pve2": 0.1}, {"vm7": ("pve1", 0.3)}
+    with SqliteStore(path) as store:
+        store.save("platform", {"name": "lab"})
+        record(store, "run one", 0, cluster(nodes, guests))
+    config = str(path.with_name("opendrs.toml"))
+
+    def run(text: str) -> None:
+        inside = text.replace("/backup", str(path.parent))
+        result = opendrs(*shlex.split(inside)[1:], "--config", config)
+        assert (result.status, result.err) == (0, ""), text
+
+    page = HowToPage("history.md")
+    page.run({"opendrs": run})
+    (settings,) = page.blocks("toml")
+    assert tomllib.loads(settings)["store"]["input_cycles"] == 1440

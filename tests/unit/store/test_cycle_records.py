@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -222,6 +225,49 @@ def test_clock_far_ahead_deletes_little(store: SqliteStore) -> None:
     store.record_cycle(cycle(10**6))
 
     assert len(times(store)) == 101 - 20
+
+
+_RECORDER = """
+import sys
+from datetime import timedelta
+from pathlib import Path
+from opendrs.ports import CycleRecord
+from opendrs.store import Retention, SqliteStore
+from support.builders import NOON
+guests = {f"vm{i}": {"usage": {"cpu": i / 7}} for i in range(500)}
+retention = Retention(input_cycles=5)
+with SqliteStore(Path(sys.argv[1]), retention=retention) as store:
+    for i in range(10**6):
+        document = {"snapshot": {"guests": guests}, "decision": {"detail": str(i)}}
+        time = NOON + timedelta(minutes=i)
+        store.record_cycle(CycleRecord(run=f"{i}", decided_at=time, document=document))
+        print(i, flush=True)
+"""
+
+
+def test_killed_process_loses_no_committed_cycle(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    for _ in range(3):
+        path.unlink(missing_ok=True)
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and program
+            [sys.executable, "-c", _RECORDER, str(path)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert process.stdout is not None
+        printed = [int(process.stdout.readline()) for _ in range(12)]
+        process.kill()
+        printed += [int(line) for line in process.communicate()[0].splitlines()]
+
+        with SqliteStore(path) as store:
+            count = len(times(store))
+            assert count - len(printed) in (0, 1)  # the last may not be printed yet
+            runs = [each.run for each in store.cycles(last=5)]
+            assert runs == [str(count - 5 + i) for i in range(5)]
+            store.record_cycle(cycle(count))
+        for each in tmp_path.iterdir():
+            each.unlink()
 
 
 def test_value_that_is_not_json_is_rejected(store: SqliteStore) -> None:
