@@ -1,4 +1,7 @@
-"""The command `opendrs store`: back up the database of a platform."""
+"""The command `opendrs store`: back up the database of a platform.
+
+The database is only read. No lease is needed, so a controller may be running.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def backup(
             "pg_dump --format=custom --file=FILE URL",
             code=DiagnosticCode.INCONSISTENT,
         )
-    if not path.exists():
+    if not path.exists():  # opening it would create an empty store
         raise StoreError(f"{display_path(path)}: does not exist; nothing to back up")
     backup_sqlite(path, file)
     size = file.stat().st_size

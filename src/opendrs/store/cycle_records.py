@@ -21,6 +21,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, exists, insert, select, update
 
+from opendrs.escapes import repr_value
 from opendrs.model import DamagedRecordError, decoding, require_type, value_as_text
 from opendrs.ports import CycleRecord
 from opendrs.store.document_delta import decode_delta, encode_delta
@@ -226,7 +227,7 @@ class CycleReader:
             row = _part_row(connection, cycle, name)
             if row is None:
                 raise DamagedRecordError(
-                    f"cycle {cycle}: expected a base with {name}, got none"
+                    f"expected a base of a cycle, got {repr_value(cycle)}"
                 )
             self._bases = {
                 key: part for key, part in self._bases.items() if key[0] == cycle
